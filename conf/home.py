@@ -1,0 +1,45 @@
+"""Where everything lies that a night writes: one home, one folder a night, one folder a stage."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class InputError(Exception):
+    """The user's input is wrong: one line that says what, where, and what is allowed. Exit code 2."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder that holds the journal, the nights, the checkpoints and the databases."""
+
+    root: Path
+
+    @classmethod
+    def here(cls) -> "Home":
+        """`NIGHTSCHOOL_HOME`, by default `./school`."""
+        return cls(Path(os.environ.get("NIGHTSCHOOL_HOME", "school")).resolve())
+
+    @property
+    def journal(self) -> Path:
+        """One append-only JSONL file a day; the night never edits it."""
+        return self.root / "journal"
+
+    @property
+    def nights(self) -> Path:
+        """One folder a night, named by its date."""
+        return self.root / "nights"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Hugging Face model folders, named by their content's digest."""
+        return self.root / "checkpoints"
+
+    @property
+    def database(self) -> str:
+        """The URL of MLflow's SQLite database."""
+        return f"sqlite:///{self.root / 'mlflow.db'}"
+
+    def night(self, date: str) -> Path:
+        """The folder of one night."""
+        return self.nights / date

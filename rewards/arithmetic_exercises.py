@@ -1,0 +1,161 @@
+"""Generated exercises in five levels: stories and sums with their worked steps.
+
+An exercise is a chain of operations on one running value. Its *expression* (`(7 + 5) - 3`, the two terms
+of a first sum or product in order of size) decides by its hash whether it belongs to the exam or to the
+training: no wording and no seed can bring an exam's expression into a training draw.
+"""
+
+import hashlib
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rewards.verifier import Split
+
+LEVELS = ("1", "2", "3", "4", "5")
+NAMES = ("Anna", "Ben", "Cora", "David", "Emma", "Finn", "Grace", "Hugo", "Ines", "Jack", "Lena", "Mia", "Noah", "Tom")
+THINGS = ("apples", "books", "cards", "coins", "eggs", "marbles", "pencils", "shells", "stamps", "stickers")
+EXAM_SHARE = 4  # one expression in four is kept for the exam
+
+# The operations that an exercise of a level may chain: kinds of level 1 and 2 are spelled out, so that a
+# solve rate can be kept for each; the higher levels draw their chain from a set.
+KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "1": (("plus",), ("minus",), ("times",), ("gain",), ("lose",), ("boxes",), ("share",)),
+    "2": (("plus", "minus"), ("times", "plus"), ("gain", "lose"), ("boxes", "gain"), ("boxes", "lose"), ("compare",)),
+    "3": (("gain", "lose", "gain"), ("boxes", "gain", "lose"), ("gain", "gain", "lose"), ("boxes", "lose", "double")),
+    "4": (("boxes", "gain", "lose", "double"), ("gain", "double", "lose"), ("boxes", "lose", "split")),
+    "5": (("boxes", "gain", "percent", "lose"), ("gain", "double", "lose", "split"), ("boxes", "percent", "gain", "split")),
+}
+LARGEST = {"1": 20, "2": 20, "3": 50, "4": 100, "5": 400}
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A question with its steps (`7 + 5 = 12`) and its answer."""
+
+    level: str
+    kind: str
+    question: str
+    steps: tuple[str, ...]
+    answer: int
+
+    @property
+    def expression(self) -> str:
+        """The calculation without its wording: the steps' left sides, a first sum or product sorted."""
+        left = [step.split(" = ")[0] for step in self.steps]
+        first, operator, second = left[0].split()
+        if operator in "+*" and int(first) > int(second):
+            left[0] = f"{second} {operator} {first}"
+        return "; ".join(left)
+
+    @property
+    def split(self) -> Split:
+        """Which split the expression belongs to, whatever the wording."""
+        digest = hashlib.sha256(self.expression.encode()).digest()
+        return "test" if digest[0] % EXAM_SHARE == 0 else "train"
+
+
+def exercises(seed: str, levels: tuple[str, ...], split: Split) -> Iterator[Exercise]:
+    """An endless stream of one split's exercises, the kinds of all levels in even shares.
+
+    The same seed gives the same stream on every machine.
+    """
+    chance = random.Random(f"arithmetic {seed}")
+    kinds = [(level, chain) for level in levels for chain in KINDS[level]]
+    while True:
+        level, chain = chance.choice(kinds)
+        exercise = _tell(level, chain, chance)
+        if exercise is not None and exercise.split == split:
+            yield exercise
+
+
+def _tell(level: str, chain: tuple[str, ...], chance: random.Random) -> Exercise | None:
+    """One exercise of a kind, or None where the numbers drawn make no sense (negative, not whole, too large)."""
+    if chain[0] in ("plus", "minus", "times"):
+        story = _sum(level, chain, chance)
+    elif chain == ("compare",):
+        story = _comparison(level, chance)
+    else:
+        story = _story(level, chain, chance)
+    if story is None:
+        return None
+    question, steps, answer = story
+    return Exercise(level, "-".join(chain), question, tuple(steps), answer)
+
+
+def _sum(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[str, list[str], int] | None:
+    value, text, steps = chance.randint(1, LARGEST[level]), "", []
+    text = str(value)
+    for operation in chain:
+        number = chance.randint(1, 10 if operation == "times" else LARGEST[level])
+        symbol, after = {
+            "plus": ("+", value + number),
+            "minus": ("-", value - number),
+            "times": ("*", value * number),
+        }[operation]
+        if after < 0:
+            return None
+        steps.append(f"{value} {symbol} {number} = {after}")
+        text, value = f"{text} {symbol} {number}", after
+    return f"What is {text}?", steps, value
+
+
+def _comparison(level: str, chance: random.Random) -> tuple[str, list[str], int]:
+    name, other = chance.sample(NAMES, 2)
+    things = chance.choice(THINGS)
+    first, more = chance.randint(2, LARGEST[level]), chance.randint(2, LARGEST[level])
+    second = first + more
+    question = (
+        f"{name} has {first} {things}. {other} has {more} more than {name}. How many {things} do they have together?"
+    )
+    return question, [f"{first} + {more} = {second}", f"{first} + {second} = {first + second}"], first + second
+
+
+def _story(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[str, list[str], int] | None:
+    name, things = chance.choice(NAMES), chance.choice(THINGS)
+    largest, steps, sentences = LARGEST[level], [], []
+    value = chance.randint(2, largest)
+    if chain[0] == "boxes":
+        boxes, each = chance.randint(2, 10), chance.randint(2, min(largest, 20) if level != "5" else 40)
+        value = boxes * each
+        sentences.append(f"{name} has {boxes} boxes with {each} {things} each.")
+        steps.append(f"{boxes} * {each} = {value}")
+    else:
+        sentences.append(f"{name} has {value} {things}.")
+    question = f"How many {things} does {name} have{'' if chain == ('boxes',) else ' now'}?"
+    for operation in chain[1:] if chain[0] == "boxes" else chain:
+        happened = _event(operation, value, name, largest, chance)
+        if happened is None:
+            return None
+        sentence, step, value = happened
+        sentences.append(sentence)
+        steps.append(f"{step} = {value}")
+        if operation == "share":
+            question = f"How many {things} does each of them get?"
+    return " ".join([*sentences, question]), steps, value
+
+
+def _event(
+    operation: str, value: int, name: str, largest: int, chance: random.Random
+) -> tuple[str, str, int] | None:
+    """What happens next: (sentence, left side of the step, new value), or None where it cannot happen."""
+    number = chance.randint(2, largest)
+    parts = chance.choice((2, 3, 4, 5, 6, 8, 10))
+    if operation == "gain":
+        verb = chance.choice(("buys", "finds", "gets"))
+        return f"{name} {verb} {number} more.", f"{value} + {number}", value + number
+    if operation == "lose":
+        verb = chance.choice(("gives away", "loses", "sells"))
+        return (f"{name} {verb} {number}.", f"{value} - {number}", value - number) if number <= value else None
+    if operation == "double":
+        return f"Then {name} doubles what is there.", f"{value} * 2", value * 2
+    if operation == "percent":
+        percent = chance.choice((10, 20, 25, 50, 75))
+        kept = value * (100 - percent)
+        sentence = f"{name} sells {percent} percent of them."
+        return (sentence, f"{value} * {100 - percent} / 100", kept // 100) if kept % 100 == 0 else None
+    if value % parts:
+        return None
+    if operation == "share":
+        return f"{name} shares them equally among {parts} friends.", f"{value} / {parts}", value // parts
+    return f"{name} splits them equally into {parts} bags and keeps one bag.", f"{value} / {parts}", value // parts
