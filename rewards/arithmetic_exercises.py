@@ -1,8 +1,9 @@
 """Generated exercises in five levels: stories and sums with their worked steps.
 
-An exercise is a chain of operations on one running value. Its *expression* (`(7 + 5) - 3`, the two terms
-of a first sum or product in order of size) decides by its hash whether it belongs to the exam or to the
-training: no wording and no seed can bring an exam's expression into a training draw.
+An exercise is a chain of operations on one running value. Its *expression* (`5 + 7; 12 - 3`: what is
+calculated in each step, the two terms of a first sum or product in order of size) decides by its hash
+whether it belongs to the exam or to the training: no wording and no seed can bring an exam's expression
+into a training draw.
 """
 
 import hashlib
@@ -23,10 +24,19 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "1": (("plus",), ("minus",), ("times",), ("gain",), ("lose",), ("boxes",), ("share",)),
     "2": (("plus", "minus"), ("times", "plus"), ("gain", "lose"), ("boxes", "gain"), ("boxes", "lose"), ("compare",)),
     "3": (("gain", "lose", "gain"), ("boxes", "gain", "lose"), ("gain", "gain", "lose"), ("boxes", "lose", "double")),
-    "4": (("boxes", "gain", "lose", "double"), ("gain", "double", "lose"), ("boxes", "lose", "split")),
-    "5": (("boxes", "gain", "percent", "lose"), ("gain", "double", "lose", "split"), ("boxes", "percent", "gain", "split")),
+    "4": (
+        ("boxes", "gain", "lose", "double"),
+        ("gain", "double", "lose", "gain"),
+        ("boxes", "gain", "lose", "split"),
+    ),
+    "5": (
+        ("boxes", "gain", "percent", "lose"),
+        ("gain", "double", "lose", "split"),
+        ("boxes", "percent", "gain", "split"),
+    ),
 }
-LARGEST = {"1": 20, "2": 20, "3": 50, "4": 100, "5": 400}
+LARGEST = {"1": 20, "2": 10, "3": 50, "4": 100, "5": 400}
+LARGE = 100  # an exercise of level 5 goes beyond it in at least one step
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ def exercises(seed: str, levels: tuple[str, ...], split: Split) -> Iterator[Exer
 
 
 def _tell(level: str, chain: tuple[str, ...], chance: random.Random) -> Exercise | None:
-    """One exercise of a kind, or None where the numbers drawn make no sense (negative, not whole, too large)."""
+    """One exercise of a kind, or None where the numbers drawn do not fit: negative, not whole, too small."""
     if chain[0] in ("plus", "minus", "times"):
         story = _sum(level, chain, chance)
     elif chain == ("compare",):
@@ -80,12 +90,14 @@ def _tell(level: str, chain: tuple[str, ...], chance: random.Random) -> Exercise
     if story is None:
         return None
     question, steps, answer = story
+    if level == "5" and all(int(step.split(" = ")[1]) <= LARGE for step in steps):
+        return None
     return Exercise(level, "-".join(chain), question, tuple(steps), answer)
 
 
 def _sum(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[str, list[str], int] | None:
-    value, text, steps = chance.randint(1, LARGEST[level]), "", []
-    text = str(value)
+    value = chance.randint(1, LARGEST[level])
+    text, steps = str(value), []
     for operation in chain:
         number = chance.randint(1, 10 if operation == "times" else LARGEST[level])
         symbol, after = {
@@ -124,7 +136,7 @@ def _story(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[s
         sentences.append(f"{name} has {value} {things}.")
     question = f"How many {things} does {name} have{'' if chain == ('boxes',) else ' now'}?"
     for operation in chain[1:] if chain[0] == "boxes" else chain:
-        happened = _event(operation, value, name, largest, chance)
+        happened = _event(operation, value, name, things, level, chance)
         if happened is None:
             return None
         sentence, step, value = happened
@@ -136,26 +148,30 @@ def _story(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[s
 
 
 def _event(
-    operation: str, value: int, name: str, largest: int, chance: random.Random
+    operation: str, value: int, name: str, things: str, level: str, chance: random.Random
 ) -> tuple[str, str, int] | None:
     """What happens next: (sentence, left side of the step, new value), or None where it cannot happen."""
-    number = chance.randint(2, largest)
+    number = chance.randint(2, LARGEST[level])
+    noun = "" if level == "1" else f" {things}"
     parts = chance.choice((2, 3, 4, 5, 6, 8, 10))
     if operation == "gain":
         verb = chance.choice(("buys", "finds", "gets"))
-        return f"{name} {verb} {number} more.", f"{value} + {number}", value + number
+        return f"{name} {verb} {number} more{noun}.", f"{value} + {number}", value + number
     if operation == "lose":
         verb = chance.choice(("gives away", "loses", "sells"))
-        return (f"{name} {verb} {number}.", f"{value} - {number}", value - number) if number <= value else None
+        return (f"{name} {verb} {number}{noun}.", f"{value} - {number}", value - number) if number <= value else None
+    if value == 0:
+        return None
     if operation == "double":
-        return f"Then {name} doubles what is there.", f"{value} * 2", value * 2
+        return f"Then the number of {things} doubles.", f"{value} * 2", value * 2
     if operation == "percent":
         percent = chance.choice((10, 20, 25, 50, 75))
         kept = value * (100 - percent)
-        sentence = f"{name} sells {percent} percent of them."
+        sentence = f"Then {name} sells {percent} percent of all the {things}."
         return (sentence, f"{value} * {100 - percent} / 100", kept // 100) if kept % 100 == 0 else None
     if value % parts:
         return None
     if operation == "share":
         return f"{name} shares them equally among {parts} friends.", f"{value} / {parts}", value // parts
-    return f"{name} splits them equally into {parts} bags and keeps one bag.", f"{value} / {parts}", value // parts
+    sentence = f"Then {name} splits all the {things} equally into {parts} bags and keeps only one of the bags."
+    return sentence, f"{value} / {parts}", value // parts

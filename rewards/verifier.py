@@ -59,6 +59,10 @@ class Benchmark(Protocol):
         """All problems of a split, in a fixed order."""
         ...
 
+    def kind(self, problem: Problem) -> str:
+        """What the problem's solve rate is counted under."""
+        ...
+
     def prompt(self, problem: Problem) -> str:
         """The user's turn: the question and the format that the answer must have."""
         ...

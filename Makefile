@@ -1,0 +1,40 @@
+# Night school. `make` alone lists the targets; each does its own set-up (see .ci/setup).
+
+PYTHON ?= python3
+ACCELERATOR ?=
+ARGS ?=
+export PYTHON ACCELERATOR
+# pyright would ask the npm registry for a newer self on every run
+export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help night test lint format lock setup
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
+	@printf '\n  ACCELERATOR=cpu|gpu  the build of vLLM (default: gpu where nvidia-smi -L lists one)\n'
+	@printf '  PYTHON=python3.12    the interpreter of a new .venv (3.11 to 3.14)\n'
+	@printf '  ARGS="..."           passed on to nightschool night, pytest, or uv pip compile\n'
+
+night: setup ## the starter night: a small model studies arithmetic, sits its exam, and you get a report
+	@.venv/bin/nightschool night --config conf/starter.yaml $(ARGS)
+
+test: lint ## lint, then all tests but the long ones (ARGS="-m full" for those)
+	@.venv/bin/pytest $(ARGS)
+
+lint: setup ## style, types, and which package may import which
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/pyright
+	@.venv/bin/lint-imports
+
+format: setup ## rewrite the code in the house's format
+	@.venv/bin/ruff check --fix-only .
+	@.venv/bin/ruff format .
+
+lock: ## compile both requirements-*.lock anew (ARGS=--upgrade: with the newest versions)
+	@.ci/setup lock $(ARGS)
+
+setup: ## .venv and what the system needs; nothing is done where all is there
+	@.ci/setup install

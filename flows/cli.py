@@ -1,0 +1,260 @@
+"""The `nightschool` command."""
+
+import dataclasses
+import datetime
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from conf.home import Home, InputError
+from conf.load import load_night
+from flows import environment
+from flows.lock import NightRunningError, hold
+
+STARTER = Path(__file__).parents[1] / "conf" / "starter.yaml"
+INTERRUPTED = 130
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
+)
+journal_app = typer.Typer(no_args_is_help=True, help="The day's log, from which the night learns.")
+app.add_typer(journal_app, name="journal")
+
+Config = Annotated[Path, typer.Option("--config", help="the night's configuration (YAML)")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", help="change a value, e.g. --set grpo.rounds=4")]
+AsJson = Annotated[bool, typer.Option("--json", help="print one line of JSON, for scripts")]
+Date = Annotated[str | None, typer.Option("--date", help="the night's date, e.g. 2026-11-20; before noon: yesterday's")]
+
+
+@app.command()
+def night(
+    config: Config = STARTER,
+    date: Date = None,
+    overrides: Overrides = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="throw away what this night has, and begin anew")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Runs a night, or goes on with one that was interrupted."""
+    from flows import console
+    from flows.preflight import check_night, finished_summary
+
+    home, settings = Home.here(), load_night(config, overrides or [])
+    date = _checked_date(date)
+    with hold(home.root.parent if not home.root.exists() else home.root, f"the night {date}"):
+        check_night(home, settings, date, fresh)
+        summary = None if fresh else finished_summary(home, date)
+        if summary is not None:
+            print(f"The night {date} is finished; --date names another, --fresh begins it anew.", file=sys.stderr)
+        else:
+            summary = _run_night(home, settings, date, fresh, config, overrides or [])
+    console.say_json(summary) if as_json else console.say_summary(summary)
+
+
+def _run_night(home: Home, settings: Any, date: str, fresh: bool, config: Path, overrides: list[str]) -> Any:
+    from flows import console
+    from flows.night import freeze_config
+    from flows.prefect_server import prefect_api
+
+    os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
+    with hold(home.root, f"the night {date}"), console.NightProgress(settings) as progress:
+        freeze_config(home.night(date), settings, fresh)
+        try:
+            with prefect_api(home.root, settings.prefect.port):
+                from flows import nightly
+
+                nightly.listen(progress)
+                return nightly.nightly(settings, date)
+        except KeyboardInterrupt:
+            again = " ".join(
+                ["nightschool night --config", str(config), "--date", date, *(f"--set {o}" for o in overrides)]
+            )
+            print(f"\nInterrupted. What is committed is kept; go on with: {again}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """What the nights of this home have come to."""
+    from flows import console
+    from flows.history import nights
+
+    found = nights(Home.here())
+    if as_json:
+        console.say_json(found)
+        return
+    for entry in found:
+        print(f"{entry['night']}  {entry['state']:12} {entry['detail']}")
+    if not found:
+        print("no nights yet: `nightschool night` runs the first")
+
+
+@app.command()
+def report(date: Date = None) -> None:
+    """Prints where the morning report of a night lies (default: the last night that has one)."""
+    from flows.history import last_report
+
+    print(last_report(Home.here(), date))
+
+
+@app.command()
+def evaluate(
+    checkpoint: Annotated[Path, typer.Argument(help="a Hugging Face model folder")],
+    config: Config = STARTER,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Has a checkpoint sit the exam of a configuration, outside of any night; the registry stays as it is."""
+    from flows import console
+    from flows.prefect_server import prefect_api
+
+    home, settings = Home.here(), load_night(config, overrides or [])
+    with prefect_api(home.root, settings.prefect.port):
+        from flows.exam import exam
+
+        found = exam(checkpoint.resolve(), settings)
+    if as_json:
+        console.say_json(found)
+        return
+    for part, accuracy in found.items():
+        print(
+            f"{part:24} {accuracy['accuracy']:.3f}  [{accuracy['low']:.3f}, {accuracy['high']:.3f}]  n = {accuracy['n']}"
+        )
+
+
+@app.command()
+def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """Lists the registered checkpoints: which serves by day, which did before, and their accuracies."""
+    from flows import console
+    from tasks.registry import DAYTIME, PREVIOUS
+
+    registry = _registry(config, overrides)
+    versions = [dataclasses.asdict(version) for version in registry.versions()]
+    by_alias = {alias: version["version"] for version in versions for alias in version["aliases"]}
+    found = {"daytime": by_alias.get(DAYTIME), "previous": by_alias.get(PREVIOUS), "versions": versions}
+    if as_json:
+        console.say_json(found)
+        return
+    for version in versions:
+        accuracy = "" if version["accuracy"] is None else f"{version['accuracy']:.3f}"
+        aliases = " ".join(version["aliases"])
+        print(
+            f"{version['version']:>4}  {version['digest']}  {version['night']}  {version['role']:10} {accuracy:6} {aliases}"
+        )
+    if not versions:
+        print("no checkpoints yet: `nightschool night` makes the first")
+
+
+@app.command()
+def promote(version: str, config: Config = STARTER, overrides: Overrides = None) -> None:
+    """Makes a registered version the one that serves by day."""
+    registry = _registry(config, overrides)
+    known = [v.version for v in registry.versions()]
+    if version not in known:
+        raise InputError(f"promote: there is no version {version}; there are {', '.join(known) or 'none yet'}")
+    registry.promote(version)
+    print(f"version {version} serves from now on; `nightschool rollback` undoes it")
+
+
+@app.command()
+def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
+    """Goes back to the version that served before; doing it twice changes nothing."""
+    before = _registry(config, overrides).rollback()
+    if before is None:
+        raise InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
+    print(f"version {before.version} ({before.digest}) serves again; a second rollback undoes this one")
+
+
+@app.command()
+def doctor(config: Config = STARTER, overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """Looks at this machine and says what to do about each finding."""
+    from flows import console
+    from flows.doctor import examine
+
+    findings = examine(Home.here(), load_night(config, overrides or []))
+    if as_json:
+        console.say_json([dataclasses.asdict(finding) for finding in findings])
+    else:
+        console.say_findings(findings)
+    if any(finding.level == "error" for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def ui(
+    prefect_port: Annotated[int, typer.Option(help="port of Prefect's pages")] = 4200,
+    mlflow_port: Annotated[int, typer.Option(help="port of MLflow's pages")] = 5000,
+) -> None:
+    """Serves Prefect's and MLflow's pages of this home on 127.0.0.1 until Ctrl-C."""
+    from flows.pages import serve
+
+    serve(Home.here(), prefect_port, mlflow_port)
+
+
+@journal_app.command()
+def check(file: Annotated[Path, typer.Argument(help="a journal file (JSONL)")], as_json: AsJson = False) -> None:
+    """Reads a journal file as the freeze would, and names the lines that are wrong."""
+    from flows import console
+    from tasks.freeze_journal import check_file
+
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file; journals lie under {Home.here().journal}")
+    good, bad = check_file(file)
+    if as_json:
+        console.say_json({"file": str(file), "good": good, "bad": bad})
+        return
+    print(f"{file}: {good} good lines, {len(bad)} bad")
+    for line in bad:
+        print(f"  line {line['line']}: {line['reason']}")
+
+
+def _registry(config: Path, overrides: list[str] | None) -> Any:
+    from tasks.registry import Registry
+    from tasks.tracking import Tracking
+
+    settings = load_night(config, overrides or [])
+    return Registry(Tracking(Home.here(), settings).client, settings.name)
+
+
+def _checked_date(date: str | None) -> str:
+    from flows.night import date_of_night
+
+    if date is None:
+        return date_of_night(datetime.datetime.now())
+    try:
+        return datetime.date.fromisoformat(date).isoformat()
+    except ValueError:
+        raise InputError(f"--date: {date} is no date; write it as 2026-11-20") from None
+
+
+@contextmanager
+def _exit_codes() -> Iterator[None]:
+    """0 done, 1 the night failed, 2 the input is wrong, 3 another night holds the home."""
+    try:
+        yield
+    except InputError as error:
+        print(f"nightschool: {error}", file=sys.stderr)
+        sys.exit(2)
+    except NightRunningError as error:
+        print(f"nightschool: {error}", file=sys.stderr)
+        sys.exit(3)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except Exception:
+        traceback.print_exc()
+        print("nightschool: the night failed; what is committed is kept, and the same command goes on", file=sys.stderr)
+        sys.exit(1)
+
+
+def main() -> None:
+    """The command's entry point."""
+    environment.prepare()
+    with _exit_codes():
+        app()

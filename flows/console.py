@@ -1,0 +1,98 @@
+"""What a person sees in the terminal: progress while the night runs, and its outcome."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from conf.schema import NightConfig
+
+err = Console(stderr=True)
+out = Console()
+
+STAGES_BESIDE_ROUNDS = 7  # freeze, enroll, distill, reward model, three exams; decide and report are instants
+STAGES_IN_A_ROUND = 5
+
+
+class NightProgress:
+    """A bar over the night's stages where a person looks on; one line a stage where not."""
+
+    def __init__(self, config: NightConfig) -> None:
+        total = STAGES_BESIDE_ROUNDS + STAGES_IN_A_ROUND * config.grpo.rounds
+        self.started = time.monotonic()
+        self.progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:32}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            console=err,
+            transient=True,
+            disable=not err.is_terminal,
+        )
+        self.bar = self.progress.add_task("starting Prefect's server", total=total)
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.progress.stop()
+
+    def __call__(self, what: str, seconds: float | None) -> None:
+        """A stage begins (`seconds` None) or is done."""
+        if seconds is None:
+            self.progress.update(self.bar, description=what)
+            return
+        self.progress.advance(self.bar)
+        if not err.is_terminal:
+            minutes, rest = divmod(int(time.monotonic() - self.started), 60)
+            print(f"{minutes:3d}:{rest:02d}  {what:34} {seconds:6.1f} s", file=sys.stderr, flush=True)
+
+
+def say_json(value: Any) -> None:
+    """Exactly one line on standard output."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def say_summary(summary: Mapping[str, Any]) -> None:
+    """Who won, by how much, how certain that is, and what to do next."""
+    promoted = summary["decision"] == "promoted"
+    table = Table(
+        "exam", "champion", "after distillation", "candidate", "problems", title=f"The night of {summary['night']}"
+    )
+    for part, accuracies in summary["benchmarks"].items():
+        cells = [f"{accuracies[who]['accuracy']:.3f}" for who in ("champion", "distilled", "candidate")]
+        table.add_row(part, *cells, str(accuracies["candidate"]["n"]))
+    out.print(table)
+    headline = "The candidate won and serves from now on." if promoted else "The champion stays."
+    out.print(f"[bold]{headline}[/bold]")
+    for reason in summary["reasons"]:
+        out.print(f"  {reason}", highlight=False, soft_wrap=True)
+    for alarm in summary["alarms"]:
+        out.print(f"  [bold red]alarm[/bold red] {alarm}", highlight=False, soft_wrap=True)
+    todo = (
+        "nothing: try it, or undo it with `nightschool rollback`" if promoted else "nothing: tomorrow is another night"
+    )
+    out.print(
+        f"What to do next: {todo}.\nReport: {summary['report']}\nPages:  nightschool ui",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def say_findings(findings: Sequence[Any]) -> None:
+    """The doctor's findings as a table."""
+    colours = {"ok": "green", "warning": "yellow", "error": "red"}
+    table = Table("", "what", "found", "advice", box=None)
+    for finding in findings:
+        table.add_row(f"[{colours[finding.level]}]{finding.level}", finding.name, finding.found, finding.advice)
+    out.print(table)

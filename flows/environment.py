@@ -1,0 +1,24 @@
+"""Settings of the libraries that must stand in the environment before they are imported."""
+
+import os
+
+# Nothing phones home, and Prefect's own messages go to its server and not between the progress bars.
+DEFAULTS = {
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "nightschool,mlflow,datasets",
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+    "PREFECT_CLI_COLORS": "false",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TRANSFORMERS_VERBOSITY": "error",
+}
+
+
+def prepare() -> None:
+    """Sets what the user has not set."""
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)

@@ -1,0 +1,43 @@
+"""An exam outside of any night: one checkpoint, the parts of a configuration."""
+
+import dataclasses
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+
+from conf.schema import NightConfig
+from models.engine_environment import engine_environment
+from tasks.decision import wilson
+from tasks.enroll import check_student
+from tasks.evaluate import evaluate
+from tasks.tables import EVALUATIONS, read_table
+from tasks.workers import Worker
+
+
+@flow(name="exam", flow_run_name="exam of {checkpoint}", description="One checkpoint sits the exam.")
+def exam(checkpoint: Path, config: NightConfig) -> dict[str, dict[str, Any]]:
+    """Accuracy with its 95 % interval and n, by part of the exam."""
+    check_student(checkpoint)
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Worker("engine", engine_environment(config.engine.kv_cache_gb), Path(folder) / "engine.log")
+        try:
+            found = evaluate(
+                Path(folder),
+                "evaluate",
+                parts=config.exam.parts,
+                checkpoint=checkpoint,
+                student=config.student,
+                config=config.engine,
+                max_completion_tokens=config.exam.max_completion_tokens,
+                engine=engine,
+            )
+        finally:
+            engine.close()
+        table = read_table(found.folder / "evaluations.parquet", EVALUATIONS)
+    graded = table.dropna(subset=["correct"])
+    return {
+        str(part): dataclasses.asdict(wilson(int(rows.correct.sum()), len(rows)))
+        for part, rows in graded.groupby("benchmark", sort=False)
+    }

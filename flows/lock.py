@@ -1,0 +1,49 @@
+"""One night at a time on one home: a lock that dies with its holder."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_held: set[Path] = set()
+
+
+class NightRunningError(Exception):
+    """Another night holds the home. Exit code 3."""
+
+
+@contextmanager
+def hold(root: Path, who: str) -> Iterator[None]:
+    """Holds the home's lock; a second holder in the same process is let in, any other gets NightRunningError.
+
+    `flock` belongs to the open file: the kernel gives it back when the holder ends, however it ends.
+    """
+    file = root / "night.lock"
+    if file in _held:
+        yield
+        return
+    root.mkdir(parents=True, exist_ok=True)
+    with file.open("a+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.seek(0)
+            raise NightRunningError(_holder(handle.read(), root)) from None
+        handle.truncate(0)
+        handle.write(json.dumps({"who": who, "pid": os.getpid()}))
+        handle.flush()
+        _held.add(file)
+        try:
+            yield
+        finally:
+            _held.discard(file)
+
+
+def _holder(note: str, root: Path) -> str:
+    try:
+        known = json.loads(note)
+        return f"{root}: {known['who']} is running (process {known['pid']}); wait for it, or end it with Ctrl-C there"
+    except (json.JSONDecodeError, KeyError):
+        return f"{root}: another night is just starting; wait for it"

@@ -1,0 +1,96 @@
+"""A night under way: its folder, its configuration, its child processes, and who is told of its progress."""
+
+import datetime
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conf.home import Home, InputError
+from conf.load import differences, frozen_yaml, identity, load_night
+from conf.schema import NightConfig
+from models.engine_environment import engine_environment
+from tasks.report import write_atomically
+from tasks.stage import Artifact, Stage, run_name
+from tasks.workers import Worker
+
+log = logging.getLogger("nightschool")
+Listener = Callable[[str, float | None], None]  # (run name, seconds; None: it begins)
+
+
+@dataclass
+class Night:
+    """What the flow carries from stage to stage."""
+
+    home: Home
+    date: str
+    config: NightConfig
+    listener: Listener | None = None
+    engine: Worker = field(init=False)
+    trainer: Worker = field(init=False)
+
+    def __post_init__(self) -> None:
+        logs = self.folder / "logs"
+        self.engine = Worker("engine", engine_environment(self.config.engine.kv_cache_gb), logs / "engine.log")
+        self.trainer = Worker("trainer", log=logs / "trainer.log")
+
+    @property
+    def folder(self) -> Path:
+        """nights/<date> under the home."""
+        return self.home.night(self.date)
+
+    def checkpoint(self, artifact: Artifact) -> Path:
+        """The checkpoint that a stage noted."""
+        return self.home.checkpoints / (artifact.folder / "checkpoint.txt").read_text()
+
+    def run(self, stage: Stage, place: str, **arguments: Any) -> Artifact:
+        """Runs a stage at a place in the night's folder, and tells how long it took."""
+        started = time.perf_counter()
+        self.tell(run_name(place), None)
+        artifact = stage(self.folder, place, **arguments)
+        self.tell(run_name(place), time.perf_counter() - started)
+        return artifact
+
+    def tell(self, what: str, seconds: float | None) -> None:
+        """Passes progress on: into the log, and to whoever listens."""
+        if seconds is not None:
+            log.info("%s: %.1f s", what, seconds)
+        if self.listener is not None:
+            self.listener(what, seconds)
+
+    def close(self) -> None:
+        """Ends the child processes."""
+        self.engine.close()
+        self.trainer.close()
+
+
+def date_of_night(now: datetime.datetime) -> str:
+    """The night's date: yesterday's when it starts before noon."""
+    return (now - datetime.timedelta(days=now.hour < 12)).date().isoformat()
+
+
+def check_identity(folder: Path, config: NightConfig) -> None:
+    """Raises InputError where the night of this folder was begun with another configuration."""
+    file = folder / "config.yaml"
+    if file.exists() and identity(before := load_night(file)) != identity(config):
+        changed = "; ".join(differences(before, config)[:3])
+        raise InputError(
+            f"the night {folder.name} was begun with another configuration ({changed}): "
+            "go on with that one, name another --date, or begin it anew with --fresh"
+        )
+
+
+def freeze_config(folder: Path, config: NightConfig, fresh: bool) -> None:
+    """Freezes the night's configuration at its start; `fresh` throws away what the night has and begins anew.
+
+    Raises InputError where the night was begun with another configuration.
+    """
+    if fresh and folder.exists():
+        shutil.rmtree(folder)
+    check_identity(folder, config)
+    if not (folder / "config.yaml").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "config.yaml", frozen_yaml(config))

@@ -1,0 +1,184 @@
+"""The whole night: freeze → distill → GRPO → exam → decision → promotion → report."""
+
+import datetime
+import shutil
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from conf.home import Home
+from conf.load import load_night
+from conf.schema import NightConfig
+from flows.grpo import Rounds, round_metrics
+from flows.lock import hold
+from flows.night import Listener, Night, date_of_night, freeze_config
+from models.checkpoint import verify
+from tasks import engine
+from tasks.alarms import forgotten_kinds, round_alarms
+from tasks.decide import decide
+from tasks.distill import distill
+from tasks.enroll import enroll
+from tasks.evaluate import evaluate, exam_problems
+from tasks.fit_reward_model import fit_reward_model
+from tasks.freeze_journal import freeze_journal
+from tasks.promote import promote, read_decision
+from tasks.registry import DAYTIME, Registry
+from tasks.report import report
+from tasks.stage import Artifact
+from tasks.tables import SOLVE_RATES, read_table
+from tasks.tracking import Tracking
+
+STARTER = Path(__file__).parents[1] / "conf" / "starter.yaml"
+
+
+@flow(name="nightly", flow_run_name="{date}", description="One night of study, from the journal to the report.")
+def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[str, Any]:
+    """Runs or goes on with the night of a date (default: tonight's) on the home. Returns its summary."""
+    home = Home.here()
+    date = date or date_of_night(datetime.datetime.now())
+    with hold(home.root, f"the night {date}"):
+        config = config or load_night(STARTER)
+        freeze_config(home.night(date), config, fresh=False)
+        return study(Night(home, date, config, _listener))
+
+
+_listener: Listener | None = None
+
+
+def listen(listener: Listener | None) -> None:
+    """Whom the next night of this process tells of its progress."""
+    global _listener
+    _listener = listener
+
+
+def study(night: Night) -> dict[str, Any]:
+    """All stages of a night; what is committed already is not run again."""
+    tracking = Tracking(night.home, night.config)
+    tracking.open_run(night.folder, night.config, _prefect_link())
+    status = "FAILED"
+    try:
+        summary = _stages(night, tracking)
+        status = "FINISHED"
+        return summary
+    except KeyboardInterrupt:
+        status = "KILLED"
+        raise
+    finally:
+        night.close()
+        tracking.close_run(status)
+
+
+def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
+    config = night.config
+    day = _freeze(night)
+    champion = _champion(night, tracking)
+    night.engine.submit(engine.prepare, champion, config.engine, trust_remote_code=config.student.trust_remote_code)
+    night.engine.submit(engine.sleep)
+    exam = [(benchmark, problem) for part in config.exam.parts for benchmark, problem in exam_problems(part)]
+    distilled = night.checkpoint(
+        night.run(
+            distill,
+            "distill",
+            day=day,
+            checkpoint=champion,
+            config=config.distill,
+            trainer_config=config.trainer,
+            student=config.student,
+            sources=config.benchmarks,
+            exam_questions=tuple(benchmark.prompt(problem) for benchmark, problem in exam),
+            max_tokens=config.engine.max_model_len,
+            checkpoints=night.home.checkpoints,
+            trainer=night.trainer,
+        )
+    )
+    night.run(fit_reward_model, "fit_reward_model", day=day)
+    registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
+    rounds = Rounds(night, distilled, [problem.problem_id for _, problem in exam], tracking, registered)
+    sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
+    night.trainer.close()
+    decision = night.run(
+        decide,
+        "decide",
+        **{who: _sit(night, who, checkpoint) for who, checkpoint in sitters.items()},
+        exam=config.exam,
+        seed=config.seed,
+    )
+    promote(decision, sitters, night.date, tracking, config.name)
+    rounds.retire(keep=set(sitters.values()))
+    shutil.rmtree(night.folder / "state", ignore_errors=True)
+    return report(
+        night.folder,
+        read_decision(night.folder),
+        config.grpo.rounds,
+        _alarms(night.folder),
+        _links(tracking),
+        tracking,
+    )
+
+
+def _freeze(night: Night) -> Artifact:
+    config = night.config
+    generated_levels = next((b.levels for b in config.benchmarks if b.name == "arithmetic"), None)
+    return night.run(
+        freeze_journal,
+        "freeze_journal",
+        day=config.day,
+        levels=generated_levels,
+        seed=str(config.seed),
+        date=night.date,
+        journal=night.home.journal,
+        nights=night.home.nights,
+    )
+
+
+def _champion(night: Night, tracking: Tracking) -> Path:
+    """The checkpoint that serves by day; on the first night the student as it comes. It stays tonight's champion."""
+    note = night.folder / "champion.txt"
+    if note.exists():
+        champion = night.home.checkpoints / note.read_text()
+    else:
+        serving = Registry(tracking.client, night.config.name).named(DAYTIME)
+        if serving is not None:
+            champion = night.home.checkpoints / serving.digest
+        else:
+            champion = night.checkpoint(
+                night.run(enroll, "enroll", student=night.config.student, checkpoints=night.home.checkpoints)
+            )
+        note.write_text(champion.name)
+    verify(champion)
+    return champion
+
+
+def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
+    config = night.config
+    return night.run(
+        evaluate,
+        f"evaluate/{who}",
+        parts=config.exam.parts,
+        checkpoint=checkpoint,
+        student=config.student,
+        config=config.engine,
+        max_completion_tokens=config.exam.max_completion_tokens,
+        engine=night.engine,
+    )
+
+
+def _alarms(folder: Path) -> list[str]:
+    history = []
+    for file in sorted(folder.glob("round-*/score/solve_rates.parquet")):
+        table = read_table(file, SOLVE_RATES)
+        history.append({row.problem_id: (row.tried, row.solved) for row in table.itertuples()})
+    return round_alarms(round_metrics(folder)) + forgotten_kinds(history)  # pyright: ignore[reportArgumentType]
+
+
+def _prefect_link() -> dict[str, str]:
+    return {"prefect.flow_run": flow_run.get_id() or "", "prefect.url": flow_run.get_flow_run_ui_url() or ""}
+
+
+def _links(tracking: Tracking) -> dict[str, str]:
+    found = {"mlflow_run": tracking.run_id, "prefect_run": flow_run.get_id() or ""}
+    if tracking.uri.startswith("http"):
+        found["mlflow"] = f"{tracking.uri.rstrip('/')}/{tracking.run_path}"
+    return found

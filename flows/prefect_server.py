@@ -1,0 +1,85 @@
+"""The Prefect server of a night: the one that is configured, or a child of our own that dies with us."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+
+from tasks.workers import die_with_parent
+
+START_LIMIT = 180  # seconds; a busy machine needs 25, the first start makes the database
+
+
+@contextmanager
+def prefect_api(home: Path, port: int | None) -> Iterator[str]:
+    """The URL of the API that the night's flow reports to, with Prefect's settings pointing there.
+
+    A configured API (PREFECT_API_URL or the active profile) is used as it is. Otherwise a server is started on
+    127.0.0.1, with its database under the home, so that `nightschool ui` shows its runs later.
+    """
+    from prefect.settings import PREFECT_API_URL, PREFECT_HOME, get_current_settings, temporary_settings
+
+    configured = get_current_settings().api.url
+    if configured:
+        yield configured
+        return
+    folder = home / "prefect"
+    folder.mkdir(parents=True, exist_ok=True)
+    server, url = start_server(folder, port or free_port(), home / "prefect" / "server.log")
+    try:
+        wait_until_ready(server, url, home / "prefect" / "server.log")
+        with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder}):
+            yield url
+    finally:
+        server.kill()
+        server.wait()
+
+
+def start_server(folder: Path, port: int, log: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """Starts a Prefect server on loopback whose files lie in `folder`; it is killed when this thread ends."""
+    parent = os.getpid()
+    environment = os.environ | {
+        "PREFECT_HOME": str(folder),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_UI_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    }
+    environment.pop("PREFECT_API_URL", None)
+    with log.open("ab") as output:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # Ctrl-C is for the night, which ends its server itself
+            preexec_fn=lambda: die_with_parent(parent),
+        )
+    return server, f"http://127.0.0.1:{port}/api"
+
+
+def wait_until_ready(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Returns when the API answers. Raises RuntimeError where the server ends or takes too long."""
+    limit = time.monotonic() + START_LIMIT
+    while time.monotonic() < limit:
+        if server.poll() is not None:
+            raise RuntimeError(f"the Prefect server ended with code {server.returncode}; its log: {log}")
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2):
+                return
+        except (URLError, TimeoutError, ConnectionError):
+            time.sleep(0.2)
+    raise RuntimeError(f"the Prefect server did not answer within {START_LIMIT} s; its log: {log}")
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,41 @@
+"""Low-rank adapters through peft, in place on the model."""
+
+from typing import Any
+
+import torch
+from peft import LoraConfig as PeftLoraConfig
+from peft import inject_adapter_in_model
+from peft.tuners.lora import LoraLayer
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from conf.schema import LoraConfig
+
+
+def attach(model: PreTrainedModel, config: LoraConfig) -> None:
+    """Freezes the model and puts fresh adapters (which change nothing yet) beside its linear layers."""
+    model.requires_grad_(False)
+    targets: Any = config.targets if isinstance(config.targets, str) else list(config.targets)
+    if targets == "all-linear":
+        head = model.get_output_embeddings()
+        linear = {name for name, m in model.named_modules() if isinstance(m, torch.nn.Linear) and m is not head}
+        targets = sorted({name.rsplit(".", 1)[-1] for name in linear})
+    inject_adapter_in_model(
+        PeftLoraConfig(r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=targets),
+        model,
+    )
+
+
+@torch.no_grad()
+def merged_weights(model: PreTrainedModel) -> dict[str, Tensor]:
+    """The model's weights with the adapters added in fp32 and rounded once, under the names of the plain model."""
+    weights: dict[str, Tensor] = {}
+    for name, tensor in model.state_dict().items():
+        if ".lora_" not in name:
+            weights[name.replace(".base_layer", "")] = tensor
+    for name, module in model.named_modules():
+        if isinstance(module, LoraLayer):
+            layer: Any = module
+            base, delta = layer.get_base_layer(), layer.get_delta_weight("default")
+            weights[f"{name}.weight"] = (base.weight.float() + delta.float()).to(base.weight.dtype)
+    return weights

@@ -1,0 +1,97 @@
+"""fp32 master weights and AdamW behind a model that computes in bf16."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.nn import Parameter
+
+from conf.schema import OptimizerConfig
+
+
+class MasterWeights:
+    """Collects the gradients of all microbatches of a step in fp32, takes the step, and writes the model back.
+
+    What the model computes with is the master weights rounded to the model's precision. After each backward pass
+    a parameter's gradient is added to the fp32 sum and freed, so the model never holds more than one at a time.
+    """
+
+    def __init__(self, model: torch.nn.Module, config: OptimizerConfig) -> None:
+        self.config = config
+        self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.masters = {name: Parameter(p.detach().float().clone()) for name, p in self.trained.items()}
+        for name, parameter in self.trained.items():
+            self.masters[name].grad = torch.zeros_like(self.masters[name])
+            parameter.register_post_accumulate_grad_hook(self._collector(self.masters[name]))
+        self.optimizer = torch.optim.AdamW(
+            self.masters.values(),
+            lr=config.learning_rate,
+            betas=config.betas,
+            eps=config.epsilon,
+            weight_decay=config.weight_decay,
+            fused=True,
+        )
+        self.step_count = 0
+
+    @staticmethod
+    def _collector(master: Parameter) -> Any:
+        def collect(parameter: Tensor) -> None:
+            assert master.grad is not None
+            assert parameter.grad is not None
+            master.grad += parameter.grad
+            parameter.grad = None
+
+        return collect
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the step to come: linear warm-up, then constant."""
+        return self.config.learning_rate * min(1.0, (self.step_count + 1) / max(1, self.config.warmup_steps))
+
+    def step(self) -> float:
+        """One AdamW step on the collected gradients, which are then zero again. Returns their norm.
+
+        A norm that is not finite takes no step: the weights, the moments and the step count stay as they were.
+        """
+        gradients = [master.grad for master in self.masters.values() if master.grad is not None]
+        norm = float(torch.nn.utils.clip_grad_norm_(self.masters.values(), self.config.max_grad_norm))
+        if math.isfinite(norm):
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.learning_rate
+            self.optimizer.step()
+            self.step_count += 1
+            self.write_back()
+        torch._foreach_zero_(gradients)
+        return norm
+
+    @torch.no_grad()
+    def write_back(self) -> None:
+        """Rounds the master weights into the model."""
+        torch._foreach_copy_(list(self.trained.values()), list(self.masters.values()))
+
+    def save(self, folder: Path) -> None:
+        """Writes master weights, moments and step count into a folder, as safetensors and JSON."""
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors: dict[str, Tensor] = {}
+        for name, master in self.masters.items():
+            tensors[f"master/{name}"] = master.detach()
+            for moment, value in self.optimizer.state[master].items():
+                tensors[f"{moment}/{name}"] = value
+        save_file(tensors, folder / "optimizer.safetensors")
+        (folder / "state.json").write_text(json.dumps({"version": 1, "step": self.step_count}) + "\n")
+
+    def load(self, folder: Path) -> None:
+        """Goes on, bit for bit, from what `save` wrote."""
+        tensors = load_file(folder / "optimizer.safetensors")
+        for name, master in self.masters.items():
+            master.data.copy_(tensors.pop(f"master/{name}"))
+        for key, value in tensors.items():
+            moment, name = key.split("/", 1)
+            master = self.masters[name]
+            self.optimizer.state[master][moment] = value if moment == "step" else value.to(master.device)
+        self.step_count = json.loads((folder / "state.json").read_text())["step"]
+        self.write_back()

@@ -1,0 +1,53 @@
+"""The student as Hugging Face knows it: weights, tokenizer, and how a conversation becomes tokens."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from conf.schema import StudentConfig
+from models.packing import ATTENTION
+
+# For base models that come without a chat template: the turns one below the other, each under its speaker's name.
+PLAIN_TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] | capitalize }}: {{ message['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}Assistant:{% endif %}"
+)
+
+
+def load_model(checkpoint: Path, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
+    """The causal language model of a local folder, set up for packed groups (see `models/packing.py`)."""
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        checkpoint, dtype=dtype, attn_implementation=ATTENTION, local_files_only=True
+    )
+    return model.to(device)
+
+
+@cache
+def load_tokenizer(checkpoint: Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of a local folder, with its chat template or the plain one."""
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint, local_files_only=True)
+    if tokenizer.chat_template is None:
+        tokenizer.chat_template = PLAIN_TEMPLATE
+    return tokenizer
+
+
+def prompt_tokens(
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], student: StudentConfig
+) -> list[int]:
+    """The token ids of a conversation up to where the assistant begins to speak."""
+    system = [{"role": "system", "content": student.system}] if student.system is not None else []
+    arguments: dict[str, Any] = dict(student.template_arguments)
+    rendered: Any = tokenizer.apply_chat_template(
+        [*system, *messages], add_generation_prompt=True, tokenize=True, return_dict=True, **arguments
+    )
+    return list(rendered["input_ids"])
+
+
+def answer_tokens(tokenizer: PreTrainedTokenizerBase, answer: str) -> list[int]:
+    """The token ids of an assistant's answer, its end token included."""
+    assert isinstance(tokenizer.eos_token_id, int)
+    return [*tokenizer.encode(answer, add_special_tokens=False), tokenizer.eos_token_id]

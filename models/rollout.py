@@ -1,0 +1,23 @@
+"""One sampled completion, as it travels from the sampler to the trainer."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A row of the rollouts table: the very tokens that were sampled, with the sampler's log-probabilities.
+
+    `token_ids` holds the sampled end token too; `loss_mask` is true for every token that the policy wrote.
+    """
+
+    problem_id: str
+    group: int
+    sample: int
+    prompt_token_ids: list[int]
+    token_ids: list[int]
+    sampler_logprobs: list[float]
+    loss_mask: list[bool]
+    finish_reason: Literal["stop", "length"]
+    text: str
+    policy_digest: str

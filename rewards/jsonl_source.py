@@ -1,0 +1,77 @@
+"""Benchmark rows from JSONL files: where they lie, and one clear line where they are broken."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conf.home import InputError
+
+DATA_VARIABLE = "NIGHTSCHOOL_DATA"
+NAMES = {str: "a text", list: "a list", int: "a whole number"}
+
+
+def data_file(benchmark: str, filename: str, source: str | None) -> Path | None:
+    """The file to read, or None where neither a source nor `NIGHTSCHOOL_DATA` is set.
+
+    `source` holds the file itself or in a subfolder named like the benchmark; `NIGHTSCHOOL_DATA` holds
+    such a subfolder. The file need not exist: `read_rows` says what is missing.
+    """
+    if source is not None:
+        direct, nested = Path(source) / filename, Path(source) / benchmark / filename
+        return nested if nested.is_file() and not direct.is_file() else direct
+    data = os.environ.get(DATA_VARIABLE)
+    return Path(data) / benchmark / filename if data else None
+
+
+def read_rows(path: Path, fields: Mapping[str, type]) -> list[dict[str, Any]]:
+    """The file's rows, each with at least `fields` of the given types; blank lines are passed over.
+
+    Raises InputError, naming file and line, for a file that is missing, unreadable or empty and for a
+    line that is not a JSON object with those fields.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; put it there, or set `source` or {DATA_VARIABLE} to its folder")
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    rows = [
+        checked(_parse(line, f"{path}, line {number}"), fields, f"{path}, line {number}")
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
+    if not rows:
+        raise InputError(f"{path}: holds no rows; copy or download the file again")
+    return rows
+
+
+def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
+    """`row` itself if it is an object with those fields, else an InputError that begins with `where`."""
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: not a JSON object; expected {{{_listed(list(fields))}}}")
+    for name, kind in fields.items():
+        if name not in row:
+            raise InputError(f'{where}: the field "{name}" is missing; every row needs {_listed(list(fields))}')
+        if not isinstance(row[name], kind):
+            raise InputError(
+                f'{where}: the field "{name}" is not {NAMES.get(kind, kind.__name__)}; correct or remove the line'
+            )
+    return row
+
+
+def _parse(line: bytes, where: str) -> Any:
+    try:
+        return json.loads(line.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg} at column {error.colno}"
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8 at byte {error.start + 1}"
+    except (ValueError, RecursionError):
+        reason = "a number too long or objects nested too deeply"
+    raise InputError(f"{where}: not valid JSON ({reason}); cut off? Copy the file again, or correct or remove the line")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)

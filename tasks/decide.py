@@ -1,0 +1,53 @@
+"""The decision: is the candidate better than the champion, beyond luck, and worse at nothing that is guarded?"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from conf.schema import ExamConfig
+from tasks.decision import Comparison, compare
+from tasks.decision import decide as decide_on
+from tasks.stage import Artifact, stage
+from tasks.tables import EVALUATIONS, read_table
+
+
+@stage(tags=["exam"])
+def decide(
+    folder: Path,
+    *,
+    champion: Artifact,
+    distilled: Artifact,
+    candidate: Artifact,
+    exam: ExamConfig,
+    seed: int,
+) -> None:
+    """Compares the three on every part of the exam, and writes the decision with its reasons."""
+    rows = {
+        who: read_table(artifact.folder / "evaluations.parquet", EVALUATIONS)
+        for who, artifact in {"champion": champion, "distilled": distilled, "candidate": candidate}.items()
+    }
+
+    def comparison(before: str, after: str, part: str) -> Comparison:
+        pair: list[pd.DataFrame] = [rows[who][rows[who].benchmark == part] for who in (before, after)]
+        return compare(part, pair[0], pair[1], samples=exam.bootstrap_samples, seed=seed, alpha=exam.alpha)
+
+    against = {part.name: comparison("champion", "candidate", part.name) for part in exam.parts}
+    decision = decide_on(
+        against[exam.target.name], [(against[part.name], part.margin) for part in exam.guards], exam.alpha
+    )
+    found: dict[str, Any] = {
+        "promote": decision.promote,
+        "reasons": list(decision.reasons),
+        "target": exam.target.name,
+        "comparisons": {
+            "candidate": {name: dataclasses.asdict(found) for name, found in against.items()},
+            "distilled": {
+                part.name: dataclasses.asdict(comparison("champion", "distilled", part.name)) for part in exam.parts
+            },
+        },
+        "growth": dataclasses.asdict(comparison("distilled", "candidate", exam.target.name)),
+    }
+    (folder / "decision.json").write_text(json.dumps(found, indent=1))

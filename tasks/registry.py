@@ -1,0 +1,126 @@
+"""The registry: checkpoints as MLflow model versions; `daytime` serves, `previous` is the one before."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+
+DAYTIME, PREVIOUS = "daytime", "previous"
+
+
+@dataclass(frozen=True)
+class Version:
+    """A registered checkpoint."""
+
+    version: str
+    digest: str
+    parent: str
+    night: str
+    role: str
+    accuracy: float | None
+    aliases: tuple[str, ...]
+
+
+class Registry:
+    """The versions of one registered model."""
+
+    def __init__(self, client: MlflowClient, model: str) -> None:
+        self.client, self.model = client, model
+
+    def versions(self) -> list[Version]:
+        """All versions, the oldest first; none where nothing was registered yet."""
+        try:
+            aliases = self.client.get_registered_model(self.model).aliases
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            return []
+        found = self.client.search_model_versions(f"name = '{self.model}'")
+        return [
+            Version(
+                version=str(v.version),
+                digest=v.tags["digest"],
+                parent=v.tags.get("parent", ""),
+                night=v.tags.get("night", ""),
+                role=v.tags.get("role", ""),
+                accuracy=float(v.tags["accuracy"]) if "accuracy" in v.tags else None,
+                aliases=tuple(sorted(name for name, version in aliases.items() if str(version) == str(v.version))),
+            )
+            for v in sorted(found, key=lambda v: int(v.version))
+        ]
+
+    def named(self, alias: str) -> Version | None:
+        """The version under an alias."""
+        return next((version for version in self.versions() if alias in version.aliases), None)
+
+    def register(
+        self, checkpoint: Path, run_id: str, experiment_id: str, tags: Mapping[str, str], metrics: Mapping[str, float]
+    ) -> Version:
+        """Registers a checkpoint with its exam results, once: a digest that is there already keeps its version.
+
+        On a database of our own the version's source is the checkpoint's own folder; a server takes no local paths,
+        so there the files are hard-linked (or copied) into the logged model's place.
+        """
+        known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
+        if known is not None:
+            return known
+        if not self.versions():
+            self._create()
+        model = self.client.create_logged_model(
+            experiment_id, name=f"{tags['role']}-{checkpoint.name[:8]}", source_run_id=run_id, tags=dict(tags)
+        )
+        source = self._source(checkpoint, model.model_id, model.artifact_location)
+        self.client.finalize_logged_model(model.model_id, "READY")
+        for name, value in metrics.items():
+            self.client.log_metric(run_id, name, value, model_id=model.model_id)
+        created = self.client.create_model_version(
+            self.model, source, run_id=run_id, tags={"digest": checkpoint.name, **tags}, model_id=model.model_id
+        )
+        return next(version for version in self.versions() if version.version == str(created.version))
+
+    def promote(self, version: str) -> None:
+        """Makes a version the one that serves by day; `previous` first, so that every moment between is whole."""
+        serving = self.named(DAYTIME)
+        if serving is not None and serving.version != version:
+            self.client.set_registered_model_alias(self.model, PREVIOUS, serving.version)
+        self.client.set_registered_model_alias(self.model, DAYTIME, version)
+
+    def rollback(self) -> Version | None:
+        """Swaps `daytime` and `previous`; a second rollback undoes the first. None where there is no predecessor."""
+        before = self.named(PREVIOUS)
+        if before is not None:
+            self.promote(before.version)
+        return before
+
+    def remove(self, version: str) -> None:
+        """Takes a version out of the registry; its runs and exam rows stay."""
+        self.client.delete_model_version(self.model, version)
+
+    def _create(self) -> None:
+        try:
+            self.client.create_registered_model(self.model)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+
+    def _source(self, checkpoint: Path, model_id: str, location: str) -> str:
+        if self.client.tracking_uri.startswith("sqlite:"):
+            return checkpoint.as_uri()
+        if location.startswith("file://"):
+            _link(checkpoint, Path(location.removeprefix("file://")))
+        else:
+            self.client.log_model_artifacts(model_id, str(checkpoint))
+        return f"models:/{model_id}"
+
+
+def _link(source: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for file in source.iterdir():
+        try:
+            os.link(file, target / file.name)
+        except OSError:  # another file system
+            shutil.copy(file, target / file.name)

@@ -1,0 +1,91 @@
+"""The morning report: one page, the same short for Prefect and the terminal, and the evidence for MLflow."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
+
+from tasks.promote import intervals_of
+from tasks.report_page import render, render_markdown
+from tasks.stage import MANIFEST
+from tasks.tracking import Tracking
+
+SITTERS = ("champion", "distilled", "candidate")
+
+
+@task(name="report", tags=["report"], retries=1)
+def report(
+    folder: Path,
+    decision: Mapping[str, Any],
+    rounds: int,
+    alarms: Sequence[str],
+    links: Mapping[str, str],
+    tracking: Tracking,
+) -> dict[str, Any]:
+    """Writes report.html and, last of all, summary.json: from then on the night is finished."""
+    summary = summarise(folder, decision, rounds, alarms, links)
+    write_atomically(folder / "report.html", render(folder, summary))
+    create_markdown_artifact(render_markdown(summary), key="morning-report", description=f"The night of {folder.name}")
+    if "mlflow" in links:
+        create_link_artifact(links["mlflow"], key="mlflow-run", link_text="the night's run in MLflow")
+    tracking.log_artifact(folder / "report.html")
+    tracking.log_artifact(folder / "decide" / "decision.json", "exam")
+    for who in SITTERS:
+        tracking.log_artifact(folder / "evaluate" / who / "evaluations.parquet", f"exam/{who}")
+    tracking.tag(decision=summary["decision"], alarms=str(len(alarms)))
+    write_atomically(folder / "summary.json", json.dumps(summary))
+    return summary
+
+
+def summarise(
+    folder: Path, decision: Mapping[str, Any], rounds: int, alarms: Sequence[str], links: Mapping[str, str]
+) -> dict[str, Any]:
+    """What a machine may want to know of a night: the line that `nightschool night --json` prints."""
+    intervals = {who: intervals_of(decision, who) for who in SITTERS}
+    compared = decision["comparisons"]
+    any_part = decision["target"]
+    return {
+        "night": folder.name,
+        "decision": "promoted" if decision["promote"] else "kept",
+        "reasons": decision["reasons"],
+        "target": decision["target"],
+        "accuracy": {who: intervals[who][decision["target"]] for who in SITTERS},
+        "benchmarks": {part: {who: intervals[who][part] for who in SITTERS} for part in compared["candidate"]},
+        "growth": decision["growth"],
+        "digests": {
+            "champion": compared["candidate"][any_part]["before_digest"],
+            "distilled": compared["distilled"][any_part]["after_digest"],
+            "candidate": compared["candidate"][any_part]["after_digest"],
+        },
+        "rounds": rounds,
+        "seconds": stage_seconds(folder),
+        "alarms": list(alarms),
+        "links": dict(links),
+        "report": str(folder / "report.html"),
+    }
+
+
+def stage_seconds(folder: Path) -> dict[str, float]:
+    """The seconds of each stage, those of all rounds together."""
+    seconds: dict[str, float] = {}
+    for file in sorted(folder.rglob(MANIFEST)):
+        place = file.parent.relative_to(folder).parts
+        name = place[-1] if place[0].startswith("round-") else place[0]
+        seconds[name] = seconds.get(name, 0.0) + json.loads(file.read_text())["seconds"]
+    for file in folder.glob("round-*/checkpoint/metrics.json"):
+        seconds["update"] = seconds.get("update", 0.0) + json.loads(file.read_text())["seconds_update"]
+    return {name: round(value, 2) for name, value in seconds.items()}
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Writes a text so that a reader sees the old or the new, never a half."""
+    draft = file.with_name(f"{file.name}.draft")
+    with draft.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.rename(file)

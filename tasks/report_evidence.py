@@ -1,0 +1,135 @@
+"""What the report shows of a night's folder: answers, flips, solve rates, verdicts. What is not there is left out."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+WHO = {"champion": "champion", "distilled": "after distillation", "candidate": "candidate"}
+PLACE = ["problem_id", "group", "sample"]
+EXAM_PLACE = ["benchmark", "problem_id", "sample"]
+EACH = 5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A training completion and its judgement."""
+
+    question: str
+    text: str
+    verdict: str
+    reward: float | None
+    finish_reason: str
+
+
+@dataclass(frozen=True)
+class Flip:
+    """An exam problem that one of champion and candidate solved and the other did not."""
+
+    question: str
+    before: str
+    after: str
+    gained: bool
+
+
+def round_metrics(night: Path) -> pd.DataFrame:
+    """The rounds' figures, one row a round; what is not a finite number is missing."""
+    figures = {number: read_json(folder / "checkpoint", "metrics.json") or {} for number, folder in rounds(night)}
+    table = pd.DataFrame.from_dict(figures, orient="index").sort_index()
+    return table.apply(pd.to_numeric, errors="coerce").replace([math.inf, -math.inf], math.nan)
+
+
+def quiz_accuracies(night: Path) -> dict[int, float]:
+    """The share of graded quiz answers that was correct, by round."""
+    tables = {number: read_table(folder / "quiz", "evaluations") for number, folder in rounds(night)}
+    graded = {number: table["correct"].dropna() for number, table in tables.items() if table is not None}
+    return {number: float(correct.astype(bool).mean()) for number, correct in graded.items() if len(correct)}
+
+
+def solve_rates(night: Path) -> tuple[pd.DataFrame, pd.Series]:
+    """The share of each round's completions that was correct, kinds × rounds (NaN: none drawn), and their number."""
+    scored = [_scored(folder).assign(round=number) for number, folder in rounds(night)]
+    rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"kind": []})])
+    if rows.empty:
+        return pd.DataFrame(), pd.Series(dtype=float)
+    rows["solved"] = rows["verdict"].eq("correct").where(rows["verdict"] != "grader_failed").astype(float)
+    rates = rows.pivot_table(index="kind", columns="round", values="solved", aggfunc="mean")
+    rates = rates.dropna(how="all")
+    return rates, rows["kind"].value_counts().reindex(rates.index)
+
+
+def sampled_answers(night: Path) -> list[Answer]:
+    """Ten completions of the last round, five of them correct where there are as many, and of different problems."""
+    for _, folder in reversed(rounds(night)):
+        rollouts, rows = read_table(folder / "sample", "rollouts"), _scored(folder)
+        if rollouts is None or rows.empty:
+            continue
+        rows = rows.merge(rollouts[[*PLACE, "text", "finish_reason"]], on=PLACE).sample(frac=1, random_state=0)
+        rows = rows.loc[rows["problem_id"].duplicated().sort_values(kind="stable").index]
+        right, wrong = rows[rows["verdict"] == "correct"], rows[rows["verdict"] != "correct"]
+        some = min(len(right), max(EACH, 2 * EACH - len(wrong)))
+        chosen = pd.concat([right.head(some), wrong.head(2 * EACH - some)]).astype({"reward": object})
+        chosen["reward"] = chosen["reward"].where(chosen["reward"].notna(), None)
+        return [
+            Answer(row["question"], row["text"], row["verdict"], row["reward"], row["finish_reason"])
+            for row in chosen.to_dict("records")
+        ]
+    return []
+
+
+def flipped_answers(night: Path) -> list[Flip]:
+    """Five exam problems that only the candidate solved, and five that only the champion did."""
+    before, after = (read_table(night / "evaluate" / who, "evaluations") for who in ("champion", "candidate"))
+    if before is None or after is None:
+        return []
+    both = before.merge(after, on=EXAM_PLACE, suffixes=("", "_after")).dropna(subset=["correct", "correct_after"])
+    was, is_now = both["correct"].astype(bool), both["correct_after"].astype(bool)
+    chosen = [
+        (row, gained)
+        for rows, gained in ((both[~was & is_now], True), (both[was & ~is_now], False))
+        for row in rows.sample(min(EACH, len(rows)), random_state=0).to_dict("records")
+    ]
+    return [Flip(row["question"], row["text"], row["text_after"], gained) for row, gained in chosen]
+
+
+def verdict_counts(night: Path) -> pd.DataFrame:
+    """How often each verdict was given: in all rounds together, and to each checkpoint in the exam."""
+    trained = [table for _, folder in rounds(night) if (table := read_table(folder / "score", "scores")) is not None]
+    counts = {"training": pd.concat(trained)["verdict"].value_counts()} if trained else {}
+    for who, name in WHO.items():
+        if (table := read_table(night / "evaluate" / who, "evaluations")) is not None:
+            counts[name] = table["verdict"].value_counts()
+    return pd.DataFrame(counts).fillna(0).astype(int).sort_index()
+
+
+def rounds(night: Path) -> list[tuple[int, Path]]:
+    """The rounds' numbers and folders, in order."""
+    return sorted((int(folder.name.removeprefix("round-")), folder) for folder in night.glob("round-*"))
+
+
+def read_json(folder: Path, name: str) -> Any:
+    """A committed stage's JSON file; None where there is none."""
+    file = _committed(folder, name)
+    return json.loads(file.read_text()) if file else None
+
+
+def read_table(folder: Path, name: str) -> pd.DataFrame | None:
+    """A committed stage's table; None where there is none."""
+    file = _committed(folder, f"{name}.parquet")
+    return pd.read_parquet(file) if file else None
+
+
+def _scored(folder: Path) -> pd.DataFrame:
+    """A round's scores with the question and kind of each; empty where the round did not come so far."""
+    scores, prompts = read_table(folder / "score", "scores"), read_table(folder / "select_prompts", "prompts")
+    if scores is None or prompts is None:
+        return pd.DataFrame()
+    return scores.merge(prompts[["problem_id", "group", "question", "kind"]], on=["problem_id", "group"])
+
+
+def _committed(folder: Path, name: str) -> Path | None:
+    """A stage's file, if the stage came to its end."""
+    return folder / name if (folder / "manifest.json").exists() and (folder / name).exists() else None

@@ -1,0 +1,47 @@
+"""Sampling a round's groups of completions with vLLM."""
+
+import dataclasses
+from pathlib import Path
+
+import pandas as pd
+
+from conf.schema import EngineConfig, GrpoConfig
+from tasks import engine as in_engine
+from tasks.stage import Artifact, stage
+from tasks.tables import PROMPTS, read_table, write_rollouts
+from tasks.workers import Worker
+
+
+@stage(tags=["engine"], retries=2, means=("engine",))
+def sample(
+    folder: Path,
+    *,
+    prompts: Artifact,
+    checkpoint: Path,
+    grpo: GrpoConfig,
+    config: EngineConfig,
+    trust_remote_code: bool,
+    seed: int,
+    engine: Worker,
+) -> None:
+    """`group_size` completions of every prompt, from the policy itself (temperature 1, nothing cut off)."""
+    table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
+    groups = engine.call(
+        in_engine.sample,
+        checkpoint,
+        config,
+        [list(map(int, tokens)) for tokens in table.prompt_token_ids],
+        grpo.group_size,
+        seed=seed,
+        temperature=grpo.temperature,
+        max_tokens=grpo.max_completion_tokens,
+        trust_remote_code=trust_remote_code,
+    )
+    write_rollouts(
+        folder / "rollouts.parquet",
+        [
+            dataclasses.replace(rollout, problem_id=problem_id)
+            for problem_id, group in zip(table.problem_id, groups, strict=True)
+            for rollout in group
+        ],
+    )

@@ -1,0 +1,199 @@
+"""The committed stage: a Prefect task whose outputs count once its folder's manifest is in place, and not before.
+
+A stage writes into its folder; then everything is forced to the disk and `manifest.json` (what it was made from, the
+digests of what it wrote) is moved in by one rename. A folder without a manifest is not there: the stage runs again. A
+stage whose manifest matches its inputs, and whose files match the manifest, is never run again; Prefect shows it as
+*Cached* where it has seen it before.
+"""
+
+import hashlib
+import inspect
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+from prefect.futures import PrefectFuture
+from pydantic import BaseModel, ConfigDict
+
+from conf.schema import Section
+from models.checkpoint import digest_file, sync_folder
+from tasks.workers import WorkerDiedError
+
+MANIFEST = "manifest.json"
+
+
+class Artifact(BaseModel):
+    """A committed stage's outputs: where they lie, and a digest of what they were made from and of what they are."""
+
+    model_config = ConfigDict(frozen=True)
+    folder: Path
+    digest: str
+
+    def read_json(self, name: str) -> Any:
+        """One of the stage's JSON files."""
+        return json.loads((self.folder / name).read_text())
+
+    @property
+    def seconds(self) -> float:
+        """How long the stage took."""
+        return self.read_json(MANIFEST)["seconds"]
+
+
+class Stage:
+    """A task file's function as a committed stage: `stage(night_folder, place, **arguments) -> Artifact`.
+
+    The function itself gets the folder to write into and the arguments. What the outcome depends on are its inputs:
+    artifacts, configuration sections, plain values; an argument named in `means` (a worker, say) is none.
+    """
+
+    def __init__(self, write: Callable[..., None], tags: list[str], retries: int, means: tuple[str, ...]) -> None:
+        self.write = write
+        self.means = means
+        self.name = write.__name__
+        run: Any = self._run
+        self._task: Any = task(
+            run,
+            name=self.name,
+            description=inspect.getdoc(write),
+            tags=tags,
+            task_run_name="{label}",
+            retries=retries,
+            retry_condition_fn=worker_died,
+            persist_result=True,
+            result_serializer="json",
+            cache_key_fn=_cache_key,
+        )
+
+    def __call__(self, night: Path, place: str, /, **arguments: Any) -> Artifact:
+        """Runs the stage, or returns what it committed before."""
+        return self._prepared(night, place, arguments)(**self._parameters(night, place, arguments))
+
+    def submit(self, night: Path, place: str, /, **arguments: Any) -> PrefectFuture[Artifact]:
+        """The same on a thread of its own."""
+        return self._prepared(night, place, arguments).submit(**self._parameters(night, place, arguments))
+
+    def committed(self, night: Path, place: str, /, **arguments: Any) -> Artifact | None:
+        """What the stage committed before from the same inputs, if its files are still whole."""
+        return committed(night / place, self._inputs(arguments))
+
+    def _prepared(self, night: Path, place: str, arguments: Mapping[str, Any]) -> Any:
+        known = self.committed(night, place, **arguments)
+        return self._task.with_options(refresh_cache=known is None)
+
+    def _parameters(self, night: Path, place: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "folder": night / place,
+            "label": run_name(place),
+            "inputs": self._inputs(arguments),
+            "means": _Means(arguments),
+        }
+
+    def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
+        return {name: _digest(value) for name, value in arguments.items() if name not in self.means}
+
+    def _run(self, folder: Path, label: str, inputs: dict[str, str], means: "_Means") -> Artifact:
+        if known := committed(folder, inputs):
+            return known
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        started = time.perf_counter()
+        self.write(folder, **means.arguments)
+        return commit(folder, self.name, inputs, time.perf_counter() - started)
+
+
+class _Means:
+    """Arguments on their way through Prefect, which must neither copy nor walk through them."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = arguments
+
+
+def stage(*, tags: list[str], retries: int = 0, means: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Stage]:
+    """Makes a function `(folder, **arguments) -> None` a committed stage; it is retried only where a worker died."""
+    return lambda write: Stage(write, tags, retries, means)
+
+
+def run_name(place: str) -> str:
+    """`round-03/sample` as people read it: `round 3 · sample`."""
+    return " · ".join(
+        f"round {int(part.removeprefix('round-'))}" if part.startswith("round-") else part.replace("_", " ")
+        for part in place.split("/")
+    )
+
+
+def commit(folder: Path, name: str, inputs: dict[str, str], seconds: float) -> Artifact:
+    """Forces a stage's files to the disk, then moves its manifest in."""
+    outputs = {str(file.relative_to(folder)): digest_file(file) for file in sorted(folder.rglob("*")) if file.is_file()}
+    manifest = {
+        "version": 1,
+        "stage": name,
+        "inputs": inputs,
+        "outputs": outputs,
+        "seconds": seconds,
+        "versions": {package: version(package) for package in ("torch", "transformers", "nightschool")},
+    }
+    sync_folder(folder)
+    draft = folder / f"{MANIFEST}.draft"
+    with draft.open("w") as stream:
+        json.dump(manifest, stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.rename(folder / MANIFEST)
+    sync_folder(folder)
+    return Artifact(folder=folder, digest=_artifact_digest(manifest))
+
+
+def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | None:
+    """The artifact of a folder whose manifest stands, matches the inputs (if given), and matches its files."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        whole = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    if not whole or (inputs is not None and manifest["inputs"] != inputs):
+        return None
+    return Artifact(folder=folder, digest=_artifact_digest(manifest))
+
+
+def _artifact_digest(manifest: Mapping[str, Any]) -> str:
+    return _digest({"inputs": manifest["inputs"], "outputs": manifest["outputs"]})
+
+
+def _digest(value: Any) -> str:
+    if isinstance(value, Artifact):
+        return value.digest
+    return hashlib.sha256(json.dumps(_plain(value), sort_keys=True).encode()).hexdigest()[:20]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON, for its digest. A checkpoint's path counts by its name, which is its content's digest."""
+    if isinstance(value, Artifact):
+        return value.digest
+    if isinstance(value, Section):
+        return value.model_dump(mode="json")
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise TypeError(f"a stage's input may not be a {type(value).__name__}")
+
+
+def _cache_key(context: Any, parameters: dict[str, Any]) -> str:
+    return _digest([str(parameters["folder"].resolve()), parameters["inputs"]])
+
+
+def worker_died(task: Any, run: Any, state: Any) -> bool:
+    """Prefect's question whether to run a failed task again: only a lost child process is worth it."""
+    return isinstance(state.data, WorkerDiedError) or isinstance(
+        getattr(state.data, "exception", None), WorkerDiedError
+    )

@@ -1,0 +1,91 @@
+"""A round's update, and the moment from which it counts: weights and trainer state on the disk."""
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from prefect import task
+
+from conf.schema import TrainerConfig
+from models.checkpoint import digest_folder, sync_folder
+from tasks import learner
+from tasks.learner import Predecessor, Updated
+from tasks.stage import Artifact, stage, worker_died
+from tasks.tables import ADVANTAGES, SCORES, read_rollouts, read_table
+from tasks.workers import Worker
+
+
+class UpdateMeans:
+    """What an update works with, kept together so that Prefect neither copies nor walks through it."""
+
+    def __init__(self, predecessor: Predecessor, checkpoints: Path, trainer: Worker) -> None:
+        self.predecessor = predecessor
+        self.checkpoints = checkpoints
+        self.trainer = trainer
+
+
+@task(name="update", tags=["trainer"], task_run_name="{label}", retries=2, retry_condition_fn=worker_died)
+def update(label: str, rollouts: Artifact, advantages: Artifact, config: TrainerConfig, means: UpdateMeans) -> Updated:
+    """Takes the round's steps; the new weights are on the disk, but the round counts only after `checkpoint`."""
+    table: pd.DataFrame = read_table(advantages.folder / "advantages.parquet", ADVANTAGES)
+    sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
+    by_place: dict[Any, Any] = {(row.group, row.sample): row.advantage for row in table.itertuples()}
+    return means.trainer.call(
+        learner.update,
+        means.predecessor,
+        config,
+        sampled,
+        [by_place[rollout.group, rollout.sample] for rollout in sampled],
+        means.checkpoints,
+    )
+
+
+@stage(tags=["trainer", "checkpoint"], means=("updated", "state", "trainer"))
+def checkpoint(
+    folder: Path,
+    *,
+    rollouts: Artifact,
+    scores: Artifact,
+    advantages: Artifact,
+    config: TrainerConfig,
+    predecessor: str,
+    updated: Updated,
+    state: Path,
+    trainer: Worker,
+) -> None:
+    """Makes the update count: writes the trainer's state (while the next round samples), figures and digests."""
+    draft = state.with_name(f"{state.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    trainer.call(learner.save_state, updated.checkpoint.name, draft)
+    sync_folder(draft)
+    shutil.rmtree(state, ignore_errors=True)
+    draft.rename(state)
+    sync_folder(state.parent)
+    (folder / "checkpoint.txt").write_text(updated.checkpoint.name)
+    (folder / "state.txt").write_text(digest_folder(state))
+    (folder / "metrics.json").write_text(json.dumps(_metrics(rollouts, scores, updated)))
+
+
+def _metrics(rollouts: Artifact, scores: Artifact, updated: Updated) -> dict[str, Any]:
+    """The round's figures: what the graders and the sampler saw, and what the trainer did."""
+    sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
+    table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
+    tokens = [len(rollout.token_ids) for rollout in sampled]
+    counts = Counter(table.verdict)
+    own = dict(updated.metrics)
+    return {
+        "reward": float(table.reward.mean()),
+        "signal_share": own["useful_groups"] / own["groups"],
+        "completion_length": sum(tokens) / len(tokens),
+        "truncated_share": sum(rollout.finish_reason == "length" for rollout in sampled) / len(sampled),
+        "null_rewards": int(table.reward.isna().sum()),
+        "tokens_per_second": sum(tokens) / rollouts.seconds,
+        "seconds_sample": rollouts.seconds,
+        "seconds_score": scores.seconds,
+        "seconds_update": own.pop("seconds"),
+        **{f"verdicts/{verdict}": count for verdict, count in counts.items()},
+        **own,
+    }

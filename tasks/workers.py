@@ -1,0 +1,101 @@
+"""The child processes that hold the engine and the trainer: call, restart, close.
+
+One small seam on the standard library's process pool, so that a cluster's actors can stand behind it later.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+PR_SET_PDEATHSIG = 1
+
+
+class WorkerDiedError(Exception):
+    """A child process ended without an answer: killed, out of memory, or crashed. The next call starts a new one."""
+
+
+class Worker:
+    """One child process, started on first use, kept for all calls, gone with its parent.
+
+    Calls are answered one after the other, in order. PR_SET_PDEATHSIG follows the *thread* that made the child, so
+    all children are made on a thread of this object's own, which lives until `close`. What a child prints goes into
+    the file `log`.
+    """
+
+    def __init__(self, name: str, environment: Mapping[str, str] | None = None, log: Path | None = None) -> None:
+        self.name = name
+        self.log = log
+        self.environment = dict(environment or {})
+        self._keeper = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-keeper")
+        self._pool: ProcessPoolExecutor | None = None
+
+    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Sends a call; `function` must be importable by name, arguments and result picklable."""
+        return self._keeper.submit(self._send, function, *args, **kwargs).result()
+
+    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Sends a call and waits. Raises WorkerDiedError where the child dies, else what the function raises."""
+        return self.result(self.submit(function, *args, **kwargs))
+
+    def result(self, future: Future[R]) -> R:
+        """The answer to `submit`, with the errors of `call`."""
+        try:
+            return future.result()
+        except BrokenProcessPool as broken:
+            self._pool = None
+            raise WorkerDiedError(f"the {self.name} process died (killed, out of memory, or crashed)") from broken
+
+    def close(self) -> None:
+        """Ends the child at once and gives back its memory; a later call starts a new one."""
+        if self._pool is not None:
+            for process in list((self._pool._processes or {}).values()):
+                process.kill()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def _send(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                1, mp_context=get_context("spawn"), initializer=_start, initargs=(os.getpid(), self.log)
+            )
+        before = {key: os.environ.get(key) for key in self.environment}
+        os.environ.update(self.environment)  # spawn hands on the environment of this moment
+        try:
+            return self._pool.submit(function, *args, **kwargs)
+        except BrokenProcessPool:
+            self._pool = None
+            return self._send(function, *args, **kwargs)
+        finally:
+            for key, value in before.items():
+                if value is None:
+                    del os.environ[key]
+                else:
+                    os.environ[key] = value
+
+
+def _start(parent: int, log: Path | None) -> None:
+    """In the child: dies with the parent, leaves Ctrl-C to it, and writes its output into the log."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(parent)
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+            os.dup2(target, stream.fileno())
+
+
+def die_with_parent(parent: int) -> None:
+    """Asks the kernel to kill this process when the thread that made it ends; ends at once if it has already."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)

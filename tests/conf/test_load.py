@@ -1,0 +1,309 @@
+"""A configuration is read whole or refused in one line."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conf.home import InputError
+from conf.load import differences, frozen_yaml, identity, load_night
+from conf.schema import NightConfig
+
+ROOT = Path(__file__).parents[2]
+STARTER = ROOT / "conf" / "starter.yaml"
+NIGHTLY = ROOT / "conf" / "nightly.yaml"
+SMALL = """\
+name: small
+benchmarks:
+  - {name: arithmetic, levels: ["1"]}
+grpo:
+  rounds: 2
+exam:
+  target: {benchmark: arithmetic, levels: ["1"]}
+"""
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.yaml").write_text(SMALL)
+    return Path("my.yaml")
+
+
+def refusal(path: Path, *overrides: str) -> str:
+    with pytest.raises(InputError) as caught:
+        load_night(path, overrides)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def changed(*overrides: str, path: Path = STARTER) -> NightConfig:
+    return load_night(path, overrides)
+
+
+def test_the_shipped_nights_load() -> None:
+    starter, nightly = load_night(STARTER), load_night(NIGHTLY)
+    assert (starter.name, starter.grpo.group_size, starter.lora) == ("starter", 8, None)
+    assert nightly.student.template_arguments == {"enable_thinking": False}
+    assert nightly.optimizer.learning_rate == 1e-4
+    assert nightly.lora is not None
+    assert (nightly.lora.rank, nightly.lora.alpha) == (16, 32)
+    assert [part.name for part in nightly.exam.parts] == ["gsm8k", "arithmetic-1-2"]
+
+
+def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
+    config = changed("student.source=starter", "lora=null", path=NIGHTLY)
+    assert (config.student.source, config.lora) == ("starter", None)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "said"),
+    [
+        ("rounds: 2", "roundz: 2", "grpo.roundz: unknown key; did you mean 'rounds'?"),
+        ("grpo:", "grpoo:", "grpoo: unknown key; did you mean 'grpo'?"),
+        ("rounds: 2", "group_size: 80", "grpo.group_size: 80 is not allowed; at most 64"),
+        ("rounds: 2", "group_size: 1", "grpo.group_size: 1 is not allowed; at least 2"),
+        ("rounds: 2", "clip_low: 1", "grpo.clip_low: 1 is not allowed; less than 1.0"),
+        ("rounds: 2", "rounds: many", 'grpo.rounds: "many" is not allowed; a whole number'),
+        ("rounds: 2", "rounds: 2.0", "grpo.rounds: 2.0 is not allowed; a whole number"),
+        ("rounds: 2", 'rounds: "2"', 'grpo.rounds: "2" is not allowed; a whole number'),
+        ("rounds: 2", "rounds: yes", "grpo.rounds: true is not allowed; a whole number"),
+        ("rounds: 2", "rounds:", "grpo.rounds: null is not allowed; a whole number"),
+        ("rounds: 2", "clip_low: low", 'grpo.clip_low: "low" is not allowed; a number'),
+        ("rounds: 2", "overlong: keep", "grpo.overlong: \"keep\" is not allowed; 'train' or 'mask'"),
+        ("rounds: 2", "sampler_ratio_band: [1]", "grpo.sampler_ratio_band.1: is missing; it has no default"),
+        (
+            "rounds: 2",
+            "sampler_ratio_band: [1, 2, 3]",
+            "grpo.sampler_ratio_band: [1, 2, 3] is not allowed; at most 2 of them",
+        ),
+        ("grpo:\n  rounds: 2", "grpo: 2", "grpo: 2 is not allowed; a mapping of keys"),
+        ("grpo:", "lora: {targets: 5}\ngrpo:", "lora.targets: 5 is not allowed; a list or 'all-linear'"),
+        ("name: small", "name: My night", 'name: "My night" is not allowed; must match ^[a-z0-9-]+$'),
+        (
+            '["1"]}\ngrpo',
+            "[1]}\ngrpo",
+            "benchmarks.0.levels.0: 1 is not allowed; a text, in quotes where it looks like something else",
+        ),
+        ("name: arithmetic", "name: algebra", "benchmarks.0.name: \"algebra\" is not allowed; 'arithmetic' or 'gsm8k'"),
+        ("benchmark: arithmetic, ", "", "exam.target.benchmark: is missing; it has no default"),
+        ("exam:", "exan:", "exan: unknown key; did you mean 'exam'? (and 1 more)"),
+        ("rounds: 2", "rounds: -1\n  group_size: 80", "grpo.rounds: -1 is not allowed; at least 0 (and 1 more)"),
+        (
+            "exam:",
+            "exam:\n  guards: [{benchmark: gsm8k}, {benchmark: gsm8k}]",
+            "exam: two parts of the exam are named alike: arithmetic-1, gsm8k, gsm8k",
+        ),
+        ("rounds: 2", "7: 2", "grpo.7: unknown key; known are aggregation, clip_high, clip_low, exploration"),
+        ("rounds: 2", "rounds: 2\n  rounds: 3", "line 6, column 3: not valid YAML: the key 'rounds' stands twice"),
+        ("rounds: 2", "clip_high: .inf", "line 5, column 14: not valid YAML: .inf is no finite number"),
+        ("rounds: 2", "rounds: [2", "line 6, column 5: not valid YAML: expected ',' or ']', but got ':'"),
+        ("rounds: 2", "rounds: 2026-02-30", "not valid YAML: day is out of range for month"),
+    ],
+)
+def test_a_fault_in_the_file_is_one_line(in_folder: Path, was: str, becomes: str, said: str) -> None:
+    assert was in SMALL
+    in_folder.write_text(SMALL.replace(was, becomes, 1))
+    line = refusal(in_folder)
+    assert line.startswith(f"my.yaml: {said}") if "known are" in said else line == f"my.yaml: {said}"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "null is not allowed; must be a mapping, a line `key: value` for each key"),
+        (b"- 1\n- 2\n", "[1, 2] is not allowed; must be a mapping, a line `key: value` for each key"),
+        (b"name: caf\xe9\n", "byte 9 is not UTF-8; a configuration is a YAML text"),
+        (b"name: &a [*a]\n", "line 1, column 7: not valid YAML: found unconstructable recursive node"),
+        (b"[" * 5000, "not valid YAML: nested too deep"),
+        (b"a: 1\n---\nb: 2\n", "line 2, column 1: not valid YAML: but found another document"),
+    ],
+)
+def test_what_is_no_configuration_at_all(in_folder: Path, content: bytes, said: str) -> None:
+    in_folder.write_bytes(content)
+    assert refusal(in_folder) == f"my.yaml: {said}"
+
+
+def test_files_that_cannot_be_read(in_folder: Path) -> None:
+    assert refusal(Path("your.yaml")) == "your.yaml: no such file; conf/starter.yaml is one to start from"
+    assert refusal(Path(".")) == ".: cannot be read: Is a directory"
+
+
+def test_overrides_reach_every_place(in_folder: Path) -> None:
+    config = load_night(
+        in_folder,
+        [
+            "grpo.rounds=4",
+            "benchmarks.0.weight=2",
+            "optimizer.learning_rate=1e-4",
+            "lora.rank=8",
+            "lora.targets=[q_proj]",
+            "exam.guards=[{benchmark: gsm8k, problems: 50}]",
+            "exam.guards.0.problems=60",
+            "student.system=Think = write",
+            "student.template_arguments.enable_thinking=false",
+            "grpo.rounds=5",
+        ],
+    )
+    assert (config.grpo.rounds, config.benchmarks[0].weight, config.optimizer.learning_rate) == (5, 2.0, 1e-4)
+    assert config.lora is not None
+    assert (config.lora.rank, config.lora.alpha, config.lora.targets) == (8, 32, ("q_proj",))
+    assert (config.exam.guards[0].problems, config.student.system) == (60, "Think = write")
+    assert config.student.template_arguments == {"enable_thinking": False}
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("grpo.rounds", "must look like KEY=VALUE, for example --set grpo.rounds=4"),
+        ("=4", "must look like KEY=VALUE, for example --set grpo.rounds=4"),
+        ("grpo..rounds=4", "must look like KEY=VALUE, for example --set grpo.rounds=4"),
+        ("grpo.roundz=4", "unknown key; did you mean 'rounds'?"),
+        ("grpoo.rounds=4", "unknown key; did you mean 'grpo'?"),
+        ("benchmarks.0.nam=gsm8k", "unknown key; did you mean 'name'?"),
+        ("grpo.rounds=four", '"four" is not allowed; a whole number'),
+        ("grpo.rounds=[", "not valid YAML: expected the node content, but found '<stream end>'"),
+        ("grpo.group_size=80", "80 is not allowed; at most 64"),
+        ("benchmarks=[]", "[] is not allowed; at least 1 of them"),
+        ("benchmarks.1.weight=2", "benchmarks.1 is not there; 0 to 0"),
+        ("benchmarks.first.weight=2", "benchmarks.first is not there; 0 to 0"),
+        ("name.first=x", 'name is "small", which has no keys'),
+        ("exam.target={benchmark: x}", "exam.target.benchmark: \"x\" is not allowed; 'arithmetic' or 'gsm8k'"),
+        ("optimizer.learning_rate=.nan", "not valid YAML: .nan is no finite number"),
+    ],
+)
+def test_a_fault_in_an_override_names_the_override(in_folder: Path, override: str, said: str) -> None:
+    assert refusal(in_folder, override) == f"--set {override}: {said}"
+
+
+def test_a_fault_of_the_file_is_not_blamed_on_an_override(in_folder: Path) -> None:
+    in_folder.write_text(SMALL.replace("rounds: 2", "group_size: 80"))
+    assert refusal(in_folder, "grpo.rounds=3") == "my.yaml: grpo.group_size: 80 is not allowed; at most 64"
+
+
+@pytest.mark.parametrize("path", [STARTER, NIGHTLY])
+def test_the_frozen_night_reads_back_as_itself(path: Path, tmp_path: Path) -> None:
+    config = load_night(path)
+    frozen = tmp_path / "config.yaml"
+    frozen.write_text(frozen_yaml(config))
+    assert load_night(frozen) == config
+    assert set(yaml.safe_load(frozen.read_text())) == set(NightConfig.model_fields)
+
+
+@settings(deadline=None)
+@given(system=st.text(st.characters(codec="utf-8")), rate=st.floats(1e-12, 1e3), argument=st.integers() | st.booleans())
+def test_no_text_or_number_is_lost_in_the_frozen_night(
+    tmp_path_factory: pytest.TempPathFactory, system: str, rate: float, argument: int
+) -> None:
+    config = load_night(STARTER)
+    student = config.student.model_copy(update={"system": system, "template_arguments": {"argument": argument}})
+    optimizer = config.optimizer.model_copy(update={"learning_rate": rate})
+    config = config.model_copy(update={"student": student, "optimizer": optimizer})
+    frozen = tmp_path_factory.mktemp("night") / "config.yaml"
+    frozen.write_text(frozen_yaml(config), encoding="utf-8", newline="")
+    assert load_night(frozen) == config
+
+
+def test_a_text_that_looks_like_a_number_stays_a_text(tmp_path: Path) -> None:
+    config = changed("student.system='1e-4'", "student.revision='007'")
+    frozen = tmp_path / "config.yaml"
+    frozen.write_text(frozen_yaml(config))
+    assert (load_night(frozen).student.system, load_night(frozen).student.revision) == ("1e-4", "007")
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["prefect.port=4300", "tracking.tracking_uri=http://localhost:5000", "tracking.experiment=other"],
+)
+def test_ports_and_urls_make_no_other_night(override: str) -> None:
+    assert identity(changed(override)) == identity(changed())
+    assert differences(changed(), changed(override)) == []
+
+
+def leaves(value: Any, key: str = "") -> dict[str, Any]:
+    """Every key of a dumped configuration that holds a plain value or a list, with that value."""
+    if not isinstance(value, dict) or not value:
+        return {key: value}
+    return {
+        name: leaf
+        for inner, below in value.items()
+        for name, leaf in leaves(below, f"{key}.{inner}" if key else inner).items()
+    }
+
+
+# A valid value other than the starter's, where `other_value` could not know one.
+OTHERS: dict[str, Any] = {
+    "benchmarks": [{"name": "gsm8k"}],
+    "lora": {"rank": 8},
+    "student.template_arguments": {"enable_thinking": False},
+    "student.trust_remote_code": True,
+    "grpo.scale": "std",
+    "grpo.aggregation": "sequence",
+    "grpo.overlong": "mask",
+    "grpo.sampler_ratio_band": [0.25, 4.0],
+    "optimizer.betas": [0.9, 0.99],
+    "exam.guards": [],
+    "exam.target.benchmark": "gsm8k",
+}
+# What can have one value only.
+FIXED = {"start_from", "grpo.temperature", "grpo.top_p"}
+
+
+def other_value(key: str, value: Any) -> Any:
+    if key in OTHERS:
+        return OTHERS[key]
+    if isinstance(value, list):
+        return ["1"]
+    if isinstance(value, float):
+        return value / 2 or 0.1
+    if isinstance(value, int):
+        return value - 1 if value > 1 else value + 1
+    return "other"
+
+
+def test_everything_else_makes_another_night() -> None:
+    starter = load_night(STARTER)
+    plain = leaves(starter.model_dump(mode="json", exclude={"prefect", "tracking"}))
+    identities = {identity(starter)}
+    for key, value in plain.items():
+        if key in FIXED:
+            continue
+        other = changed(f"{key}={json.dumps(other_value(key, value))}")
+        told = differences(starter, other)
+        assert told, key
+        assert all(line.startswith(key) for line in told), told
+        identities.add(identity(other))
+    assert len(identities) == 1 + len(plain.keys() - FIXED)
+    assert len(plain) > 50
+
+
+def test_differences_are_lines_a_person_understands() -> None:
+    starter = load_night(STARTER)
+    assert differences(starter, changed("grpo.rounds=6")) == ["grpo.rounds: 16 → 6"]
+    assert differences(starter, changed("exam.guards.1.margin=0.1")) == ["exam.guards.1.margin: 0.05 → 0.1"]
+    assert differences(starter, changed("student.system=Bonjour")) == ['student.system: null → "Bonjour"']
+    assert differences(starter, changed("lora.rank=8")) == [
+        'lora: null → {"rank": 8, "alpha": 32, "dropout": 0.0, "targets": "all-li…'
+    ]
+    assert differences(starter, changed("grpo.rounds=6", "benchmarks.0.levels=['1']")) == [
+        'benchmarks.0.levels: ["1", "2"] → ["1"]',
+        "grpo.rounds: 16 → 6",
+    ]
+    assert differences(starter, changed("student.template_arguments.a=null")) == [
+        "student.template_arguments.a: absent → null"
+    ]
+    assert differences(starter, starter) == []
+
+
+def test_identity_is_what_was_resolved_and_not_how_it_was_written(tmp_path: Path) -> None:
+    frozen = tmp_path / "config.yaml"
+    frozen.write_text(frozen_yaml(load_night(STARTER)))
+    assert identity(load_night(frozen)) == identity(changed("grpo.rounds=16", "lora=null"))
+    assert re.fullmatch("[0-9a-f]{64}", identity(load_night(STARTER)))
