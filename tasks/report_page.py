@@ -24,7 +24,10 @@ from tasks.report_evidence import (
 )
 from tasks.report_pictures import Picture, duration
 
-
+STAGES = (
+    *("freeze_journal", "distill", "fit_reward_model", "select_prompts", "sample", "score", "credit", "update"),
+    *("checkpoint", "quiz", "evaluate", "decide", "enroll", "promote"),
+)
 # What a night that ended early may not have.
 EMPTY: dict[str, Any] = {
     "decision": "kept",
@@ -149,8 +152,13 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     found += drawn(report_pictures.lengths, "completion_length", "truncated_share")
     found += drawn(report_pictures.health, "entropy", "mismatch")
     found += [report_pictures.distillation(lessons.set_index("step")["loss"])] if len(lessons) else []
-    seconds = {stage.replace("_", " "): spent for stage, spent in summary["seconds"].items() if spent > 0}
-    return found + ([report_pictures.durations(seconds)] if seconds else [])
+    return found + ([report_pictures.durations(_in_order(summary["seconds"]))] if summary["seconds"] else [])
+
+
+def _in_order(seconds: Mapping[str, float]) -> dict[str, float]:
+    """The stages as they follow upon each other, under the names that people read."""
+    ordered = sorted(seconds, key=lambda stage: STAGES.index(stage) if stage in STAGES else len(STAGES))
+    return {stage.replace("_", " "): seconds[stage] for stage in ordered}
 
 
 def _text(file: Path) -> str | None:
@@ -163,8 +171,8 @@ def _target(summary: Mapping[str, Any]) -> str:
 
 def _how_much(before: Mapping[str, float], after: Mapping[str, float], difference: float, target: str) -> str:
     return (
-        f"{signed(difference)} on {target}: {after['accuracy']:.2f} of its {after['n']} problems solved, "
-        f"against the champion's {before['accuracy']:.2f}."
+        f"{signed(difference)} on {target}: it solves {after['accuracy']:.2f} of {after['n']} problems, "
+        f"the champion {before['accuracy']:.2f}."
     )
 
 

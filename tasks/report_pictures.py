@@ -107,7 +107,7 @@ def lengths(length: pd.Series, truncated: pd.Series) -> Picture:
         truncated,
         "share cut off at the limit",
         "Length of the completions",
-        f"Completions had {length.iloc[-1]:.0f} tokens on average in the last round; {100 * truncated.iloc[-1]:.0f} % of them were cut off.",
+        f"On average {length.iloc[-1]:.0f} tokens in the last round; {100 * truncated.iloc[-1]:.0f} % were cut off.",
     )
 
 
@@ -184,7 +184,8 @@ def durations(seconds: Mapping[str, float]) -> Picture:
     axes.grid(False, axis="y")
     axes.spines["left"].set_visible(False)
     longest = max(seconds, key=lambda stage: seconds[stage])
-    caption = f"{duration(total)} in all, of which {longest} took {100 * seconds[longest] / max(total, 1e-9):.0f} %."
+    share = 100 * seconds[longest] / max(total, 1e-9)
+    caption = f"The stages took {duration(total)} together, of which {longest} took {share:.0f} %."
     return _picture(figure, "Where the time went", caption, "minutes")
 
 

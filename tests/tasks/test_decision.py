@@ -1,5 +1,6 @@
 """The exam's statistics, against hand-worked numbers, scipy, laws and two thousand nights without a change."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from math import sqrt
 
@@ -26,7 +27,7 @@ from tasks.decision import (
 OUTCOMES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 
 
-def evaluations(correct: list[bool | None], digest: str, benchmark: str = "arithmetic") -> pd.DataFrame:
+def evaluations(correct: Sequence[bool | None], digest: str, benchmark: str = "arithmetic") -> pd.DataFrame:
     return pd.DataFrame(
         {
             "policy_digest": digest,
@@ -39,7 +40,7 @@ def evaluations(correct: list[bool | None], digest: str, benchmark: str = "arith
 
 
 def compared(
-    before: list[bool | None], after: list[bool | None], name: str = "target", alpha: float = 0.025
+    before: Sequence[bool | None], after: Sequence[bool | None], name: str = "target", alpha: float = 0.025
 ) -> Comparison:
     return compare(
         name, evaluations(before, "champion"), evaluations(after, "candidate"), samples=1000, seed=1, alpha=alpha
@@ -168,6 +169,7 @@ def test_no_promotion_without_significance() -> None:
     assert not decision.promote
     assert "p = 0.0312 at α = 0.025: not enough to promote. A true +" in decision.reasons[0]
     assert decide(flips(6, 0, 5, 10), [], 0.025).promote
+    assert decide(flips(6, 0, 5, 10), [], 1 / 64).promote  # p = α is enough
 
 
 def test_a_guard_that_fell_keeps_the_champion() -> None:
@@ -175,6 +177,13 @@ def test_a_guard_that_fell_keeps_the_champion() -> None:
     decision = decide(target, [(guard, 0.05)], 0.025)
     assert not decision.promote
     assert "lower end −0.14 is not above the margin of −0.05" in decision.reasons[1]
+
+
+def test_a_guard_is_judged_by_its_lower_end_not_by_its_difference() -> None:
+    # of 100, 3 lost: (0.5 − 3.5) / 102 − 1.644854 √(4 − 9 / 102) / 102 = −0.0613; 2 lost: −0.0473
+    target = flips(100, 0, 0, 100)
+    assert not decide(target, [(flips(0, 3, 20, 77, "arithmetic-3"), 0.05)], 0.025).promote
+    assert decide(target, [(flips(0, 2, 20, 78, "arithmetic-3"), 0.05)], 0.025).promote
 
 
 def test_a_guard_at_its_margin_is_not_printed_as_equal() -> None:

@@ -1,0 +1,268 @@
+"""The morning report: what it says, what it leaves out, and that nothing in it can run, load or break the page."""
+
+import html
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tasks.report_evidence import flipped_answers, sampled_answers, solve_rates, verdict_counts
+from tasks.report_page import render, render_markdown
+from tests.tasks.night_folder import write_night
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></pre>&amp;\x00\ud800 "
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Every tag's name and attributes, and whether each that was opened is closed in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("nights") / "2026-11-20"
+    return folder, write_night(folder)
+
+
+def sections(page: str) -> list[str]:
+    return re.findall(r"<h2[^>]*>(.*?)</h2>", page) + re.findall(r"<h3>(.*?)</h3>", page)
+
+
+def test_the_first_lines_say_what_how_much_how_sure_and_what_to_do(night: tuple[Path, dict[str, Any]]) -> None:
+    folder, summary = night
+    page = render(folder, summary)
+    found = json.loads((folder / "decide/decision.json").read_text())["comparisons"]["candidate"]["arithmetic-1-2"]
+    first = page[page.index("<header>") : page.index("</header>")]
+    assert "The candidate was promoted." in first
+    assert "20 November 2026" in first
+    assert "checkpoint, cafe42cafe42." in first
+    assert f"+{found['difference']:.2f} on arithmetic-1-2: it solves {found['after']['accuracy']:.2f} of 400" in first
+    assert f"interval +{found['low']:.2f} to +{found['high']:.2f}; {found['gained']} answers became right" in first
+    assert "p &lt; 0.0001" in first
+    assert "nightschool rollback" in first
+
+
+def test_every_number_of_the_exam_is_on_the_page(night: tuple[Path, dict[str, Any]]) -> None:
+    folder, summary = night
+    page = render(folder, summary)
+    for part, three in summary["benchmarks"].items():
+        row = re.search(rf'<tr><th scope="row">{part}<small>.*?</tr>', page, re.S)
+        assert row is not None
+        for one in three.values():
+            assert f"{one['accuracy']:.2f}<small>{one['low']:.2f}–{one['high']:.2f}" in row.group()
+    for reason in summary["reasons"]:
+        assert html.escape(reason).replace("&#x27;", "&#39;") in page
+    assert "190 worked solutions" in page
+    assert "seed: 1" in page
+
+
+def test_a_kept_champion_and_its_alarms(night: tuple[Path, dict[str, Any]]) -> None:
+    folder, summary = night
+    page = render(folder, summary | {"decision": "kept", "alarms": ["Disk <full>", "No signal"]})
+    assert "The champion stays." in page
+    assert "starts with the champion, c0ffeec0ffee" in page
+    assert "Read the 2 alarms first." in page
+    assert "<li>Disk &lt;full&gt;</li>" in page
+    assert "alarms" not in render(folder, summary)[render(folder, summary).index("<main>") :]
+
+
+def test_the_page_has_all_its_parts_and_is_well_formed(night: tuple[Path, dict[str, Any]]) -> None:
+    page = render(*night)
+    assert [part for part in sections(page) if part != "The decision: promoted"] == [
+        "The exam",
+        "The night",
+        "10 answers of the last round",
+        "Exam answers that changed",
+        "Verdicts",
+        "Where this comes from",
+        "Learning curve",
+        "Solved, by kind of problem",
+        "Groups with signal",
+        "Gradient norm",
+        "Length of the completions",
+        "Entropy and mismatch",
+        "Distillation",
+        "Where the time went",
+        "Became right",
+        "Became wrong",
+    ]
+    parsed = Page(page)
+    assert not parsed.open
+    ids = [attributes["id"] for _, attributes in parsed.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_pictures_have_a_text_and_take_the_pages_colours(night: tuple[Path, dict[str, Any]]) -> None:
+    pictures = re.findall(r"<svg.*?</svg>", render(*night), re.S)
+    assert len(pictures) == 8
+    for picture in pictures:
+        root = ElementTree.fromstring(picture.replace("<svg", '<svg xmlns:xlink="x"', 1))
+        assert root.get("role") == "img"
+        assert root.get("aria-label")
+        assert root.findtext("title")
+        assert root.find(".//text") is not None
+        assert "currentColor" in picture
+        assert not re.search(r"(fill|stroke): #", picture)
+
+
+def test_nothing_is_loaded_and_only_the_given_links_lead_away(night: tuple[Path, dict[str, Any]]) -> None:
+    folder, summary = night
+    page = render(folder, summary)
+    assert sorted(set(re.findall(r"https?://[^\"<\s]+", page))) == sorted(summary["links"].values())
+    tags = Page(page).tags
+    assert not {tag for tag, _ in tags} & {"script", "link", "img", "iframe", "object"}
+    assert all(not attributes.keys() & {"src", "srcset", "onload", "onerror"} for _, attributes in tags)
+    assert "default-src 'none'" in page
+    unsafe = render(folder, summary | {"links": {"mlflow": "javascript:alert(1)"}})
+    assert "javascript" not in unsafe
+
+
+def test_what_a_model_wrote_is_text(tmp_path: Path) -> None:
+    summary = write_night(tmp_path / "night", rounds=1, hostile=HOSTILE.replace("\ud800", ""))
+    page = render(tmp_path / "night", summary)
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x" in page
+    assert not Page(page).open
+
+
+def test_the_page_can_be_written_whatever_the_text(tmp_path: Path) -> None:
+    page = render(tmp_path, {"night": "2026-11-20", "alarms": [HOSTILE]})
+    (tmp_path / "report.html").write_text(page, encoding="utf-8")
+    assert "<script" not in page
+
+
+def test_five_right_and_five_wrong_answers_of_different_problems(tmp_path: Path) -> None:
+    write_night(tmp_path, rounds=2, groups=30, size=4, solved=0.5)
+    answers = sampled_answers(tmp_path)
+    assert [answer.verdict == "correct" for answer in answers] == [True] * 5 + [False] * 5
+    assert len({answer.question for answer in answers}) == 10
+    assert all((answer.reward == 1.0) == answer.text.endswith("#### 12") for answer in answers)
+
+
+@pytest.mark.parametrize(("solved", "right"), [(0.0, 0), (1.0, 10)])
+def test_ten_answers_where_all_are_right_or_all_wrong(tmp_path: Path, solved: float, right: int) -> None:
+    write_night(tmp_path, rounds=1, solved=solved)
+    assert [answer.verdict == "correct" for answer in sampled_answers(tmp_path)] == [True] * right + [False] * (
+        10 - right
+    )
+
+
+def test_flips_are_five_each_and_are_flips(night: tuple[Path, dict[str, Any]]) -> None:
+    flips = flipped_answers(night[0])
+    assert [flip.gained for flip in flips] == [True] * 5 + [False] * (len(flips) - 5)
+    for flip in flips:
+        number = int(flip.question.split()[2])
+        assert flip.after.endswith(f"#### {number + 3}") is flip.gained
+        assert flip.before.endswith(f"#### {number + 3}") is not flip.gained
+
+
+def test_solve_rates_and_verdicts_are_those_of_the_tables(tmp_path: Path) -> None:
+    write_night(tmp_path, rounds=2, groups=8, size=50, solved=0.5)
+    rates, tried = solve_rates(tmp_path)
+    assert rates.shape == (8, 2)
+    assert tried.sum() == 800
+    assert rates.mean().tolist() == pytest.approx([0.25, 0.5], abs=0.06)
+    counts = verdict_counts(tmp_path)
+    assert counts.loc["correct", "training"] == round(rates.mean().sum() * 400)
+    assert counts["candidate"].sum() == 600
+
+
+@pytest.mark.parametrize(
+    ("absent", "gone"),
+    [
+        (["distill"], {"Distillation"}),
+        (["evaluate", "decide"], {"Exam answers that changed", "Became right", "Became wrong"}),
+        (
+            ["round-01", "round-02", "round-03"],
+            {
+                "10 answers of the last round",
+                "Learning curve",
+                "Solved, by kind of problem",
+                "Groups with signal",
+                "Gradient norm",
+                "Length of the completions",
+                "Entropy and mismatch",
+            },
+        ),
+        (["config.yaml", "fit_reward_model"], set()),
+    ],
+)
+def test_what_is_absent_is_left_out(tmp_path: Path, absent: list[str], gone: set[str]) -> None:
+    summary = write_night(tmp_path)
+    before = set(sections(render(tmp_path, summary)))
+    for name in absent:
+        shutil.rmtree(tmp_path / name) if (tmp_path / name).is_dir() else (tmp_path / name).unlink()
+    assert before - set(sections(render(tmp_path, summary))) == gone
+
+
+def test_a_stage_that_was_not_committed_is_not_there(tmp_path: Path) -> None:
+    summary = write_night(tmp_path)
+    (tmp_path / "distill/manifest.json").unlink()
+    (tmp_path / "distill/curve.json").write_text("[{")
+    assert "Distillation" not in sections(render(tmp_path, summary))
+
+
+def test_a_round_whose_step_was_skipped_or_not_finite(tmp_path: Path) -> None:
+    summary = write_night(tmp_path)
+    file = tmp_path / "round-02/checkpoint/metrics.json"
+    metrics = json.loads(file.read_text())
+    del metrics["entropy"]
+    file.write_text(json.dumps(metrics | {"grad_norm": float("inf"), "reward": float("nan")}))
+    assert {"Gradient norm", "Entropy and mismatch", "Learning curve"} <= set(sections(render(tmp_path, summary)))
+
+
+def test_an_empty_night_is_still_a_page(tmp_path: Path) -> None:
+    page = render(tmp_path, {"night": "2026-11-20"})
+    assert "No exam was sat." in page
+    assert sections(page) == ["Where this comes from"]
+    assert not Page(page).open
+
+
+def test_the_stages_are_drawn_in_the_nights_order(night: tuple[Path, dict[str, Any]]) -> None:
+    folder, summary = night
+    shuffled = dict(sorted(summary["seconds"].items())) | {"zzz": 1.0}
+    page = render(folder, summary | {"seconds": shuffled})
+    assert re.findall(r">([a-z ]+?)  [0-9.]+ (?:s|min \d\d s)<", page) == [
+        *("freeze journal", "distill", "fit reward model", "select prompts", "sample", "score", "update", "evaluate"),
+        "zzz",
+    ]
+
+
+def test_the_same_night_gives_the_same_page(night: tuple[Path, dict[str, Any]]) -> None:
+    assert render(*night) == render(*night)
+
+
+def test_markdown_is_a_dozen_lines_with_the_same_numbers(night: tuple[Path, dict[str, Any]]) -> None:
+    _, summary = night
+    text = render_markdown(summary | {"alarms": ["Disk <b>full\n| now"]})
+    one = summary["benchmarks"]["arithmetic-1-2"]["candidate"]
+    assert text.startswith("# Night of 20 November 2026: the candidate was promoted\n")
+    assert f"{one['accuracy']:.2f} ({one['low']:.2f}–{one['high']:.2f}) |" in text
+    assert "| exam | n | champion | after distillation | candidate |" in text
+    assert r"- **Alarm:** Disk \<b>full | now" in text
+    assert all(f"- {reason}" in text for reason in summary["reasons"])
+    assert "[mlflow](http://localhost:5000/#/runs/1)" in text
+    assert len(text.splitlines()) < 24
+    assert "No exam" not in render_markdown({"night": "early"})
