@@ -36,9 +36,14 @@ class Home:
         return self.root / "checkpoints"
 
     @property
+    def database_file(self) -> Path:
+        """MLflow's SQLite database."""
+        return self.root / "mlflow.db"
+
+    @property
     def database(self) -> str:
         """The URL of MLflow's SQLite database."""
-        return f"sqlite:///{self.root / 'mlflow.db'}"
+        return f"sqlite:///{self.database_file}"
 
     def night(self, date: str) -> Path:
         """The folder of one night."""

@@ -3,19 +3,23 @@
 import dataclasses
 import datetime
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from conf.home import Home, InputError
 from conf.load import load_night
 from flows import environment
-from flows.lock import NightRunningError, hold
+from flows.lock import NightRunningError, hold, refuse_second
+
+if TYPE_CHECKING:  # MLflow takes seconds to import
+    from tasks.registry import Registry
 
 STARTER = Path(__file__).parents[1] / "conf" / "starter.yaml"
 INTERRUPTED = 130
@@ -43,18 +47,20 @@ def night(
     as_json: AsJson = False,
 ) -> None:
     """Runs a night, or goes on with one that was interrupted."""
-    from flows import console
+    home, settings, date = Home.here(), load_night(config, overrides or []), _checked_date(date)
+    from flows import console  # after what is said at once: the libraries take seconds to import
+    from flows.night import check_identity
     from flows.preflight import check_night, finished_summary
 
-    home, settings = Home.here(), load_night(config, overrides or [])
-    date = _checked_date(date)
-    with hold(home.root.parent if not home.root.exists() else home.root, f"the night {date}"):
-        check_night(home, settings, date, fresh)
-        summary = None if fresh else finished_summary(home, date)
-        if summary is not None:
-            print(f"The night {date} is finished; --date names another, --fresh begins it anew.", file=sys.stderr)
-        else:
-            summary = _run_night(home, settings, date, fresh, config, overrides or [])
+    if not fresh:
+        check_identity(home.night(date), settings)
+    summary = None if fresh else finished_summary(home, date)
+    if summary is not None:
+        print(f"The night {date} is finished; --date names another, --fresh begins it anew.", file=sys.stderr)
+    else:
+        refuse_second(home.root)
+        check_night(home, settings)
+        summary = _run_night(home, settings, date, fresh, config, overrides or [])
     console.say_json(summary) if as_json else console.say_summary(summary)
 
 
@@ -64,20 +70,18 @@ def _run_night(home: Home, settings: Any, date: str, fresh: bool, config: Path, 
     from flows.prefect_server import prefect_api
 
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
-    with hold(home.root, f"the night {date}"), console.NightProgress(settings) as progress:
-        freeze_config(home.night(date), settings, fresh)
-        try:
+    try:
+        with hold(home.root, f"the night {date}"), console.NightProgress(settings):
+            freeze_config(home.night(date), settings, fresh)
             with prefect_api(home.root, settings.prefect.port):
-                from flows import nightly
+                from flows.nightly import nightly
 
-                nightly.listen(progress)
-                return nightly.nightly(settings, date)
-        except KeyboardInterrupt:
-            again = " ".join(
-                ["nightschool night --config", str(config), "--date", date, *(f"--set {o}" for o in overrides)]
-            )
-            print(f"\nInterrupted. What is committed is kept; go on with: {again}", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
+                return nightly(settings, date)
+    except KeyboardInterrupt:
+        sets = [f"--set={override}" for override in overrides]
+        again = shlex.join(["nightschool", "night", "--config", str(config), "--date", date, *sets])
+        print(f"\nInterrupted. What is committed is kept; go on with: {again}", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @app.command()
@@ -114,8 +118,12 @@ def evaluate(
     """Has a checkpoint sit the exam of a configuration, outside of any night; the registry stays as it is."""
     from flows import console
     from flows.prefect_server import prefect_api
+    from flows.preflight import check_exam
+    from tasks.enroll import check_student
 
     home, settings = Home.here(), load_night(config, overrides or [])
+    check_student(checkpoint, "CHECKPOINT")
+    check_exam(settings)
     with prefect_api(home.root, settings.prefect.port):
         from flows.exam import exam
 
@@ -124,9 +132,8 @@ def evaluate(
         console.say_json(found)
         return
     for part, accuracy in found.items():
-        print(
-            f"{part:24} {accuracy['accuracy']:.3f}  [{accuracy['low']:.3f}, {accuracy['high']:.3f}]  n = {accuracy['n']}"
-        )
+        interval = f"[{accuracy['low']:.3f}, {accuracy['high']:.3f}]"
+        print(f"{part:24} {accuracy['accuracy']:.3f}  {interval}  n = {accuracy['n']}")
 
 
 @app.command()
@@ -136,7 +143,7 @@ def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: 
     from tasks.registry import DAYTIME, PREVIOUS
 
     registry = _registry(config, overrides)
-    versions = [dataclasses.asdict(version) for version in registry.versions()]
+    versions = [dataclasses.asdict(version) for version in registry.versions()] if registry else []
     by_alias = {alias: version["version"] for version in versions for alias in version["aliases"]}
     found = {"daytime": by_alias.get(DAYTIME), "previous": by_alias.get(PREVIOUS), "versions": versions}
     if as_json:
@@ -144,10 +151,8 @@ def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: 
         return
     for version in versions:
         accuracy = "" if version["accuracy"] is None else f"{version['accuracy']:.3f}"
-        aliases = " ".join(version["aliases"])
-        print(
-            f"{version['version']:>4}  {version['digest']}  {version['night']}  {version['role']:10} {accuracy:6} {aliases}"
-        )
+        print(f"{version['version']:>4}  {version['digest']}  {version['night']}", end="  ")
+        print(f"{version['role']:10} {accuracy:6} {' '.join(version['aliases'])}")
     if not versions:
         print("no checkpoints yet: `nightschool night` makes the first")
 
@@ -156,8 +161,8 @@ def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: 
 def promote(version: str, config: Config = STARTER, overrides: Overrides = None) -> None:
     """Makes a registered version the one that serves by day."""
     registry = _registry(config, overrides)
-    known = [v.version for v in registry.versions()]
-    if version not in known:
+    known = [v.version for v in registry.versions()] if registry else []
+    if registry is None or version not in known:
         raise InputError(f"promote: there is no version {version}; there are {', '.join(known) or 'none yet'}")
     registry.promote(version)
     print(f"version {version} serves from now on; `nightschool rollback` undoes it")
@@ -166,7 +171,8 @@ def promote(version: str, config: Config = STARTER, overrides: Overrides = None)
 @app.command()
 def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
     """Goes back to the version that served before; doing it twice changes nothing."""
-    before = _registry(config, overrides).rollback()
+    registry = _registry(config, overrides)
+    before = registry.rollback() if registry else None
     if before is None:
         raise InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
     print(f"version {before.version} ({before.digest}) serves again; a second rollback undoes this one")
@@ -215,12 +221,18 @@ def check(file: Annotated[Path, typer.Argument(help="a journal file (JSONL)")], 
         print(f"  line {line['line']}: {line['reason']}")
 
 
-def _registry(config: Path, overrides: list[str] | None) -> Any:
-    from tasks.registry import Registry
-    from tasks.tracking import Tracking
+def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
+    """The registry of this home; None where no night has begun one: who only looks makes no database."""
+    from mlflow import MlflowClient
 
-    settings = load_night(config, overrides or [])
-    return Registry(Tracking(Home.here(), settings).client, settings.name)
+    from tasks.registry import Registry
+    from tasks.tracking import tracking_uri
+
+    home, settings = Home.here(), load_night(config, overrides or [])
+    uri = tracking_uri(home, settings)
+    if uri == home.database and not home.database_file.exists():
+        return None
+    return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), settings.name)
 
 
 def _checked_date(date: str | None) -> str:

@@ -1,6 +1,7 @@
 """What a person sees in the terminal: progress while the night runs, and its outcome."""
 
 import json
+import logging
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,10 +21,11 @@ STAGES_BESIDE_ROUNDS = 7  # freeze, enroll, distill, reward model, three exams; 
 STAGES_IN_A_ROUND = 5
 
 
-class NightProgress:
-    """A bar over the night's stages where a person looks on; one line a stage where not."""
+class NightProgress(logging.Handler):
+    """A bar over the night's stages where a person looks on; one line a stage where not. It listens to the log."""
 
     def __init__(self, config: NightConfig) -> None:
+        super().__init__(logging.INFO)
         total = STAGES_BESIDE_ROUNDS + STAGES_IN_A_ROUND * config.grpo.rounds
         self.started = time.monotonic()
         self.progress = Progress(
@@ -40,15 +42,21 @@ class NightProgress:
 
     def __enter__(self) -> Self:
         self.progress.start()
+        logging.getLogger("nightschool").addHandler(self)
+        logging.getLogger("nightschool").setLevel(logging.INFO)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        logging.getLogger("nightschool").removeHandler(self)
         self.progress.stop()
 
-    def __call__(self, what: str, seconds: float | None) -> None:
-        """A stage begins (`seconds` None) or is done."""
+    def emit(self, record: logging.LogRecord) -> None:
+        """A stage begins (its `seconds` are None) or is done."""
+        what, seconds = getattr(record, "stage", None), getattr(record, "seconds", None)
+        if what is None:
+            return
         if seconds is None:
             self.progress.update(self.bar, description=what)
             return

@@ -12,6 +12,7 @@ DEFAULTS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "nightschool,mlflow,datasets",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",  # those loggers also speak outside of a flow
     "PREFECT_CLI_COLORS": "false",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",

@@ -10,7 +10,6 @@ from prefect import flow
 from conf.schema import NightConfig
 from models.engine_environment import engine_environment
 from tasks.decision import wilson
-from tasks.enroll import check_student
 from tasks.evaluate import evaluate
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers import Worker
@@ -19,7 +18,6 @@ from tasks.workers import Worker
 @flow(name="exam", flow_run_name="exam of {checkpoint}", description="One checkpoint sits the exam.")
 def exam(checkpoint: Path, config: NightConfig) -> dict[str, dict[str, Any]]:
     """Accuracy with its 95 % interval and n, by part of the exam."""
-    check_student(checkpoint)
     with tempfile.TemporaryDirectory() as folder:
         engine = Worker("engine", engine_environment(config.engine.kv_cache_gb), Path(folder) / "engine.log")
         try:

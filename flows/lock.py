@@ -41,6 +41,22 @@ def hold(root: Path, who: str) -> Iterator[None]:
             _held.discard(file)
 
 
+def refuse_second(root: Path) -> None:
+    """Raises NightRunningError where another process holds the home. Writes nothing, not even the lock's file."""
+    file = root / "night.lock"
+    if file in _held:
+        return
+    try:
+        handle = file.open()
+    except OSError:  # no night was here yet; a home that cannot be used is for the preflight to say
+        return
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NightRunningError(_holder(handle.read(), root)) from None
+
+
 def _holder(note: str, root: Path) -> str:
     try:
         known = json.loads(note)

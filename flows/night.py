@@ -1,10 +1,9 @@
-"""A night under way: its folder, its configuration, its child processes, and who is told of its progress."""
+"""A night under way: its folder, its configuration, its child processes."""
 
 import datetime
 import logging
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from tasks.stage import Artifact, Stage, run_name
 from tasks.workers import Worker
 
 log = logging.getLogger("nightschool")
-Listener = Callable[[str, float | None], None]  # (run name, seconds; None: it begins)
 
 
 @dataclass
@@ -28,7 +26,6 @@ class Night:
     home: Home
     date: str
     config: NightConfig
-    listener: Listener | None = None
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
 
@@ -55,16 +52,14 @@ class Night:
         return artifact
 
     def tell(self, what: str, seconds: float | None) -> None:
-        """Passes progress on: into the log, and to whoever listens."""
-        if seconds is not None:
-            log.info("%s: %.1f s", what, seconds)
-        if self.listener is not None:
-            self.listener(what, seconds)
+        """Logs that a stage begins (`seconds` None) or is done; whoever shows progress reads `stage` and `seconds`."""
+        message = f"{what} begins" if seconds is None else f"{what}: {seconds:.1f} s"
+        log.info(message, extra={"stage": what, "seconds": seconds})
 
-    def close(self) -> None:
-        """Ends the child processes."""
-        self.engine.close()
-        self.trainer.close()
+    def close(self, grace: float = 5.0) -> None:
+        """Ends the child processes; `grace` seconds are left to each to finish what it does."""
+        self.engine.close(grace)
+        self.trainer.close(grace)
 
 
 def date_of_night(now: datetime.datetime) -> str:

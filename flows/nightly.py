@@ -13,9 +13,8 @@ from conf.load import load_night
 from conf.schema import NightConfig
 from flows.grpo import Rounds, round_metrics
 from flows.lock import hold
-from flows.night import Listener, Night, date_of_night, freeze_config
+from flows.night import Night, date_of_night, freeze_config
 from models.checkpoint import verify
-from tasks import engine
 from tasks.alarms import forgotten_kinds, round_alarms
 from tasks.decide import decide
 from tasks.distill import distill
@@ -24,6 +23,7 @@ from tasks.evaluate import evaluate, exam_problems
 from tasks.fit_reward_model import fit_reward_model
 from tasks.freeze_journal import freeze_journal
 from tasks.promote import promote, read_decision
+from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
 from tasks.stage import Artifact
@@ -41,41 +41,28 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     with hold(home.root, f"the night {date}"):
         config = config or load_night(STARTER)
         freeze_config(home.night(date), config, fresh=False)
-        return study(Night(home, date, config, _listener))
-
-
-_listener: Listener | None = None
-
-
-def listen(listener: Listener | None) -> None:
-    """Whom the next night of this process tells of its progress."""
-    global _listener
-    _listener = listener
+        return study(Night(home, date, config))
 
 
 def study(night: Night) -> dict[str, Any]:
     """All stages of a night; what is committed already is not run again."""
     tracking = Tracking(night.home, night.config)
     tracking.open_run(night.folder, night.config, _prefect_link())
-    status = "FAILED"
     try:
         summary = _stages(night, tracking)
-        status = "FINISHED"
-        return summary
-    except KeyboardInterrupt:
-        status = "KILLED"
+    except BaseException as error:
+        night.close(grace=0)
+        tracking.close_run("KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED")
         raise
-    finally:
-        night.close()
-        tracking.close_run(status)
+    night.close()
+    tracking.close_run("FINISHED")
+    return summary
 
 
 def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     config = night.config
     day = _freeze(night)
     champion = _champion(night, tracking)
-    night.engine.submit(engine.prepare, champion, config.engine, trust_remote_code=config.student.trust_remote_code)
-    night.engine.submit(engine.sleep)
     exam = [(benchmark, problem) for part in config.exam.parts for benchmark, problem in exam_problems(part)]
     distilled = night.checkpoint(
         night.run(
@@ -106,6 +93,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         seed=config.seed,
     )
     promote(decision, sitters, night.date, tracking, config.name)
+    prune(night.home.checkpoints, night.home.nights, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
     return report(

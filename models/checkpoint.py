@@ -41,13 +41,15 @@ def parent_of(checkpoint: Path) -> str | None:
 def keep(draft: Path, checkpoints: Path) -> Path:
     """Moves a finished folder to its digest's name, durably, in one rename. Returns the checkpoint.
 
-    A checkpoint of the same content that is there already stays, and the draft goes.
+    A checkpoint of the same content that is there already stays, and the draft goes; one that was damaged since is
+    replaced.
     """
     sync_folder(draft)
     target = checkpoints / digest_folder(draft)
-    if target.exists():
+    if target.exists() and digest_folder(target) == target.name:
         shutil.rmtree(draft)
     else:
+        shutil.rmtree(target, ignore_errors=True)
         checkpoints.mkdir(parents=True, exist_ok=True)
         draft.rename(target)
         _sync(checkpoints)

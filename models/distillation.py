@@ -12,7 +12,12 @@ Example = tuple[list[int], list[int]]  # prompt and answer, as token ids
 def distill(
     trainer: Trainer, examples: Sequence[Example], config: DistillConfig, seed: int
 ) -> Iterator[dict[str, float]]:
-    """Takes `config.steps` steps over the shuffled examples, again and again if need be; yields each step's metrics."""
+    """Takes `config.steps` steps over the shuffled examples, again and again if need be; yields each step's metrics.
+
+    Raises ValueError where there are steps but no examples.
+    """
+    if config.steps and not examples:
+        raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
     order = _shuffled(examples, seed)
     for step in range(config.steps):
         batch = [next(order) for _ in range(config.batch_size)]

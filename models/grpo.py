@@ -8,6 +8,9 @@ from torch import Tensor
 
 from conf.schema import GrpoConfig
 
+IMPOSSIBLE = -1e4  # nats: stands for the log-probability −inf, so that a difference of two is a number
+LOG_RATIO_LIMIT = 20.0  # nats: a ratio ends at exp(±20) and has no gradient beyond
+
 
 def loss_denominator(completion_lengths: Sequence[int], config: GrpoConfig) -> float:
     """What the summed loss of a whole optimizer step is divided by, however it is cut into microbatches.
@@ -42,16 +45,18 @@ def grpo_loss(
     secretly brings you off-policy RL training"), plus kl_coefficient times the k3 estimate
     exp(ref − π) − (ref − π) − 1 (Schulman 2020, "Approximating KL divergence").
 
-    Values where `completion_mask` is false have no influence, whatever they are. The metrics are sums over the
-    microbatch's tokens (`tokens` of them) or sequences (`sequences`), except the extremes.
+    Values where `completion_mask` is false have no influence, whatever they are. Two equal log-probabilities, −inf
+    included, have the ratio 1; ratios end at exp(±20), and beyond have no gradient, nor has a token to which the policy
+    gives no probability (−inf). A completion whose sampler log-probabilities are not numbers is masked. The metrics are
+    sums over the microbatch's tokens (`tokens` of them) or sequences (`sequences`), except the extremes.
     """
     mask = completion_mask.bool()
     advantages = advantages if advantages.dim() == 2 else advantages[:, None]
-    policy = policy_logprobs.where(mask, 0.0)
-    old = old_logprobs.where(mask, 0.0).detach()
+    policy = policy_logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE)
+    old = old_logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE).detach()
     advantages = advantages.expand_as(policy).where(mask, 0.0)
 
-    ratio = torch.exp(policy - old)
+    ratio = _bounded(policy - old).exp()
     clipped = ratio.clamp(1 - config.clip_low, 1 + config.clip_high)
     objective = torch.min(ratio * advantages, clipped * advantages)
     metrics = {
@@ -60,17 +65,17 @@ def grpo_loss(
         "clipped": float(((clipped * advantages < ratio * advantages) & mask).sum()),
     }
     if sampler_logprobs is not None:
-        sampler = sampler_logprobs.where(mask, 0.0)
+        sampler = sampler_logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE)
         weight, kept, mismatch = sampler_weights(old, sampler, mask, config)
-        objective = objective * weight
+        objective = objective * weight.where(kept[:, None], 0.0)
         mask = mask & kept[:, None]
         metrics |= mismatch
     loss = -objective
     if ref_logprobs is not None and config.kl_coefficient > 0:
-        difference = ref_logprobs.where(mask, 0.0) - policy.where(mask, 0.0)
+        difference = _bounded(ref_logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE) - policy.where(mask, 0.0))
         kl = torch.exp(difference) - difference - 1
         loss = loss + config.kl_coefficient * kl
-        metrics["kl"] = float((kl * mask).sum())
+        metrics["kl"] = float((kl.detach() * mask).sum())
     loss = loss.where(mask, 0.0)
     if config.aggregation == "sequence":
         loss = loss / completion_mask.sum(dim=1, keepdim=True).clamp(min=1)
@@ -86,7 +91,7 @@ def sampler_weights(
     lies within the band), and the mismatch: sums over tokens of |π_old − μ|, of the ratio and its square, of k3(μ‖π).
     """
     difference = (old - sampler).where(mask, 0.0)
-    ratio = difference.exp()
+    ratio = _bounded(difference).exp()
     mean = difference.sum(dim=1) / mask.sum(dim=1).clamp(min=1)
     low, high = config.sampler_ratio_band
     kept = (mean.exp() >= low) & (mean.exp() <= high)
@@ -96,7 +101,11 @@ def sampler_weights(
         "mismatch_max": float(difference.abs().max()) if difference.numel() else 0.0,
         "sampler_ratio": float(tokens.sum()),
         "sampler_ratio_squared": float(tokens.square().sum()),
-        "sampler_k3": float((ratio - difference - 1)[mask].sum()),
+        "sampler_k3": float((ratio - _bounded(difference) - 1)[mask].sum()),
         "masked_sequences": float((~kept).sum()),
     }
     return ratio.clamp(max=config.sampler_ratio_cap), kept, metrics
+
+
+def _bounded(log_ratio: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)

@@ -31,18 +31,18 @@ class _ChunkedLogprobs(torch.autograd.Function):
             chosen = logits.gather(1, targets[part, None]).squeeze(1)
             normaliser = logits.logsumexp(dim=1)
             logprobs[part], normalisers[part] = chosen - normaliser, normaliser
-            shares = (logits - normaliser[:, None]).exp_()
-            entropies[part] = normaliser - torch.linalg.vecdot(shares, logits)
+            logits.sub_(normaliser[:, None])
+            entropies[part] = -torch.linalg.vecdot(logits.exp(), logits)
         ctx.save_for_backward(hidden, head, targets, normalisers)
         ctx.mark_non_differentiable(entropies)
         return logprobs, entropies
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
         hidden, head, targets, normalisers = ctx.saved_tensors
         gradient = gradients[0]
         d_hidden = torch.empty_like(hidden)
-        d_head = torch.zeros_like(head, dtype=torch.float32)
+        d_head = torch.zeros_like(head, dtype=torch.float32) if ctx.needs_input_grad[1] else None
         for start in range(0, len(targets), CHUNK):
             part = slice(start, start + CHUNK)
             d_logits = (hidden[part] @ head.T).float()
@@ -50,5 +50,6 @@ class _ChunkedLogprobs(torch.autograd.Function):
             d_logits.scatter_add_(1, targets[part, None], gradient[part, None])
             d_logits = d_logits.to(hidden.dtype)
             d_hidden[part] = d_logits @ head
-            d_head += d_logits.T @ hidden[part]
-        return d_hidden, d_head.to(head.dtype), None
+            if d_head is not None:
+                d_head += d_logits.T @ hidden[part]
+        return d_hidden, None if d_head is None else d_head.to(head.dtype), None

@@ -13,7 +13,11 @@ from conf.schema import LoraConfig
 
 
 def attach(model: PreTrainedModel, config: LoraConfig) -> None:
-    """Freezes the model and puts fresh adapters (which change nothing yet) beside its linear layers."""
+    """Freezes the model and puts fresh adapters (which change nothing yet) beside its linear layers.
+
+    Raises ValueError where the targets name the embeddings or the head: the two are often one tensor, and
+    log-probabilities are computed with the head's plain weight.
+    """
     model.requires_grad_(False)
     targets: Any = config.targets if isinstance(config.targets, str) else list(config.targets)
     if targets == "all-linear":
@@ -24,6 +28,9 @@ def attach(model: PreTrainedModel, config: LoraConfig) -> None:
         PeftLoraConfig(r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=targets),
         model,
     )
+    for embedding in (model.get_input_embeddings(), model.get_output_embeddings()):
+        if isinstance(embedding, LoraLayer):
+            raise ValueError("lora.targets names the embeddings or the head: adapt the linear layers between them")
 
 
 @torch.no_grad()
@@ -36,6 +43,9 @@ def merged_weights(model: PreTrainedModel) -> dict[str, Tensor]:
     for name, module in model.named_modules():
         if isinstance(module, LoraLayer):
             layer: Any = module
-            base, delta = layer.get_base_layer(), layer.get_delta_weight("default")
-            weights[f"{name}.weight"] = (base.weight.float() + delta.float()).to(base.weight.dtype)
+            base, down, up = layer.get_base_layer().weight, layer.lora_A["default"], layer.lora_B["default"]
+            # not peft's get_delta_weight: that rounds the product to the model's precision
+            delta = layer.scaling["default"] * (up.weight.float() @ down.weight.float())
+            delta = delta.T if layer.fan_in_fan_out else delta
+            weights[f"{name}.weight"] = (base.float() + delta).to(base.dtype)
     return weights

@@ -57,7 +57,6 @@ class MasterWeights:
 
         A norm that is not finite takes no step: the weights, the moments and the step count stay as they were.
         """
-        gradients = [master.grad for master in self.masters.values() if master.grad is not None]
         norm = float(torch.nn.utils.clip_grad_norm_(self.masters.values(), self.config.max_grad_norm))
         if math.isfinite(norm):
             for group in self.optimizer.param_groups:
@@ -65,8 +64,12 @@ class MasterWeights:
             self.optimizer.step()
             self.step_count += 1
             self.write_back()
-        torch._foreach_zero_(gradients)
+        self.discard()
         return norm
+
+    def discard(self) -> None:
+        """Forgets the collected gradients: those of a step that is not taken."""
+        torch._foreach_zero_([master.grad for master in self.masters.values() if master.grad is not None])
 
     @torch.no_grad()
     def write_back(self) -> None:
@@ -92,6 +95,6 @@ class MasterWeights:
         for key, value in tensors.items():
             moment, name = key.split("/", 1)
             master = self.masters[name]
-            self.optimizer.state[master][moment] = value if moment == "step" else value.to(master.device)
+            self.optimizer.state[master][moment] = value.to(master.device)  # `step` too: fused AdamW
         self.step_count = json.loads((folder / "state.json").read_text())["step"]
         self.write_back()

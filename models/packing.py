@@ -37,7 +37,8 @@ class GroupLayout:
     """Where a group's tokens stand in the pack.
 
     `inputs`: pack positions of the completions' input tokens, padded to [size, longest]; `valid`: which of them are
-    not padding; `bias`: 0 where a completion's token may attend to [prompt, own completion], else −inf.
+    not padding; `bias`: 0 where a completion's token may attend to [prompt, own completion], else −inf;
+    `prompt_bias`: the same within the prompt.
     """
 
     start: int
@@ -45,6 +46,7 @@ class GroupLayout:
     inputs: Int[Tensor, "size longest"]
     valid: Bool[Tensor, "size longest"]
     bias: Float[Tensor, "longest keys"]
+    prompt_bias: Float[Tensor, "prompt prompt"]
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,13 @@ def _layout(start: int, prompt: int, places: Sequence[range], dtype: torch.dtype
     for row, place in enumerate(places):
         inputs[row, : len(place)] = torch.arange(place.start, place.stop, device=device)
         valid[row, : len(place)] = True
-    bias = torch.zeros(longest, prompt + longest, dtype=dtype, device=device)
-    bias[:, prompt:].masked_fill_(torch.ones(longest, longest, device=device).triu(1).bool(), float("-inf"))
-    return GroupLayout(start, prompt, inputs, valid, bias)
+    bias = torch.cat([torch.zeros(longest, prompt, dtype=dtype, device=device), _causal(longest, dtype, device)], dim=1)
+    return GroupLayout(start, prompt, inputs, valid, bias, _causal(prompt, dtype, device))
+
+
+def _causal(size: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "size size"]:
+    """0 on and below the diagonal, −inf above."""
+    return torch.full((size, size), float("-inf"), dtype=dtype, device=device).triu(1)
 
 
 def hidden_states(model: PreTrainedModel, packed: Pack) -> Float[Tensor, "predicted hidden"]:
@@ -144,38 +150,35 @@ def packed_attention(
     value: Float[Tensor, "1 kv_heads tokens width"],
     attention_mask: None,
     scaling: float | None = None,
-    dropout: float = 0.0,
     *,
     groups: Sequence[GroupLayout],
+    sliding_window: int | None = None,
+    softcap: float | None = None,
     **_: object,
 ) -> tuple[Float[Tensor, "1 tokens heads width"], None]:
     """Attention within each group: the prompt causally, each completion over the prompt and itself.
 
     Registered with transformers under the name `packed_groups`; `groups` comes along as a keyword of the model's
-    forward call.
+    forward call. Raises ValueError for kinds of attention that this is not.
     """
     del module, attention_mask
+    longest = max(group.prompt + group.inputs.shape[1] for group in groups)
+    if softcap is not None or (sliding_window is not None and longest > sliding_window):
+        raise ValueError(
+            "a model with softcapped attention, or with a window shorter than a completion, is not trained"
+        )
     pieces = []
     for group in groups:
         prompt = slice(group.start, group.start + group.prompt)
-        pieces.append(
-            scaled_dot_product_attention(
-                query[:, :, prompt],
-                key[:, :, prompt],
-                value[:, :, prompt],
-                is_causal=True,
-                scale=scaling,
-                dropout_p=dropout,
-                enable_gqa=True,
-            )[0].transpose(0, 1)
-        )
+        of_prompt = [x[:, :, prompt] for x in (query, key, value)]
+        pieces.append(_attend(*of_prompt, group.prompt_bias, scaling)[0].transpose(0, 1))
         if group.valid.any():
-            pieces.append(_completions(query[0], key[0], value[0], group, prompt, scaling, dropout))
+            pieces.append(_completions(query[0], key[0], value[0], group, prompt, scaling))
     return torch.cat(pieces).unsqueeze(0), None
 
 
 def _completions(
-    query: Tensor, key: Tensor, value: Tensor, group: GroupLayout, prompt: slice, scale: float | None, dropout: float
+    query: Tensor, key: Tensor, value: Tensor, group: GroupLayout, prompt: slice, scale: float | None
 ) -> Float[Tensor, "inputs heads width"]:
     size = len(group.inputs)
     q = query[:, group.inputs].transpose(0, 1)
@@ -183,8 +186,29 @@ def _completions(
         torch.cat([x[:, prompt].expand(size, -1, -1, -1), x[:, group.inputs].transpose(0, 1)], dim=2)
         for x in (key, value)
     )
-    out = scaled_dot_product_attention(q, k, v, attn_mask=group.bias, scale=scale, dropout_p=dropout, enable_gqa=True)
-    return out.transpose(1, 2)[group.valid]
+    return _attend(q, k, v, group.bias, scale).transpose(1, 2)[group.valid]
+
+
+def _attend(
+    query: Float[Tensor, "size heads rows width"],
+    key: Float[Tensor, "size kv_heads keys width"],
+    value: Float[Tensor, "size kv_heads keys width"],
+    bias: Float[Tensor, "rows keys"],
+    scale: float | None,
+) -> Float[Tensor, "size heads rows width"]:
+    """softmax(query · keyᵀ · scale + bias) · value, each key/value head serving its share of the query heads.
+
+    On the CPU as matrix products: forward and backward take a third of the time of torch's fused kernel at completions
+    of 128 tokens, a fifth at 24, and the same at 512.
+    """
+    if query.device.type != "cpu":
+        return scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=scale, enable_gqa=True)
+    size, heads, rows, width = query.shape
+    shared = key.shape[1]
+    folded = query.reshape(size, shared, heads // shared * rows, width) * (width**-0.5 if scale is None else scale)
+    scores = (folded @ key.transpose(-1, -2)).view(size, shared, heads // shared, rows, -1) + bias
+    shares = scores.softmax(dim=-1).view(size, shared, heads // shared * rows, -1)
+    return (shares @ value).view(size, heads, rows, width)
 
 
 AttentionInterface.register(ATTENTION, packed_attention)

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from conf.schema import TrainerConfig
 from models import lora
+from models.checkpoint import CARD
 from models.grpo import grpo_loss, loss_denominator
 from models.logprobs import token_logprobs
 from models.master_weights import MasterWeights
@@ -21,6 +22,7 @@ from models.policy import load_model
 from models.rollout import Rollout
 
 NON_FINITE_LIMIT = 3  # steps in a row
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")  # files that are not copied to a new checkpoint
 
 # A microbatch's loss: (log-probabilities [tokens], the pack they belong to, entropies) → (loss, sums to report)
 MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]]]
@@ -33,16 +35,18 @@ class NonFiniteError(Exception):
 class Trainer:
     """Updates a checkpoint's weights from graded rollouts (GRPO) or from worked answers (distillation)."""
 
+    dtype = torch.bfloat16  # what the model computes in; the master weights are fp32
+
     def __init__(self, checkpoint: Path, config: TrainerConfig, reference: Path | None = None) -> None:
         self.config = config
         cuda = torch.cuda.is_available() if config.device == "auto" else config.device == "cuda"
-        self.device, self.dtype = torch.device("cuda" if cuda else "cpu"), torch.bfloat16
+        self.device = torch.device("cuda" if cuda else "cpu")
         torch.manual_seed(config.seed)
         self.checkpoint = checkpoint
         self.model = load_model(checkpoint, self.dtype, self.device)
-        self.model.eval()  # no dropout: the policy that is trained is the policy that was sampled
         if config.lora is not None:
             lora.attach(self.model, config.lora)
+        self.model.eval()  # no dropout, the adapters' included: the policy that is trained is the one that was sampled
         self.reference = None
         if config.grpo.kl_coefficient > 0:
             self.reference = load_model(reference or checkpoint, self.dtype, self.device).requires_grad_(False)
@@ -73,15 +77,17 @@ class Trainer:
     ) -> dict[str, float]:
         """One round of GRPO: `steps_per_round` optimizer steps on equal shares of the groups.
 
-        `advantages`: one a rollout, or one a token; NaN means not graded, and the rollout is left out. Without a KL
-        term, groups whose advantages are all 0 are left out as well, from the denominator too. Fewer useful groups
-        than `min_useful_groups`: no step (`skipped` is 1). Raises NonFiniteError after three bad steps in a row.
+        `advantages`: one a rollout, or one a token; NaN means not graded, and the rollout is left out. A group whose
+        advantages are all 0 is not useful; without a KL term it is left out as well, from the denominator too. Fewer
+        useful groups than `min_useful_groups`: no step (`skipped` is 1). Raises NonFiniteError after three bad steps in
+        a row.
         """
         started = time.perf_counter()
         rows = [torch.as_tensor(a, dtype=torch.float32, device=self.device) for a in advantages]
-        groups = self._useful(rollouts, rows)
-        metrics = {"groups": float(len({r.group for r in rollouts})), "useful_groups": float(len(groups))}
-        if len(groups) < self.config.grpo.min_useful_groups:
+        groups = self._trained(rollouts, rows)
+        useful = sum(any(bool(rows[row].any()) for row in group.rows) for group in groups)
+        metrics = {"groups": float(len({(r.problem_id, r.group) for r in rollouts})), "useful_groups": float(useful)}
+        if useful < self.config.grpo.min_useful_groups:
             return metrics | {"skipped": 1.0, "seconds": time.perf_counter() - started}
         steps = min(self.config.grpo.steps_per_round, len(groups))
         old = self._old_logprobs(groups) if steps > 1 else {}
@@ -112,18 +118,19 @@ class Trainer:
         """Writes the weights as a Hugging Face folder; tokenizer and template are the loaded checkpoint's own files."""
         checkpoint.mkdir(parents=True, exist_ok=True)
         for file in self.checkpoint.iterdir():
-            if file.suffix != ".safetensors" and file.name not in ("README.md", "model.safetensors.index.json"):
+            weights = file.suffix in WEIGHTS or file.name.endswith(".index.json")
+            if file.is_file() and not weights and file.name != CARD:
                 shutil.copy(file, checkpoint / file.name)
         merged = lora.merged_weights(self.model) if self.config.lora is not None else None
         self.model.save_pretrained(checkpoint, state_dict=merged)
 
-    def _useful(self, rollouts: Sequence[Rollout], advantages: Sequence[Tensor]) -> list[Group]:
-        """The groups with signal, without the completions that were not graded or are to be left out."""
-        members: dict[int, list[int]] = defaultdict(list)
+    def _trained(self, rollouts: Sequence[Rollout], advantages: Sequence[Tensor]) -> list[Group]:
+        """The groups that take part, without the completions that were not graded or are to be left out."""
+        members: dict[tuple[str, int], list[int]] = defaultdict(list)
         for row, (rollout, advantage) in enumerate(zip(rollouts, advantages, strict=True)):
             cut = rollout.finish_reason == "length" and self.config.grpo.overlong == "mask"
-            if rollout.token_ids and not cut and not advantage.isnan().any():
-                members[rollout.group].append(row)
+            if any(rollout.loss_mask) and not cut and not advantage.isnan().any():
+                members[rollout.problem_id, rollout.group].append(row)
         keep_all = self.config.grpo.kl_coefficient > 0
         return [
             Group(rollouts[rows[0]].prompt_token_ids, [rollouts[row].token_ids for row in rows], rows)
@@ -139,7 +146,7 @@ class Trainer:
         old: dict[int, Tensor],
         sums: dict[str, float],
     ) -> None:
-        lengths = [len(completion) for group in groups for completion in group.completions]
+        lengths = [sum(rollouts[row].loss_mask) for group in groups for row in group.rows]
         denominator = loss_denominator(lengths, self.config.grpo)
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
@@ -156,21 +163,24 @@ class Trainer:
                 sampler_logprobs=pad_sequence([self._tensor(rollouts[r].sampler_logprobs) for r in packed.rows], True),
                 ref_logprobs=self._reference_rows(packed),
             )
-            return total, metrics | {"entropy": float(entropies.sum())}
+            return total, metrics | {"entropy": float(_rows(entropies, packed)[mask].sum())}
 
         self._optimizer_step(groups, loss, sums)
 
     def _optimizer_step(self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float]) -> None:
         """Forward and backward over all microbatches, then one step; adds what there is to report to `sums`."""
+        self.weights.discard()  # what a step left that broke off
+        finite = True
         for batch in split(groups, self.config.microbatch_tokens):
             packed = pack(batch, self.dtype, self.device)
             logprobs, entropies = self._logprobs(self.model, packed)
             total, metrics = loss(logprobs, packed, entropies)
             total.backward()
-            sums["loss"] += float(total)
+            finite &= bool(total.isfinite())
+            sums["loss"] += float(total.detach())
             for name, value in metrics.items():
                 sums[name] = max(sums[name], value) if name.endswith("_max") else sums[name] + value
-        norm = self.weights.step()
+        norm = self.weights.step() if finite else math.nan
         sums["grad_norm"] += norm
         self.non_finite = 0 if math.isfinite(norm) else self.non_finite + 1
         sums["non_finite_steps"] += float(self.non_finite > 0)

@@ -25,21 +25,15 @@ def sample(
     trust_remote_code: bool = False,
 ) -> list[list[Rollout]]:
     """Samples from a checkpoint, which is loaded first where the engine holds another one."""
-    prepare(checkpoint, config, trust_remote_code=trust_remote_code)
-    assert _sampler is not None
+    global _sampler
+    if _sampler is None:
+        from models.sampler import Sampler
+
+        _sampler = Sampler(checkpoint, config, trust_remote_code=trust_remote_code)
     _sampler.wake()
     if _sampler.digest != checkpoint.name:
         _sampler.load_weights(checkpoint)
     return _sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens)
-
-
-def prepare(checkpoint: Path, config: EngineConfig, *, trust_remote_code: bool = False) -> None:
-    """Starts the engine ahead of its first use."""
-    global _sampler
-    from models.sampler import Sampler
-
-    if _sampler is None:
-        _sampler = Sampler(checkpoint, config, trust_remote_code=trust_remote_code)
 
 
 def sleep() -> None:

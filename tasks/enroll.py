@@ -1,6 +1,8 @@
 """Enrolment: the student's first checkpoint, from the starter package, a folder or the hub."""
 
+import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from huggingface_hub import snapshot_download
@@ -8,9 +10,9 @@ from huggingface_hub import snapshot_download
 from conf.home import InputError
 from conf.schema import StudentConfig
 from models.checkpoint import keep, write_lineage
-from models.starter import write_starter
 from tasks.stage import stage
 
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 
 
@@ -20,26 +22,55 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     if student.source == "starter":
+        from models.starter import write_starter  # torch takes seconds to import, and the preflight does without
+
         write_starter(draft)
     else:
         source = Path(student.source)
         if not source.is_dir():
-            source = Path(snapshot_download(student.source, revision=student.revision, allow_patterns=PATTERNS))
+            source = _download(student, PATTERNS)
         check_student(source)
         _copy(source, draft)
     write_lineage(draft, parent=None)
     (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
 
 
-def check_student(source: Path) -> None:
-    """Raises InputError where a folder is no Hugging Face model with a tokenizer and safetensors weights."""
+def check_source(student: StudentConfig) -> None:
+    """Raises InputError where the student is neither the starter, nor a model's folder, nor a hub id that is there."""
+    source = Path(student.source)
+    if student.source == "starter":
+        return
+    if source.is_dir():
+        check_student(source)
+    elif HUB_ID.fullmatch(student.source):
+        _download(student, ["config.json", "tokenizer.json"])
+    else:
+        raise InputError(
+            f"student.source: {student.source}: there is no such folder; name one, a hub id (owner/name), or 'starter'"
+        )
+
+
+def check_student(source: Path, key: str = "student.source") -> None:
+    """Raises InputError, in the name of `key`, where a folder is no Hugging Face model with tokenizer and weights."""
     needed = {"config.json": "a model's configuration", "tokenizer.json": "a tokenizer", "*.safetensors": "weights"}
     for pattern, what in needed.items():
         if not any(source.glob(pattern)):
             raise InputError(
-                f"student.source: {source}: no {pattern} ({what}) in this folder; "
+                f"{key}: {source}: no {pattern} ({what}) in this folder; "
                 "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
             )
+
+
+def _download(student: StudentConfig, patterns: Sequence[str]) -> Path:
+    try:
+        found = snapshot_download(student.source, revision=student.revision, allow_patterns=list(patterns))
+    except Exception as error:  # whatever the network, the hub or its client come up with
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"student.source: {student.source} cannot be loaded from the hub ({type(error).__name__}: {reason}); "
+            "check the id and the network, or name a folder"
+        ) from error
+    return Path(found)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -53,23 +53,41 @@ def consumed(nights: Path) -> dict[str, int]:
 def check_file(file: Path) -> tuple[int, list[dict[str, Any]]]:
     """How many lines of a journal file are good, and the others with their number and what is wrong with them."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    _take(file, 0, rows)
+    end = _take(file, 0, rows)
     bad = [{"line": row["line"], "reason": row["reason"]} for row in rows.pop("quarantine", [])]
+    content = file.read_bytes()
+    if content[end:].strip():
+        reason = "cut off, or still being written: it has no end, and the freeze leaves it for the next night"
+        bad.append({"line": content.count(b"\n") + 1, "reason": reason})
     return sum(len(lines) for lines in rows.values()), bad
 
 
 def _take(file: Path, offset: int, rows: dict[str, list[dict[str, Any]]]) -> int:
-    """Sorts in the lines from a byte offset on. Returns the offset after the last complete line."""
+    """Sorts in the lines from a byte offset on. Returns the offset after the last complete line.
+
+    The last line is complete with its line break, or where it is a whole entry without one; else it is still being
+    written and belongs to the next night.
+    """
     content = file.read_bytes()
     number = content.count(b"\n", 0, offset)
-    for line in content[offset:].splitlines(keepends=True):
-        if not line.endswith(b"\n"):
-            break  # still being written: it belongs to the next night
+    *complete, last = content[offset:].split(b"\n")
+    for line in complete:
         number += 1
-        offset += len(line)
+        offset += len(line) + 1
         if line.strip():
             _sort_in(line, f"{file.name}:{number}", rows)
+    if _is_entry(last):
+        _sort_in(last, f"{file.name}:{number + 1}", rows)
+        offset += len(last)
     return offset
+
+
+def _is_entry(line: bytes) -> bool:
+    try:
+        parse_line(line)
+    except ValueError:
+        return False
+    return True
 
 
 def _sort_in(line: bytes, source: str, rows: dict[str, list[dict[str, Any]]]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from prefect import task
+from prefect.cache_policies import NO_CACHE
 
 from models.checkpoint import parent_of
 from tasks.registry import DAYTIME, Registry
@@ -13,7 +14,7 @@ from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
 
-@task(name="promote", tags=["registry"], retries=2, retry_delay_seconds=5)
+@task(name="promote", tags=["registry"], retries=2, retry_delay_seconds=5, cache_policy=NO_CACHE)
 def promote(decision: Artifact, sitters: Mapping[str, Path], night: str, tracking: Tracking, model: str) -> None:
     """Registers champion, distilled and candidate with their accuracies, and moves the aliases if so decided.
 

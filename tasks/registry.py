@@ -22,6 +22,7 @@ class Version:
     night: str
     role: str
     accuracy: float | None
+    promoted: bool
     aliases: tuple[str, ...]
 
 
@@ -48,9 +49,11 @@ class Registry:
                 night=v.tags.get("night", ""),
                 role=v.tags.get("role", ""),
                 accuracy=float(v.tags["accuracy"]) if "accuracy" in v.tags else None,
+                promoted="promoted" in v.tags,
                 aliases=tuple(sorted(name for name, version in aliases.items() if str(version) == str(v.version))),
             )
             for v in sorted(found, key=lambda v: int(v.version))
+            if v.tags.get("digest")  # what others registered under this name is none of ours
         ]
 
     def named(self, alias: str) -> Version | None:
@@ -87,6 +90,7 @@ class Registry:
         serving = self.named(DAYTIME)
         if serving is not None and serving.version != version:
             self.client.set_registered_model_alias(self.model, PREVIOUS, serving.version)
+        self.client.set_model_version_tag(self.model, version, "promoted", "yes")
         self.client.set_registered_model_alias(self.model, DAYTIME, version)
 
     def rollback(self) -> Version | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from prefect import task
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.cache_policies import NO_CACHE
 
 from tasks.promote import intervals_of
 from tasks.report_page import render, render_markdown
@@ -17,7 +18,7 @@ from tasks.tracking import Tracking
 SITTERS = ("champion", "distilled", "candidate")
 
 
-@task(name="report", tags=["report"], retries=1)
+@task(name="report", tags=["report"], retries=1, cache_policy=NO_CACHE)
 def report(
     folder: Path,
     decision: Mapping[str, Any],

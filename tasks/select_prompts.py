@@ -1,6 +1,7 @@
 """Which problems a round practises: most weight where the student sometimes succeeds, some for everything."""
 
 import json
+import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from conf.home import InputError
 from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from models.policy import load_tokenizer, prompt_tokens
 from rewards import benchmarks
@@ -36,23 +38,29 @@ def select_prompts(
     """Draws the round's problems and renders their prompts.
 
     `solve_rates`: the score stage of the round before. `excluded`: problem ids of the exam, which may never be drawn.
-    `seed`: of night and round. Problems whose prompt leaves no room for a completion are passed over.
+    `seed`: of night and round. Problems whose prompt leaves no room for a completion are passed over; raises InputError
+    where not one is left.
     """
-    chance = random.Random(seed)
+    chance, forbidden = random.Random(seed), set(excluded)
     rates = _rates(solve_rates)
     tokenizer = load_tokenizer(checkpoint)
     rows: list[dict[str, Any]] = []
     for source, count in zip(sources, shares([s.weight for s in sources], grpo.prompts_per_round), strict=True):
         benchmark = benchmarks.load(source.name, source.source, source.levels)
-        pool = [p for p in training_problems(benchmark, seed, POOL * count) if p.problem_id not in set(excluded)]
+        pool = [p for p in training_problems(benchmark, seed, POOL * count) if p.problem_id not in forbidden]
         for problem in _fitting(benchmark, pool, rates, grpo.exploration, chance):
+            if count == 0:
+                break
             messages = [{"role": "user", "content": benchmark.prompt(problem)}]
             tokens = prompt_tokens(tokenizer, messages, student)
             if len(tokens) <= max_prompt_tokens:
                 rows.append(_row(problem, benchmark.kind(problem), messages, tokens, len(rows)))
                 count -= 1
-            if count == 0:
-                break
+    if not rows:
+        raise InputError(
+            f"engine.max_model_len: no problem's prompt has at most {max_prompt_tokens} tokens, which is what "
+            f"grpo.max_completion_tokens: {grpo.max_completion_tokens} leaves of it; raise the one or lower the other"
+        )
     write_table(folder / "prompts.parquet", PROMPTS, rows)
 
 
@@ -69,8 +77,8 @@ def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: 
     """
     signal = [rates.get(kind, 0.5) * (1 - rates.get(kind, 0.5)) for kind in kinds]
     total = sum(signal)
-    if total == 0:
-        return [1 / len(kinds)] * len(kinds)
+    if total == 0:  # all kinds are always or never solved, or there are none
+        return [1 / len(kinds) for _ in kinds]
     return [(1 - exploration) * value / total + exploration / len(kinds) for value in signal]
 
 
@@ -93,11 +101,20 @@ def _fitting(
         members[benchmark.kind(problem)].append(problem)
     kinds = sorted(members)
     weights = dict(zip(kinds, kind_weights(kinds, rates, exploration), strict=True))
-    # A draw without replacement, by Efraimidis and Spirakis (2006): the largest of u^(1/w), w a problem's own weight.
     keys = {
-        problem: chance.random() ** (len(members[kind]) / weights[kind]) for kind in kinds for problem in members[kind]
+        problem: _lot(chance.random(), weights[kind] / len(members[kind]))
+        for kind in kinds
+        for problem in members[kind]
     }
     return sorted(keys, key=lambda problem: keys[problem], reverse=True)
+
+
+def _lot(chance: float, weight: float) -> float:
+    """A problem's place in a draw without replacement, by Efraimidis and Spirakis (2006): the largest u^(1/w) first.
+
+    As a logarithm, which cannot fall to 0 however small the weight is; a weight of 0 comes last.
+    """
+    return math.log(chance or math.ulp(0.0)) / weight if weight > 0 else -math.inf
 
 
 def _rates(previous: Artifact | None) -> dict[str, float]:

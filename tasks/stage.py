@@ -71,19 +71,23 @@ class Stage:
         )
 
     def __call__(self, night: Path, place: str, /, **arguments: Any) -> Artifact:
-        """Runs the stage, or returns what it committed before."""
-        return self._prepared(night, place, arguments)(**self._parameters(night, place, arguments))
+        """Runs the stage, or returns what it committed before.
+
+        What stands in the folder is the truth: Prefect's own record of the result may be that of an earlier run.
+        """
+        known = self.committed(night, place, **arguments)
+        found = self._prepared(known)(**self._parameters(night, place, arguments))
+        return known or found
 
     def submit(self, night: Path, place: str, /, **arguments: Any) -> PrefectFuture[Artifact]:
-        """The same on a thread of its own."""
-        return self._prepared(night, place, arguments).submit(**self._parameters(night, place, arguments))
+        """Runs a stage that is not committed yet on a thread of its own."""
+        return self._prepared(None).submit(**self._parameters(night, place, arguments))
 
     def committed(self, night: Path, place: str, /, **arguments: Any) -> Artifact | None:
         """What the stage committed before from the same inputs, if its files are still whole."""
         return committed(night / place, self._inputs(arguments))
 
-    def _prepared(self, night: Path, place: str, arguments: Mapping[str, Any]) -> Any:
-        known = self.committed(night, place, **arguments)
+    def _prepared(self, known: Artifact | None) -> Any:
         return self._task.with_options(refresh_cache=known is None)
 
     def _parameters(self, night: Path, place: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,7 +158,7 @@ def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | 
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         whole = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
-    except (FileNotFoundError, json.JSONDecodeError):
+    except (OSError, ValueError, KeyError):  # not there, or no manifest of this version
         return None
     if not whole or (inputs is not None and manifest["inputs"] != inputs):
         return None

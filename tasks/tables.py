@@ -94,7 +94,7 @@ SOLVE_RATES = _schema(
 
 
 def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Writes rows that have exactly the schema's columns; raises ValueError or pa.ArrowInvalid where they do not."""
+    """Writes rows that have exactly the schema's columns; raises ValueError or pa.ArrowException where they do not."""
     rows = list(rows)
     for row in rows:
         if unknown := row.keys() - set(schema.names):
@@ -112,7 +112,11 @@ def read_table(file: Path, schema: pa.Schema) -> pd.DataFrame:
     table = pq.read_table(file)
     if not table.schema.equals(schema, check_metadata=False):
         raise ValueError(f"{file}: its columns are not those of this version: {table.schema.names}")
-    return table.to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
+    frame = table.to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
+    for field in schema:
+        if field.nullable and field.type == pa.string():  # pandas' own missing text is a NaN, which is no text
+            frame[field.name] = frame[field.name].astype(object).where(frame[field.name].notna(), None)
+    return frame
 
 
 def read_rollouts(file: Path) -> list[Rollout]:

@@ -37,11 +37,16 @@ GROUPS = {
 }
 
 
+def tracking_uri(home: Home, config: NightConfig) -> str:
+    """Where MLflow keeps the evidence: as configured, else MLFLOW_TRACKING_URI, else the home's own database."""
+    return config.tracking.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or home.database
+
+
 class Tracking:
     """A night's run in MLflow. The database is the home's own unless the configuration names a server."""
 
     def __init__(self, home: Home, config: NightConfig) -> None:
-        self.uri = config.tracking.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or home.database
+        self.uri = tracking_uri(home, config)
         self.client = MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
         self.experiment_id = self._experiment(config.tracking.experiment, home)
         self.run_id = ""

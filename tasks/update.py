@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 from prefect import task
+from prefect.cache_policies import NO_CACHE
 
 from conf.schema import TrainerConfig
 from models.checkpoint import digest_folder, sync_folder
@@ -27,7 +28,14 @@ class UpdateMeans:
         self.trainer = trainer
 
 
-@task(name="update", tags=["trainer"], task_run_name="{label}", retries=2, retry_condition_fn=worker_died)
+@task(
+    name="update",
+    tags=["trainer"],
+    task_run_name="{label}",
+    retries=2,
+    retry_condition_fn=worker_died,
+    cache_policy=NO_CACHE,
+)
 def update(label: str, rollouts: Artifact, advantages: Artifact, config: TrainerConfig, means: UpdateMeans) -> Updated:
     """Takes the round's steps; the new weights are on the disk, but the round counts only after `checkpoint`."""
     table: pd.DataFrame = read_table(advantages.folder / "advantages.parquet", ADVANTAGES)

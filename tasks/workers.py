@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -54,13 +55,21 @@ class Worker:
             self._pool = None
             raise WorkerDiedError(f"the {self.name} process died (killed, out of memory, or crashed)") from broken
 
-    def close(self) -> None:
-        """Ends the child at once and gives back its memory; a later call starts a new one."""
-        if self._pool is not None:
-            for process in list((self._pool._processes or {}).values()):
-                process.kill()
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+    def close(self, grace: float = 5.0) -> None:
+        """Ends the child and gives back its memory; a later call starts a new one.
+
+        A child that is not through with its call after `grace` seconds is killed.
+        """
+        if self._pool is None:
+            return
+        pool, self._pool = self._pool, None
+        children = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        limit = time.monotonic() + grace
+        for child in children:
+            child.join(max(0.0, limit - time.monotonic()))
+            child.kill()
+            child.join()
 
     def _send(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         if self._pool is None:

@@ -1,0 +1,126 @@
+"""Starter nights with several seeds, from the untouched student on: a table, and the learning curves as a picture.
+
+    python -m benchmarks.starter_night --seeds 1 2 3
+
+Each night has a home of its own under `school/starter-night/`; a finished one is not run again, so that an interrupted
+call goes on. Writes docs/starter-night.md and docs/starter-night.png.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from flows.grpo import round_metrics
+from tasks.tables import EVALUATIONS, read_table
+
+HOMES = Path("school/starter-night")
+DOCS = Path("docs")
+SITTERS = ("champion", "distilled", "candidate")
+
+
+def main() -> None:
+    """Runs the nights that are not there yet, then writes table and picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    seeds = parser.parse_args().seeds
+    nights = {seed: night(seed) for seed in seeds}
+    DOCS.mkdir(exist_ok=True)
+    picture(nights).savefig(DOCS / "starter-night.png", dpi=110)
+    (DOCS / "starter-night.md").write_text(page(nights))
+    print(page(nights))
+
+
+def night(seed: int) -> dict[str, Any]:
+    """The summary of a seed's night, with the minutes that the whole command took."""
+    home = HOMES / f"seed-{seed}"
+    minutes = home / "minutes.txt"
+    started = time.monotonic()
+    command = [sys.executable, "-m", "flows", "night", "--json", "--date", "2026-01-01", "--set", f"seed={seed}"]
+    done = subprocess.run(
+        command, env=os.environ | {"NIGHTSCHOOL_HOME": str(home)}, stdout=subprocess.PIPE, text=True, check=True
+    )
+    if not minutes.exists():
+        minutes.write_text(str((time.monotonic() - started) / 60))
+    return json.loads(done.stdout) | {"minutes": float(minutes.read_text()), "home": home}
+
+
+def page(nights: dict[int, dict[str, Any]]) -> str:
+    """docs/starter-night.md."""
+    cores = len(os.sched_getaffinity(0))
+    rows = "\n".join(_row(seed, found) for seed, found in nights.items())
+    guards = "\n".join(_guards(seed, found) for seed, found in nights.items())
+    return f"""# The starter night, measured
+
+Made by `python -m benchmarks.starter_night --seeds {" ".join(map(str, nights))}` on {cores} cores
+({platform.machine()}, no GPU): each night begins with the untouched student and an empty home.
+
+The exam is greedy, on 400 problems of levels 1 and 2 that training can never draw. *GRPO's part* is the candidate
+minus the checkpoint right after distillation, on the same problems, with the paired bootstrap's 95 % interval.
+*Minutes* is the whole command: Prefect's server, vLLM, lessons, rounds, three exams, decision, MLflow and report.
+
+| seed | base | after distillation | candidate | GRPO's part | decision | rounds | minutes |
+|---|---|---|---|---|---|---|---|
+{rows}
+
+The guards (100 problems each on levels 3, 4 and 5), base → candidate:
+
+| seed | level 3 | level 4 | level 5 |
+|---|---|---|---|
+{guards}
+
+![Learning curves of the nights](starter-night.png)
+"""
+
+
+def picture(nights: dict[int, dict[str, Any]]) -> Figure:
+    """Mean reward of every round, the quizzes, and the three exams, for each seed."""
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for seed, found in nights.items():
+        folder = found["home"] / "nights" / found["night"]
+        rewards = [metrics["reward"] for metrics in round_metrics(folder)]
+        line = axes[0].plot(range(1, len(rewards) + 1), rewards, label=f"seed {seed}", alpha=0.8)
+        quizzes = {
+            int(file.parts[-3].removeprefix("round-")): read_table(file, EVALUATIONS).correct.mean()
+            for file in sorted(folder.glob("round-*/quiz/evaluations.parquet"))
+        }
+        axes[0].plot(list(quizzes), list(quizzes.values()), "o", color=line[0].get_color())
+        accuracies = [found["accuracy"][who] for who in SITTERS]
+        middle = [a["accuracy"] for a in accuracies]
+        spread = [[a["accuracy"] - a["low"] for a in accuracies], [a["high"] - a["accuracy"] for a in accuracies]]
+        axes[1].errorbar(range(3), middle, spread, fmt="o-", capsize=3, label=f"seed {seed}")
+    axes[0].set(xlabel="round", ylabel="mean reward (line), quiz (dots)", ylim=(0, 1), title="During the night")
+    axes[1].set(ylim=(0, 1), ylabel="accuracy, levels 1 and 2", title="The exam")
+    axes[1].set_xticks(range(3), ["base", "after\ndistillation", "candidate"])
+    for axis in axes:
+        axis.grid(alpha=0.3)
+        axis.legend()
+    return figure
+
+
+def _row(seed: int, found: dict[str, Any]) -> str:
+    accuracy = " | ".join(f"{found['accuracy'][who]['accuracy']:.3f}" for who in SITTERS)
+    growth = found["growth"]
+    part = f"{growth['difference']:+.3f} [{growth['low']:+.3f}, {growth['high']:+.3f}]"
+    return f"| {seed} | {accuracy} | {part} | {found['decision']} | {found['rounds']} | {found['minutes']:.1f} |"
+
+
+def _guards(seed: int, found: dict[str, Any]) -> str:
+    cells = [
+        f"{part['champion']['accuracy']:.2f} → {part['candidate']['accuracy']:.2f}"
+        for name, part in found["benchmarks"].items()
+        if name != found["target"]
+    ]
+    return f"| {seed} | {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""What takes seconds to start is started once for all tests, and only where a test asks for it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conf.home import Home
+from flows import environment
+
+environment.prepare()  # before any library is imported: tests phone home as little as nights do
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A real Prefect server, with database and results in a folder of its own."""
+    from prefect.settings import PREFECT_HOME, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+    from prefect.testing.utilities import prefect_test_harness
+
+    folder = tmp_path_factory.mktemp("prefect")
+    settings = {PREFECT_HOME: folder, PREFECT_LOCAL_STORAGE_PATH: folder / "storage"}
+    with temporary_settings(settings), prefect_test_harness(server_startup_timeout=180):
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def _empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow database without a run: its tables take seconds to make."""
+    from mlflow import MlflowClient
+
+    home = Home(tmp_path_factory.mktemp("mlflow"))
+    MlflowClient(tracking_uri=home.database, registry_uri=home.database).search_experiments()
+    return home.database_file
+
+
+@pytest.fixture
+def home_with_mlflow(_empty_mlflow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Home]:
+    """Makes homes (by name) that have an MLflow database of their own."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+    def make(name: str = "school") -> Home:
+        home = Home(tmp_path / name)
+        home.root.mkdir()
+        shutil.copy(_empty_mlflow, home.database_file)
+        return home
+
+    return make

@@ -1,0 +1,377 @@
+"""The `nightschool` command: exit codes, one clear line for each wrong input, one line of JSON for machines."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from conf.home import Home
+from conf.load import load_night
+from flows import cli
+from flows.lock import hold
+from flows.night import freeze_config
+from tests.flows.test_lock import holder
+from tests.tasks.tiny_student import write_student
+
+STARTER = Path(__file__).parents[2] / "conf" / "starter.yaml"
+DATE = "2026-11-20"
+
+
+class Outcome(NamedTuple):
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A home that is not there yet, on a disk with room, and no settings of this machine's owner."""
+    for name in ("PREFECT_API_URL", "NIGHTSCHOOL_DATA", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "away" / "school"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=500_000_000_000))
+    monkeypatch.chdir(tmp_path)
+    return Home(tmp_path / "away" / "school")
+
+
+@pytest.fixture
+def run(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process."""
+
+    def call(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["nightschool", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        found = capsys.readouterr()
+        return Outcome(int(ended.value.code or 0), found.out, found.err)
+
+    return call
+
+
+@pytest.fixture
+def no_night(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of what stops a night must not begin one."""
+
+    def never(*_: Any) -> None:
+        raise AssertionError("the night began")
+
+    monkeypatch.setattr(cli, "_run_night", never)
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield server.getsockname()[1]
+
+
+def refused(outcome: Outcome) -> str:
+    """The one line, of a command that ended with code 2 and printed nothing else."""
+    assert outcome.code == 2, outcome.err
+    assert outcome.out == ""
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("nightschool: ")
+    return line.removeprefix("nightschool: ")
+
+
+def write_gsm8k(folder: Path, train: str | None, test: str | None) -> Path:
+    folder.mkdir()
+    for split, content in (("train", train), ("test", test)):
+        if content is not None:
+            (folder / f"{split}.jsonl").write_text(content)
+    return folder
+
+
+GOOD_ROW = '{"question": "How many?", "answer": "#### 4"}\n'
+
+
+@pytest.mark.usefixtures("no_night")
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("grpo.ronds=4", "--set grpo.ronds=4: unknown key; did you mean 'rounds'?"),
+        ("grpo.rounds=four", '--set grpo.rounds=four: "four" is not allowed; a whole number'),
+        ("grpo.rounds=-1", "--set grpo.rounds=-1: -1 is not allowed; at least 0"),
+        ("grpo.rounds", "--set grpo.rounds: must look like KEY=VALUE, for example --set grpo.rounds=4"),
+        (
+            "student.source={tmp}/mine",
+            "student.source: {tmp}/mine: no tokenizer.json (a tokenizer) in this folder; "
+            "name a folder written by save_pretrained of both model and tokenizer, or a hub id",
+        ),
+        (
+            "student.source={tmp}/nobody",
+            "student.source: {tmp}/nobody: there is no such folder; name one, a hub id (owner/name), or 'starter'",
+        ),
+        (
+            "benchmarks=[{{name: gsm8k, source: {tmp}/lacking}}]",
+            "{tmp}/lacking/train.jsonl: no such file; put it there, or set `source` or NIGHTSCHOOL_DATA to its folder",
+        ),
+        (
+            "benchmarks=[{{name: gsm8k, source: {tmp}/truncated}}]",
+            "{tmp}/truncated/train.jsonl, line 2: not valid JSON (Unterminated string starting at at column 14); "
+            "cut off? Copy the file again, or correct or remove the line",
+        ),
+        (
+            "exam.target={{benchmark: gsm8k, source: {tmp}/lacking-too}}",
+            "{tmp}/lacking-too/test.jsonl: no such file; put it there, or set `source` or NIGHTSCHOOL_DATA to its folder",
+        ),
+        (
+            "prefect.port={port}",
+            "prefect.port: {port} is taken by another program; "
+            "take another, or leave it out for any that is free: --set prefect.port=null",
+        ),
+    ],
+)
+def test_a_wrong_input_is_one_line_and_nothing_is_written(
+    run: Run, home: Home, tmp_path: Path, taken_port: int, setting: str, said: str
+) -> None:
+    write_student(tmp_path / "mine", tokenizer=False)
+    write_gsm8k(tmp_path / "lacking", train=None, test=GOOD_ROW)
+    write_gsm8k(tmp_path / "truncated", train=GOOD_ROW + '{"question": "How ma', test=GOOD_ROW)
+    write_gsm8k(tmp_path / "lacking-too", train=GOOD_ROW, test=None)
+    before = sorted(tmp_path.rglob("*"))
+    places = {"tmp": tmp_path, "port": taken_port}
+    line = refused(run("night", "--date", DATE, "--set", setting.format(**places)))
+    assert line == said.format(**places)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not home.root.parent.exists()
+
+
+@pytest.mark.usefixtures("no_night")
+def test_a_wrong_line_in_a_file_names_the_file(run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "my.yaml"
+    config.write_text(STARTER.read_text().replace("seed: 1", "sede: 1"))
+    assert refused(run("night", "--config", str(config))) == f"{config}: sede: unknown key; did you mean 'seed'?"
+    assert refused(run("night", "--config", "none.yaml")).startswith("none.yaml: no such file")
+
+
+@pytest.mark.usefixtures("no_night")
+@pytest.mark.parametrize("date", ["20.11.2026", "2026-02-30", "tomorrow", "../..", ""])
+def test_a_date_that_is_none(run: Run, home: Home, date: str) -> None:
+    assert refused(run("night", f"--date={date}")) == f"--date: {date} is no date; write it as 2026-11-20"
+    assert not home.root.exists()
+
+
+@pytest.mark.usefixtures("no_night")
+@pytest.mark.parametrize("place", ["/proc", "/proc/school", "{tmp}/file", "{tmp}/file/school"])
+def test_a_home_that_cannot_be_written_to(
+    run: Run, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    place = place.format(tmp=tmp_path)
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", place)
+    line = refused(run("night", "--date", DATE))
+    assert line.startswith(f"{place}: the home cannot be written to (")
+    assert line.endswith("name a folder of your own: NIGHTSCHOOL_HOME=/path/to/school")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "mine")]
+
+
+@pytest.mark.usefixtures("no_night")
+@pytest.mark.parametrize("there", [True, False])
+def test_too_little_disk(run: Run, home: Home, there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if there:
+        home.root.mkdir(parents=True)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2_000_000_000))
+    line = refused(run("night", "--date", DATE))
+    assert line.startswith(f"{home.root}: 2.0 GB free, but the night needs about ")
+    assert list(home.root.parent.rglob("*")) == ([home.root] if there else [])
+
+
+def test_the_one_line_is_all_that_a_real_process_prints(home: Home, tmp_path: Path, taken_port: int) -> None:
+    """Libraries that are imported on the way have their own ideas of what belongs on a terminal."""
+    command = [sys.executable, "-m", "flows", "night", "--json", "--date", DATE, "--set"]
+    root = Path(__file__).parents[2]
+    for setting in ("grpo.ronds=4", f"prefect.port={taken_port}"):
+        done = subprocess.run(
+            [*command, setting],
+            env=os.environ | {"PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        refused(Outcome(done.returncode, done.stdout, done.stderr))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("no_night")
+def test_another_night_holds_the_home(run: Run, home: Home) -> None:
+    with holder(home.root) as other:
+        outcome = run("night", "--date", DATE)
+    assert outcome == Outcome(
+        3,
+        "",
+        f"nightschool: {home.root}: the night 2026-11-20 is running (process {other.pid}); "
+        "wait for it, or end it with Ctrl-C there\n",
+    )
+    assert [file.name for file in home.root.iterdir()] == ["night.lock"]
+
+
+def finish(home: Home, *overrides: str) -> dict[str, Any]:
+    """A night that is finished."""
+    freeze_config(home.night(DATE), load_night(STARTER, overrides), fresh=False)
+    interval = {"accuracy": 0.6125, "low": 0.56, "high": 0.66, "n": 400}
+    three = dict.fromkeys(("champion", "distilled", "candidate"), interval)
+    summary = {
+        "night": DATE,
+        "decision": "promoted",
+        "reasons": ["arithmetic-1-2: +0.557 [0.51, 0.61], ü"],
+        "target": "arithmetic-1-2",
+        "accuracy": three,
+        "benchmarks": {"arithmetic-1-2": three},
+        "alarms": ["the grader failed on 3 completions"],
+        "report": str(home.night(DATE) / "report.html"),
+    }
+    (home.night(DATE) / "summary.json").write_text(json.dumps(summary))
+    (home.night(DATE) / "report.html").write_text("<html>")
+    return summary
+
+
+@pytest.mark.usefixtures("no_night")
+def test_a_finished_night_is_told_and_not_run_again(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = finish(home)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))  # needs no room
+    outcome = run("night", "--date", DATE, "--json")
+    assert outcome.code == 0
+    assert json.loads(outcome.out) == summary
+    assert outcome.out.count("\n") == 1
+    assert "--date" in outcome.err
+    assert "--fresh" in outcome.err
+    told = run("night", "--date", DATE)
+    assert told.code == 0
+    for part in ("0.613", "The candidate won", "[0.51, 0.61], ü", "the grader failed", "report.html", "rollback"):
+        assert part in told.out
+
+
+@pytest.mark.usefixtures("no_night")
+def test_a_finished_night_with_another_configuration(run: Run, home: Home) -> None:
+    finish(home)
+    assert "seed: 1 → 9" in refused(run("night", "--date", DATE, "--set", "seed=9"))
+
+
+def test_a_night_that_fails_says_so_and_keeps_what_it_has(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("the engine is on fire")
+
+    monkeypatch.setattr(cli, "_run_night", fail)
+    outcome = run("night", "--date", DATE, "--json")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "the engine is on fire" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("nightschool: the night failed; what is committed is kept")
+
+
+def test_ctrl_c_says_how_to_go_on(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flows.prefect_server.start_server", interrupt)
+    monkeypatch.setattr("prefect.settings.get_current_settings", lambda: SimpleNamespace(api=SimpleNamespace(url=None)))
+    guards = 'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 100}]'
+    outcome = run("night", "--date", DATE, "--set", guards)
+    assert outcome.code == 130
+    command = f"nightschool night --config {STARTER} --date {DATE} '--set={guards}'"
+    assert outcome.err.splitlines()[-1] == f"Interrupted. What is committed is kept; go on with: {command}"
+    with hold(home.root, "the next"):
+        pass
+
+
+def test_status_and_report(run: Run, home: Home) -> None:
+    assert run("status").out == "no nights yet: `nightschool night` runs the first\n"
+    assert run("status", "--json").out == "[]\n"
+    assert "no report yet" in refused(run("report"))
+    assert not home.root.exists()
+    finish(home)
+    assert run("status").out.startswith("2026-11-20  promoted     arithmetic-1-2: 0.613 → 0.613")
+    (night,) = json.loads(run("status", "--json").out)
+    assert (night["night"], night["state"]) == (DATE, "promoted")
+    assert run("report").out == f"{home.night(DATE)}/report.html\n"
+
+
+def test_checkpoints_of_a_home_without_any(run: Run, home: Home) -> None:
+    assert run("checkpoints", "--json") == Outcome(0, '{"daytime": null, "previous": null, "versions": []}\n', "")
+    assert run("checkpoints").out == "no checkpoints yet: `nightschool night` makes the first\n"
+    assert refused(run("rollback")).startswith("rollback: there is no previous version to go back to")
+    assert refused(run("promote", "3")) == "promote: there is no version 3; there are none yet"
+    assert not home.root.exists()
+
+
+def test_checkpoints_promotion_and_rollback(
+    home_with_mlflow: Callable[[str], Home], home: Home, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.tasks.test_registry import School
+
+    made = home_with_mlflow("school")
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(made.root))
+    school = School(made)
+    school.registry.model = "starter"
+    for number, role in enumerate(("champion", "distilled", "candidate")):
+        school.register(number, role, accuracy=0.1 * number)
+    assert refused(run("promote", "7")) == "promote: there is no version 7; there are 1, 2, 3"
+    assert "version 1 serves from now on" in run("promote", "1").out
+    assert refused(run("rollback")).startswith("rollback: there is no previous version to go back to")
+    assert run("promote", "3").code == 0
+    found = json.loads(run("checkpoints", "--json").out)
+    assert (found["daytime"], found["previous"]) == ("3", "1")
+    assert [version["accuracy"] for version in found["versions"]] == [0.0, 0.1, 0.2]
+    assert [version["digest"] for version in found["versions"]] == [folder.name for folder in school.checkpoints]
+    assert run("rollback").out.startswith(f"version 1 ({school.checkpoints[0].name}) serves again")
+    assert school.aliases() == ("1", "3")
+    rows = run("checkpoints").out.splitlines()
+    assert len(rows) == 3
+    assert rows[0].endswith("daytime")
+    assert rows[2].endswith("previous")
+
+
+def test_a_journal_is_checked(run: Run, home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "day.jsonl"
+    file.write_text('{"version": 1, "kind": "words", "text": "Grüße", "at": "now"}\nnot JSON\n')
+    outcome = run("journal", "check", str(file), "--json")
+    assert outcome.code == 0
+    assert outcome.out.count("\n") == 1
+    found = json.loads(outcome.out)
+    assert found.keys() == {"file", "good", "bad"}
+    assert (found["file"], found["good"]) == (str(file), 1)
+    ((line, reason),) = [(entry["line"], entry["reason"]) for entry in found["bad"]]
+    assert line == 2
+    assert "Invalid JSON" in reason
+    told = run("journal", "check", str(file)).out.splitlines()
+    assert told[0] == f"{file}: 1 good lines, 1 bad"
+    assert told[1].startswith("  line 2: ")
+    assert refused(run("journal", "check", "none.jsonl")).startswith("none.jsonl: there is no such file")
+    assert not home.root.exists()
+
+
+def test_the_doctor_for_machines(run: Run, home: Home) -> None:
+    outcome = run("doctor", "--json")
+    findings = json.loads(outcome.out)
+    assert outcome.out.count("\n") == 1
+    assert {"cores", "memory", "gpu", "disk", "home"} <= {finding["name"] for finding in findings}
+    assert outcome.code == int(any(finding["level"] == "error" for finding in findings))
+    assert not home.root.exists()
+
+
+def test_an_exam_of_something_that_is_no_checkpoint(run: Run, home: Home, tmp_path: Path) -> None:
+    assert refused(run("evaluate", str(tmp_path / "nobody"))).startswith(
+        f"CHECKPOINT: {tmp_path}/nobody: no config.json"
+    )
+    assert not home.root.exists()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["night", "--help"], ["journal", "--help"]])
+def test_help(run: Run, arguments: list[str]) -> None:
+    outcome = run(*arguments)
+    assert outcome.code == 0
+    assert "Usage" in outcome.out

@@ -1,0 +1,55 @@
+"""What the nights of a home have come to."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from conf.home import Home, InputError
+from flows.history import last_report, nights
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path)
+    for date in ("2026-11-20", "2026-11-18", "2026-11-19"):
+        home.night(date).mkdir(parents=True)
+    (home.nights / "notes").mkdir()
+    accuracy = {"champion": {"accuracy": 0.055}, "candidate": {"accuracy": 0.6125}}
+    summary = {"decision": "promoted", "target": "arithmetic-1-2", "accuracy": accuracy, "alarms": ["an alarm"]}
+    (home.night("2026-11-18") / "summary.json").write_text(json.dumps(summary))
+    for seconds, place in enumerate(("round-02/sample", "freeze_journal", "round-02/score")):
+        folder = home.night("2026-11-20") / place
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text("{}")
+        os.utime(folder / "manifest.json", (seconds, seconds))
+    return home
+
+
+def test_every_night_with_its_state(home: Home) -> None:
+    assert nights(home) == [
+        {
+            "night": "2026-11-18",
+            "state": "promoted",
+            "detail": "arithmetic-1-2: 0.055 → 0.613",
+            "alarms": ["an alarm"],
+        },
+        {"night": "2026-11-19", "state": "unfinished", "detail": "committed last: nothing yet", "alarms": []},
+        {"night": "2026-11-20", "state": "unfinished", "detail": "committed last: round 2 · score", "alarms": []},
+    ]
+
+
+def test_a_home_without_nights(tmp_path: Path) -> None:
+    assert nights(Home(tmp_path / "school")) == []
+    with pytest.raises(InputError, match="no report yet; `nightschool night` makes one"):
+        last_report(Home(tmp_path / "school"), None)
+
+
+def test_the_last_report_or_that_of_a_night(home: Home) -> None:
+    for date in ("2026-11-18", "2026-11-19"):
+        (home.night(date) / "report.html").write_text("<html>")
+    assert last_report(home, None) == home.night("2026-11-19") / "report.html"
+    assert last_report(home, "2026-11-18") == home.night("2026-11-18") / "report.html"
+    with pytest.raises(InputError, match="no report of 2026-11-20 yet"):
+        last_report(home, "2026-11-20")

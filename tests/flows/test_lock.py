@@ -1,0 +1,100 @@
+"""One night at a time on one home, and no lock that outlives its holder."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from flows.lock import NightRunningError, hold, refuse_second
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from flows.lock import hold
+
+with hold(Path(sys.argv[1]), "the night 2026-11-20"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@contextmanager
+def holder(root: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the home."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", HOLDER, str(root)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_second_process_is_refused_in_the_name_of_the_first(tmp_path: Path) -> None:
+    with holder(tmp_path) as other:
+        who = f"the night 2026-11-20 is running (process {other.pid})"
+        said = f"{tmp_path}: {who}; wait for it, or end it with Ctrl-C there"
+        with pytest.raises(NightRunningError) as caught, hold(tmp_path, "the night 2026-11-21"):
+            pass
+        assert str(caught.value) == said
+        with pytest.raises(NightRunningError) as caught:
+            refuse_second(tmp_path)
+        assert str(caught.value) == said
+
+
+def test_the_lock_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
+    with holder(tmp_path) as other:
+        other.kill()
+        other.wait()
+        refuse_second(tmp_path)
+        with hold(tmp_path, "the night 2026-11-21"):
+            assert '"the night 2026-11-21"' in (tmp_path / "night.lock").read_text()
+
+
+def test_the_holder_itself_may_come_again(tmp_path: Path) -> None:
+    with hold(tmp_path, "outer"):
+        refuse_second(tmp_path)
+        with hold(tmp_path, "inner"):
+            pass
+        with holder_is_refused(tmp_path):
+            pass
+    with holder(tmp_path):
+        pass
+
+
+@contextmanager
+def holder_is_refused(root: Path) -> Iterator[None]:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", HOLDER, str(root)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "outer is running" in done.stderr
+    yield
+
+
+def test_the_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
+    with pytest.raises(LookupError), hold(tmp_path, "one"):
+        raise LookupError
+    with holder(tmp_path):
+        pass
+
+
+def test_to_ask_writes_nothing(tmp_path: Path) -> None:
+    refuse_second(tmp_path)
+    refuse_second(tmp_path / "school")
+    (tmp_path / "file").write_text("")
+    refuse_second(tmp_path / "file" / "school")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_holder_that_has_not_said_its_name_yet(tmp_path: Path) -> None:
+    with holder(tmp_path):
+        (tmp_path / "night.lock").write_text("")
+        with pytest.raises(NightRunningError, match="another night is just starting"):
+            refuse_second(tmp_path)

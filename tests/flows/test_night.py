@@ -1,0 +1,91 @@
+"""A night's date and identity, and where things lie in it."""
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from conf.home import Home, InputError
+from conf.load import load_night
+from conf.schema import NightConfig
+from flows.night import Night, check_identity, date_of_night, freeze_config
+from tasks.stage import Artifact
+
+STARTER = Path(__file__).parents[2] / "conf" / "starter.yaml"
+
+
+def starter(*overrides: str) -> NightConfig:
+    return load_night(STARTER, overrides)
+
+
+@pytest.mark.parametrize(
+    ("now", "date"),
+    [
+        ("2026-11-20T22:30:00", "2026-11-20"),
+        ("2026-11-20T12:00:00", "2026-11-20"),
+        ("2026-11-21T00:00:00", "2026-11-20"),
+        ("2026-11-21T11:59:59", "2026-11-20"),
+        ("2026-03-01T03:00:00", "2026-02-28"),
+        ("2027-01-01T01:00:00", "2026-12-31"),
+    ],
+)
+def test_before_noon_it_is_still_last_night(now: str, date: str) -> None:
+    assert date_of_night(datetime.datetime.fromisoformat(now)) == date
+
+
+def test_the_configuration_is_frozen_once(tmp_path: Path) -> None:
+    folder = tmp_path / "2026-11-20"
+    check_identity(folder, starter())
+    assert not folder.exists()
+    freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
+    frozen = (folder / "config.yaml").read_text()
+    assert load_night(folder / "config.yaml") == starter("grpo.rounds=3")
+    freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
+    assert (folder / "config.yaml").read_text() == frozen
+
+
+def test_ports_and_urls_do_not_make_it_another_night(tmp_path: Path) -> None:
+    freeze_config(tmp_path / "night", starter(), fresh=False)
+    moved = starter("prefect.port=4300", "tracking.tracking_uri=http://here:5000")
+    freeze_config(tmp_path / "night", moved, fresh=False)
+    assert load_night(tmp_path / "night" / "config.yaml") == starter()
+
+
+def test_another_configuration_is_refused_with_the_difference(tmp_path: Path) -> None:
+    folder = tmp_path / "2026-11-20"
+    freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
+    with pytest.raises(InputError) as caught:
+        check_identity(folder, starter("grpo.rounds=4", "seed=9"))
+    assert str(caught.value) == (
+        "the night 2026-11-20 was begun with another configuration (seed: 1 → 9; grpo.rounds: 3 → 4): "
+        "go on with that one, name another --date, or begin it anew with --fresh"
+    )
+    with pytest.raises(InputError):
+        freeze_config(folder, starter("grpo.rounds=4"), fresh=False)
+    assert load_night(folder / "config.yaml") == starter("grpo.rounds=3")
+
+
+def test_fresh_throws_away_what_the_night_has(tmp_path: Path) -> None:
+    folder = tmp_path / "2026-11-20"
+    freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
+    (folder / "distill").mkdir()
+    freeze_config(folder, starter("grpo.rounds=4"), fresh=True)
+    assert [file.name for file in folder.iterdir()] == ["config.yaml"]
+    assert load_night(folder / "config.yaml") == starter("grpo.rounds=4")
+    freeze_config(tmp_path / "2026-11-21", starter(), fresh=True)
+
+
+def test_a_frozen_configuration_that_was_damaged_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("name: [")
+    with pytest.raises(InputError, match="config.yaml: .*not valid YAML"):
+        check_identity(tmp_path, starter())
+
+
+def test_where_things_lie(tmp_path: Path) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", starter())
+    assert night.folder == tmp_path / "nights" / "2026-11-20"
+    distilled = Artifact(folder=tmp_path, digest="")
+    (tmp_path / "checkpoint.txt").write_text("cafe42")
+    assert night.checkpoint(distilled) == tmp_path / "checkpoints" / "cafe42"
+    night.close()
+    assert not night.folder.exists()  # the children start on first use, and only they write logs

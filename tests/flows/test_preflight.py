@@ -1,0 +1,106 @@
+"""Whatever its owner can mend stops a night before it writes anything, in one line."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from conf.home import Home, InputError
+from conf.load import load_night
+from conf.schema import NightConfig
+from flows.preflight import check_night, finished_summary
+from tests.tasks.tiny_student import write_student
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+@pytest.fixture(autouse=True)
+def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough disk, whatever this machine has, and no settings of its owner."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=500_000_000_000))
+    for name in ("PREFECT_API_URL", "NIGHTSCHOOL_DATA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def starter(*overrides: str) -> NightConfig:
+    return load_night(CONF / "starter.yaml", overrides)
+
+
+def gsm8k(folder: Path, *, splits: tuple[str, ...] = ("train", "test"), rows: int = 400) -> Path:
+    """A folder as NIGHTSCHOOL_DATA names one."""
+    (folder / "gsm8k").mkdir(parents=True)
+    line = json.dumps({"question": "How many?", "answer": "#### 4"})
+    for split in splits:
+        (folder / "gsm8k" / f"{split}.jsonl").write_text(f"{line}\n" * rows)
+    return folder
+
+
+def refused(tmp_path: Path, config: NightConfig) -> str:
+    home = Home(tmp_path / "school")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError) as caught:
+        check_night(home, config)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_good_night_is_let_through_and_nothing_is_written(tmp_path: Path) -> None:
+    check_night(Home(tmp_path / "school"), starter())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_night_on_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(gsm8k(tmp_path / "data")))
+    config = load_night(CONF / "nightly.yaml", ["student.source=starter", "lora=null"])
+    check_night(Home(tmp_path / "school"), config)
+
+
+@pytest.mark.parametrize("missing", ["train", "test"])
+def test_a_data_folder_that_lacks_a_file(tmp_path: Path, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = "test" if missing == "train" else "train"
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(gsm8k(tmp_path / "data", splits=(there,))))
+    config = load_night(CONF / "nightly.yaml", ["student.source=starter", "lora=null"])
+    assert refused(tmp_path, config).startswith(f"{tmp_path}/data/gsm8k/{missing}.jsonl: no such file; put it there")
+
+
+def test_a_line_that_is_cut_off(tmp_path: Path) -> None:
+    data = gsm8k(tmp_path / "data", rows=3)
+    with (data / "gsm8k" / "train.jsonl").open("a") as stream:
+        stream.write('{"question": "How ma')
+    line = refused(tmp_path, starter(f"benchmarks=[{{name: gsm8k, source: {data}}}]"))
+    assert line.startswith(f"{data}/gsm8k/train.jsonl, line 4: not valid JSON")
+
+
+def test_a_student_without_a_tokenizer(tmp_path: Path) -> None:
+    student = write_student(tmp_path / "mine", tokenizer=False)
+    line = refused(tmp_path, starter(f"student.source={student}"))
+    assert line.startswith(f"student.source: {student}: no tokenizer.json (a tokenizer) in this folder; name a folder")
+
+
+def test_a_student_that_is_not_there(tmp_path: Path) -> None:
+    assert refused(tmp_path, starter(f"student.source={tmp_path}/mine")).startswith(
+        f"student.source: {tmp_path}/mine: there is no such folder"
+    )
+
+
+def test_levels_that_do_not_exist(tmp_path: Path) -> None:
+    assert refused(tmp_path, starter('benchmarks.0.levels=["6"]')) == "arithmetic: no level 6; there are 1, 2, 3, 4, 5"
+    assert refused(tmp_path, starter('exam.target.levels=["0"]')).startswith("arithmetic: no level 0")
+
+
+def test_a_guard_that_can_never_pass(tmp_path: Path) -> None:
+    line = refused(tmp_path, starter("exam.guards.0.problems=10"))
+    assert line.startswith("exam.guards: arithmetic-3: 10 problems can never show a loss below its margin of 0.05; at")
+
+
+def test_the_summary_of_a_finished_night(tmp_path: Path) -> None:
+    home = Home(tmp_path / "school")
+    assert finished_summary(home, "2026-11-20") is None
+    home.night("2026-11-20").mkdir(parents=True)
+    assert finished_summary(home, "2026-11-20") is None
+    (home.night("2026-11-20") / "summary.json").write_text('{"night": "2026-11-20"}')
+    assert finished_summary(home, "2026-11-20") == {"night": "2026-11-20"}
+    assert finished_summary(home, "2026-11-21") is None

@@ -1,0 +1,154 @@
+"""Whole nights on the real engine, trainer, Prefect server and MLflow, with the starter model and small numbers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.home import Home
+from tasks.registry import DAYTIME
+
+pytestmark = pytest.mark.engine
+
+CONFIG = Path(__file__).parents[2] / "conf" / "starter.yaml"
+SMALL = [
+    "grpo.rounds=2",
+    "grpo.prompts_per_round=6",
+    "grpo.quiz_every_rounds=2",
+    "grpo.quiz_problems=10",
+    "grpo.min_useful_groups=1",
+    "distill.steps=4",
+    "exam.target.problems=40",
+    'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 40}]',
+    "exam.max_completion_tokens=24",
+    "grpo.max_completion_tokens=24",
+]
+
+
+def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    return [sys.executable, "-m", "flows", *arguments], os.environ | {"NIGHTSCHOOL_HOME": str(home)}
+
+
+def night(home: Path, *arguments: str, settings: list[str] = SMALL) -> subprocess.CompletedProcess[str]:
+    options = [f"--set={setting}" for setting in settings]
+    argv, environment = command(home, "night", "--config", str(CONFIG), "--date", "2026-01-01", *options, *arguments)
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=500, check=False)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    home = tmp_path_factory.mktemp("night") / "school"
+    done = night(home, "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    return home, json.loads(done.stdout)
+
+
+def test_the_line_for_machines(finished: tuple[Path, dict[str, Any]]) -> None:
+    home, summary = finished
+    assert summary["night"] == "2026-01-01"
+    assert summary["decision"] in ("promoted", "kept")
+    assert summary["rounds"] == 2
+    for who in ("champion", "distilled", "candidate"):
+        assert summary["accuracy"][who].keys() == {"accuracy", "low", "high", "n"}
+        assert summary["accuracy"][who]["n"] == 40
+        assert (home / "checkpoints" / summary["digests"][who] / "model.safetensors").exists()
+    assert summary["benchmarks"].keys() == {"arithmetic-1-2", "arithmetic-3"}
+    assert {"distill", "sample", "update", "evaluate"} <= summary["seconds"].keys()
+    assert Path(summary["report"]).read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_rounds_left_what_the_design_says(finished: tuple[Path, dict[str, Any]]) -> None:
+    folder = finished[0] / "nights" / "2026-01-01"
+    for number in ("01", "02"):
+        for stage in ("select_prompts", "sample", "score", "credit", "checkpoint"):
+            assert (folder / f"round-{number}" / stage / "manifest.json").exists()
+    assert not list(folder.rglob("*.draft"))
+
+
+def test_mlflow_has_the_run_and_the_versions(finished: tuple[Path, dict[str, Any]]) -> None:
+    from mlflow import MlflowClient
+
+    home, summary = finished
+    database = Home(home).database
+    client = MlflowClient(tracking_uri=database, registry_uri=database)
+    experiment = client.get_experiment_by_name("nightschool")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.info.status == "FINISHED"
+    assert run.data.params["grpo.rounds"] == "2"
+    assert {"reward/reward", "sampler/mismatch", "seconds/sample", "speed/tokens_per_second"} <= run.data.metrics.keys()
+    versions = client.search_model_versions("name = 'starter'")
+    assert {v.tags["digest"] for v in versions} == set(summary["digests"].values())
+    serving = client.get_model_version_by_alias("starter", DAYTIME)
+    expected = "candidate" if summary["decision"] == "promoted" else "champion"
+    assert serving.tags["digest"] == summary["digests"][expected]
+
+
+def test_a_finished_night_is_not_run_again(finished: tuple[Path, dict[str, Any]]) -> None:
+    home, summary = finished
+    started = time.monotonic()
+    again = night(home, "--json")
+    assert again.returncode == 0
+    assert json.loads(again.stdout) == summary
+    assert "--date" in again.stderr
+    assert "--fresh" in again.stderr
+    assert time.monotonic() - started < 30
+
+
+def test_another_configuration_is_another_night(finished: tuple[Path, dict[str, Any]]) -> None:
+    refused = night(finished[0], settings=[*SMALL, "grpo.rounds=3"])
+    assert refused.returncode == 2
+    assert "grpo.rounds: 2 → 3" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_an_interrupted_night_goes_on(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    """Ctrl-C in the second round: over within 10 s, nothing left running, and the first round is not sampled again."""
+    home, summary = finished
+    student = home / "checkpoints" / summary["digests"]["champion"]
+    settings = [*SMALL, f"student.source={student}", "seed=7"]
+    argv, environment = command(
+        tmp_path, "night", "--config", str(CONFIG), "--date", "2026-01-02", *(f"--set={s}" for s in settings)
+    )
+    going = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    first = tmp_path / "nights" / "2026-01-02" / "round-01" / "credit" / "manifest.json"
+    wait_for(first.exists, 300)
+    os.killpg(going.pid, signal.SIGINT)
+    _, said = going.communicate(timeout=10)
+    assert going.returncode == 130
+    assert "go on with: nightschool night" in said
+    assert not children_of_session(going.pid)
+
+    rollouts = tmp_path / "nights" / "2026-01-02" / "round-01" / "sample" / "rollouts.parquet"
+    written = rollouts.stat().st_mtime_ns
+    resumed = subprocess.run([*argv, "--json"], env=environment, capture_output=True, text=True, timeout=500, check=False)
+    assert resumed.returncode == 0, resumed.stderr
+    assert rollouts.stat().st_mtime_ns == written
+    assert json.loads(resumed.stdout)["rounds"] == 2
+
+
+def wait_for(condition: Any, seconds: float) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def children_of_session(session: int) -> list[str]:
+    """What still runs in a session (workers, and the Prefect server that has one of its own is named by its home)."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(status.parent.name)
+    return found

@@ -1,0 +1,146 @@
+"""Adapters: what is adapted, that it starts as nothing, and that merging keeps what was learned."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft.tuners.lora import LoraLayer
+from safetensors.torch import load_file
+from torch import Tensor
+
+from conf.schema import LoraConfig
+from models.lora import attach, merged_weights
+from models.policy import load_model
+from models.trainer import Trainer
+from tests.models.tiny import plain_logprobs, plain_model, sampled_groups, trainer_config, write_tiny
+
+CPU = torch.device("cpu")
+CONFIG = LoraConfig(rank=4, alpha=8)
+ADVANTAGES = [1.0, -1.0, 0.5, -0.5]
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen3"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny") / request.param, request.param)
+
+
+def stir(model: torch.nn.Module, scale: float = 0.2) -> None:
+    """Puts something into the adapters."""
+    torch.manual_seed(4)
+    for name, parameter in model.named_parameters():
+        if "lora_" in name:
+            torch.nn.init.normal_(parameter, std=scale)
+
+
+def logits(model: Any) -> Tensor:
+    ids = torch.arange(2, 14)[None]
+    with torch.no_grad():
+        return model(input_ids=ids).logits
+
+
+def test_every_linear_layer_but_head_and_embeddings(folder: Path) -> None:
+    model = plain_model(folder)
+    attach(model, CONFIG)
+    adapted = {name.rsplit(".", 1)[-1] for name, module in model.named_modules() if isinstance(module, LoraLayer)}
+    assert adapted == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    assert sum(isinstance(module, LoraLayer) for module in model.modules()) == 2 * 7
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert len(trained) == 2 * 7 * 2
+    assert all(".lora_A." in name or ".lora_B." in name for name in trained)
+
+
+@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`")
+@pytest.mark.parametrize("target", ["lm_head", "embed_tokens"])
+def test_head_and_embeddings_are_refused(folder: Path, target: str) -> None:
+    with pytest.raises(ValueError, match="the embeddings or the head"):
+        attach(plain_model(folder), LoraConfig(targets=("q_proj", target)))
+
+
+def test_fresh_adapters_change_nothing(folder: Path) -> None:
+    model = plain_model(folder)
+    before = logits(model)
+    attach(model, CONFIG)
+    assert logits(model).equal(before)
+    stir(model)
+    assert (logits(model) - before).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("targets", ["all-linear", ("q_proj", "down_proj")])
+def test_merged_weights_are_those_of_the_adapted_model(folder: Path, targets: Any) -> None:
+    adapted, merged = plain_model(folder), plain_model(folder)
+    attach(adapted, LoraConfig(rank=4, alpha=8, targets=targets))
+    stir(adapted)
+    merged.load_state_dict(merged_weights(adapted))  # every name of the plain model, and no other
+    torch.testing.assert_close(logits(merged), logits(adapted), atol=1e-4, rtol=1e-4)
+
+
+def test_merging_rounds_once(folder: Path) -> None:
+    """base + (alpha / rank) B A in fp32, then to bf16: the product is not rounded by itself before."""
+    model = load_model(folder, torch.bfloat16, CPU)
+    base = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    attach(model, CONFIG)
+    stir(model)
+    state = model.state_dict()
+    merged = merged_weights(model)
+    assert merged.keys() == base.keys()
+    for name, tensor in base.items():
+        down, up = (state.get(name.replace(".weight", f".lora_{side}.default.weight")) for side in "AB")
+        delta = 0.0 if down is None or up is None else 2.0 * (up.float() @ down.float())
+        torch.testing.assert_close(merged[name], (tensor.float() + delta).bfloat16(), atol=0, rtol=0)
+
+
+def test_training_moves_only_the_adapters(folder: Path, tmp_path: Path) -> None:
+    rollouts = sampled_groups(folder, [[4, 5], [6, 3]])
+    trainer = Trainer.load(folder, trainer_config(lora=CONFIG))
+    before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    assert trainer.update(rollouts, ADVANTAGES)["skipped"] == 0.0
+    moved = {name for name, tensor in trainer.model.state_dict().items() if not tensor.equal(before[name])}
+    assert moved
+    assert all(".lora_" in name for name in moved)
+    assert set(trainer.weights.masters) == {name for name in before if ".lora_" in name}
+    trainer.weights.save(tmp_path)
+    assert all(".lora_" in name for name in load_file(tmp_path / "optimizer.safetensors"))
+
+
+def test_the_merged_checkpoint_is_a_plain_model_with_the_same_log_probabilities(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trainer, "dtype", torch.float32)
+    rollouts = sampled_groups(folder, [[4, 5], [6, 3]])
+    trainer = Trainer.load(folder, trainer_config(lora=CONFIG, learning_rate=0.01))
+    for _ in range(3):
+        trainer.update(rollouts, ADVANTAGES)
+    trainer.save_checkpoint(tmp_path)
+    assert load_file(tmp_path / "model.safetensors").keys() == load_file(folder / "model.safetensors").keys()
+    assert not list(tmp_path.glob("adapter*"))
+    merged, untrained = plain_model(tmp_path), plain_model(folder)
+    groups = trainer._trained(rollouts, [torch.tensor(a) for a in ADVANTAGES])
+    for row, adapted in trainer._old_logprobs(groups).items():
+        place = (rollouts[row].prompt_token_ids, rollouts[row].token_ids)
+        with torch.no_grad():
+            torch.testing.assert_close(plain_logprobs(merged, *place), adapted, atol=1e-4, rtol=1e-4)
+            assert not torch.allclose(plain_logprobs(untrained, *place), adapted, atol=1e-2)
+
+
+def test_no_dropout_in_the_policy(folder: Path) -> None:
+    """The policy that is trained is the one that was sampled."""
+    trainer = Trainer.load(folder, trainer_config(lora=LoraConfig(rank=4, alpha=8, dropout=0.5)))
+    stir(trainer.model)
+    assert logits_of(trainer).equal(logits_of(trainer))
+    assert not any(module.training for module in trainer.model.modules())
+
+
+def logits_of(trainer: Trainer) -> Tensor:
+    rollouts = sampled_groups(trainer.checkpoint, [[4, 5]])
+    groups = trainer._trained(rollouts, [torch.tensor(1.0), torch.tensor(-1.0)])
+    return torch.cat(list(trainer._old_logprobs(groups).values()))
+
+
+def test_the_seed_makes_the_adapter(folder: Path) -> None:
+    def adapters(seed: int) -> list[Tensor]:
+        config = trainer_config(lora=CONFIG).model_copy(update={"seed": seed})
+        return list(Trainer.load(folder, config).weights.masters.values())
+
+    assert all(a.equal(b) for a, b in zip(adapters(1), adapters(1), strict=True))
+    assert not all(a.equal(b) for a, b in zip(adapters(1), adapters(2), strict=True))

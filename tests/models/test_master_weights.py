@@ -1,0 +1,215 @@
+"""Master weights: AdamW by hand and against torch, what bf16 would have lost, and going on bit for bit."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from conf.schema import OptimizerConfig
+from models.master_weights import MasterWeights
+
+CONFIG = OptimizerConfig(learning_rate=0.1, warmup_steps=0, max_grad_norm=1e9)
+
+
+def network(dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.nn.Sequential:
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)).to(dtype)
+
+
+def batch(seed: int) -> Tensor:
+    return torch.randn(5, 4, generator=torch.Generator().manual_seed(seed))
+
+
+def study(model: torch.nn.Module, weights: MasterWeights, seeds: range) -> list[float]:
+    norms = []
+    for seed in seeds:
+        dtype = next(model.parameters()).dtype
+        model(batch(seed).to(dtype)).square().mean().backward()
+        norms.append(weights.step())
+    return norms
+
+
+def bits(model: torch.nn.Module, weights: MasterWeights) -> list[Tensor]:
+    states = [weights.optimizer.state[master] for master in weights.masters.values()]
+    moments = [state[name] for state in states for name in sorted(state)]
+    return [*model.state_dict().values(), *weights.masters.values(), *moments]
+
+
+def same_bits(left: list[Tensor], right: list[Tensor]) -> bool:
+    return all(a.equal(b) for a, b in zip(left, right, strict=True))
+
+
+def one_weight(value: float, dtype: torch.dtype = torch.float32) -> torch.nn.Linear:
+    model = torch.nn.Linear(1, 1, bias=False, dtype=dtype)
+    torch.nn.init.constant_(model.weight, value)
+    return model
+
+
+def push(model: torch.nn.Linear, slope: float) -> None:
+    (model.weight * slope).sum().backward()
+
+
+def test_two_steps_by_hand() -> None:
+    """Gradients 2 and −1: moments with betas (0.9, 0.95), corrected for their start at 0."""
+    model = one_weight(1.0)
+    weights = MasterWeights(model, CONFIG)
+    push(model, 2.0)
+    assert weights.step() == 2.0
+    assert model.weight.item() == pytest.approx(1.0 - 0.1)  # the first step is the rate times the sign
+    push(model, -1.0)
+    weights.step()
+    first = (0.9 * 0.1 * 2.0 + 0.1 * -1.0) / (1 - 0.9**2)
+    second = (0.95 * 0.05 * 4.0 + 0.05 * 1.0) / (1 - 0.95**2)
+    assert model.weight.item() == pytest.approx(0.9 - 0.1 * first / math.sqrt(second), rel=1e-6)
+    assert weights.step_count == 2
+
+
+def test_weight_decay_is_decoupled() -> None:
+    model = one_weight(1.0)
+    weights = MasterWeights(model, CONFIG.model_copy(update={"weight_decay": 0.5}))
+    push(model, 2.0)
+    weights.step()
+    assert model.weight.item() == pytest.approx(1.0 - 0.1 * 0.5 - 0.1)
+
+
+def test_warm_up_is_linear() -> None:
+    model = one_weight(0.0)
+    weights = MasterWeights(model, CONFIG.model_copy(update={"warmup_steps": 4}))
+    rates, before = [], 0.0
+    for _ in range(6):
+        rates.append(weights.learning_rate)
+        push(model, 1.0)
+        weights.step()
+        assert before - model.weight.item() == pytest.approx(rates[-1], rel=1e-4)  # a constant gradient: rate a step
+        before = model.weight.item()
+    assert rates == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])
+
+
+def test_as_torch_on_fp32_weights_with_clipping() -> None:
+    config = CONFIG.model_copy(update={"max_grad_norm": 0.05, "weight_decay": 0.1})
+    model, plain = network(), network()
+    weights = MasterWeights(model, config)
+    optimizer = torch.optim.AdamW(plain.parameters(), lr=0.1, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+    for seed in range(5):
+        optimizer.zero_grad()
+        plain(batch(seed)).square().mean().backward()
+        expected = torch.nn.utils.clip_grad_norm_(plain.parameters(), 0.05)
+        optimizer.step()
+        assert study(model, weights, range(seed, seed + 1)) == [pytest.approx(expected.item(), rel=1e-5)]
+    for got, want in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
+
+
+def test_gradients_of_microbatches_add_up_and_are_freed() -> None:
+    model = one_weight(0.0)
+    weights = MasterWeights(model, CONFIG)
+    for slope in (1.0, 2.0, 4.0):
+        push(model, slope)
+        assert model.weight.grad is None
+    assert weights.step() == 7.0
+    push(model, 1.0)
+    assert weights.step() == 1.0  # nothing is left of the step before
+    push(model, 5.0)
+    weights.discard()
+    assert weights.step() == 0.0
+
+
+def test_gradients_add_up_in_fp32() -> None:
+    """256 + 1 is 256 in bf16."""
+    model = one_weight(0.0, torch.bfloat16)
+    weights = MasterWeights(model, CONFIG)
+    for slope in (256.0, 1.0, 1.0, 1.0):
+        push(model, slope)
+    assert weights.step() == 259.0
+
+
+def test_small_steps_are_not_lost_in_bf16() -> None:
+    """Beside 1.0 a bf16 weight has no room for 0.001: five such steps show, one does not."""
+    model = one_weight(1.0, torch.bfloat16)
+    weights = MasterWeights(model, CONFIG.model_copy(update={"learning_rate": 0.001}))
+    push(model, -1.0)
+    weights.step()
+    assert model.weight.item() == 1.0
+    for _ in range(4):
+        push(model, -1.0)
+        weights.step()
+    assert model.weight.item() == 1.0078125
+    assert next(iter(weights.masters.values())).item() == pytest.approx(1.005, abs=1e-5)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_no_step_on_gradients_that_are_not_finite(bad: float) -> None:
+    model, twin = network(torch.bfloat16), network(torch.bfloat16)
+    weights, others = MasterWeights(model, CONFIG), MasterWeights(twin, CONFIG)
+    study(model, weights, range(2))
+    study(twin, others, range(2))
+    (model(batch(9).bfloat16()).sum() * bad).backward()
+    assert not math.isfinite(weights.step())
+    assert weights.step_count == 2
+    assert same_bits(bits(model, weights), bits(twin, others))
+    study(model, weights, range(2, 4))
+    study(twin, others, range(2, 4))
+    assert same_bits(bits(model, weights), bits(twin, others))
+
+
+def test_frozen_parameters_are_left_alone() -> None:
+    model = network()
+    first: Any = model[0]
+    first.requires_grad_(False)
+    before = first.weight.clone()
+    weights = MasterWeights(model, CONFIG)
+    study(model, weights, range(2))
+    assert list(weights.masters) == ["2.weight", "2.bias"]
+    assert first.weight.equal(before)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_going_on_bit_for_bit(tmp_path: Path, steps: int, dtype: torch.dtype) -> None:
+    model = network(dtype)
+    weights = MasterWeights(model, CONFIG.model_copy(update={"warmup_steps": 5}))
+    study(model, weights, range(steps))
+    weights.save(tmp_path / "state")
+
+    other = network(dtype, seed=5)
+    again = MasterWeights(other, weights.config)
+    again.load(tmp_path / "state")
+    assert same_bits(bits(model, weights), bits(other, again))
+    assert again.step_count == steps
+
+    assert study(model, weights, range(3, 6)) == study(other, again, range(3, 6))
+    assert same_bits(bits(model, weights), bits(other, again))
+
+
+def test_the_state_on_disk(tmp_path: Path) -> None:
+    model = network(torch.bfloat16)
+    weights = MasterWeights(model, CONFIG)
+    study(model, weights, range(3))
+    weights.save(tmp_path)
+    tensors = load_file(tmp_path / "optimizer.safetensors")
+    kinds = {name.split("/")[0] for name in tensors}
+    assert kinds == {"master", "exp_avg", "exp_avg_sq", "step"}
+    assert {tensor.dtype for tensor in tensors.values()} == {torch.float32}
+    assert tensors["step/0.weight"].item() == 3.0
+    weights.load(tmp_path)
+    for master in weights.masters.values():  # fused AdamW wants its step count beside the weights
+        assert weights.optimizer.state[master]["step"].device == master.device
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_going_on_bit_for_bit_on_a_gpu(tmp_path: Path) -> None:
+    model, other = network().cuda(), network(seed=5).cuda()
+    weights, again = MasterWeights(model, CONFIG), MasterWeights(other, CONFIG)
+    for _ in range(2):
+        model(batch(0).cuda()).sum().backward()
+        weights.step()
+    weights.save(tmp_path)
+    again.load(tmp_path)
+    for each, masters in ((model, weights), (other, again)):
+        each(batch(1).cuda()).sum().backward()
+        masters.step()
+    assert same_bits(bits(model, weights), bits(other, again))

@@ -1,0 +1,74 @@
+"""The student as Hugging Face knows it: conversations to tokens, with a template, without one, and whose arguments."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conf.schema import StudentConfig
+from models.policy import PLAIN_TEMPLATE, answer_tokens, load_model, load_tokenizer, prompt_tokens
+from tests.models.tiny import END, write_tiny, write_tokenizer
+
+DEFAULT = StudentConfig()
+ASKED = [{"role": "user", "content": "2+2?"}]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
+
+
+def rendered(folder: Path, messages: list[dict[str, str]], student: StudentConfig = DEFAULT) -> Any:
+    tokenizer = load_tokenizer(folder)
+    tokens = prompt_tokens(tokenizer, messages, student)
+    assert all(isinstance(token, int) for token in tokens)
+    return tokenizer.decode(tokens)
+
+
+def test_a_conversation_up_to_where_the_assistant_begins(folder: Path) -> None:
+    assert rendered(folder, ASKED) == "<user>2+2?\n<assistant>"
+    longer = [*ASKED, {"role": "assistant", "content": "5"}, {"role": "user", "content": "No."}]
+    assert rendered(folder, longer) == "<user>2+2?\n<assistant>5\n<user>No.\n<assistant>"
+
+
+def test_the_system_text_comes_first(folder: Path) -> None:
+    assert rendered(folder, ASKED, StudentConfig(system="Be brief.")) == "<system>Be brief.\n<user>2+2?\n<assistant>"
+    assert rendered(folder, ASKED, StudentConfig(system="")).startswith("<system>\n")
+
+
+def test_arguments_reach_the_template(folder: Path) -> None:
+    student = StudentConfig(template_arguments={"speaker": "tutor"})
+    assert rendered(folder, ASKED, student) == "<user>2+2?\n<tutor>"
+
+
+def test_the_callers_messages_stay_as_they_were(folder: Path) -> None:
+    messages = [dict(message) for message in ASKED]
+    rendered(folder, messages, StudentConfig(system="Be brief."))
+    assert messages == ASKED
+
+
+def test_a_base_model_gets_the_plain_template(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path, template=False)
+    assert load_tokenizer(tmp_path).chat_template == PLAIN_TEMPLATE
+    system = StudentConfig(system="Be brief.")
+    assert rendered(tmp_path, ASKED, system) == "System: Be brief.\nUser: 2+2?\nAssistant:"
+
+
+def test_an_answer_ends_with_the_end_token(folder: Path) -> None:
+    tokenizer = load_tokenizer(folder)
+    tokens = answer_tokens(tokenizer, "It is 4.")
+    assert tokenizer.decode(tokens) == f"It is 4.{END}"
+    assert tokens[-1] == tokenizer.eos_token_id
+    assert answer_tokens(tokenizer, "") == [tokenizer.eos_token_id]
+
+
+def test_the_model_attends_in_packed_groups(folder: Path) -> None:
+    model: Any = load_model(folder, torch.bfloat16, torch.device("cpu"))
+    assert model.config._attn_implementation == "packed_groups"
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+
+
+def test_a_missing_folder_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    with pytest.raises((OSError, ValueError)):
+        load_model(tmp_path / "missing", torch.bfloat16, torch.device("cpu"))

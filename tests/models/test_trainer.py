@@ -1,0 +1,416 @@
+"""The trainer: what a round does to the weights, against the plain model; what it leaves out; and going on after it."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import AutoModelForCausalLM
+
+from conf.schema import LoraConfig, TrainerConfig
+from models import trainer as trainer_module
+from models.checkpoint import digest_folder
+from models.rollout import Rollout
+from models.trainer import NonFiniteError, Trainer
+from tests.models.tiny import plain_logprobs, plain_model, random_tokens, sampled_groups, trainer_config, write_tiny
+
+LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]
+ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
+
+
+@pytest.fixture(scope="module")
+def rollouts(folder: Path) -> list[Rollout]:
+    return sampled_groups(folder, LENGTHS)
+
+
+@pytest.fixture
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computes in fp32, so that only rounding is between the trainer and the plain model."""
+    monkeypatch.setattr(Trainer, "dtype", torch.float32)
+
+
+def weights_of(trainer: Trainer) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+
+
+def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
+    return left.keys() == right.keys() and all(left[name].equal(right[name]) for name in left)
+
+
+def collected(trainer: Trainer, work: Callable[[], Any]) -> list[dict[str, Tensor]]:
+    """The gradients with which `work` comes to each of its optimizer steps."""
+    found: list[dict[str, Tensor]] = []
+    step = trainer.weights.step
+
+    def record() -> float:
+        masters = trainer.weights.masters.items()
+        found.append({name: master.grad.clone() for name, master in masters if master.grad is not None})
+        return step()
+
+    trainer.weights.step = record  # pyright: ignore[reportAttributeAccessIssue]
+    work()
+    return found
+
+
+def gradient_of(folder: Path, config: TrainerConfig, rollouts: Sequence[Rollout], advantages: Any) -> dict[str, Tensor]:
+    trainer = Trainer.load(folder, config)
+    (gradient,) = collected(trainer, lambda: trainer.update(rollouts, advantages))
+    return gradient
+
+
+def assert_close(left: dict[str, Tensor], right: dict[str, Tensor], tolerance: float = 1e-6) -> None:
+    assert left.keys() == right.keys()
+    for name in left:
+        torch.testing.assert_close(left[name], right[name], atol=tolerance, rtol=1e-4, msg=name)
+
+
+def reinforce(folder: Path, rollouts: Sequence[Rollout], advantages: Sequence[float]) -> dict[str, Tensor]:
+    """The plain model's gradient of −Σ A log π ÷ tokens."""
+    model: Any = plain_model(folder)
+    tokens = sum(len(rollout.token_ids) for rollout in rollouts)
+    for rollout, advantage in zip(rollouts, advantages, strict=True):
+        logprobs = plain_logprobs(model, rollout.prompt_token_ids, rollout.token_ids)
+        (-advantage * logprobs.sum() / tokens).backward()
+    return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+# --- the gradient of a round
+
+
+@pytest.mark.usefixtures("exact")
+def test_the_gradient_is_reinforce_with_a_baseline(folder: Path, rollouts: list[Rollout]) -> None:
+    found = gradient_of(folder, trainer_config(), rollouts, ADVANTAGES)
+    assert_close(found, reinforce(folder, rollouts, ADVANTAGES))
+
+
+@pytest.mark.usefixtures("exact")
+@pytest.mark.parametrize("aggregation", ["token", "sequence", "constant"])
+def test_neither_the_cut_nor_the_order_shows(folder: Path, rollouts: list[Rollout], aggregation: str) -> None:
+    expected = gradient_of(folder, trainer_config(aggregation=aggregation), rollouts, ADVANTAGES)
+
+    @given(st.permutations(range(len(rollouts))), st.integers(1, 60))
+    @settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+    def law(order: list[int], budget: int) -> None:
+        config = trainer_config(aggregation=aggregation, microbatch_tokens=budget)
+        shuffled = gradient_of(folder, config, [rollouts[i] for i in order], [ADVANTAGES[i] for i in order])
+        assert_close(shuffled, expected)
+
+    law()
+
+
+@pytest.mark.usefixtures("exact")
+def test_an_advantage_for_each_token_as_one_for_all(folder: Path, rollouts: list[Rollout]) -> None:
+    spread = [[a] * len(rollout.token_ids) for a, rollout in zip(ADVANTAGES, rollouts, strict=True)]
+    config = trainer_config()
+    assert_close(gradient_of(folder, config, rollouts, spread), gradient_of(folder, config, rollouts, ADVANTAGES), 0.0)
+
+
+def test_groups_without_signal_and_null_rewards_leave_no_trace(folder: Path, rollouts: list[Rollout]) -> None:
+    """The denominator too: the gradients are the same bit for bit."""
+    extra = sampled_groups(folder, [[9, 9], [8, 8, 8]], seed=50)
+    extra = [dataclasses.replace(r, group=r.group + 10, problem_id="extra") for r in extra]
+    nulls = [dataclasses.replace(rollouts[0], sample=7, token_ids=random_tokens(5, 5))]
+    nulls = [dataclasses.replace(null, sampler_logprobs=[-1.0] * 5, loss_mask=[True] * 5) for null in nulls]
+    more = [*extra[:2], *rollouts, *nulls, *extra[2:]]
+    advantages = [0.0, 0.0, *ADVANTAGES, math.nan, math.nan, math.nan, 0.0]
+    trainer = Trainer.load(folder, trainer_config())
+    metrics: dict[str, float] = {}
+    (found,) = collected(trainer, lambda: metrics.update(trainer.update(more, advantages)))
+    assert_close(found, gradient_of(folder, trainer_config(), rollouts, ADVANTAGES), 0.0)
+    assert (metrics["groups"], metrics["useful_groups"]) == (5.0, 3.0)
+    assert metrics["tokens"] == sum(map(sum, LENGTHS))
+
+
+def test_cut_completions_are_masked_if_asked(folder: Path, rollouts: list[Rollout]) -> None:
+    cut = [dataclasses.replace(r, finish_reason="length") if i == 0 else r for i, r in enumerate(rollouts)]
+    trained = gradient_of(folder, trainer_config(), cut, ADVANTAGES)
+    assert_close(trained, gradient_of(folder, trainer_config(), rollouts, ADVANTAGES), 0.0)
+    masked = gradient_of(folder, trainer_config(overlong="mask"), cut, ADVANTAGES)
+    assert_close(masked, gradient_of(folder, trainer_config(), rollouts[1:], ADVANTAGES[1:]), 0.0)
+
+
+@pytest.mark.usefixtures("exact")
+def test_tokens_that_the_policy_did_not_write_are_read_but_not_trained(folder: Path, rollouts: list[Rollout]) -> None:
+    """A tool's output within a completion: no gradient, not in the denominator, in the context all the same."""
+    masks = [[place % 3 != 1 for place in range(len(r.token_ids))] for r in rollouts]
+    some = [dataclasses.replace(r, loss_mask=mask) for r, mask in zip(rollouts, masks, strict=True)]
+    found = gradient_of(folder, trainer_config(), some, ADVANTAGES)
+    model: Any = plain_model(folder)
+    tokens = sum(map(sum, masks))
+    for r, advantage, mask in zip(rollouts, ADVANTAGES, masks, strict=True):
+        logprobs = plain_logprobs(model, r.prompt_token_ids, r.token_ids)[torch.tensor(mask)]
+        (-advantage * logprobs.sum() / tokens).backward()
+    assert_close(found, {name: parameter.grad for name, parameter in model.named_parameters()})
+
+
+@pytest.mark.usefixtures("exact")
+def test_two_problems_with_groups_of_one_number_keep_their_prompts(folder: Path, rollouts: list[Rollout]) -> None:
+    alike = [dataclasses.replace(rollout, group=0) for rollout in rollouts]
+    trainer = Trainer.load(folder, trainer_config())
+    metrics: dict[str, float] = {}
+    (found,) = collected(trainer, lambda: metrics.update(trainer.update(alike, ADVANTAGES)))
+    assert_close(found, gradient_of(folder, trainer_config(), rollouts, ADVANTAGES), 0.0)
+    assert metrics["groups"] == 3.0
+
+
+@pytest.mark.usefixtures("exact")
+def test_the_second_step_of_a_round_knows_the_true_old_policy(folder: Path, rollouts: list[Rollout]) -> None:
+    """Against the plain model: step 2 has group 1 alone, its ratios are to the policy before step 1."""
+    config = trainer_config(steps_per_round=2, learning_rate=0.02)
+    trainer = Trainer.load(folder, config)
+    before: Any = plain_model(folder)
+    between: dict[str, Tensor] = {}
+    step = trainer.weights.step
+
+    def remember() -> float:
+        norm = step()
+        between.update({} if between else weights_of(trainer))
+        return norm
+
+    trainer.weights.step = remember  # pyright: ignore[reportAttributeAccessIssue]
+    metrics: dict[str, float] = {}
+    gradients = collected(trainer, lambda: metrics.update(trainer.update(rollouts, ADVANTAGES)))
+    assert len(gradients) == trainer.step == 2
+    first = [i for i, rollout in enumerate(rollouts) if rollout.group != 1]
+    assert_close(gradients[0], reinforce(folder, [rollouts[i] for i in first], [ADVANTAGES[i] for i in first]))
+
+    model: Any = plain_model(folder)
+    model.load_state_dict(between)
+    clipped = 0
+    for rollout, advantage in zip(rollouts, ADVANTAGES, strict=True):
+        if rollout.group != 1:
+            continue
+        place = (rollout.prompt_token_ids, rollout.token_ids)
+        ratio = (plain_logprobs(model, *place) - plain_logprobs(before, *place).detach()).exp()
+        bounded = ratio.clamp(0.8, 1.28)
+        clipped += int((bounded * advantage < ratio * advantage).sum())
+        (-torch.minimum(ratio * advantage, bounded * advantage).sum() / sum(LENGTHS[1])).backward()
+    assert_close(gradients[1], {name: parameter.grad for name, parameter in model.named_parameters()}, 1e-5)
+    assert clipped > 0  # the policy moved far enough for the test to mean something
+    assert metrics["clip_share"] == pytest.approx(clipped / sum(map(sum, LENGTHS)))
+
+
+@pytest.mark.usefixtures("exact")
+def test_the_reference_pulls_back(folder: Path, rollouts: list[Rollout], tmp_path: Path) -> None:
+    """At the reference k3 has neither value nor gradient; away from it, both. It is loaded only if it is used."""
+    config = trainer_config(kl_coefficient=0.5)
+    trainer = Trainer.load(folder, config)
+    metrics: dict[str, float] = {}
+    (found,) = collected(trainer, lambda: metrics.update(trainer.update(rollouts, ADVANTAGES)))
+    assert metrics["kl"] == pytest.approx(0.0, abs=1e-6)
+    assert_close(found, gradient_of(folder, trainer_config(), rollouts, ADVANTAGES))
+    trainer.save_checkpoint(tmp_path / "moved")
+    moved = Trainer.load(tmp_path / "moved", config, reference=folder)
+    assert moved.update(rollouts, ADVANTAGES)["kl"] > 1e-6
+    assert Trainer.load(folder, trainer_config(), reference=tmp_path / "missing").reference is None
+
+
+def test_what_a_round_reports(folder: Path, rollouts: list[Rollout]) -> None:
+    metrics = Trainer.load(folder, trainer_config()).update(rollouts, ADVANTAGES)
+    assert metrics["skipped"] == metrics["masked_share"] == metrics["clip_share"] == metrics["non_finite_steps"] == 0.0
+    assert metrics["tokens"] == sum(map(sum, LENGTHS))
+    assert 0 < metrics["entropy"] < math.log(97)
+    assert metrics["sampler_ratio"] == pytest.approx(1.0, abs=0.05)  # the rollouts' are of fp32
+    assert 0.99 < metrics["effective_sample_share"] <= 1.0
+    assert 0 < metrics["mismatch"] <= metrics["mismatch_max"] < 0.3
+    assert metrics["grad_norm"] > 0
+    assert all(math.isfinite(value) for value in metrics.values())
+
+
+def test_a_round_makes_good_answers_likelier(folder: Path, rollouts: list[Rollout]) -> None:
+    trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
+
+    def gain() -> float:
+        rows = trainer._old_logprobs(trainer._trained(rollouts, [torch.tensor(a) for a in ADVANTAGES]))
+        return sum(ADVANTAGES[row] * float(logprobs.sum()) for row, logprobs in rows.items())
+
+    before = gain()
+    for _ in range(3):
+        trainer.update(rollouts, ADVANTAGES)
+    assert gain() > before + 1.0
+
+
+# --- rounds without a step
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 0.1])
+def test_too_few_useful_groups(folder: Path, rollouts: list[Rollout], coefficient: float) -> None:
+    """With a KL term groups without signal are trained on, but do not make a round worth its step."""
+    trainer = Trainer.load(folder, trainer_config(min_useful_groups=2, kl_coefficient=coefficient))
+    before = weights_of(trainer)
+    one_group = [1.0, -0.5, -0.5, *[0.0] * 6]
+    for advantages, useful in ((one_group, 1), ([0.0] * 9, 0), ([math.nan] * 9, 0)):
+        metrics = trainer.update(rollouts, advantages)
+        assert (metrics["skipped"], metrics["useful_groups"], metrics["groups"]) == (1.0, useful, 3.0)
+    assert trainer.update([], [])["skipped"] == 1.0
+    assert same(weights_of(trainer), before)
+    assert trainer.step == 0
+    assert trainer.update(rollouts, [1.0, -0.5, -0.5, 0.5, -0.5, *[0.0] * 4])["skipped"] == 0.0
+
+
+def test_steps_that_are_not_finite(folder: Path, rollouts: list[Rollout]) -> None:
+    """They are not taken and counted; a good one in between starts the count anew; the third in a row fails."""
+    trainer = Trainer.load(folder, trainer_config())
+    bad = [math.inf, *ADVANTAGES[1:]]
+    before = weights_of(trainer)
+    for _ in range(2):
+        assert trainer.update(rollouts, bad)["non_finite_steps"] == 1.0
+    assert same(weights_of(trainer), before)
+    assert trainer.step == 0
+
+    assert trainer.update(rollouts, ADVANTAGES)["non_finite_steps"] == 0.0
+    untroubled = Trainer.load(folder, trainer_config())
+    untroubled.update(rollouts, ADVANTAGES)
+    assert same(weights_of(trainer), weights_of(untroubled))
+
+    for _ in range(2):
+        trainer.update(rollouts, bad)
+    with pytest.raises(NonFiniteError, match="3 steps in a row, after step 1"):
+        trainer.update(rollouts, bad)
+    assert same(weights_of(trainer), weights_of(untroubled))
+
+
+def test_an_infinite_loss_with_finite_gradients_takes_no_step(
+    folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def infinite(*arguments: Any, **keywords: Any) -> Any:
+        loss, metrics = trainer_module_loss(*arguments, **keywords)
+        return loss + math.inf, metrics
+
+    trainer_module_loss = trainer_module.grpo_loss
+    monkeypatch.setattr(trainer_module, "grpo_loss", infinite)
+    trainer = Trainer.load(folder, trainer_config())
+    before = weights_of(trainer)
+    assert trainer.update(rollouts, ADVANTAGES)["non_finite_steps"] == 1.0
+    assert same(weights_of(trainer), before)
+
+
+def test_a_step_that_broke_off_leaves_nothing_behind(
+    folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Out of memory in the second microbatch: the gradients of the first are not in the next try."""
+    config = trainer_config(microbatch_tokens=12)
+    trainer = Trainer.load(folder, config)
+    calls = []
+
+    def broken(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise MemoryError
+        return whole(*arguments)
+
+    whole = trainer_module.token_logprobs
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer_module, "token_logprobs", broken)
+        with pytest.raises(MemoryError):
+            trainer.update(rollouts, ADVANTAGES)
+    trainer.update(rollouts, ADVANTAGES)
+    untroubled = Trainer.load(folder, config)
+    untroubled.update(rollouts, ADVANTAGES)
+    assert same(weights_of(trainer), weights_of(untroubled))
+
+
+# --- lessons
+
+
+@pytest.mark.usefixtures("exact")
+def test_a_lesson_is_the_cross_entropy_of_its_answers(folder: Path) -> None:
+    examples = [(random_tokens(4, 1), random_tokens(3, 2)), (random_tokens(9, 3), random_tokens(1, 4))]
+    model: Any = plain_model(folder)
+    loss = -sum(plain_logprobs(model, *example).sum() for example in examples) / 4
+    loss.backward()  # pyright: ignore
+    trainer = Trainer.load(folder, trainer_config(microbatch_tokens=8))
+    metrics: dict[str, float] = {}
+    (found,) = collected(trainer, lambda: metrics.update(trainer.imitate(examples)))
+    assert_close(found, {name: parameter.grad for name, parameter in model.named_parameters()})
+    assert metrics["loss"] == pytest.approx(float(loss.detach()))  # pyright: ignore
+    assert metrics["tokens"] == 4.0
+
+
+# --- checkpoints
+
+
+@pytest.mark.parametrize("lora", [None, LoraConfig(rank=4, alpha=8)], ids=["full", "lora"])
+def test_going_on_is_bit_for_bit_the_same(
+    folder: Path, rollouts: list[Rollout], tmp_path: Path, lora: LoraConfig | None
+) -> None:
+    """Rounds 1 and 2, then save, load and round 3; against three rounds without a break."""
+    config = trainer_config(lora=lora, microbatch_tokens=20)
+    whole = Trainer.load(folder, config)
+    whole.update(rollouts, ADVANTAGES)
+    whole.update(rollouts, ADVANTAGES[::-1])
+    whole.save(tmp_path / "checkpoint", tmp_path / "state")
+    # with adapters the state belongs to the night's base
+    again = Trainer.load(tmp_path / "checkpoint" if lora is None else folder, config, tmp_path / "state")
+    assert again.step == 2
+    assert same(weights_of(again), weights_of(whole))
+    assert {k: v for k, v in again.update(rollouts, ADVANTAGES).items() if k != "seconds"} == {
+        k: v for k, v in whole.update(rollouts, ADVANTAGES).items() if k != "seconds"
+    }
+    assert same(weights_of(again), weights_of(whole))
+    again.save(tmp_path / "again", tmp_path / "again-state")
+    whole.save(tmp_path / "whole", tmp_path / "whole-state")
+    for kind in ("", "-state"):
+        assert digest_folder(tmp_path / f"again{kind}") == digest_folder(tmp_path / f"whole{kind}")
+
+
+def test_a_state_of_other_weights_wins_over_the_checkpoint(
+    folder: Path, rollouts: list[Rollout], tmp_path: Path
+) -> None:
+    """After round 1 the trainer is loaded from the night's base and the last round's state."""
+    trainer = Trainer.load(folder, trainer_config())
+    trainer.update(rollouts, ADVANTAGES)
+    trainer.save(tmp_path / "checkpoint", tmp_path / "state")
+    again = Trainer.load(folder, trainer_config(), tmp_path / "state")
+    assert same(weights_of(again), weights_of(trainer))
+
+
+def test_a_checkpoint_is_a_plain_folder(folder: Path, rollouts: list[Rollout], tmp_path: Path) -> None:
+    trainer = Trainer.load(folder, trainer_config())
+    trainer.update(rollouts, ADVANTAGES)
+    trainer.save_checkpoint(tmp_path)
+    plain: Any = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.bfloat16)
+    assert plain.config._attn_implementation == "sdpa"
+    assert same(plain.state_dict(), weights_of(trainer))
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["dtype"] == "bfloat16"
+    assert "packed_groups" not in (tmp_path / "config.json").read_text()
+
+
+def test_tokenizer_and_template_come_along_byte_for_byte(folder: Path, tmp_path: Path) -> None:
+    """The model's card, weights in other files and folders do not: they would be those of another checkpoint."""
+    source = tmp_path / "source"
+    write_tiny(source)
+    (source / "vocab.txt").write_bytes(b"\x00\r\n\xff")
+    (source / "README.md").write_text("notes")
+    (source / "pytorch_model.bin").write_bytes(b"old")
+    (source / "model.safetensors.index.json").write_text("{}")
+    (source / "pytorch_model.bin.index.json").write_text("{}")
+    (source / "onnx").mkdir()
+    target = tmp_path / "target"
+    Trainer.load(source, trainer_config()).save_checkpoint(target)
+    names = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "vocab.txt"]
+    for name in names:
+        assert (target / name).read_bytes() == (source / name).read_bytes()
+    own = {"config.json", "generation_config.json", "model.safetensors"}
+    assert {file.name for file in target.iterdir()} == own | set(names)
+    assert same(weights_of(Trainer.load(target, trainer_config())), weights_of(Trainer.load(folder, trainer_config())))
+
+
+def test_the_same_weights_make_the_same_checkpoint(folder: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        Trainer.load(folder, trainer_config()).save_checkpoint(tmp_path / name)
+    Trainer.load(tmp_path / "one", trainer_config()).save_checkpoint(tmp_path / "three")
+    assert len({digest_folder(tmp_path / name) for name in ("one", "two", "three")}) == 1

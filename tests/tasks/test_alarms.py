@@ -1,0 +1,68 @@
+"""Alarms ring where a night went wrong, and only there."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tasks.alarms import forgotten_kinds, round_alarms
+
+GOOD = {"signal_share": 0.5, "skipped": 0.0, "null_rewards": 0, "masked_share": 0.0, "non_finite_steps": 0.0}
+
+
+def test_a_good_night_is_silent() -> None:
+    assert round_alarms([]) == []
+    assert round_alarms([GOOD] * 10) == []
+    assert round_alarms([GOOD | {"signal_share": 0.1, "masked_share": 0.01}]) == []  # the limits themselves
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        (
+            [GOOD | {"signal_share": 0.0}, GOOD | {"signal_share": 0.1}],
+            "Hardly any group had a signal (5%): the problems are too hard or too easy to learn from.",
+        ),
+        ([GOOD, GOOD | {"skipped": 1.0}], "1 of 2 updates were skipped for want of useful groups."),
+        (
+            [GOOD | {"null_rewards": 2}, GOOD | {"null_rewards": 1}],
+            "The grader failed on 3 completions; they were left out.",
+        ),
+        (
+            [GOOD | {"masked_share": 0.02}, GOOD, GOOD | {"masked_share": 0.5}],
+            "Sampler and trainer disagreed on more than 1 % of the completions in rounds 1, 3.",
+        ),
+        (
+            [GOOD, GOOD | {"non_finite_steps": 1.0}],
+            "Gradients were not finite in rounds 2; those steps were not taken.",
+        ),
+    ],
+)
+def test_one_alarm_for_one_fault(rounds: list[Mapping[str, float]], said: str) -> None:
+    assert round_alarms(rounds) == [said]
+
+
+def test_a_round_whose_update_was_skipped_has_no_figures_of_one() -> None:
+    skipped = {"signal_share": 0.02, "skipped": 1.0, "null_rewards": 0}
+    assert len(round_alarms([skipped])) == 2
+
+
+def test_a_kind_that_was_solved_and_then_no_more() -> None:
+    history = [{"2/compare": (20.0, 5.0)}, {"2/compare": (20.0, 2.0)}, {"2/compare": (20.0, 0.2)}]
+    assert forgotten_kinds(history) == [
+        "2/compare was solved in 25% of the tries during the night and in 1% at its end."
+    ]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [],
+        [{"a": (20.0, 5.0)}, {"a": (20.0, 1.0)}],  # still solved sometimes
+        [{"a": (20.0, 2.0)}, {"a": (20.0, 0.0)}],  # never could
+        [{"a": (7.0, 7.0)}, {"a": (20.0, 0.0)}],  # seven tries may be luck
+        [{"a": (20.0, 10.0)}, {"a": (7.0, 0.0)}],
+        [{"a": (20.0, 0.0)}, {"a": (20.0, 10.0)}],  # learned, not forgotten
+    ],
+)
+def test_no_alarm_without_reason(history: list[dict[str, tuple[float, float]]]) -> None:
+    assert forgotten_kinds(history) == []

@@ -1,0 +1,131 @@
+"""Which worked solutions become lessons: right ones, those nobody can judge, and never a problem of the exam."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import BenchmarkConfig, DistillConfig, StudentConfig, TrainerConfig
+from rewards.arithmetic import Arithmetic
+from tasks import learner
+from tasks.distill import distill
+from tasks.stage import Artifact
+from tasks.tables import TRACES
+from tests.tasks.committed_tables import write_stage
+from tests.tasks.tiny_student import END, write_student
+
+
+class FakeTrainer:
+    """Keeps what it is asked to learn."""
+
+    def __init__(self) -> None:
+        self.examples: list[tuple[list[int], list[int]]] = []
+        self.calls = 0
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> tuple[Path, list[dict[str, float]]]:
+        assert function is learner.lesson
+        self.calls += 1
+        checkpoint, _, _, self.examples, checkpoints = arguments
+        assert checkpoint.name == "base"
+        return checkpoints / "taught", [{"step": 1.0, "loss": 2.0}]
+
+
+@pytest.fixture(scope="session")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_student(tmp_path_factory.mktemp("students") / "base")
+
+
+def trace(
+    content: str, response: str, truth: str | None = None, benchmark: str | None = "arithmetic", before: str = ""
+) -> dict[str, Any]:
+    turns = [{"role": "user", "content": before}, {"role": "assistant", "content": "Yes?"}] if before else []
+    messages = json.dumps([*turns, {"role": "user", "content": content}])
+    return {"messages": messages, "response": response, "teacher": "me", "benchmark": benchmark, "truth": truth}
+
+
+def run(
+    tmp_path: Path, student: Path, traces: list[dict[str, Any]], *, longest: int = 1000, steps: int = 3
+) -> tuple[FakeTrainer, dict[str, int], Path]:
+    day = write_stage(tmp_path / "freeze_journal", {"traces": (TRACES, traces)})
+    folder, trainer = tmp_path / "distill", FakeTrainer()
+    folder.mkdir()
+    exam = Arithmetic(levels=["1"]).problems("test")
+    arguments: dict[str, Any] = {
+        "day": day,
+        "checkpoint": student,
+        "config": DistillConfig(steps=steps),
+        "trainer_config": TrainerConfig(),
+        "student": StudentConfig(),
+        "sources": (BenchmarkConfig(name="arithmetic"),),
+        "exam_questions": tuple(Arithmetic().prompt(problem) for problem in exam),
+        "max_tokens": longest,
+        "checkpoints": tmp_path / "checkpoints",
+        "trainer": trainer,
+    }
+    distill.write(folder, **arguments)
+    written = Artifact(folder=folder, digest="")
+    return trainer, written.read_json("counts.json"), tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
+
+
+def decoded(tokens: list[int], student: Path) -> str:
+    from models.policy import load_tokenizer
+
+    return str(load_tokenizer(student).decode(tokens))
+
+
+def test_a_right_solution_is_learned_token_by_token(tmp_path: Path, student: Path) -> None:
+    trainer, counts, checkpoint = run(tmp_path, student, [trace("7 + 5?", "7 + 5 = 12\n#### 12", "12")])
+    assert counts == {"kept": 1, "dropped": 0, "unknown": 0, "exam": 0, "too_long": 0}
+    assert checkpoint.name == "taught"
+    ((prompt, answer),) = trainer.examples
+    assert decoded(prompt, student) == "User: 7 + 5?\nAssistant:"
+    assert answer[-1] == END
+    assert decoded(answer[:-1], student) == "7 + 5 = 12\n#### 12"
+    assert json.loads((tmp_path / "distill" / "curve.json").read_text()) == [{"step": 1.0, "loss": 2.0}]
+
+
+def test_wrong_solutions_are_dropped_and_what_nobody_can_judge_is_counted_apart(tmp_path: Path, student: Path) -> None:
+    traces = [
+        trace("7 + 5?", "#### 12", "12"),
+        trace("7 + 6?", "#### 12", "13"),  # wrong
+        trace("7 + 7?", "It is 14.", "14"),  # right, but not in the format
+        trace("7 + 8?", "#### 15", None),  # no truth
+        trace("7 + 9?", "#### 16", "16", benchmark=None),
+        trace("7 + 10?", "#### 0", "#### 17", benchmark="gsm8k"),  # not a benchmark of this night
+    ]
+    trainer, counts, _ = run(tmp_path, student, traces)
+    assert counts == {"kept": 1, "dropped": 2, "unknown": 3, "exam": 0, "too_long": 0}
+    asked = [decoded(prompt, student) for prompt, _ in trainer.examples]
+    assert asked == [f"User: 7 + {n}?\nAssistant:" for n in (5, 8, 9, 10)]
+
+
+def test_problems_of_the_exam_are_never_lessons(tmp_path: Path, student: Path) -> None:
+    problem = Arithmetic(levels=["1"]).problems("test")[17]
+    asked, solution = Arithmetic().prompt(problem), f"#### {problem.truth}"
+    traces = [
+        trace(asked, solution, problem.truth),
+        trace(asked, solution, None, benchmark=None),
+        trace(asked, solution, problem.truth, before="May I ask something?"),
+        trace("7 + 5?", "#### 12", "12"),
+    ]
+    trainer, counts, _ = run(tmp_path, student, traces)
+    assert (counts["exam"], counts["kept"], len(trainer.examples)) == (3, 1, 1)
+
+
+def test_a_solution_that_does_not_fit_is_left_out(tmp_path: Path, student: Path) -> None:
+    whole = len(b"User: 7 + 5?\nAssistant:" + b"#### 12") + 1
+    right = [trace("7 + 5?", "#### 12", "12")]
+    assert run(tmp_path / "fits", student, right, longest=whole)[1]["kept"] == 1
+    assert run(tmp_path / "short", student, right, longest=whole - 1)[1]["too_long"] == 1
+
+
+@pytest.mark.parametrize(("traces", "steps"), [([], 3), ([trace("7 + 5?", "#### 12", "12")], 0)])
+def test_without_lessons_the_checkpoint_stays_what_it_was(
+    tmp_path: Path, student: Path, traces: list[dict[str, Any]], steps: int
+) -> None:
+    trainer, _, checkpoint = run(tmp_path, student, traces, steps=steps)
+    assert trainer.calls == 0
+    assert checkpoint.name == "base"
+    assert json.loads((tmp_path / "distill" / "curve.json").read_text()) == []

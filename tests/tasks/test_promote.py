@@ -1,0 +1,130 @@
+"""After the decision: three registered versions with their accuracies, and the winner under `daytime`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.home import Home
+from conf.load import load_night
+from models.checkpoint import keep, write_lineage
+from tasks.promote import accuracy_of, intervals_of, promote, read_decision
+from tasks.registry import DAYTIME, PREVIOUS, Registry
+from tasks.stage import Artifact
+from tasks.tracking import Tracking
+from tests.tasks.night_folder import TARGET, write_exam
+
+STARTER = Path(__file__).parents[2] / "conf" / "starter.yaml"
+WHO = ("champion", "distilled", "candidate")
+
+
+@pytest.fixture(scope="module")
+def exam(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return write_exam(tmp_path_factory.mktemp("nights") / "2026-11-20", "") | {"target": TARGET}
+
+
+class Morning:
+    """A home in which the exam is over."""
+
+    def __init__(self, home: Home, found: dict[str, Any]) -> None:
+        self.home, self.tracking = home, Tracking(home, load_night(STARTER))
+        self.registry = Registry(self.tracking.client, "student")
+        self.sitters = dict.fromkeys(WHO, Path())
+        parent = None
+        for who in WHO:
+            draft = home.checkpoints / "draft"
+            draft.mkdir(parents=True)
+            (draft / "model.safetensors").write_text(who)
+            write_lineage(draft, parent)
+            self.sitters[who] = keep(draft, home.checkpoints)
+            parent = self.sitters[who].name
+        self.decide(found)
+
+    def decide(self, found: dict[str, Any], date: str = "2026-11-20") -> None:
+        self.night = self.home.night(date)
+        (self.night / "decide").mkdir(parents=True)
+        (self.night / "decide" / "decision.json").write_text(json.dumps(found))
+        self.tracking.open_run(self.night, load_night(STARTER), {})
+
+    def promote(self) -> None:
+        decision = Artifact(folder=self.night / "decide", digest="")
+        promote.fn(decision, self.sitters, self.night.name, self.tracking, "student")
+
+    def serving(self) -> tuple[str | None, str | None]:
+        """Who is behind `daytime`, and who behind `previous`."""
+        by_digest = {checkpoint.name: who for who, checkpoint in self.sitters.items()}
+        found = [self.registry.named(alias) for alias in (DAYTIME, PREVIOUS)]
+        return found[0] and by_digest[found[0].digest], found[1] and by_digest[found[1].digest]
+
+
+@pytest.fixture
+def make_morning(home_with_mlflow: Callable[[str], Home], exam: dict[str, Any]) -> Callable[[bool], Morning]:
+    return lambda promoted: Morning(home_with_mlflow("school"), exam | {"promote": promoted})
+
+
+def test_the_winner_serves_and_twice_changes_nothing(
+    make_morning: Callable[[bool], Morning], exam: dict[str, Any]
+) -> None:
+    morning = make_morning(True)
+    morning.promote()
+    assert morning.serving() == ("candidate", "champion")
+    versions = morning.registry.versions()
+    assert [version.role for version in versions] == list(WHO)
+    assert [version.digest for version in versions] == [morning.sitters[who].name for who in WHO]
+    assert versions[1].parent == versions[0].digest
+    for version in versions:
+        assert version.accuracy == pytest.approx(accuracy_of(exam, version.role)[TARGET], abs=1e-4)
+    morning.promote()
+    assert morning.registry.versions() == versions
+
+
+def test_the_accuracies_can_be_compared_in_mlflow(
+    make_morning: Callable[[bool], Morning], exam: dict[str, Any]
+) -> None:
+    morning = make_morning(False)
+    morning.promote()
+    models = morning.tracking.client.search_logged_models([morning.tracking.experiment_id])
+    found = {model.name.split("-")[0]: {m.key: m.value for m in model.metrics or []} for model in models}
+    assert found == {
+        who: {f"exam/{part}": pytest.approx(value) for part, value in accuracy_of(exam, who).items()} for who in WHO
+    }
+
+
+def test_a_loser_does_not_serve(make_morning: Callable[[bool], Morning]) -> None:
+    morning = make_morning(False)
+    morning.promote()
+    assert morning.serving() == ("champion", None)
+    morning.promote()
+    assert morning.serving() == ("champion", None)
+
+
+def test_the_night_after(make_morning: Callable[[bool], Morning], exam: dict[str, Any]) -> None:
+    """The winner of the first night is the champion of the second, keeps its version, and stays."""
+    morning = make_morning(True)
+    morning.promote()
+    first = morning.sitters["candidate"]
+    draft = morning.home.checkpoints / "draft"
+    draft.mkdir()
+    (draft / "model.safetensors").write_text("second night")
+    write_lineage(draft, first.name)
+    second = keep(draft, morning.home.checkpoints)
+    morning.sitters = {"champion": first, "distilled": first, "candidate": second}
+    morning.decide(exam | {"promote": False}, "2026-11-21")
+    morning.promote()
+    assert [version.digest for version in morning.registry.versions()][3:] == [second.name]
+    serving = morning.registry.named(DAYTIME)
+    assert serving is not None
+    assert serving.digest == first.name
+
+
+def test_whose_accuracy_is_whose(exam: dict[str, Any], tmp_path: Path) -> None:
+    compared = exam["comparisons"]
+    assert intervals_of(exam, "champion")[TARGET] == compared["candidate"][TARGET]["before"]
+    assert intervals_of(exam, "distilled")[TARGET] == compared["distilled"][TARGET]["after"]
+    assert intervals_of(exam, "candidate")[TARGET] == compared["candidate"][TARGET]["after"]
+    assert accuracy_of(exam, "champion")[TARGET] < accuracy_of(exam, "distilled")[TARGET] < 0.6
+    (tmp_path / "decide").mkdir()
+    (tmp_path / "decide" / "decision.json").write_text(json.dumps(exam))
+    assert read_decision(tmp_path) == json.loads(json.dumps(exam))

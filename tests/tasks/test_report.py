@@ -1,0 +1,91 @@
+"""The line for machines, where the time went, and files that are never seen half-written."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.report import stage_seconds, summarise, write_atomically
+from tests.tasks.night_folder import DIGESTS, PARTS, TARGET, write_night
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nights") / "2026-11-20"
+    write_night(folder)
+    return folder
+
+
+def summary(folder: Path, **changes: Any) -> dict[str, Any]:
+    decision = json.loads((folder / "decide" / "decision.json").read_text()) | {"target": TARGET} | changes
+    return summarise(folder, decision, 3, ["an alarm"], {"mlflow": "http://localhost:5000"})
+
+
+def test_the_summary_is_what_the_design_says(night: Path) -> None:
+    found = summary(night)
+    assert json.loads(json.dumps(found)) == found
+    assert found["night"] == "2026-11-20"
+    assert found["decision"] in ("promoted", "kept")
+    assert found["reasons"]
+    assert found["rounds"] == 3
+    assert found["alarms"] == ["an alarm"]
+    assert found["digests"] == DIGESTS
+    assert found["benchmarks"].keys() == PARTS.keys()
+    assert found["accuracy"] == found["benchmarks"][TARGET]
+    assert found["accuracy"].keys() == DIGESTS.keys()
+    for part, count in PARTS.items():
+        for interval in found["benchmarks"][part].values():
+            assert interval.keys() == {"accuracy", "low", "high", "n"}
+            assert interval["n"] == count
+            assert interval["low"] <= interval["accuracy"] <= interval["high"]
+    assert found["report"] == str(night / "report.html")
+
+
+@pytest.mark.parametrize(("promote", "said"), [(True, "promoted"), (False, "kept")])
+def test_the_decision_in_a_word(night: Path, promote: bool, said: str) -> None:
+    assert summary(night, promote=promote)["decision"] == said
+
+
+def test_seconds_are_summed_over_rounds_and_sitters(tmp_path: Path) -> None:
+    seconds = {
+        "freeze_journal": 0.5,
+        "evaluate/champion": 20.0,
+        "evaluate/candidate": 22.5,
+        "round-01/sample": 12.0,
+        "round-02/sample": 13.0,
+        "round-02/quiz": 4.0,
+        "round-01/checkpoint": 6.0,
+    }
+    for place, value in seconds.items():
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "manifest.json").write_text(json.dumps({"seconds": value}))
+    (tmp_path / "round-01/checkpoint/metrics.json").write_text(json.dumps({"seconds_update": 17.254}))
+    (tmp_path / "round-03/sample").mkdir(parents=True)  # under way
+    assert stage_seconds(tmp_path) == {
+        "freeze_journal": 0.5,
+        "evaluate": 42.5,
+        "sample": 25.0,
+        "quiz": 4.0,
+        "checkpoint": 6.0,
+        "update": 17.25,
+    }
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "summary.json"
+    write_atomically(file, "old ü")
+    assert file.read_text(encoding="utf-8") == "old ü"
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            write_atomically(file, "new")
+    assert file.read_text(encoding="utf-8") == "old ü"
+    write_atomically(file, "new")
+    assert file.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [file]

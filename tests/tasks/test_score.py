@@ -1,0 +1,116 @@
+"""Scores, and the running solve rates: what was tried fades, what was not graded does not count."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import BenchmarkConfig, GrpoConfig
+from rewards.verifier import Attempt, Problem
+from tasks.score import score, score_all
+from tasks.stage import Artifact
+from tasks.tables import PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
+from tests.tasks.committed_tables import prompt, rollout, solve_rate, write_stage
+
+ARITHMETIC = BenchmarkConfig(name="arithmetic")
+GSM8K = BenchmarkConfig(name="gsm8k")
+
+
+def run(
+    folder: Path,
+    prompts: list[dict[str, Any]],
+    rollouts: list[dict[str, Any]],
+    before: Artifact | None = None,
+    decay: float = 0.7,
+) -> Artifact:
+    """Scores a round in `folder` and returns it as the next round sees it."""
+    asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
+    sampled = write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
+    scored = folder / "score"
+    scored.mkdir()
+    score.write(
+        scored,
+        prompts=asked,
+        rollouts=sampled,
+        sources=(ARITHMETIC, GSM8K),
+        grpo=GrpoConfig(solve_rate_decay=decay),
+        solve_rates=before,
+        night="2026-11-20",
+    )
+    return Artifact(folder=scored, digest="score")
+
+
+def rates(scored: Artifact) -> dict[str, tuple[float, float]]:
+    rows = read_table(scored.folder / "solve_rates.parquet", SOLVE_RATES)
+    assert not rows.problem_id.duplicated().any()
+    return {row["problem_id"]: (row["tried"], row["solved"]) for row in rows.to_dict("records")}
+
+
+PLUS, MINUS = "arithmetic/1/plus", "arithmetic/1/minus"
+ASKED = [prompt("a", 0, "12"), prompt("b", 1, "5", kind=MINUS)]
+ANSWERED = [
+    rollout("a", 0, 0, "#### 12"),
+    rollout("a", 0, 1, "#### 13"),
+    rollout("a", 0, 2, "twelve"),
+    rollout("b", 1, 0, "10 - 5 = 5\n#### 5"),
+]
+
+
+def test_every_completion_gets_its_score(tmp_path: Path) -> None:
+    table = read_table(run(tmp_path, ASKED, ANSWERED).folder / "scores.parquet", SCORES)
+    assert table.verdict.tolist() == ["correct", "wrong", "no_answer", "correct"]
+    assert table.reward.tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert list(zip(table.problem_id, table.group, table["sample"], strict=True)) == [
+        *(("a", 0, number) for number in range(3)),
+        ("b", 1, 0),
+    ]
+    assert json.loads(table.parts[0]) == {"correct": 1.0}
+
+
+def test_solve_rates_by_hand(tmp_path: Path) -> None:
+    scored = run(tmp_path, ASKED, ANSWERED)
+    assert rates(scored) == {PLUS: (3, 1), MINUS: (1, 1)}
+    (row, _) = read_table(scored.folder / "solve_rates.parquet", SOLVE_RATES).sort_values("tried").to_dict("records")
+    assert (row["night"], row["policy_digest"], row["level"]) == ("2026-11-20", "cafe42", "1")
+
+
+def test_earlier_tries_fade_and_kinds_that_were_not_drawn_stay(tmp_path: Path) -> None:
+    known = [solve_rate(PLUS, 10, 4), solve_rate("arithmetic/2/compare", 20, 10, level="2")]
+    before = write_stage(tmp_path / "before", {"solve_rates": (SOLVE_RATES, known)})
+    found = rates(run(tmp_path / "after", ASKED, ANSWERED, before, decay=0.7))
+    assert found[PLUS] == pytest.approx((0.7 * 10 + 3, 0.7 * 4 + 1))
+    assert found[MINUS] == (1, 1)
+    assert found["arithmetic/2/compare"] == pytest.approx((14, 7))
+    assert rates(run(tmp_path / "forgetful", ASKED, ANSWERED, before, decay=0.0))[PLUS] == (3, 1)
+
+
+def test_what_the_grader_could_not_judge_is_no_try(tmp_path: Path) -> None:
+    """The truth of the first problem cannot be read: its completions have no reward, which is not a 0."""
+    asked = [
+        prompt("g/0", 0, "no marker", benchmark="gsm8k", kind="g/0", level=None),
+        prompt("g/1", 1, "2 + 2 = 4 #### 4", benchmark="gsm8k", kind="g/1", level=None),
+    ]
+    answered = [rollout("g/0", 0, 0, "#### 1"), rollout("g/1", 1, 0, "#### 4"), rollout("g/1", 1, 1, "#### 5")]
+    scored = run(tmp_path, asked, answered)
+    table = read_table(scored.folder / "scores.parquet", SCORES)
+    assert table.reward.isna().tolist() == [True, False, False]
+    assert table.verdict.tolist() == ["grader_failed", "correct", "wrong"]
+    assert rates(scored) == {"g/1": (2, 1)}
+
+
+def test_problems_without_a_level_are_one_kind_from_round_to_round(tmp_path: Path) -> None:
+    asked = [prompt("g/1", 0, "#### 4", benchmark="gsm8k", kind="g/1", level=None)]
+    answered = [rollout("g/1", 0, 0, "#### 4"), rollout("g/1", 0, 1, "#### 4")]
+    first = run(tmp_path / "1", asked, answered)
+    second = run(tmp_path / "2", asked, answered, first, decay=0.5)
+    assert rates(second) == {"g/1": (3, 3)}
+    assert read_table(second.folder / "solve_rates.parquet", SOLVE_RATES).level.tolist() == [None]
+
+
+def test_each_attempt_is_judged_by_its_own_benchmark() -> None:
+    """`#### 1,000` is a number to GSM8K and none to Arithmetic."""
+    problems = [Problem("a", "arithmetic", "?", "1000"), Problem("g", "gsm8k", "?", "#### 1000")]
+    attempts = [Attempt(problems[n % 2], "#### 1,000") for n in range(4)]
+    verdicts = [found.verdict for found in score_all(attempts, [GSM8K, ARITHMETIC])]
+    assert verdicts == ["no_answer", "correct", "no_answer", "correct"]

@@ -1,0 +1,213 @@
+"""Which problems a round practises: where there is something to learn, everything sometimes, the exam never."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conf.home import InputError
+from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
+from models.policy import load_tokenizer
+from rewards.arithmetic import Arithmetic
+from tasks.select_prompts import kind_weights, select_prompts, shares
+from tasks.stage import Artifact
+from tasks.tables import PROMPTS, SOLVE_RATES, read_table
+from tests.tasks.committed_tables import solve_rate, write_stage
+from tests.tasks.tiny_student import write_student
+
+ARITHMETIC = BenchmarkConfig(name="arithmetic", levels=("1", "2"))
+KINDS = sorted({Arithmetic(levels=["1", "2"]).kind(p) for p in Arithmetic(levels=["1", "2"]).draw("0", 500)})
+
+
+@pytest.fixture(scope="session")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_student(tmp_path_factory.mktemp("students") / "tiny")
+
+
+def select(
+    folder: Path,
+    student: Path,
+    *,
+    sources: Sequence[BenchmarkConfig] = (ARITHMETIC,),
+    count: int = 40,
+    exploration: float = 0.3,
+    solve_rates: Artifact | None = None,
+    seed: str = "1 2026-11-20 round 1",
+    excluded: Sequence[str] = (),
+    longest: int = 10_000,
+) -> pd.DataFrame:
+    folder.mkdir(parents=True)
+    select_prompts.write(
+        folder,
+        sources=tuple(sources),
+        grpo=GrpoConfig(prompts_per_round=count, exploration=exploration),
+        student=StudentConfig(),
+        checkpoint=student,
+        solve_rates=solve_rates,
+        seed=seed,
+        excluded=excluded,
+        max_prompt_tokens=longest,
+    )
+    return read_table(folder / "prompts.parquet", PROMPTS)
+
+
+def rates(folder: Path, **solved: float) -> Artifact:
+    """Solve rates of 100 tries each, `solved` by the kind's last part, 0.5 for all others."""
+    rows = [solve_rate(kind, 100, 100 * solved.get(kind.split("/")[2], 0.5)) for kind in KINDS]
+    return write_stage(folder, {"solve_rates": (SOLVE_RATES, rows)})
+
+
+def gsm8k(folder: Path, problems: int, question: str = "How many?") -> BenchmarkConfig:
+    folder.mkdir()
+    for split in ("train", "test"):
+        rows = [{"question": f"{question} {n}", "answer": f"#### {n}"} for n in range(problems)]
+        (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return BenchmarkConfig(name="gsm8k", source=str(folder))
+
+
+def test_weights_by_hand() -> None:
+    # p(1 − p): 0.25, 0, 0.09, of 0.34 in all; three kinds share the 0.3 evenly
+    found = kind_weights(["half", "never", "often"], {"half": 0.5, "never": 0.0, "often": 0.9}, 0.3)
+    assert found == pytest.approx([0.7 * 0.25 / 0.34 + 0.1, 0.1, 0.7 * 0.09 / 0.34 + 0.1])
+    assert kind_weights(["new", "half"], {"half": 0.5}, 0.3) == [0.5, 0.5]
+    assert kind_weights(["never", "always"], {"never": 0.0, "always": 1.0}, 0.3) == [0.5, 0.5]
+    assert kind_weights(["never", "half"], {"never": 0.0, "half": 0.5}, 0.0) == [0.0, 1.0]
+    assert kind_weights([], {}, 0.3) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0, 1))
+def test_weights_are_probabilities_with_a_floor(solved: list[float], exploration: float) -> None:
+    kinds = [str(number) for number in range(len(solved))]
+    found = kind_weights(kinds, dict(zip(kinds, solved, strict=True)), exploration)
+    assert sum(found) == pytest.approx(1)
+    assert min(found) >= exploration / len(kinds) - 1e-12
+
+
+def test_shares_by_hand() -> None:
+    assert shares([1, 1, 1], 10) == [4, 3, 3]
+    assert shares([3, 1], 40) == [30, 10]
+    assert shares([0.001, 1], 10) == [0, 10]
+    assert shares([5], 7) == [7]
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=6), st.integers(0, 200))
+def test_shares_add_up_and_are_fair(weights: list[float], count: int) -> None:
+    found = shares(weights, count)
+    assert sum(found) == count
+    for weight, share in zip(weights, found, strict=True):
+        assert abs(share - count * weight / sum(weights)) < 1 + 1e-9
+
+
+def test_a_round_of_prompts(tmp_path: Path, student: Path) -> None:
+    table = select(tmp_path / "round", student)
+    assert table.group.tolist() == list(range(40))
+    assert set(table.kind) <= set(KINDS)
+    assert len(set(zip(table.problem_id, table.question, strict=True))) == 40
+    tokenizer = load_tokenizer(student)
+    for row in table.to_dict("records"):
+        (message,) = json.loads(row["messages"])
+        assert message["content"].startswith(row["question"])
+        rendered = tokenizer.decode([int(token) for token in row["prompt_token_ids"]])
+        assert rendered == f"User: {message['content']}\nAssistant:"
+        assert (row["benchmark"], row["level"]) == ("arithmetic", row["kind"].split("/")[1])
+
+
+def test_the_same_seed_draws_the_same_and_another_does_not(tmp_path: Path, student: Path) -> None:
+    one, same = select(tmp_path / "one", student), select(tmp_path / "same", student)
+    other = select(tmp_path / "other", student, seed="1 2026-11-20 round 2")
+    assert one.question.tolist() == same.question.tolist()
+    assert (tmp_path / "one/prompts.parquet").read_bytes() == (tmp_path / "same/prompts.parquet").read_bytes()
+    assert set(one.question) != set(other.question)
+
+
+def test_no_exam_problem_is_ever_drawn(tmp_path: Path, student: Path) -> None:
+    exam = {problem.problem_id for problem in Arithmetic().problems("test")}
+    every_level = BenchmarkConfig(name="arithmetic")
+    drawn = select(tmp_path / "round", student, sources=[every_level], count=400)
+    assert not exam & set(drawn.problem_id)
+    excluded = drawn.problem_id.tolist()
+    again = select(tmp_path / "again", student, sources=[every_level], count=400, excluded=excluded)
+    assert len(again) == 400
+    assert not set(excluded) & set(again.problem_id)
+
+
+def drawn_kinds(tmp_path: Path, student: Path, solve_rates: Artifact, exploration: float) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for number in range(20):
+        folder = tmp_path / f"{exploration}-{number}"
+        table = select(folder, student, solve_rates=solve_rates, exploration=exploration, seed=f"round {number}")
+        counts.update(table.kind)
+    return counts
+
+
+def test_a_kind_that_is_never_solved_keeps_its_share(tmp_path: Path, student: Path) -> None:
+    """Without its share a kind that fell to 0 is never practised again, and nobody notices."""
+    solve_rates = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0})
+    with_share = drawn_kinds(tmp_path, student, solve_rates, 0.3)
+    expected = 800 * 0.3 / len(KINDS)  # 18 of 800
+    for kind in ("arithmetic/2/gain-lose", "arithmetic/1/plus"):
+        assert 0.4 * expected < with_share[kind] < 2 * expected
+    without = drawn_kinds(tmp_path, student, solve_rates, 0.0)
+    assert without["arithmetic/2/gain-lose"] == without["arithmetic/1/plus"] == 0
+    assert sum(without.values()) == 800
+
+
+def test_most_of_the_practice_is_where_there_is_most_to_learn(tmp_path: Path, student: Path) -> None:
+    others = {kind.split("/")[2]: 0.95 for kind in KINDS} | {"times": 0.5}
+    counts = drawn_kinds(tmp_path, student, rates(tmp_path / "rates", **others), 0.3)
+    # 0.25 against 12 × 0.0475 = 0.57: 0.7 × 0.305 + 0.3 / 13 = 0.237 of all, fewer as the pool of this kind runs low
+    assert counts.most_common(1)[0][0] == "arithmetic/1/times"
+    assert 0.1 < counts["arithmetic/1/times"] / 800 < 0.27
+
+
+def test_prompts_are_shared_out_by_the_benchmarks_weights(tmp_path: Path, student: Path) -> None:
+    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC.model_copy(update={"weight": 3.0})]
+    table = select(tmp_path / "round", student, sources=sources)
+    assert Counter(table.benchmark) == {"gsm8k": 10, "arithmetic": 30}
+    assert table.group.tolist() == list(range(40))
+    assert table[table.benchmark == "gsm8k"].level.tolist() == [None] * 10
+    assert len(set(table[table.benchmark == "gsm8k"].problem_id)) == 10
+
+
+@pytest.mark.parametrize("small", ["gsm8k", "arithmetic"])
+def test_a_benchmark_whose_weight_comes_to_no_prompt(tmp_path: Path, student: Path, small: str) -> None:
+    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC]
+    sources = [source.model_copy(update={"weight": 0.001 if source.name == small else 1.0}) for source in sources]
+    table = select(tmp_path / "round", student, sources=sources)
+    assert len(table) == 40
+    assert small not in set(table.benchmark)
+
+
+def test_a_small_benchmark_is_taken_whole(tmp_path: Path, student: Path) -> None:
+    table = select(tmp_path / "round", student, sources=[gsm8k(tmp_path / "gsm8k", 5)])
+    assert sorted(table.problem_id) == [f"gsm8k/train/{n}" for n in range(5)]
+
+
+def test_prompts_that_leave_no_room_are_passed_over(tmp_path: Path, student: Path) -> None:
+    lengths = select(tmp_path / "all", student).prompt_token_ids.map(len)
+    longest = int(lengths.median())
+    table = select(tmp_path / "short", student, longest=longest)
+    assert len(table) == 40
+    assert table.prompt_token_ids.map(len).max() <= longest
+    with pytest.raises(InputError, match="engine.max_model_len: no problem's prompt has at most 20 tokens"):
+        select(tmp_path / "none", student, longest=20)
+
+
+def test_thousands_of_kinds_do_not_make_the_weights_vanish(tmp_path: Path, student: Path) -> None:
+    source = gsm8k(tmp_path / "gsm8k", 4000)
+    never = [solve_rate(f"gsm8k/train/{n}", 8, 0, level=None) for n in range(3999)]
+    known = write_stage(tmp_path / "rates", {"solve_rates": (SOLVE_RATES, never)})
+    counts: Counter[str] = Counter()
+    for number in range(3):
+        table: Any = select(tmp_path / str(number), student, sources=[source], solve_rates=known, seed=str(number))
+        assert len(set(table.problem_id)) == 40
+        counts.update(table.problem_id)
+    # the one that was never tried has 0.7 of the weight; of all others hardly any comes twice
+    assert counts["gsm8k/train/3999"] == 3
+    assert len(counts) > 100

@@ -1,0 +1,126 @@
+"""The evidence in a real MLflow database: one run a night, its configuration, figures and files."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conf.home import Home
+from conf.load import frozen_yaml, load_night
+from conf.schema import NightConfig
+from tasks.tracking import RUN_FILE, Tracking, tracking_uri
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+@pytest.fixture
+def home(home_with_mlflow: Callable[[str], Home]) -> Home:
+    home = home_with_mlflow("school")
+    home.night("2026-11-20").mkdir(parents=True)
+    return home
+
+
+def opened(home: Home, config: NightConfig) -> Tracking:
+    tracking = Tracking(home, config)
+    tracking.open_run(home.night("2026-11-20"), config, {"prefect.flow_run": "f1"})
+    return tracking
+
+
+@pytest.mark.parametrize("name", ["starter.yaml", "nightly.yaml"])
+def test_a_night_is_a_run_with_its_whole_configuration(home: Home, name: str) -> None:
+    config = load_night(CONF / name, ["student.system='" + "long " * 200 + "'"])
+    tracking = opened(home, config)
+    run = tracking.client.get_run(tracking.run_id)
+    assert run.info.run_name == f"{config.name} 2026-11-20"
+    assert run.data.params["grpo.rounds"] == str(config.grpo.rounds)
+    assert run.data.params["benchmarks"].startswith('[{"name": "')
+    assert run.data.params["exam.target.problems"] == str(config.exam.target.problems)
+    assert len(run.data.params["student.system"]) == 500
+    assert run.data.tags["prefect.flow_run"] == "f1"
+    assert run.data.tags["night"] == "2026-11-20"
+    assert len(run.data.tags["mlflow.source.git.commit"]) == 40
+    (frozen,) = (home.root / "mlartifacts").rglob("config.yaml")
+    assert frozen.read_text() == frozen_yaml(config)
+
+
+def test_rounds_arrive_at_their_step_in_groups_of_charts(home: Home) -> None:
+    tracking = opened(home, load_night(CONF / "starter.yaml"))
+    for number in (1, 2):
+        figures = {
+            "reward": 0.25 * number,
+            "mismatch": 0.01,
+            "seconds_sample": 12.0,
+            "verdicts/wrong": 3,
+            "entropy": 1.5,
+        }
+        tracking.log_round(number, figures)
+    tracking.log({"quiz/accuracy": 0.5}, 2)
+    run = tracking.client.get_run(tracking.run_id)
+    assert run.data.metrics == {
+        "reward/reward": 0.5,
+        "sampler/mismatch": 0.01,
+        "seconds/sample": 12.0,
+        "verdicts/wrong": 3.0,
+        "update/entropy": 1.5,
+        "quiz/accuracy": 0.5,
+    }
+    history = tracking.client.get_metric_history(tracking.run_id, "reward/reward")
+    assert [(metric.step, metric.value) for metric in history] == [(1, 0.25), (2, 0.5)]
+
+
+def test_figures_that_are_no_numbers_do_not_end_a_night(home: Home) -> None:
+    tracking = opened(home, load_night(CONF / "starter.yaml"))
+    tracking.log_round(1, {"reward": float("nan"), "grad_norm": float("inf"), "entropy": 1.0})
+    metrics = tracking.client.get_run(tracking.run_id).data.metrics
+    assert metrics["update/entropy"] == 1.0
+
+
+def test_an_interrupted_night_goes_on_in_its_run(home: Home) -> None:
+    config = load_night(CONF / "starter.yaml")
+    first = opened(home, config)
+    first.log_round(1, {"reward": 0.25})
+    first.close_run("KILLED")
+    again = opened(home, config)
+    assert again.run_id == first.run_id
+    again.log_round(1, {"reward": 0.25})  # a round that was committed and not yet told
+    again.log_round(2, {"reward": 0.5})
+    run = again.client.get_run(again.run_id)
+    assert run.info.status == "RUNNING"
+    assert run.data.metrics["reward/reward"] == 0.5
+    again.close_run("FINISHED")
+    found = again.client.search_runs([again.experiment_id])
+    assert [(run.info.run_id, run.info.status) for run in found] == [(first.run_id, "FINISHED")]
+
+
+def test_a_run_that_is_gone_is_replaced(home: Home) -> None:
+    config = load_night(CONF / "starter.yaml")
+    (home.night("2026-11-20") / RUN_FILE).write_text("0123456789abcdef0123456789abcdef")
+    tracking = opened(home, config)
+    assert (home.night("2026-11-20") / RUN_FILE).read_text() == tracking.run_id
+    assert tracking.client.get_run(tracking.run_id).info.status == "RUNNING"
+
+
+def test_files_and_tags(home: Home, tmp_path: Path) -> None:
+    tracking = opened(home, load_night(CONF / "starter.yaml"))
+    (tmp_path / "report.html").write_text("<html>")
+    tracking.log_artifact(tmp_path / "report.html")
+    tracking.log_artifact(tmp_path / "report.html", "exam/champion")
+    tracking.tag(decision="kept", alarms="2")
+    assert {file.path for file in tracking.client.list_artifacts(tracking.run_id)} == {
+        "config.yaml",
+        "exam",
+        "report.html",
+    }
+    (file,) = tracking.client.list_artifacts(tracking.run_id, "exam/champion")
+    assert file.path == "exam/champion/report.html"
+    assert tracking.client.get_run(tracking.run_id).data.tags["decision"] == "kept"
+
+
+def test_where_the_evidence_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, config = Home(tmp_path), load_night(CONF / "starter.yaml")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert tracking_uri(home, config) == f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://elsewhere:5000")
+    assert tracking_uri(home, config) == "http://elsewhere:5000"
+    configured = load_night(CONF / "starter.yaml", ["tracking.tracking_uri=http://here:5000"])
+    assert tracking_uri(home, configured) == "http://here:5000"
