@@ -96,7 +96,6 @@ class LoraConfig(Section):
 
     rank: Positive = 16
     alpha: Positive = 32
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     targets: tuple[str, ...] | Literal["all-linear"] = "all-linear"
 
 
@@ -180,7 +179,6 @@ class TrackingConfig(Section):
 
     tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
     experiment: str = "nightschool"
-    registered_model: str = "student"
 
 
 class PrefectConfig(Section):

@@ -120,6 +120,7 @@ class Rounds:
             self.current = updated.checkpoint
         else:
             self.current = night.checkpoint(known)
+            self._track(number, known)
         self.policies.append(self.current)
 
     def _finish_saving(self) -> None:
@@ -129,9 +130,12 @@ class Rounds:
         number, future = self.saving
         artifact = future.result()
         self.saving = None
+        self._track(number, artifact)
+        self._retire_before(number)
+
+    def _track(self, number: int, artifact: Artifact) -> None:
         metrics = artifact.read_json("metrics.json") | {"seconds_checkpoint": artifact.seconds}
         self.tracking.log_round(number, metrics)
-        self._retire_before(number)
 
     def retire(self, keep: Set[Path]) -> None:
         """Removes the rounds' checkpoints, except those to keep and those that the registry knows."""

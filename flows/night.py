@@ -11,7 +11,7 @@ from typing import Any
 from conf.home import Home, InputError
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
-from models.engine_environment import engine_environment
+from models.engine_environment import engine_environment, trainer_environment
 from tasks.report import write_atomically
 from tasks.stage import Artifact, Stage, run_name
 from tasks.workers import Worker
@@ -32,7 +32,7 @@ class Night:
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
         self.engine = Worker("engine", engine_environment(self.config.engine.kv_cache_gb), logs / "engine.log")
-        self.trainer = Worker("trainer", log=logs / "trainer.log")
+        self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log")
 
     @property
     def folder(self) -> Path:

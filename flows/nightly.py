@@ -74,7 +74,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
             trainer_config=config.trainer,
             student=config.student,
             sources=config.benchmarks,
-            exam_questions=tuple(benchmark.prompt(problem) for benchmark, problem in exam),
+            exam_questions=tuple(problem.question for _, problem in exam),
             max_tokens=config.engine.max_model_len,
             checkpoints=night.home.checkpoints,
             trainer=night.trainer,

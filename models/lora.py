@@ -25,7 +25,7 @@ def attach(model: PreTrainedModel, config: LoraConfig) -> None:
         linear = {name for name, m in model.named_modules() if isinstance(m, torch.nn.Linear) and m is not head}
         targets = sorted({name.rsplit(".", 1)[-1] for name in linear})
     inject_adapter_in_model(
-        PeftLoraConfig(r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=targets),
+        PeftLoraConfig(r=config.rank, lora_alpha=config.alpha, target_modules=targets),
         model,
     )
     for embedding in (model.get_input_embeddings(), model.get_output_embeddings()):

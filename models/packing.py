@@ -170,8 +170,8 @@ def packed_attention(
     pieces = []
     for group in groups:
         prompt = slice(group.start, group.start + group.prompt)
-        of_prompt = [x[:, :, prompt] for x in (query, key, value)]
-        pieces.append(_attend(*of_prompt, group.prompt_bias, scaling)[0].transpose(0, 1))
+        own = _attend(query[:, :, prompt], key[:, :, prompt], value[:, :, prompt], group.prompt_bias, scaling)
+        pieces.append(own[0].transpose(0, 1))
         if group.valid.any():
             pieces.append(_completions(query[0], key[0], value[0], group, prompt, scaling))
     return torch.cat(pieces).unsqueeze(0), None

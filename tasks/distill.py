@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -31,12 +32,12 @@ def distill(
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
-    """Keeps the traces whose answer the verifier accepts and that are no exam problem, and learns them.
+    """Keeps the traces whose answer the verifier accepts and whose prompt holds no exam question, and learns them.
 
-    `exam_questions`: the prompts of the exam. Without a single trace left the checkpoint stays what it was.
+    Without a single trace left the checkpoint stays what it was.
     """
     table: pd.DataFrame = read_table(day.folder / "traces.parquet", TRACES)
-    kept, counts = _examples(table, checkpoint, student, sources, set(exam_questions), max_tokens)
+    kept, counts = _examples(table, checkpoint, student, sources, exam_questions, max_tokens)
     curve: list[dict[str, float]] = []
     if kept and config.steps:
         checkpoint, curve = trainer.call(learner.lesson, checkpoint, trainer_config, config, kept, checkpoints)
@@ -50,7 +51,7 @@ def _examples(
     checkpoint: Path,
     student: StudentConfig,
     sources: tuple[BenchmarkConfig, ...],
-    exam_questions: set[str],
+    exam_questions: Sequence[str],
     max_tokens: int,
 ) -> tuple[list[tuple[list[int], list[int]]], dict[str, int]]:
     """Token ids of the traces worth learning, and how many were kept and why others were not."""
@@ -59,7 +60,8 @@ def _examples(
     counts: Counter[str] = Counter(kept=0, dropped=0, unknown=0, exam=0, too_long=0)
     for row in table.itertuples():
         messages = json.loads(str(row.messages))
-        if messages[-1]["content"] in exam_questions:
+        asked = "\n".join(message["content"] for message in messages)
+        if any(question in asked for question in exam_questions):
             counts["exam"] += 1
             continue
         verdict = _verdict(row, sources)

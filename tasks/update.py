@@ -1,6 +1,7 @@
 """A round's update, and the moment from which it counts: weights and trainer state on the disk."""
 
 import json
+import math
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -74,7 +75,7 @@ def checkpoint(
     sync_folder(state.parent)
     (folder / "checkpoint.txt").write_text(updated.checkpoint.name)
     (folder / "state.txt").write_text(digest_folder(state))
-    (folder / "metrics.json").write_text(json.dumps(_metrics(rollouts, scores, updated)))
+    (folder / "metrics.json").write_text(json.dumps(_metrics(rollouts, scores, updated), allow_nan=False))
 
 
 def _metrics(rollouts: Artifact, scores: Artifact, updated: Updated) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def _metrics(rollouts: Artifact, scores: Artifact, updated: Updated) -> dict[str
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     tokens = [len(rollout.token_ids) for rollout in sampled]
     counts = Counter(table.verdict)
-    own = dict(updated.metrics)
+    own = {name: value for name, value in updated.metrics.items() if math.isfinite(value)}
     return {
         "reward": float(table.reward.mean()),
         "signal_share": own["useful_groups"] / own["groups"],

@@ -9,15 +9,17 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Lock
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 PR_SET_PDEATHSIG = 1
+_SPAWNING = Lock()
 
 
 class WorkerDiedError(Exception):
@@ -51,7 +53,7 @@ class Worker:
         """The answer to `submit`, with the errors of `call`."""
         try:
             return future.result()
-        except BrokenProcessPool as broken:
+        except (BrokenProcessPool, CancelledError) as broken:
             self._pool = None
             raise WorkerDiedError(f"the {self.name} process died (killed, out of memory, or crashed)") from broken
 
@@ -72,23 +74,27 @@ class Worker:
             child.join()
 
     def _send(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                1, mp_context=get_context("spawn"), initializer=_start, initargs=(os.getpid(), self.log)
-            )
-        before = {key: os.environ.get(key) for key in self.environment}
-        os.environ.update(self.environment)  # spawn hands on the environment of this moment
-        try:
-            return self._pool.submit(function, *args, **kwargs)
-        except BrokenProcessPool:
-            self._pool = None
-            return self._send(function, *args, **kwargs)
-        finally:
-            for key, value in before.items():
-                if value is None:
-                    del os.environ[key]
-                else:
-                    os.environ[key] = value
+        if self._pool is not None:
+            try:
+                return self._pool.submit(function, *args, **kwargs)
+            except BrokenProcessPool:
+                self._pool = None
+        pool = ProcessPoolExecutor(
+            1, mp_context=get_context("spawn"), initializer=_start, initargs=(os.getpid(), self.log)
+        )
+        with _SPAWNING:  # spawn hands on the environment of this moment, and other workers may start meanwhile
+            before = {key: os.environ.get(key) for key in self.environment}
+            os.environ.update(self.environment)
+            try:
+                future = pool.submit(function, *args, **kwargs)
+            finally:
+                for key, value in before.items():
+                    if value is None:
+                        del os.environ[key]
+                    else:
+                        os.environ[key] = value
+        self._pool = pool
+        return future
 
 
 def _start(parent: int, log: Path | None) -> None:

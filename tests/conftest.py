@@ -19,8 +19,10 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     from prefect.testing.utilities import prefect_test_harness
 
     folder = tmp_path_factory.mktemp("prefect")
-    settings = {PREFECT_HOME: folder, PREFECT_LOCAL_STORAGE_PATH: folder / "storage"}
-    with temporary_settings(settings), prefect_test_harness(server_startup_timeout=180):
+    with (
+        temporary_settings({PREFECT_HOME: folder, PREFECT_LOCAL_STORAGE_PATH: folder / "storage"}),
+        prefect_test_harness(server_startup_timeout=180),
+    ):
         yield folder
 
 

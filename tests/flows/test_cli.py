@@ -126,8 +126,8 @@ GOOD_ROW = '{"question": "How many?", "answer": "#### 4"}\n'
             "cut off? Copy the file again, or correct or remove the line",
         ),
         (
-            "exam.target={{benchmark: gsm8k, source: {tmp}/lacking-too}}",
-            "{tmp}/lacking-too/test.jsonl: no such file; put it there, or set `source` or NIGHTSCHOOL_DATA to its folder",
+            "exam.target={{benchmark: gsm8k, source: {tmp}/no-exam}}",
+            "{tmp}/no-exam/test.jsonl: no such file; put it there, or set `source` or NIGHTSCHOOL_DATA to its folder",
         ),
         (
             "prefect.port={port}",
@@ -142,7 +142,7 @@ def test_a_wrong_input_is_one_line_and_nothing_is_written(
     write_student(tmp_path / "mine", tokenizer=False)
     write_gsm8k(tmp_path / "lacking", train=None, test=GOOD_ROW)
     write_gsm8k(tmp_path / "truncated", train=GOOD_ROW + '{"question": "How ma', test=GOOD_ROW)
-    write_gsm8k(tmp_path / "lacking-too", train=GOOD_ROW, test=None)
+    write_gsm8k(tmp_path / "no-exam", train=GOOD_ROW, test=None)
     before = sorted(tmp_path.rglob("*"))
     places = {"tmp": tmp_path, "port": taken_port}
     line = refused(run("night", "--date", DATE, "--set", setting.format(**places)))

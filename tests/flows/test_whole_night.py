@@ -128,7 +128,8 @@ def test_an_interrupted_night_goes_on(finished: tuple[Path, dict[str, Any]], tmp
 
     rollouts = tmp_path / "nights" / "2026-01-02" / "round-01" / "sample" / "rollouts.parquet"
     written = rollouts.stat().st_mtime_ns
-    resumed = subprocess.run([*argv, "--json"], env=environment, capture_output=True, text=True, timeout=500, check=False)
+    again = [*argv, "--json"]
+    resumed = subprocess.run(again, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert resumed.returncode == 0, resumed.stderr
     assert rollouts.stat().st_mtime_ns == written
     assert json.loads(resumed.stdout)["rounds"] == 2

@@ -147,7 +147,7 @@ def test_completions_outside_the_band_are_masked_as_a_whole() -> None:
         config=config,
         denominator=1.0,
         sampler_logprobs=sampler,
-        ref_logprobs=old,
+        ref_logprobs=old - torch.tensor([[0.0], [1.0]]),
     )
     assert loss.item() == pytest.approx(-1.36)
     assert slope.flatten().tolist() == pytest.approx([-0.36, -1.0, 0.0, 0.0])

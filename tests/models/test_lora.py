@@ -123,20 +123,6 @@ def test_the_merged_checkpoint_is_a_plain_model_with_the_same_log_probabilities(
             assert not torch.allclose(plain_logprobs(untrained, *place), adapted, atol=1e-2)
 
 
-def test_no_dropout_in_the_policy(folder: Path) -> None:
-    """The policy that is trained is the one that was sampled."""
-    trainer = Trainer.load(folder, trainer_config(lora=LoraConfig(rank=4, alpha=8, dropout=0.5)))
-    stir(trainer.model)
-    assert logits_of(trainer).equal(logits_of(trainer))
-    assert not any(module.training for module in trainer.model.modules())
-
-
-def logits_of(trainer: Trainer) -> Tensor:
-    rollouts = sampled_groups(trainer.checkpoint, [[4, 5]])
-    groups = trainer._trained(rollouts, [torch.tensor(1.0), torch.tensor(-1.0)])
-    return torch.cat(list(trainer._old_logprobs(groups).values()))
-
-
 def test_the_seed_makes_the_adapter(folder: Path) -> None:
     def adapters(seed: int) -> list[Tensor]:
         config = trainer_config(lora=CONFIG).model_copy(update={"seed": seed})

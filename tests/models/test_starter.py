@@ -23,7 +23,6 @@ def test_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.full
 def test_it_answers(tmp_path: Path) -> None:
-    pytest.importorskip(starter.PACKAGE)
     write_starter(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["dtype"] == "bfloat16"

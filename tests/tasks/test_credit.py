@@ -34,9 +34,9 @@ def test_advantages_by_hand(tmp_path: Path) -> None:
 
 
 def test_rows_in_any_order(tmp_path: Path) -> None:
-    rows = [score("b", 1, 1, 0.0), score("a", 0, 1, 1.0), score("b", 1, 0, 1.0), score("a", 0, 0, 0.0)]
+    rows = [score("b", 1, 1, 1.0), score("a", 0, 1, 1.0), score("b", 1, 0, 1.0), score("a", 0, 0, 0.0)]
     table = run(tmp_path, rows, 2)
-    assert by_place(table) == {(0, 0): -0.5, (0, 1): 0.5, (1, 0): 0.5, (1, 1): -0.5}
+    assert by_place(table) == {(0, 0): -0.5, (0, 1): 0.5, (1, 0): 0.0, (1, 1): 0.0}
     assert dict(zip(table.group, table.problem_id, strict=True)) == {0: "a", 1: "b"}
 
 

@@ -59,7 +59,7 @@ def run(
         "trainer_config": TrainerConfig(),
         "student": StudentConfig(),
         "sources": (BenchmarkConfig(name="arithmetic"),),
-        "exam_questions": tuple(Arithmetic().prompt(problem) for problem in exam),
+        "exam_questions": tuple(problem.question for problem in exam),
         "max_tokens": longest,
         "checkpoints": tmp_path / "checkpoints",
         "trainer": trainer,

@@ -31,7 +31,7 @@ class Morning:
     def __init__(self, home: Home, found: dict[str, Any]) -> None:
         self.home, self.tracking = home, Tracking(home, load_night(STARTER))
         self.registry = Registry(self.tracking.client, "student")
-        self.sitters = dict.fromkeys(WHO, Path())
+        self.sitters: dict[str, Path] = {}
         parent = None
         for who in WHO:
             draft = home.checkpoints / "draft"
