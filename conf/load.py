@@ -19,6 +19,8 @@ from conf.faults import Key, dotted, fault, first_fault, shown
 from conf.home import InputError
 from conf.schema import NightConfig
 
+STARTER = Path(__file__).parent / "starter.yaml"  # the embedded default
+
 # Where the books are kept and by when a night must end do not make it another night.
 NOT_IDENTITY = re.compile(r"prefect|tracking|deadline.*|budget.*")
 _ABSENT = object()

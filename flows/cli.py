@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conf.home import Home, InputError
-from conf.load import load_night
+from conf.load import STARTER, load_night
 from flows import environment
 from flows.lock import NightRunningError, hold, refuse_second
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
     from tasks.registry import Registry
 
-STARTER = Path(__file__).parents[1] / "conf" / "starter.yaml"
 INTERRUPTED = 130
 
 app = typer.Typer(

@@ -11,8 +11,8 @@ from typing import Any
 from conf.home import Home, InputError
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
+from models.durable import write_atomically
 from models.engine_environment import engine_environment, trainer_environment
-from tasks.report import write_atomically
 from tasks.stage import Artifact, Stage, run_name
 from tasks.workers import Worker
 

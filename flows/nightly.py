@@ -9,7 +9,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from conf.home import Home
-from conf.load import load_night
+from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from flows.grpo import Rounds, round_metrics
 from flows.lock import hold
@@ -30,7 +30,7 @@ from tasks.stage import Artifact
 from tasks.tables import SOLVE_RATES, read_table
 from tasks.tracking import Tracking
 
-STARTER = Path(__file__).parents[1] / "conf" / "starter.yaml"
+MLFLOW_PAGES = "http://127.0.0.1:5000"
 
 
 @flow(name="nightly", flow_run_name="{date}", description="One night of study, from the journal to the report.")
@@ -132,7 +132,13 @@ def _champion(night: Night, tracking: Tracking) -> Path:
             champion = night.home.checkpoints / serving.digest
         else:
             champion = night.checkpoint(
-                night.run(enroll, "enroll", student=night.config.student, checkpoints=night.home.checkpoints)
+                night.run(
+                    enroll,
+                    "enroll",
+                    student=night.config.student,
+                    checkpoints=night.home.checkpoints,
+                    trainer=night.trainer,
+                )
             )
         note.write_text(champion.name)
     verify(champion)
@@ -166,7 +172,6 @@ def _prefect_link() -> dict[str, str]:
 
 
 def _links(tracking: Tracking) -> dict[str, str]:
-    found = {"mlflow_run": tracking.run_id, "prefect_run": flow_run.get_id() or ""}
-    if tracking.uri.startswith("http"):
-        found["mlflow"] = f"{tracking.uri.rstrip('/')}/{tracking.run_path}"
-    return found
+    """Where the night's run is seen; of a home's own databases while `nightschool ui` serves them."""
+    server = tracking.uri.rstrip("/") if tracking.uri.startswith("http") else MLFLOW_PAGES
+    return {"mlflow": f"{server}/{tracking.run_path}", "prefect": flow_run.get_flow_run_ui_url() or ""}

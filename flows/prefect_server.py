@@ -13,6 +13,10 @@ from urllib.error import URLError
 
 from tasks.workers import die_with_parent
 
+# The client keeps idle connections for longer than the server's default of 5 s; it then meets a closed one, and tries
+# again only after 2 s: two to six seconds of every round.
+SERVER = [sys.executable, "-m", "prefect", "server", "start", "--keep-alive-timeout", "120"]
+PAGES = "http://127.0.0.1:4200"  # where `nightschool ui` shows the runs, when this server is gone
 START_LIMIT = 180  # seconds; a busy machine needs 25, the first start makes the database
 
 
@@ -23,7 +27,13 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     A configured API (PREFECT_API_URL or the active profile) is used as it is. Otherwise a server is started on
     127.0.0.1, with its database under the home, so that `nightschool ui` shows its runs later.
     """
-    from prefect.settings import PREFECT_API_URL, PREFECT_HOME, get_current_settings, temporary_settings
+    from prefect.settings import (
+        PREFECT_API_URL,
+        PREFECT_HOME,
+        PREFECT_UI_URL,
+        get_current_settings,
+        temporary_settings,
+    )
 
     configured = get_current_settings().api.url
     if configured:
@@ -34,7 +44,7 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     server, url = start_server(folder, port or free_port(), home / "prefect" / "server.log")
     try:
         wait_until_ready(server, url, home / "prefect" / "server.log")
-        with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder}):
+        with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder, PREFECT_UI_URL: PAGES}):
             yield url
     finally:
         server.kill()
@@ -53,7 +63,7 @@ def start_server(folder: Path, port: int, log: Path) -> tuple[subprocess.Popen[b
     environment.pop("PREFECT_API_URL", None)
     with log.open("ab") as output:
         server = subprocess.Popen(
-            [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)],
+            [*SERVER, "--host", "127.0.0.1", "--port", str(port)],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-import os
 import shutil
 from pathlib import Path
+
+from models.durable import sync, sync_folder
 
 CARD = "README.md"  # people may edit it: outside the digest
 LINEAGE = "nightschool.json"
@@ -52,7 +53,7 @@ def keep(draft: Path, checkpoints: Path) -> Path:
         shutil.rmtree(target, ignore_errors=True)
         checkpoints.mkdir(parents=True, exist_ok=True)
         draft.rename(target)
-        _sync(checkpoints)
+        sync(checkpoints)
     return target
 
 
@@ -64,18 +65,3 @@ def verify(checkpoint: Path) -> None:
             f"{checkpoint}: its content has the digest {found}, not {checkpoint.name}: it was changed or damaged; "
             "remove the folder, and the night makes it again"
         )
-
-
-def sync_folder(folder: Path) -> None:
-    """Forces the folder's files and its own entries to the disk."""
-    for file in folder.rglob("*"):
-        _sync(file)
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -10,21 +10,21 @@ from huggingface_hub import snapshot_download
 from conf.home import InputError
 from conf.schema import StudentConfig
 from models.checkpoint import keep, write_lineage
+from tasks import learner
 from tasks.stage import stage
+from tasks.workers import Worker
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 
 
-@stage(tags=["checkpoint"], means=("checkpoints",))
-def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
+@stage(tags=["checkpoint"], retries=2, means=("checkpoints", "trainer"))
+def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: Worker) -> None:
     """Brings the student into the home as a checkpoint without a parent; notes its digest."""
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     if student.source == "starter":
-        from models.starter import write_starter  # torch takes seconds to import, and the preflight does without
-
-        write_starter(draft)
+        trainer.call(learner.unpack_starter, draft)
     else:
         source = Path(student.source)
         if not source.is_dir():

@@ -35,6 +35,13 @@ class Updated:
     metrics: dict[str, float]
 
 
+def unpack_starter(folder: Path) -> None:
+    """Writes the starter student into a folder."""
+    from models.starter import write_starter
+
+    write_starter(folder)
+
+
 def lesson(
     checkpoint: Path,
     config: TrainerConfig,

@@ -1,7 +1,6 @@
 """The morning report: one page, the same short for Prefect and the terminal, and the evidence for MLflow."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from prefect import task
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
+from models.durable import write_atomically
 from tasks.promote import intervals_of
 from tasks.report_page import render, render_markdown
 from tasks.stage import MANIFEST
@@ -80,13 +80,3 @@ def stage_seconds(folder: Path) -> dict[str, float]:
     for file in folder.glob("round-*/checkpoint/metrics.json"):
         seconds["update"] = seconds.get("update", 0.0) + json.loads(file.read_text())["seconds_update"]
     return {name: round(value, 2) for name, value in seconds.items()}
-
-
-def write_atomically(file: Path, text: str) -> None:
-    """Writes a text so that a reader sees the old or the new, never a half."""
-    draft = file.with_name(f"{file.name}.draft")
-    with draft.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.rename(file)

@@ -9,7 +9,6 @@ stage whose manifest matches its inputs, and whose files match the manifest, is 
 import hashlib
 import inspect
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -22,7 +21,8 @@ from prefect.futures import PrefectFuture
 from pydantic import BaseModel, ConfigDict
 
 from conf.schema import Section
-from models.checkpoint import digest_file, sync_folder
+from models.checkpoint import digest_file
+from models.durable import sync_folder, write_atomically
 from tasks.workers import WorkerDiedError
 
 MANIFEST = "manifest.json"
@@ -143,13 +143,7 @@ def commit(folder: Path, name: str, inputs: dict[str, str], seconds: float) -> A
         "versions": {package: version(package) for package in ("torch", "transformers", "nightschool")},
     }
     sync_folder(folder)
-    draft = folder / f"{MANIFEST}.draft"
-    with draft.open("w") as stream:
-        json.dump(manifest, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.rename(folder / MANIFEST)
-    sync_folder(folder)
+    write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1))
     return Artifact(folder=folder, digest=_artifact_digest(manifest))
 
 

@@ -12,7 +12,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from conf.schema import TrainerConfig
-from models.checkpoint import digest_folder, sync_folder
+from models.checkpoint import digest_folder
+from models.durable import sync, sync_folder
 from tasks import learner
 from tasks.learner import Predecessor, Updated
 from tasks.stage import Artifact, stage, worker_died
@@ -72,7 +73,7 @@ def checkpoint(
     sync_folder(draft)
     shutil.rmtree(state, ignore_errors=True)
     draft.rename(state)
-    sync_folder(state.parent)
+    sync(state.parent)
     (folder / "checkpoint.txt").write_text(updated.checkpoint.name)
     (folder / "state.txt").write_text(digest_folder(state))
     (folder / "metrics.json").write_text(json.dumps(_metrics(rollouts, scores, updated), allow_nan=False))

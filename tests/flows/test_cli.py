@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from conf.home import Home
-from conf.load import load_night
+from conf.load import STARTER, load_night
 from flows import cli
 from flows.lock import hold
 from flows.night import freeze_config
 from tests.flows.test_lock import holder
 from tests.tasks.tiny_student import write_student
 
-STARTER = Path(__file__).parents[2] / "conf" / "starter.yaml"
 DATE = "2026-11-20"
 
 

@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from conf.home import Home, InputError
-from conf.load import load_night
+from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from flows.night import Night, check_identity, date_of_night, freeze_config
 from tasks.stage import Artifact
-
-STARTER = Path(__file__).parents[2] / "conf" / "starter.yaml"
 
 
 def starter(*overrides: str) -> NightConfig:

@@ -9,13 +9,15 @@ from conf.schema import StudentConfig
 from models.checkpoint import digest_folder, parent_of, verify
 from tasks import enroll as module
 from tasks.enroll import check_source, check_student, enroll
+from tasks.workers import Worker
 from tests.tasks.tiny_student import write_student
 
 
 def enrolled(tmp_path: Path, source: Path) -> Path:
     folder = tmp_path / "enroll"
     folder.mkdir(exist_ok=True)
-    enroll.write(folder, student=StudentConfig(source=str(source)), checkpoints=tmp_path / "checkpoints")
+    student, trainer = StudentConfig(source=str(source)), Worker("trainer")  # which only the starter needs
+    enroll.write(folder, student=student, checkpoints=tmp_path / "checkpoints", trainer=trainer)
     return tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conf.home import Home
-from conf.load import load_night
+from conf.load import STARTER, load_night
 from models.checkpoint import keep, write_lineage
 from tasks.promote import accuracy_of, intervals_of, promote, read_decision
 from tasks.registry import DAYTIME, PREVIOUS, Registry
@@ -16,7 +16,6 @@ from tasks.stage import Artifact
 from tasks.tracking import Tracking
 from tests.tasks.night_folder import TARGET, write_exam
 
-STARTER = Path(__file__).parents[2] / "conf" / "starter.yaml"
 WHO = ("champion", "distilled", "candidate")
 
 

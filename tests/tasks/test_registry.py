@@ -7,12 +7,10 @@ import mlflow
 import pytest
 
 from conf.home import Home
-from conf.load import load_night
+from conf.load import STARTER, load_night
 from models.checkpoint import keep, write_lineage
 from tasks.registry import DAYTIME, PREVIOUS, Registry, Version
 from tasks.tracking import Tracking
-
-STARTER = Path(__file__).parents[2] / "conf" / "starter.yaml"
 
 
 class School:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tasks.report import stage_seconds, summarise, write_atomically
+from models.durable import write_atomically
+from tasks.report import stage_seconds, summarise
 from tests.tasks.night_folder import DIGESTS, PARTS, TARGET, write_night
 
 
