@@ -124,7 +124,7 @@ def test_an_interrupted_night_goes_on(finished: tuple[Path, dict[str, Any]], tmp
     _, said = going.communicate(timeout=10)
     assert going.returncode == 130
     assert "go on with: nightschool night" in said
-    assert not children_of_session(going.pid)
+    wait_for(lambda: not processes_of(tmp_path), 2)
 
     rollouts = tmp_path / "nights" / "2026-01-02" / "round-01" / "sample" / "rollouts.parquet"
     written = rollouts.stat().st_mtime_ns
@@ -142,14 +142,13 @@ def wait_for(condition: Any, seconds: float) -> None:
         time.sleep(0.1)
 
 
-def children_of_session(session: int) -> list[str]:
-    """What still runs in a session (workers, and the Prefect server that has one of its own is named by its home)."""
+def processes_of(home: Path) -> list[str]:
+    """What still runs with this home in its environment: the command, its workers, its servers."""
     found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
+    for environment in Path("/proc").glob("[0-9]*/environ"):
         try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
+            if str(home).encode() in environment.read_bytes():
+                found.append((environment.parent / "cmdline").read_text().replace("\0", " "))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(status.parent.name)
     return found

@@ -34,18 +34,18 @@ def number(response: str) -> str:
 def test_one_trace_in_full() -> None:
     [trace] = traces("1", 1, ["2"], AT)
     prompt = (
-        "Mia has 3 apples. Cora has 20 more than Mia. How many apples do they have together?\n"
+        "Mia has 4 boxes with 9 pencils each. Mia sells 10 pencils. How many pencils does Mia have now?\n"
         "Give the steps, then the answer on a last line as #### <number>."
     )
     assert trace == {
         "version": 1,
         "kind": "trace",
         "messages": [{"role": "user", "content": prompt}],
-        "response": "3 + 20 = 23\n3 + 23 = 26\n#### 26",
+        "response": "4 * 9 = 36\n36 - 10 = 26\n#### 26",
         "teacher": "generated",
         "benchmark": "arithmetic",
         "truth": "26",
-        "problem_id": "arithmetic/2/compare/3 + 20; 3 + 23",
+        "problem_id": "arithmetic/2/boxes-lose/4 * 9; 36 - 10",
         "generated": True,
         "at": AT,
     }
@@ -54,7 +54,7 @@ def test_one_trace_in_full() -> None:
 def test_one_preference_in_full() -> None:
     [preference] = preferences("1", 1, ["2"], AT)
     prompt = (
-        "David has 6 boxes with 3 cards each. David buys 10 more. How many cards does David have now?\n"
+        "Finn has 7 boxes with 9 pencils each. Finn gets 10 more pencils. How many pencils does Finn have now?\n"
         "Give the steps, then the answer on a last line as #### <number>."
     )
     assert preference == {
@@ -62,12 +62,12 @@ def test_one_preference_in_full() -> None:
         "kind": "preference",
         "messages": [{"role": "user", "content": prompt}],
         "responses": [
-            "6 * 3 = 18\n18 + 10 = 28\nThe answer is 28.",
-            "Let me think about this. First I look at the numbers. We have 6 * 3 = 18, then 18 + 10 = 28. So it "
-            "should be 28, or maybe 18, let me check that again.\n#### 28 is what I think, but it could be 18.",
-            "6 * 3 = 18\n#### 18",
-            "6 * 3 = 18\n18 + 10 = 18\n#### 18",
-            "6 * 3 = 18\n18 + 10 = 28\n#### 28",
+            "7 * 9 = 63\n63 + 10 = 73\nThe answer is 73.",
+            "Let me think about this. First I look at the numbers. We have 7 * 9 = 63, then 63 + 10 = 73. So it "
+            "should be 73, or maybe 63, let me check that again.\n#### 73 is what I think, but it could be 63.",
+            "7 * 9 = 63\n#### 63",
+            "7 * 9 = 63\n63 + 10 = 63\n#### 63",
+            "7 * 9 = 63\n63 + 10 = 73\n#### 73",
         ],
         "chosen": 4,
         "policy": "generated",

@@ -31,7 +31,7 @@ from tasks import stage
 folder = Path(sys.argv[1])
 folder.mkdir(parents=True)
 (folder / "out.txt").write_text("one")
-stage.json.dump = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+stage.write_atomically = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 stage.commit(folder, "write", {}, 0.0)
 """
 
