@@ -16,6 +16,9 @@ from tasks.workers import die_with_parent
 # The client keeps idle connections for longer than the server's default of 5 s; it then meets a closed one, and tries
 # again only after 2 s: two to six seconds of every round.
 SERVER = [sys.executable, "-m", "prefect", "server", "start", "--keep-alive-timeout", "120"]
+# Services that have nothing to do for one night of one's own; each would write into the same SQLite file, and a request
+# that meets a lock is refused and tried again only after 2 s.
+IDLE_SERVICES = ("CANCELLATION_CLEANUP", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "SCHEDULER", "TRIGGERS")
 PAGES = "http://127.0.0.1:4200"  # where `nightschool ui` shows the runs, when this server is gone
 START_LIMIT = 180  # seconds; a busy machine needs 25, the first start makes the database
 
@@ -57,6 +60,7 @@ def start_server(folder: Path, port: int, log: Path) -> tuple[subprocess.Popen[b
     environment = os.environ | {
         "PREFECT_HOME": str(folder),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        **{f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false" for service in IDLE_SERVICES},
         "PREFECT_UI_API_URL": f"http://127.0.0.1:{port}/api",
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     }
