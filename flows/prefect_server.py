@@ -20,6 +20,7 @@ SERVER = [sys.executable, "-m", "prefect", "server", "start", "--keep-alive-time
 # that meets a lock is refused and tried again only after 2 s.
 IDLE_SERVICES = ("CANCELLATION_CLEANUP", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "SCHEDULER", "TRIGGERS")
 PAGES = "http://127.0.0.1:4200"  # where `nightschool ui` shows the runs, when this server is gone
+DRAIN_LIMIT = 3  # seconds
 START_LIMIT = 180  # seconds; a busy machine needs 25, the first start makes the database
 
 
@@ -48,10 +49,22 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     try:
         wait_until_ready(server, url, home / "prefect" / "server.log")
         with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder, PREFECT_UI_URL: PAGES}):
-            yield url
+            try:
+                yield url
+            finally:
+                _send_what_is_left()
     finally:
         server.kill()
         server.wait()
+
+
+def _send_what_is_left() -> None:
+    """Sends the queued logs and events: what is left when the server ends would be tried again for minutes."""
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
+
+    for worker in (APILogWorker, EventsWorker):
+        worker.drain_all(timeout=DRAIN_LIMIT)
 
 
 def start_server(folder: Path, port: int, log: Path) -> tuple[subprocess.Popen[bytes], str]:

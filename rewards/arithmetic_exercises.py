@@ -1,9 +1,9 @@
 """Generated exercises in five levels: stories and sums with their worked steps.
 
-An exercise is a chain of operations on one running value. Its *expression* (`5 + 7; 12 - 3`: what is
-calculated in each step, the two terms of a first sum or product in order of size) decides by its hash
-whether it belongs to the exam or to the training: no wording and no seed can bring an exam's expression
-into a training draw.
+An exercise is a chain of operations on one running value. Its kind and its *expression* (`5 + 7; 12 - 3`: what
+is calculated in each step, the two terms of a first sum or product in order of size) decide by their hash
+whether it belongs to the exam or to the training: no name, no thing and no seed can bring an exam's problem
+into a training draw. A sum may be practised in one kind and examined in another: that is what practice is for.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from rewards.verifier import Split
 LEVELS = ("1", "2", "3", "4", "5")
 NAMES = ("Anna", "Ben", "Cora", "David", "Emma", "Finn", "Grace", "Hugo", "Ines", "Jack", "Lena", "Mia", "Noah", "Tom")
 THINGS = ("apples", "books", "cards", "coins", "eggs", "marbles", "pencils", "shells", "stamps", "stickers")
-EXAM_SHARE = 4  # one expression in four is kept for the exam
+EXAM_SHARE = 4  # one expression in four of every kind is kept for the exam
 
 # The operations that an exercise of a level may chain: kinds of level 1 and 2 are spelled out, so that a
 # solve rate can be kept for each; the higher levels draw their chain from a set.
@@ -60,8 +60,8 @@ class Exercise:
 
     @property
     def split(self) -> Split:
-        """Which split the expression belongs to, whatever the wording."""
-        digest = hashlib.sha256(self.expression.encode()).digest()
+        """Which split the kind's calculation belongs to, whatever names and things the question speaks of."""
+        digest = hashlib.sha256(f"{self.kind}: {self.expression}".encode()).digest()
         return "test" if digest[0] % EXAM_SHARE == 0 else "train"
 
 

@@ -13,7 +13,7 @@ from rewards.arithmetic_exercises import LEVELS, Exercise, exercises
 from rewards.verifier import Attempt, Problem, Score
 
 TWELVE = Exercise("1", "plus", "What is 7 + 5?", ("7 + 5 = 12",), 12)
-EXAM_EXPRESSIONS = {problem.problem_id.split("/", 3)[3] for problem in Arithmetic().problems("test")}
+EXAM_IDS = {problem.problem_id for problem in Arithmetic().problems("test")}
 
 
 def scored(completion: str, truth: str = "12") -> Score:
@@ -120,8 +120,8 @@ def test_the_exams_size(levels: tuple[str, ...] | None, count: int) -> None:
 @pytest.mark.parametrize(
     ("levels", "digest"),
     [
-        (("1", "2"), "bf20fb0db9b3702564ed87f66ccb2507c87abeb28d889e55681e107c3815b897"),
-        (("3", "4", "5"), "2a6400e848fec29407af6f55cf8d8cf087580d66f2c2c27be7f85ea37d12d72a"),
+        (("1", "2"), "438668a3d6299b753fe23dd4a7c5ee350ada637bf73a081b1c94a3ee890b9dcb"),
+        (("3", "4", "5"), "26a18ed8f43eb13b2b60fb41b0e91f4105171572132beaef2e8e9775c2a19a34"),
     ],
 )
 def test_the_exam_never_changes(levels: tuple[str, ...], digest: str) -> None:
@@ -132,10 +132,10 @@ def test_the_exam_never_changes(levels: tuple[str, ...], digest: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=20) | st.just("exam"), st.sets(st.sampled_from(LEVELS), min_size=1))
-def test_no_training_draw_contains_an_exam_expression(seed: str, levels: set[str]) -> None:
+def test_no_training_draw_contains_an_exam_problem_under_any_name(seed: str, levels: set[str]) -> None:
     drawn = Arithmetic(levels=sorted(levels)).draw(seed, 150)
     assert len(drawn) == 150
-    assert not {problem.problem_id.split("/", 3)[3] for problem in drawn} & EXAM_EXPRESSIONS
+    assert not {problem.problem_id for problem in drawn} & EXAM_IDS
 
 
 def test_the_training_problems() -> None:
@@ -143,7 +143,7 @@ def test_the_training_problems() -> None:
     assert len(training) == 2000
     assert training == Arithmetic(levels=["2"]).problems("train")
     assert {problem.level for problem in training} == {"2"}
-    assert not {problem.problem_id.split("/", 3)[3] for problem in training} & EXAM_EXPRESSIONS
+    assert not {problem.problem_id for problem in training} & EXAM_IDS
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from rewards.generated_day import preferences, traces
 from rewards.verifier import Attempt, Problem
 
 AT = "2026-11-20"
-EXAM_EXPRESSIONS = {problem.problem_id.split("/", 3)[3] for problem in Arithmetic().problems("test")}
+EXAM_IDS = {problem.problem_id for problem in Arithmetic().problems("test")}
 EXAM_PROMPTS = {Arithmetic().prompt(problem) for problem in Arithmetic().problems("test")}
 Generate = Callable[[str, int, Any, str], list[dict[str, Any]]]
 
@@ -34,18 +34,18 @@ def number(response: str) -> str:
 def test_one_trace_in_full() -> None:
     [trace] = traces("1", 1, ["2"], AT)
     prompt = (
-        "Mia has 4 boxes with 9 pencils each. Mia sells 10 pencils. How many pencils does Mia have now?\n"
+        "Mia has 2 apples. Cora has 5 more than Mia. How many apples do they have together?\n"
         "Give the steps, then the answer on a last line as #### <number>."
     )
     assert trace == {
         "version": 1,
         "kind": "trace",
         "messages": [{"role": "user", "content": prompt}],
-        "response": "4 * 9 = 36\n36 - 10 = 26\n#### 26",
+        "response": "2 + 5 = 7\n2 + 7 = 9\n#### 9",
         "teacher": "generated",
         "benchmark": "arithmetic",
-        "truth": "26",
-        "problem_id": "arithmetic/2/boxes-lose/4 * 9; 36 - 10",
+        "truth": "9",
+        "problem_id": "arithmetic/2/compare/2 + 5; 2 + 7",
         "generated": True,
         "at": AT,
     }
@@ -53,21 +53,18 @@ def test_one_trace_in_full() -> None:
 
 def test_one_preference_in_full() -> None:
     [preference] = preferences("1", 1, ["2"], AT)
-    prompt = (
-        "Finn has 7 boxes with 9 pencils each. Finn gets 10 more pencils. How many pencils does Finn have now?\n"
-        "Give the steps, then the answer on a last line as #### <number>."
-    )
+    prompt = "What is 3 + 4 - 2?\nGive the steps, then the answer on a last line as #### <number>."
     assert preference == {
         "version": 1,
         "kind": "preference",
         "messages": [{"role": "user", "content": prompt}],
         "responses": [
-            "7 * 9 = 63\n63 + 10 = 73\nThe answer is 73.",
-            "Let me think about this. First I look at the numbers. We have 7 * 9 = 63, then 63 + 10 = 73. So it "
-            "should be 73, or maybe 63, let me check that again.\n#### 73 is what I think, but it could be 63.",
-            "7 * 9 = 63\n#### 63",
-            "7 * 9 = 63\n63 + 10 = 63\n#### 63",
-            "7 * 9 = 63\n63 + 10 = 73\n#### 73",
+            "3 + 4 = 7\n7 - 2 = 5\nThe answer is 5.",
+            "Let me think about this. First I look at the numbers. We have 3 + 4 = 7, then 7 - 2 = 5. So it "
+            "should be 5, or maybe 3, let me check that again.\n#### 5 is what I think, but it could be 3.",
+            "3 + 4 = 7\n#### 7",
+            "3 + 4 = 7\n7 - 2 = 3\n#### 3",
+            "3 + 4 = 7\n7 - 2 = 5\n#### 5",
         ],
         "chosen": 4,
         "policy": "generated",
@@ -82,7 +79,7 @@ def test_every_trace_is_right_and_of_the_training_split(level: str) -> None:
     assert len(day) == 300
     assert {trace["problem_id"].split("/")[1] for trace in day} == {level}
     assert {verdict(trace["response"], trace["truth"]) for trace in day} == {"correct"}
-    assert not {trace["problem_id"].split("/", 3)[3] for trace in day} & EXAM_EXPRESSIONS
+    assert not {trace["problem_id"] for trace in day} & EXAM_IDS
 
 
 @pytest.mark.parametrize("level", LEVELS)
