@@ -50,7 +50,6 @@ def main() -> None:
         flow_run = runs[0].data.tags["prefect.flow_run"]
         shoot(f"http://127.0.0.1:{prefect}/runs/flow-run/{flow_run}", DOCS / "prefect.png", 1400, 1000)
         experiment = f"http://127.0.0.1:{mlflow}/#/experiments/{tracking.experiment_id}"
-        shoot(f"{experiment}/models", DOCS / "mlflow.png", 1400, 800)
         shoot(f"{experiment}/runs/{runs[0].info.run_id}/model-metrics", DOCS / "mlflow-metrics.png", 1400, 1000)
         shoot(f"http://127.0.0.1:{mlflow}/#/models/starter", DOCS / "mlflow-versions.png", 1400, 700)
     finally:

@@ -32,7 +32,7 @@ def round_alarms(rounds: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def forgotten_kinds(history: Sequence[Mapping[str, tuple[float, float]]]) -> list[str]:
-    """Kinds of problems that the student could solve during the night and then no more.
+    """Kinds of problems that the student never learned, or could solve during the night and then no more.
 
     `history`: for each round, by kind, the (fading) number of tries and of those solved.
     """
@@ -42,7 +42,12 @@ def forgotten_kinds(history: Sequence[Mapping[str, tuple[float, float]]]) -> lis
             if tried >= ENOUGH_TRIES:
                 best[kind] = max(best.get(kind, 0.0), solved / tried)
     last = history[-1] if history else {}
-    return [
+    never = [
+        f"{kind} was practised to the end of the night and hardly ever solved: worked solutions of it would help."
+        for kind, (tried, _) in sorted(last.items())
+        if tried >= ENOUGH_TRIES and best.get(kind, 0.0) <= FORGOTTEN_TO
+    ]
+    return never + [
         f"{kind} was solved in {best[kind]:.0%} of the tries during the night and in {solved / tried:.0%} at its end."
         for kind, (tried, solved) in sorted(last.items())
         if tried >= ENOUGH_TRIES and best.get(kind, 0.0) >= FORGOTTEN_FROM and solved / tried <= FORGOTTEN_TO

@@ -53,6 +53,12 @@ def test_a_kind_that_was_solved_and_then_no_more() -> None:
     ]
 
 
+def test_a_kind_that_was_never_solved() -> None:
+    assert forgotten_kinds([{"2/compare": (9.0, 0.0)}, {"2/compare": (20.0, 0.3)}]) == [
+        "2/compare was practised to the end of the night and hardly ever solved: worked solutions of it would help."
+    ]
+
+
 @pytest.mark.parametrize(
     "history",
     [
