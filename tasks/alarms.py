@@ -45,7 +45,7 @@ def forgotten_kinds(history: Sequence[Mapping[str, tuple[float, float]]]) -> lis
     never = [
         f"{kind} was practised to the end of the night and hardly ever solved: worked solutions of it would help."
         for kind, (tried, _) in sorted(last.items())
-        if tried >= ENOUGH_TRIES and best.get(kind, 0.0) <= FORGOTTEN_TO
+        if tried >= ENOUGH_TRIES and all(r[kind][1] <= FORGOTTEN_TO * r[kind][0] for r in history if kind in r)
     ]
     return never + [
         f"{kind} was solved in {best[kind]:.0%} of the tries during the night and in {solved / tried:.0%} at its end."
