@@ -21,6 +21,8 @@ def token_logprobs(
 
 
 class _ChunkedLogprobs(torch.autograd.Function):
+    """d log softmax(z)[t] / dz = onehot(t) − softmax(z): the logits are made again rather than kept."""
+
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         logprobs = torch.empty(len(targets), device=hidden.device)

@@ -198,8 +198,8 @@ def _attend(
 ) -> Float[Tensor, "size heads rows width"]:
     """softmax(query · keyᵀ · scale + bias) · value, each key/value head serving its share of the query heads.
 
-    On the CPU as matrix products: forward and backward take a third of the time of torch's fused kernel at completions
-    of 128 tokens, a fifth at 24, and the same at 512.
+    On the CPU as matrix products: torch's fused kernel is several times slower there on short completions, in its
+    backward pass above all.
     """
     if query.device.type != "cpu":
         return scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=scale, enable_gqa=True)

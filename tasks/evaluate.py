@@ -10,6 +10,7 @@ from models.rollout import Rollout
 from rewards import benchmarks
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks import engine as in_engine
+from tasks.select_prompts import training_problems
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
 from tasks.workers import Worker
@@ -46,8 +47,6 @@ def quiz(
     engine: Worker,
 ) -> None:
     """A small exam on training problems: it shows the trend during the night and chooses nothing."""
-    from tasks.select_prompts import training_problems
-
     benchmark = benchmarks.load(part.benchmark, part.source, part.levels)
     problems = [(benchmark, problem) for problem in training_problems(benchmark, seed, part.problems)[: part.problems]]
     rows = sit(problems, checkpoint, student, config, max_completion_tokens, engine)

@@ -12,7 +12,6 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from conf.schema import TrainerConfig
-from models.checkpoint import digest_folder
 from models.durable import sync, sync_folder
 from tasks import learner
 from tasks.learner import Predecessor, Updated
@@ -75,7 +74,6 @@ def checkpoint(
     draft.rename(state)
     sync(state.parent)
     (folder / "checkpoint.txt").write_text(updated.checkpoint.name)
-    (folder / "state.txt").write_text(digest_folder(state))
     (folder / "metrics.json").write_text(json.dumps(_metrics(rollouts, scores, updated), allow_nan=False))
 
 
