@@ -15,7 +15,7 @@ from tasks.workers import die_with_parent
 
 # The client keeps idle connections for longer than the server's default of 5 s; it then meets a closed one, and tries
 # again only after 2 s: two to six seconds of every round.
-SERVER = [sys.executable, "-m", "prefect", "server", "start", "--keep-alive-timeout", "120"]
+SERVER = [sys.executable, "-m", "flows.prefect_sqlite", "server", "start", "--keep-alive-timeout", "120"]
 # Services that have nothing to do for one night of one's own; each would write into the same SQLite file, and a request
 # that meets a lock is refused and tried again only after 2 s.
 IDLE_SERVICES = ("CANCELLATION_CLEANUP", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "SCHEDULER", "TRIGGERS")
