@@ -1,0 +1,274 @@
+"""The trusted process that runs a problem's own tests, with the program's names replaced by proxies.
+
+The verdict is made here, from values that arrived as plain data: the program never sees a test, and whatever it does in
+its own process can at most return a wrong value.
+"""
+
+import ast
+import builtins
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewards.jail.wire import Channel, Decoder, Encoder, WireError
+
+# What tests use without importing it: in a plain run the program's own imports would have provided it.
+MODULES = frozenset(
+    "bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re "
+    "statistics string sys typing".split()
+)
+STARRED = ("typing",)  # names that prompts import one by one: `List`, `Tuple`, …
+
+
+class CandidateGone(BaseException):
+    """The program's process ended, closed its channel or asked to exit."""
+
+
+class CandidateRaised(Exception):
+    """An exception of the program, as the test sees it: also of the nearest builtin exception's class."""
+
+    names: tuple[str, ...] = ()
+
+
+class Unusable(Exception):
+    """A test used what did not cross by value: an opaque object, or a comparison with one."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An answer that is an exception: kept apart from those of the channel itself."""
+
+    exception: BaseException
+
+
+class Connection:
+    """Questions to the program, and the values and proxies that answer them."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.lent: list[Callable[..., Any]] = []  # the test's functions that the program was given
+        self.proxies: dict[int, Proxy] = {}
+        self.decoder = Decoder(self._resolve)
+
+    def ask(self, *question: Any) -> Any:
+        """The answer's value. Raises what the program raised, CandidateGone, or Unusable for what is no answer."""
+        try:
+            answer = self._answer_to(question)
+        except (EOFError, OSError):
+            raise CandidateGone("ended") from None
+        except WireError as error:
+            raise Unusable(str(error)) from None
+        if isinstance(answer, Raised):
+            raise answer.exception
+        return answer
+
+    def _answer_to(self, question: Sequence[Any]) -> Any:
+        self.channel.send(question)
+        while True:
+            match self.channel.receive():
+                case ["value", sent]:
+                    return self.decoder.decode(sent)
+                case ["raise", [list(names), str(text)]]:
+                    return Raised(_raised(names, text))
+                case ["callback", number, args]:
+                    self._call_back(number, args)
+                case _:
+                    raise WireError("no answer")
+
+    def encode(self, value: Any) -> Any:
+        """A value of the test in the wire's form."""
+        return Encoder(self._refer).encode(value)
+
+    def _call_back(self, number: Any, args: Any) -> None:
+        if type(number) is not int or not 0 <= number < len(self.lent):
+            raise WireError("no such function")
+        self.channel.send(["returned", self.encode(self.lent[number](*self.decoder.decode(args)))])
+
+    def _refer(self, value: Any) -> list[Any]:
+        if isinstance(value, Proxy):
+            return ["theirs", object.__getattribute__(value, "_number")]
+        if callable(value):
+            self.lent.append(value)
+            return ["ours", len(self.lent) - 1]
+        raise WireError(f"a test passes a {type(value).__name__}, which cannot cross")
+
+    def _resolve(self, tag: str, payload: Any) -> Any:
+        if tag == "opaque":
+            return Opaque(str(payload)[:200])
+        if tag != "theirs" or type(payload) is not int:
+            raise WireError("no such tag")
+        if payload not in self.proxies:
+            self.proxies[payload] = Proxy(self, payload)
+        return self.proxies[payload]
+
+
+class Proxy:
+    """An object that the program defined: its attributes, calls and items are asked of the program.
+
+    It has no arithmetic, no order and no truth, and is equal to itself only: whatever decides a test is a plain value.
+    """
+
+    _connection: Connection
+    _number: int
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        object.__setattr__(self, "_connection", connection)
+        object.__setattr__(self, "_number", number)
+
+    def _ask(self, operation: str, *operands: Any) -> Any:
+        return self._connection.ask(operation, ["theirs", self._number], *operands)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        encode = self._connection.encode
+        return self._ask("call", encode(args), encode(kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise Unusable(f"{name} of the program's object")
+        return self._ask("get", name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._ask("set", name, self._connection.encode(value))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._ask("item", self._connection.encode(key))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._ask("iterate"))
+
+    def __len__(self) -> int:
+        return self._ask("length")
+
+    def __str__(self) -> str:
+        return _text(self._ask("text"))
+
+    __repr__ = __str__
+
+    def __format__(self, specification: str) -> str:
+        return format(str(self), specification)
+
+    def __hash__(self) -> int:
+        return hash(self._number)
+
+    def __eq__(self, other: object) -> bool:
+        if other is None or isinstance(other, Proxy):
+            return self is other
+        raise Unusable("a comparison with the program's object")
+
+    def __bool__(self) -> bool:
+        raise Unusable("the truth of the program's object")
+
+
+class Opaque:
+    """What cannot cross. Every use of it fails."""
+
+    def __init__(self, kind: str) -> None:
+        object.__setattr__(self, "_kind", kind)
+
+    def _fail(self, *_: Any, **__: Any) -> Any:
+        raise Unusable(f"the program returned something unusable ({object.__getattribute__(self, '_kind')})")
+
+    __getattr__ = __setattr__ = __call__ = __eq__ = __ne__ = __hash__ = __bool__ = __str__ = __repr__ = _fail
+    __iter__ = __len__ = __getitem__ = __contains__ = __lt__ = __le__ = __gt__ = __ge__ = __format__ = _fail
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __float__ = __int__ = __index__ = __abs__ = _fail
+
+
+def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str | None) -> tuple[str, str]:
+    """Runs setup and tests. Returns `correct`, `wrong`, `crashed`, `forbidden`, `out_of_memory`, `grader_failed` or
+    `gone` (how the program ended is then the verdict), and the reason in a line."""
+    try:
+        codes = [compile(text, "<test>", "exec", dont_inherit=True) for text in (setup, *tests)]
+        names = free_names([setup, *tests], entry_point)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return "grader_failed", f"the test cannot be read: {error}"
+    if not tests:
+        return "grader_failed", "there is no test"
+    connection = Connection(channel)
+    try:
+        namespace = _namespace(connection, names, entry_point)
+        for code in codes:
+            exec(code, namespace)
+        return "correct", ""
+    except CandidateRaised as error:
+        return _verdict_of(error), f"{error.names[0] if error.names else 'exception'}: {error}"
+    except AssertionError as error:
+        return "wrong", f"a test failed: {_line(error)}"
+    except MemoryError:
+        return "out_of_memory", "the values returned are too large"
+    except CandidateGone as error:
+        return "gone", str(error)
+    except BaseException as error:
+        return "wrong", f"{type(error).__name__}: {_line(error)}"
+
+
+def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
+    """The names that the program has to provide: used and not defined by the tests, not builtin, not a known module.
+
+    The entry point always; without one, and if all names are builtin, the first that is called (`assert sum(2, 3) == 5`).
+    """
+    used: dict[str, None] = {}
+    defined: set[str] = set()
+    called: list[str] = []
+    for node in (node for text in texts for node in ast.walk(ast.parse(text))):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                used[name] = None
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.alias(asname=str(name)):
+                defined.add(name)
+            case ast.alias(name=name):
+                defined.add(name.partition(".")[0])
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)):
+                defined.add(name)
+            case ast.Call(func=ast.Name(id=name)):
+                called.append(name)
+    free = [name for name in used if name not in defined and not hasattr(builtins, name) and name not in MODULES]
+    if entry_point is None:
+        return free or [name for name in called if name not in defined][:1]
+    return [*dict.fromkeys([entry_point, *free])] if entry_point in used else free
+
+
+def _namespace(connection: Connection, names: Sequence[str], entry_point: str | None) -> dict[str, Any]:
+    namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
+    namespace |= {name: importlib.import_module(name) for name in MODULES}
+    for module in STARRED:
+        namespace |= {name: getattr(importlib.import_module(module), name) for name in importlib.import_module(module).__all__}
+    defined = connection.ask("defined", list(names))
+    present = [name for name in names if isinstance(defined, list) and name in defined]
+    namespace |= {name: connection.ask("lookup", name) for name in present}
+    missing = next((name for name in names if name not in present and (name == entry_point or name not in namespace)), None)
+    if missing is not None:
+        raise _raised(["NameError"], f"the program does not define {missing}")
+    return namespace
+
+
+def _raised(names: list[Any], text: str) -> BaseException:
+    """The program's exception in the judge: of a class that `except ValueError` in a test catches."""
+    names = tuple(str(name)[:50] for name in names[:10])
+    kinds = [kind for name in names if isinstance(kind := getattr(builtins, name, None), type)]
+    base = next((kind for kind in kinds if issubclass(kind, BaseException)), Exception)
+    if not issubclass(base, Exception):
+        return CandidateGone(f"{base.__name__}: {text[:200]}")
+    if issubclass(base, BaseExceptionGroup):  # cannot be made without its members
+        base = Exception
+    facts = {"names": names, "__init__": lambda self: None, "__str__": lambda self: text[:200]}
+    return type(base.__name__, (base, CandidateRaised), facts)()
+
+
+def _verdict_of(error: CandidateRaised) -> str:
+    if isinstance(error, MemoryError):
+        return "out_of_memory"
+    return "forbidden" if isinstance(error, PermissionError) else "crashed"
+
+
+def _line(error: BaseException) -> str:
+    try:
+        return " ".join(str(error)[:200].split())
+    except BaseException:  # its arguments are values of the program
+        return "no text"
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise Unusable("a text that is none")
+    return value

@@ -1,0 +1,86 @@
+"""What untrusted processes may do, compiled outside the sandbox: the seccomp filter and the Landlock ruleset.
+
+Both are made by kept libraries (libseccomp through pyseccomp, py-landlock). Raises PolicyUnavailable where the machine
+lacks what they need.
+"""
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+# Enough for computation: memory, time, threads, reading files that are allowed and talking over open descriptors.
+ALLOWED = """
+    read write readv writev pread64 close fstat newfstatat stat lstat statx lseek getdents64 readlink readlinkat open openat
+    access faccessat faccessat2 getcwd dup dup2 dup3 pipe pipe2 poll ppoll select pselect6 close_range
+    epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait
+    mmap mprotect munmap mremap madvise brk membarrier
+    rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait sigaltstack restart_syscall
+    setitimer getitimer alarm pause
+    kill tkill tgkill getpid gettid getppid getuid geteuid getgid getegid getgroups getpgrp getpgid getsid
+    futex set_robust_list get_robust_list rseq set_tid_address sched_yield sched_getaffinity sched_getparam
+    sched_getscheduler sched_get_priority_max sched_get_priority_min getpriority
+    clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrlimit
+    getrandom uname sysinfo getcpu arch_prctl exit exit_group
+""".split()
+# Refused with an error, not a kill: what the standard library tries by itself and can do without.
+REFUSED = {"ioctl": errno.ENOTTY, "clone3": errno.ENOSYS, "prctl": errno.EPERM, "fcntl": errno.EPERM, "sched_setaffinity": errno.EPERM}
+FCNTL_QUERIES = (1, 2, 3, 1030)  # F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
+CLONE_THREAD = 0x00010000
+
+
+class PolicyUnavailable(Exception):
+    """A layer that this machine cannot have; the text says which, and what would bring it."""
+
+
+def seccomp_program() -> bytes:
+    """The filter as a BPF program: everything that is not listed kills the process. Threads may start, processes not."""
+    try:
+        import pyseccomp
+    except (ImportError, RuntimeError) as error:
+        raise PolicyUnavailable(f"seccomp: libseccomp is missing ({error}); install it (apt install libseccomp2)") from None
+    rules = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
+    with contextlib.suppress(OSError):  # older than 2.5: the list is walked instead of searched
+        rules.set_attr(pyseccomp.Attr.CTL_OPTIMIZE, 2)
+    for name in ALLOWED:
+        _add(rules, pyseccomp.ALLOW, name)
+    thread = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, CLONE_THREAD, CLONE_THREAD)
+    _add(rules, pyseccomp.ALLOW, "clone", thread)
+    for command in FCNTL_QUERIES:
+        _add(rules, pyseccomp.ALLOW, "fcntl", pyseccomp.Arg(1, pyseccomp.EQ, command))
+    _add(rules, pyseccomp.ALLOW, "prlimit64", pyseccomp.Arg(2, pyseccomp.EQ, 0))  # reading limits, not setting them
+    for name, number in REFUSED.items():
+        if name != "fcntl":
+            _add(rules, pyseccomp.ERRNO(number), name)
+    with tempfile.TemporaryFile() as file:
+        rules.export_bpf(file)
+        file.seek(0)
+        return file.read()
+
+
+def landlock_ruleset(readable: Sequence[Path]) -> int:
+    """A descriptor of a ruleset that allows reading below `readable` and no other access to any file."""
+    from py_landlock import errors, flags, landlock_sys
+    from py_landlock.abi import get_supported_fs
+
+    try:
+        handled = get_supported_fs(landlock_sys.get_abi_version())
+        ruleset = landlock_sys.create_ruleset(landlock_sys.RulesetAttr(handled_access_fs=handled))
+    except errors.LandlockError as error:
+        raise PolicyUnavailable(f"Landlock: {error}; boot a kernel of 5.13 or later with `landlock` among lsm=") from None
+    reading = flags.AccessFs.READ_FILE | flags.AccessFs.READ_DIR | flags.AccessFs.EXECUTE
+    for folder in readable:
+        descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+        try:
+            landlock_sys.add_rule(ruleset, landlock_sys.PathBeneathAttr(allowed_access=reading, parent_fd=descriptor))
+        finally:
+            os.close(descriptor)
+    return ruleset
+
+
+def _add(rules: object, action: int, name: str, *arguments: object) -> None:
+    """A system call that this architecture does not have (arm64 has no `open`) needs no rule."""
+    with contextlib.suppress(OSError):
+        rules.add_rule(action, name, *arguments)  # pyright: ignore

@@ -1,0 +1,241 @@
+"""The process that stands over the sandbox's inside: for each program it forks a judge and a candidate, and ends both.
+
+It never reads a source, a test or a judge's reason itself: each goes by a descriptor to or from the one child that may
+see it, so that no program can find them in memory that it inherits. Its own verdicts are those that only an observer can give:
+timeout, killed for memory, killed for a forbidden system call.
+"""
+
+import gc
+import importlib
+import json
+import os
+import random
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from rewards.jail import candidate, isolation, judge
+from rewards.jail.wire import Channel, WireError
+
+TICK_SECONDS = 0.02
+JUDGE_SECONDS = 10.0  # CPU seconds of the trusted side: its arguments are the program's values
+JUDGE_MEMORY = 1 << 30  # bytes on top of its own
+WALL_FACTOR = 20.0  # wall clock as a backstop: this many times the CPU limit, on however busy a machine
+PATIENCE_SECONDS = (0.0, 0.001, 0.005, 0.02, 0.1, 0.5)
+FIRST_FREE = 3  # descriptors after the standard three
+REASON_BYTES = 300
+PARKED = 200  # where descriptors wait while their places are taken
+NULL = "/dev/null"
+PRELOADED = (
+    "abc array base64 bisect calendar cmath collections collections.abc contextlib copy dataclasses datetime decimal enum "
+    "fractions functools hashlib heapq inspect io itertools json keyword math numbers operator os pprint queue random re "
+    "secrets statistics string struct sys textwrap threading time timeit traceback types typing unicodedata uuid zlib"
+).split()
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """The layers that children of this warden get; None or False where one is switched off."""
+
+    seccomp: isolation.SeccompProgram | None
+    landlock: int | None
+    pid_namespaces: isolation.PidNamespaces | None
+    limits: bool
+    own_bytes: int  # address space that the warden itself takes
+
+    def fork(self) -> int:
+        """A child, in a PID namespace of its own where that layer is on."""
+        return os.fork() if self.pid_namespaces is None else self.pid_namespaces.fork()
+
+
+def main(control_descriptor: int, landlock: int, hidden_proc: bool, pid_namespaces: bool, limits: bool) -> NoReturn:
+    """Serves programs from the control socket until it closes. The first message is the seccomp program (or empty)."""
+    control = socket.socket(fileno=control_descriptor)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    namespaces = isolation.PidNamespaces() if pid_namespaces else None
+    own_pages = int(Path("/proc/self/statm").read_text().split()[0])
+    if hidden_proc:
+        isolation.hide_proc()
+    program = control.recv(1 << 16)
+    seccomp = isolation.SeccompProgram(program) if program != b"none" else None
+    own = own_pages * os.sysconf("SC_PAGE_SIZE")
+    layers = Isolation(seccomp, landlock if landlock >= 0 else None, namespaces, limits, own)
+    gc.collect()
+    gc.freeze()  # children then leave these pages shared
+    control.send(b"ready")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 4096, 3)
+        if not message:
+            os._exit(0)
+        control.send(json.dumps(Trial(layers, control, proc, json.loads(message)).run(*descriptors)).encode("ascii"))
+
+
+class Trial:
+    """One program: its two processes, watched until there is a verdict."""
+
+    def __init__(self, layers: Isolation, control: socket.socket, proc: int, job: dict[str, float]) -> None:
+        self.layers, self.control, self.proc = layers, control, proc
+        self.seconds, self.memory = float(job["seconds"]), int(job["memory_mb"]) << 20
+
+    def run(self, source: int, tests: int, reason: int) -> dict[str, Any]:
+        """{verdict, detail, seconds}: seconds of CPU that the program took. Both children are gone afterwards.
+
+        `detail` is null where the judge wrote its own into the pipe `reason`.
+        """
+        judge_end, candidate_end = socket.socketpair()
+        verdict_out, verdict_in = os.pipe()
+        theirs, ours = [candidate_end.fileno(), source], [judge_end.fileno(), tests, reason]
+        candidate_pid = self._fork(_run_candidate, theirs, verdict_in, self.seconds, self.memory)
+        judge_pid = self._fork(_run_judge, ours, verdict_in, JUDGE_SECONDS, JUDGE_MEMORY)
+        for end in (judge_end, candidate_end):
+            end.close()
+        for descriptor in (source, tests, reason, verdict_in):
+            os.close(descriptor)
+        with os.fdopen(verdict_out, "rb") as report:
+            verdict, detail = self._watch(candidate_pid, judge_pid, verdict_out) or (_judged(report), None)
+        status, used = _end(candidate_pid, patient=verdict == "gone")
+        _end(judge_pid)
+        if verdict == "gone":
+            verdict, detail = self._how_it_ended(status, used)
+        return {"verdict": verdict, "detail": detail, "seconds": used}
+
+    def _fork(self, run: Callable[..., None], own: list[int], report: int, seconds: float, memory: int) -> int:
+        """A locked-down child that runs `run` with its own descriptors and the report's, and has no others."""
+        pid = self.layers.fork()
+        if pid:
+            return pid
+        try:
+            self._lock_down([*own, report], seconds, memory)
+        except BaseException as error:  # nothing untrusted has run yet
+            os.write(report, f"grader_failed isolation failed: {error}".encode())
+            os._exit(1)
+        try:
+            run(*range(FIRST_FREE, FIRST_FREE + len(own) + 1))
+        finally:
+            os._exit(0)
+
+    def _lock_down(self, descriptors: list[int], seconds: float, memory: int) -> None:
+        """Keeps `descriptors`, as 3, 4, …, and closes all others; takes every layer on. The report's stays open."""
+        null = os.open(NULL, os.O_RDWR)
+        kept = [os.dup2(descriptor, PARKED + index) for index, descriptor in enumerate(descriptors)]
+        isolation.drop_privileges()
+        if self.layers.landlock is not None:
+            isolation.restrict_files(self.layers.landlock)
+        if self.layers.limits:
+            isolation.limit(seconds, self.layers.own_bytes + memory)
+        for standard in range(FIRST_FREE):
+            os.dup2(null, standard)
+        for index, descriptor in enumerate(kept):
+            os.dup2(descriptor, FIRST_FREE + index)
+        os.closerange(FIRST_FREE + len(kept), 1 << 20)
+        if self.layers.seccomp is not None:
+            self.layers.seccomp.load()
+
+    def _watch(self, candidate_pid: int, judge_pid: int, verdict_out: int) -> tuple[str, str] | None:
+        """Waits for the judge's verdict (None) or gives the one of a limit that was passed."""
+        poll = select.poll()
+        poll.register(verdict_out, select.POLLIN)
+        poll.register(self.control, select.POLLIN)
+        began, idle, before = time.monotonic(), 0.0, -1.0
+        looked = began
+        while True:
+            ready = poll.poll(TICK_SECONDS * 1000)
+            if any(descriptor == verdict_out for descriptor, _ in ready):
+                return None
+            if ready:  # nothing is sent while a program runs: whoever asked is gone
+                os._exit(0)
+            candidate_cpu, judge_cpu = _cpu_seconds(candidate_pid), _cpu_seconds(judge_pid)
+            if candidate_cpu > self.seconds:
+                return "timeout", f"more than {self.seconds:g} s of CPU time"
+            if judge_cpu > JUDGE_SECONDS:
+                return "timeout", "the values returned take too long to compare"
+            now = time.monotonic()
+            working = candidate_cpu + judge_cpu > before or self._runnable(candidate_pid) or self._runnable(judge_pid)
+            idle = 0.0 if working else idle + now - looked
+            before, looked = candidate_cpu + judge_cpu, now
+            if idle > self.seconds:
+                return "timeout", f"idle for {self.seconds:g} s"
+            if now - began > WALL_FACTOR * (self.seconds + 1):
+                return "timeout", f"more than {WALL_FACTOR * (self.seconds + 1):g} s by the clock"
+
+    def _runnable(self, pid: int) -> bool:
+        """Whether the process wants a core, which on a busy machine it may not get."""
+        try:
+            descriptor = os.open(f"{pid}/stat", os.O_RDONLY, dir_fd=self.proc)
+        except OSError:
+            return False
+        try:
+            return os.read(descriptor, 4096).rpartition(b")")[2].split()[0] == b"R"
+        finally:
+            os.close(descriptor)
+
+    def _how_it_ended(self, status: int, used: float) -> tuple[str, str | None]:
+        """The verdict on a program whose process is gone before the judge was done."""
+        fatal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        if fatal == signal.SIGSYS:
+            return "forbidden", "a system call that is not allowed"
+        if fatal == signal.SIGXCPU or used > self.seconds:
+            return "timeout", f"more than {self.seconds:g} s of CPU time"
+        if fatal == signal.SIGKILL:
+            return "out_of_memory", "killed by the kernel"
+        return "crashed", f"ended by signal {fatal}" if fatal else None
+
+
+def _run_candidate(channel: int, source: int, report: int) -> None:
+    os.close(report)  # a verdict is not the program's to give
+    random.seed(0)
+    candidate.serve(Channel(channel), _read_file(source))
+
+
+def _run_judge(channel: int, tests: int, reason: int, report: int) -> None:
+    random.seed(0)
+    job = json.loads(_read_file(tests))
+    try:
+        verdict, why = judge.judge(Channel(channel), job["setup"], job["tests"], job["entry_point"])
+    except WireError as error:  # of the test's own arguments
+        verdict, why = "grader_failed", f"the test cannot be run: {error}"
+    os.write(reason, why.encode("utf-8", "backslashreplace")[:REASON_BYTES])
+    os.write(report, verdict.encode("ascii"))
+
+
+def _read_file(descriptor: int) -> bytes:
+    """A whole memory file, closed afterwards: nothing of it stays within reach."""
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+def _judged(report: BinaryIO) -> str:
+    return report.read(REASON_BYTES).decode() or "grader_failed judge died"
+
+
+def _cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process with all its threads, 0 once it is gone (clock_getcpuclockid(3))."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return 0.0
+
+
+def _end(pid: int, patient: bool = False) -> tuple[int, float]:
+    """Ends a child: at once, or when `patient` after a moment to end by itself, so that its own signal is seen.
+
+    Returns wait status and CPU seconds."""
+    for pause in PATIENCE_SECONDS if patient else ():
+        time.sleep(pause)
+        done, status, usage = os.wait4(pid, os.WNOHANG)
+        if done:
+            return status, usage.ru_utime + usage.ru_stime
+    os.kill(pid, signal.SIGKILL)
+    _, status, usage = os.wait4(pid, 0)
+    if patient:
+        status = 0  # the kill was ours: it had only closed its channel
+    return status, usage.ru_utime + usage.ru_stime

@@ -1,0 +1,204 @@
+"""What crosses between the judge and a candidate: frames of tagged JSON, plain values only.
+
+Nothing that arrives is ever executed or unpickled. None, booleans, texts, floats and small integers travel as they are,
+everything else as `[tag, payload]`. Values of a subclass lose it: what arrives is always the plain builtin.
+Standard library only: this runs inside the sandbox.
+"""
+
+import datetime
+import itertools
+import json
+import os
+import struct
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+MAX_FRAME_BYTES = 16 << 20
+MAX_DEPTH = 100
+MAX_VALUES = 500_000  # of one message
+MAX_DRAINED = 10_000  # taken from a returned iterator; the rest is left
+SMALL = 1 << 53
+LENGTH = struct.Struct("!I")
+
+# Types that a test may pass or a candidate return, by their names.
+TYPES = {
+    kind.__name__: kind
+    for kind in (
+        *(object, type(None), bool, int, float, complex, str, bytes, bytearray, list, tuple, set, frozenset, dict, range),
+        *(Fraction, Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, type),
+    )
+}
+DICT_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
+
+
+class WireError(Exception):
+    """A message that is too large, too deep, cut off or not in the format; or a value that cannot cross."""
+
+
+class Channel:
+    """Frames over a file descriptor: four bytes of length, then JSON."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def send(self, message: Any) -> None:
+        """Writes one message. Raises WireError if it is too large."""
+        data = json.dumps(message, check_circular=False).encode("ascii")
+        if len(data) > MAX_FRAME_BYTES:
+            raise WireError(f"a message of {len(data)} bytes")
+        view = memoryview(LENGTH.pack(len(data)) + data)
+        while view:
+            view = view[os.write(self.descriptor, view) :]
+
+    def receive(self) -> Any:
+        """The next message. Raises EOFError when the other side is gone, WireError for what is no message."""
+        (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
+        if length > MAX_FRAME_BYTES:
+            raise WireError(f"a message of {length} bytes")
+        try:
+            return json.loads(self._exactly(length))
+        except (ValueError, RecursionError) as error:
+            raise WireError(f"not JSON ({type(error).__name__})") from None
+
+    def _exactly(self, count: int) -> bytes:
+        parts: list[bytes] = []
+        while count:
+            part = os.read(self.descriptor, min(count, 1 << 20))
+            if not part:
+                raise EOFError("the other side is gone")
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+
+class Encoder:
+    """Turns a value into what JSON can carry. `refer` names what does not cross by value, or raises WireError."""
+
+    def __init__(self, refer: Callable[[Any], list[Any]]) -> None:
+        self.refer = refer
+        self.values = 0
+
+    def encode(self, value: Any, depth: int = 0) -> Any:
+        """The tagged form. Raises WireError for what is too deep or too much."""
+        self.values += 1
+        if depth > MAX_DEPTH or self.values > MAX_VALUES:
+            raise WireError("too deep" if depth > MAX_DEPTH else "too many values")
+        kind = type(value)
+        if value is None or kind is bool or kind is str or kind is float:
+            return value
+        if kind is int:
+            return value if -SMALL < value < SMALL else ["int", hex(value)]
+        if kind is type:
+            return ["type", value.__name__] if TYPES.get(value.__name__) is value else self.refer(value)
+        return self._scalar(value) or self._collection(value, depth + 1) or self.refer(value)
+
+    def _scalar(self, value: Any) -> Any:
+        """A subclass of a builtin is sent as that builtin, read by the builtin's own methods."""
+        if isinstance(value, int):
+            return self.encode_int(int.__int__(value))
+        if isinstance(value, str):
+            return ["str", str.__str__(value)]
+        if isinstance(value, float):
+            return ["float", float.__float__(value)]
+        if isinstance(value, complex):
+            return ["complex", [complex.real.__get__(value), complex.imag.__get__(value)]]  # pyright: ignore
+        if isinstance(value, (bytes, bytearray)):
+            return ["bytes" if isinstance(value, bytes) else "bytearray", bytes(memoryview(value)).hex()]
+        if isinstance(value, Fraction):
+            return ["Fraction", [hex(int(value.numerator)), hex(int(value.denominator))]]
+        if isinstance(value, Decimal):
+            return ["Decimal", Decimal.__str__(value)]
+        return self._date(value)
+
+    def encode_int(self, value: int) -> Any:
+        """Hexadecimal, for Python refuses to print integers of more than 4,300 digits in decimal."""
+        return ["int", hex(value)]
+
+    def _date(self, value: Any) -> Any:
+        if isinstance(value, datetime.datetime):
+            return ["datetime", datetime.datetime.isoformat(value)]
+        if isinstance(value, datetime.date):
+            return ["date", datetime.date.isoformat(value)]
+        if isinstance(value, datetime.time):
+            return ["time", datetime.time.isoformat(value)]
+        if isinstance(value, datetime.timedelta):
+            return ["timedelta", [value.days, value.seconds, value.microseconds]]
+        return None
+
+    def _collection(self, value: Any, depth: int) -> Any:
+        if isinstance(value, dict):
+            return ["dict", [[self.encode(k, depth), self.encode(v, depth)] for k, v in dict.items(value)]]
+        for kind in (list, tuple, set, frozenset):
+            if isinstance(value, kind):
+                return [kind.__name__, [self.encode(item, depth) for item in kind.__iter__(value)]]
+        if isinstance(value, range):
+            return ["range", [hex(value.start), hex(value.stop), hex(value.step)]]
+        view = DICT_VIEWS.get(type(value))
+        if view is not None:
+            return [view, [self.encode(item, depth) for item in value]]
+        if isinstance(value, Iterator):
+            return ["iterator", [self.encode(item, depth) for item in itertools.islice(value, MAX_DRAINED)]]
+        return None
+
+
+class Decoder:
+    """Turns what arrived back into plain values. `resolve` gives what a reference stands for."""
+
+    def __init__(self, resolve: Callable[[str, Any], Any]) -> None:
+        self.resolve = resolve
+
+    def decode(self, sent: Any) -> Any:
+        """The value. Raises WireError for whatever is not in the format."""
+        try:
+            return self._decode(sent)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise WireError(f"not in the format ({type(error).__name__})") from None
+
+    def _decode(self, sent: Any) -> Any:
+        if not isinstance(sent, list):
+            if isinstance(sent, dict):
+                raise WireError("an object where a value belongs")
+            return sent
+        tag, payload = sent
+        match tag:
+            case "list" | "tuple" | "set" | "frozenset":
+                return TYPES[tag](map(self._decode, payload))
+            case "dict":
+                return {self._decode(key): self._decode(value) for key, value in payload}
+            case "iterator":
+                return iter([self._decode(item) for item in payload])
+            case "keys":
+                return dict.fromkeys(map(self._decode, payload)).keys()
+            case "values":
+                return dict(enumerate(map(self._decode, payload))).values()
+            case "items":
+                return dict(map(self._decode, payload)).items()
+            case _:
+                return self._single(tag, payload)
+
+    def _single(self, tag: str, payload: Any) -> Any:
+        match tag:
+            case "int":
+                return int(payload, 16)
+            case "str" | "float":
+                if type(payload) is not TYPES[tag]:
+                    raise WireError(f"not a {tag}")
+                return payload
+            case "complex":
+                return complex(*map(float, payload))
+            case "bytes" | "bytearray":
+                return TYPES[tag].fromhex(payload)
+            case "Fraction" | "range":
+                return TYPES[tag](*(int(part, 16) for part in payload))
+            case "Decimal":
+                return Decimal(payload)
+            case "date" | "datetime" | "time":
+                return TYPES[tag].fromisoformat(payload)
+            case "timedelta":
+                return datetime.timedelta(*payload)
+            case "type":
+                return TYPES[payload]
+            case _:
+                return self.resolve(tag, payload)

@@ -1,0 +1,291 @@
+"""The sandbox's verdicts to the letter, its limits, its retries, and what it refuses. What attackers try: test_hostile.py."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+
+from rewards.jail import policy
+from rewards.sandbox import Program, Sandbox, SandboxUnavailable
+
+pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(workers=1) as opened:
+        yield opened
+
+
+def verdict(sandbox: Sandbox, source: str, *tests: str, **more: object) -> str:
+    return sandbox.run([Program(source, tests or ("assert f(1) == 2",), **more)])[0].verdict  # pyright: ignore
+
+
+VERDICTS = [
+    ("def f(x): return x + 1", "correct"),
+    ("f = lambda x: x + 1", "correct"),
+    ("class f:\n    def __new__(cls, x): return x + 1", "correct"),
+    ("def f(x): return x", "wrong"),
+    ("def f(x): return None", "wrong"),
+    ("def f(x): return '2'", "wrong"),
+    ("def f(x): raise AssertionError", "crashed"),
+    ("def f(x): raise ValueError('no')", "crashed"),
+    ("def f(x): return 1 / 0", "crashed"),
+    ("def f(): return 2", "crashed"),
+    ("def f(x): return f(x)", "crashed"),
+    ("def g(x): return x + 1", "crashed"),
+    ("def f(x) return 2", "crashed"),
+    ("raise SystemExit(0)", "crashed"),
+    ("import sys\ndef f(x): sys.exit(0)", "crashed"),
+    ("import os\ndef f(x): os._exit(0)", "crashed"),
+    ("import os\ndef f(x): os.kill(os.getpid(), 9)", "wrong"),  # the first process of a namespace cannot kill itself
+    ("import ctypes\ndef f(x): ctypes.string_at(0)", "crashed"),
+    ("import numpy\ndef f(x): return 2", "crashed"),
+    ("def f(x): return input()", "crashed"),
+    ("def f(x): raise MemoryError", "out_of_memory"),
+    ("def f(x): return [0] * 10**10", "out_of_memory"),
+    ("def f(x): return open('/etc/passwd').read()", "crashed"),
+    ("import socket\ndef f(x): return socket.socket()", "forbidden"),
+    ("import os\ndef f(x): return os.fork()", "forbidden"),
+    ("", "no_answer"),
+    (" \n\t", "no_answer"),
+    ("def f(x): return 2\0", "crashed"),
+    ("s = '\ud800'\ndef f(x): return 2", "crashed"),
+    ("#" * 2**21 + "\ndef f(x): return 2", "crashed"),
+    ("\ufeffdef f(x):\r\n\treturn 2", "correct"),
+    ("((" * 5000, "crashed"),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), VERDICTS, ids=range(len(VERDICTS)))
+def test_verdicts(sandbox: Sandbox, source: str, expected: str) -> None:
+    score = sandbox.run([Program(source, ("assert f(1) == 2",))])[0]
+    assert score.verdict == expected, score.detail
+    assert score.reward == float(expected == "correct")
+    assert score.parts == {"correct": score.reward}
+
+
+def test_a_source_of_just_under_a_megabyte_is_run(sandbox: Sandbox) -> None:
+    assert verdict(sandbox, "#" * (2**20 - 100) + "\ndef f(x): return 2") == "correct"
+
+
+@pytest.mark.parametrize(
+    ("source", "test"),
+    [
+        ("def f(): return {1, 2}", "assert set(f()) == {2, 1}"),
+        ("def f(): return (x for x in 'ab')", "assert list(f()) == ['a', 'b']"),
+        ("def f(): return 0.1 + 0.2", "assert math.isclose(f(), 0.3)"),
+        ("def f(kind): return [x for x in (1, 'a') if isinstance(x, kind)]", "assert f(int) == [1]"),
+        ("def f(g): return g(20) + 1", "assert f(lambda x: 2 * x) == 41"),
+        ("def f(n): return lambda x: x + n", "assert f(2)(3) == 5"),
+        ("class P:\n    def __init__(s, a): s.a = a\ndef f(p): return p.a", "assert f(P(3)) == 3"),
+        ("class N:\n    def __init__(s, v): s.v, s.n = v, None\ndef f(n): return n.n.v", "a = N(1)\na.n = N(2)\nassert f(a) == 2"),
+        ("class S:\n    def __init__(s): s.x = []\n    def push(s, v): s.x.append(v)\n    def __len__(s): return len(s.x)",
+         "s = S()\ns.push(4)\nassert len(s) == 1 and s.x == [4]"),
+        ("def f(x): raise KeyError(x)", "try:\n    f(1)\n    assert False\nexcept KeyError:\n    pass"),
+        ("from decimal import Decimal\ndef f(): return Decimal('1.10')", "assert str(f()) == '1.10'"),
+        ("def f(): return 10**6000", "assert f() == 10**6000"),
+        ("def f(a, *b, c=0, **d): return [a, b, c, d]", "assert f(1, 2, c=3, e=4) == [1, (2,), 3, {'e': 4}]"),
+        ("x = {'a': [1]}", "assert x == {'a': [1]}"),
+    ],
+)  # fmt: skip
+def test_what_crosses(sandbox: Sandbox, source: str, test: str) -> None:
+    assert verdict(sandbox, source, test) == "correct"
+
+
+def test_setup_runs_first_and_on_the_tests_side(sandbox: Sandbox) -> None:
+    program = Program("def f(x): return x", ("assert f(y) == 7",), setup="y = 7", entry_point="f")
+    assert sandbox.run([program])[0].verdict == "correct"
+
+
+def test_an_entry_point_may_be_named_like_a_builtin_and_a_builtin_cannot_be_replaced(sandbox: Sandbox) -> None:
+    assert verdict(sandbox, "def sum(a, b): return a + b", "assert sum(1, 2) == 3", entry_point="sum") == "correct"
+    cheat = "def f(x): return 0\ndef abs(x): return 0"
+    assert verdict(sandbox, cheat, "assert abs(f(1) - 2) < 1", entry_point="f") == "wrong"
+
+
+def test_the_kernels_limits_are_set(sandbox: Sandbox) -> None:
+    source = "import resource\ndef f(name): return resource.getrlimit(getattr(resource, name))[1]"
+    tests = ("assert f('RLIMIT_FSIZE') == 0", "assert f('RLIMIT_CPU') == 7", "assert 512 << 20 < f('RLIMIT_AS') < 2 << 30")
+    assert sandbox.run([Program(source, tests)])[0].verdict == "correct"
+
+
+def test_a_fixed_world(sandbox: Sandbox) -> None:
+    source = "import random, time, locale\ndef f(): return [hash('a'), random.random(), time.tzname[0], __name__]"
+    probe = Program(source, ("assert f() == None",))
+    details = {replace(score, seconds=0.0).detail for score in sandbox.run([probe] * 3)}
+    assert len(details) == 1
+    assert verdict(sandbox, source, "assert f()[2:] == ['UTC', 'solution']") == "correct"
+    seeded = "import random\nrandom.seed(0)\nassert f()[1] == random.random()"
+    assert verdict(sandbox, source, seeded) == "correct"
+
+
+class TestLimits:
+    def test_cpu_time(self, sandbox: Sandbox) -> None:
+        started = time.monotonic()
+        score = sandbox.run([Program("def f(x):\n    while True: pass", ("assert f(1) == 2",), seconds=0.3)])[0]
+        assert score.verdict == "timeout"
+        assert 0.3 <= score.seconds < 1.5
+        assert time.monotonic() - started < 60
+
+    def test_sleep(self, sandbox: Sandbox) -> None:
+        source = "import time\ndef f(x): time.sleep(1000)"
+        assert verdict(sandbox, source, seconds=0.3) == "timeout"
+
+    def test_a_short_sleep_is_no_timeout(self, sandbox: Sandbox) -> None:
+        assert verdict(sandbox, "import time\ndef f(x):\n    time.sleep(0.1)\n    return 2", seconds=1.0) == "correct"
+
+    def test_waiting_for_a_core_is_not_idling(self) -> None:
+        """Right stays right on a machine where every core is wanted by four others."""
+        hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * (os.cpu_count() or 1))]
+        try:
+            with Sandbox(workers=2) as opened:
+                source = "def f(x):\n    for _ in range(2_000_000): pass\n    return 2"
+                scores = opened.run([Program(source, ("assert f(1) == 2",), seconds=1.0)] * 4)
+        finally:
+            for hog in hogs:
+                hog.kill()
+                hog.wait()
+        assert [score.verdict for score in scores] == ["correct"] * 4
+
+    def test_a_value_that_the_judge_cannot_compare_in_time(self, sandbox: Sandbox) -> None:
+        source = "def f(x): return range(10**15)"
+        assert verdict(sandbox, source, "assert sum(f(1)) == 2", seconds=0.5) in {"timeout", "wrong"}
+        assert verdict(sandbox, source, "assert list(f(1)) == [2]", seconds=0.5) == "out_of_memory"
+
+
+# Killed at import would be killed for a line that many a program begins with. `turtle` and `idlelib` want a screen,
+# `antigravity` and `this` speak.
+IMPORTABLE = sorted(
+    name
+    for name in sys.stdlib_module_names
+    if importlib.util.find_spec(name) and not name.startswith("_") and name not in {"antigravity", "this", "idlelib", "turtle"}
+)
+
+
+def test_every_module_of_the_standard_library_can_be_imported(sandbox: Sandbox) -> None:
+    programs = [Program(f"import {name}\ndef f(): return 2", ("assert f() == 2",)) for name in IMPORTABLE]
+    scores = sandbox.run(programs)
+    assert {n: s for n, s in zip(IMPORTABLE, scores, strict=True) if s.verdict != "correct"} == {}
+
+
+class TestTheGraderItself:
+    def test_a_program_without_tests(self, sandbox: Sandbox) -> None:
+        score = sandbox.run([Program("def f(x): return 2", ())])[0]
+        assert (score.reward, score.verdict) == (None, "grader_failed")
+
+    def test_a_test_that_is_no_python(self, sandbox: Sandbox) -> None:
+        assert verdict(sandbox, "def f(x): return 2", "assert f(1) ==") == "grader_failed"
+
+    def test_a_worker_killed_from_outside_costs_no_verdict(self) -> None:
+        slow = Program("def f(x):\n    for _ in range(3_000_000): pass\n    return 2", ("assert f(1) == 2",))
+        with Sandbox(workers=2) as opened:
+            outer = psutil.Process(opened.workers[0].process.pid)
+            threading.Timer(0.2, lambda: [process.kill() for process in outer.children(recursive=True)]).start()
+            scores = opened.run([slow] * 12)
+            assert [score.verdict for score in scores] == ["correct"] * 12
+            assert all(worker.process.pid != outer.pid for worker in opened.workers)
+
+    def test_order_is_kept(self, sandbox: Sandbox) -> None:
+        programs = [Program(f"def f(x): return {n}", (f"assert f(1) == {n if n % 3 else -1}",)) for n in range(30)]
+        assert [score.verdict for score in sandbox.run(programs)] == ["correct" if n % 3 else "wrong" for n in range(30)]
+
+    def test_nothing_at_all(self, sandbox: Sandbox) -> None:
+        assert sandbox.run([]) == []
+
+
+class TestRefusal:
+    def test_without_bubblewrap(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(SandboxUnavailable, match=r"bubblewrap is not installed.*apt install bubblewrap"), Sandbox():
+            pass
+
+    def test_a_bubblewrap_that_does_not_start(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        broken = tmp_path / "bwrap"
+        broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+        broken.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        with pytest.raises(SandboxUnavailable, match="No permissions to create new namespace"), Sandbox():
+            pass
+
+    def test_a_bubblewrap_that_isolates_nothing_is_found_by_the_canaries(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The layers inside still hold, so they are taken away too: then a canary must sing."""
+        monkeypatch.setattr(policy, "ALLOWED", [*policy.ALLOWED, "socket"])
+        with pytest.raises(SandboxUnavailable, match="does not hold"), Sandbox(workers=1):
+            pass
+
+    def test_without_landlock(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def lacking(folders: object) -> int:
+            raise policy.PolicyUnavailable("Landlock: not built in")
+
+        monkeypatch.setattr(policy, "landlock_ruleset", lacking)
+        with pytest.raises(SandboxUnavailable, match="Landlock"), Sandbox():
+            pass
+        with Sandbox(workers=1, without=("landlock",)) as opened:
+            assert verdict(opened, "def f(x): return 2") == "correct"
+
+    def test_an_unknown_layer(self) -> None:
+        with pytest.raises(ValueError, match="no layer is called moat"):
+            Sandbox(without=("moat",))  # pyright: ignore
+
+
+def test_the_death_of_the_parent_ends_everything(tmp_path: Path) -> None:
+    """Killed with -9 in the middle of a program: no process of the sandbox is left."""
+    script = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from rewards.sandbox import *\n"
+        "with Sandbox(workers=2) as s:\n"
+        "    print(*(w.process.pid for w in s.workers), flush=True)\n"
+        "    s.run([Program('def f(x):\\n    while True: pass', ('assert f(1) == 2',), seconds=60)] * 2)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    workers = [int(word) for word in parent.stdout.readline().split()]
+    time.sleep(0.5)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    limit = time.monotonic() + 20
+    while any(_alive(pid) for pid in workers) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not any(_alive(pid) for pid in workers)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+
+
+@pytest.mark.full
+def test_memory_is_flat_over_twenty_thousand_programs() -> None:
+    programs = [Program(f"def f(x):\n    return [x] * {n}", ("assert len(f(1)) > -1",)) for n in range(1000)]
+    with Sandbox() as opened:
+        opened.run(programs)
+        before = _resident_bytes(opened)
+        for _ in range(20):
+            assert {score.verdict for score in opened.run(programs)} == {"correct"}
+        assert _resident_bytes(opened) - before < 4 << 20
+
+
+def _resident_bytes(opened: Sandbox) -> int:
+    """Of the wardens and their wrappers; what they share counts once."""
+    outer = [psutil.Process(worker.process.pid) for worker in opened.workers]
+    processes = [process for wrapper in outer for process in (wrapper, *wrapper.children(recursive=True))]
+    return sum(process.memory_full_info().pss for process in processes)
