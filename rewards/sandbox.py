@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import selectors
+import signal
 import socket
 import subprocess
 import tempfile
@@ -260,6 +261,8 @@ class Worker:
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
+            for pid in _children(self.process.pid):  # the first process inside: all others die with it
+                os.kill(pid, signal.SIGKILL)
             self.process.kill()
             self.process.wait()
         self.errors.close()
@@ -307,6 +310,13 @@ def _command(control: int, ruleset: int, without: Collection[Layer]) -> list[str
     if wrapper is None:
         raise SandboxUnavailable("bubblewrap is not installed; install it (apt install bubblewrap)")
     return bubblewrap.command(wrapper, program)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def _memory_file(content: bytes) -> BinaryIO:

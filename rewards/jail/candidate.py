@@ -86,8 +86,8 @@ class Candidate:
     def _encode(self, value: Any) -> Any:
         try:
             return Encoder(self._refer).encode(value)
-        except (WireError, RecursionError) as error:
-            return ["opaque", str(error)]
+        except Exception as error:  # also what an object that lies about its class provokes
+            return ["opaque", type(error).__name__]
 
     def _refer(self, value: Any) -> list[Any]:
         """A number for what the program itself defined (and for anything callable), else only the type's name."""

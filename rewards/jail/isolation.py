@@ -38,7 +38,8 @@ class SeccompProgram:
 
 
 def drop_privileges() -> None:
-    """Dies with its parent, cannot be inspected, holds no capability and can never gain one."""
+    """Dies with its parent, is in no group with it, cannot be inspected, holds no capability and can never gain one."""
+    os.setsid()  # a process group is not bounded by a PID namespace: a signal to it would reach the warden
     _checked(LIBC.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "parent-death signal")
     _checked(LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
     _checked(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")

@@ -9,7 +9,7 @@ import builtins
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from rewards.jail.wire import Channel, Decoder, Encoder, WireError
 
@@ -18,7 +18,12 @@ MODULES = frozenset(
     "bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re "
     "statistics string sys typing".split()
 )
-STARRED = ("typing",)  # names that prompts import one by one: `List`, `Tuple`, …
+# Modules whose names tests use as they are (`Counter`, `isclose`, `List`): the judge's own, not what the program made of them.
+OPENED = ("typing", "collections", "math", "fractions", "decimal", "datetime", "itertools", "functools", "heapq", "bisect")
+# What the objects of a test's own world can do: an answer that pretends to be a text or a list is none.
+BUILTIN_METHODS = frozenset(
+    name for kind in (str, bytes, int, float, list, tuple, dict, set) for name in dir(kind) if not name.startswith("__")
+)
 
 
 class CandidateGone(BaseException):
@@ -35,6 +40,13 @@ class Unusable(Exception):
     """A test used what did not cross by value: an opaque object, or a comparison with one."""
 
 
+def open_names() -> dict[str, Any]:
+    """The public names of the opened modules; a builtin (`pow`) stays what it is."""
+    modules = [importlib.import_module(name) for name in OPENED]
+    named = [(name, getattr(module, name)) for module in modules for name in getattr(module, "__all__", dir(module))]
+    return {name: value for name, value in named if not name.startswith("_") and not hasattr(builtins, name)}
+
+
 @dataclass(frozen=True)
 class Raised:
     """An answer that is an exception: kept apart from those of the channel itself."""
@@ -48,6 +60,8 @@ class Connection:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.lent: list[Callable[..., Any]] = []  # the test's functions that the program was given
+        self.refused_methods: frozenset[str] = frozenset()
+        self.broken: BaseException | None = None  # kept, for a test may catch whatever is raised
         self.proxies: dict[int, Proxy] = {}
         self.decoder = Decoder(self._resolve)
 
@@ -56,12 +70,19 @@ class Connection:
         try:
             answer = self._answer_to(question)
         except (EOFError, OSError):
-            raise CandidateGone("ended") from None
+            answer = Raised(CandidateGone("ended"))
         except WireError as error:
-            raise Unusable(str(error)) from None
+            self.refuse(str(error))
         if isinstance(answer, Raised):
+            if isinstance(answer.exception, CandidateGone):
+                self.broken = answer.exception
             raise answer.exception
         return answer
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raises Unusable, which no test can catch for good."""
+        self.broken = self.broken or Unusable(what)
+        raise self.broken
 
     def _answer_to(self, question: Sequence[Any]) -> Any:
         self.channel.send(question)
@@ -95,7 +116,7 @@ class Connection:
 
     def _resolve(self, tag: str, payload: Any) -> Any:
         if tag == "opaque":
-            return Opaque(str(payload)[:200])
+            return Opaque(self, str(payload)[:200])
         if tag != "theirs" or type(payload) is not int:
             raise WireError("no such tag")
         if payload not in self.proxies:
@@ -124,8 +145,8 @@ class Proxy:
         return self._ask("call", encode(args), encode(kwargs))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise Unusable(f"{name} of the program's object")
+        if name.startswith("__") or name in self._connection.refused_methods:
+            self._connection.refuse(f"{name} of the program's object")
         return self._ask("get", name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -141,7 +162,8 @@ class Proxy:
         return self._ask("length")
 
     def __str__(self) -> str:
-        return _text(self._ask("text"))
+        text = self._ask("text")
+        return text if type(text) is str else self._connection.refuse("a text that is none")
 
     __repr__ = __str__
 
@@ -154,20 +176,21 @@ class Proxy:
     def __eq__(self, other: object) -> bool:
         if other is None or isinstance(other, Proxy):
             return self is other
-        raise Unusable("a comparison with the program's object")
+        self._connection.refuse("a comparison with the program's object")
 
     def __bool__(self) -> bool:
-        raise Unusable("the truth of the program's object")
+        self._connection.refuse("the truth of the program's object")
 
 
 class Opaque:
     """What cannot cross. Every use of it fails."""
 
-    def __init__(self, kind: str) -> None:
-        object.__setattr__(self, "_kind", kind)
+    def __init__(self, connection: Connection, kind: str) -> None:
+        object.__setattr__(self, "_parts", (connection, kind))
 
     def _fail(self, *_: Any, **__: Any) -> Any:
-        raise Unusable(f"the program returned something unusable ({object.__getattribute__(self, '_kind')})")
+        connection, kind = object.__getattribute__(self, "_parts")
+        connection.refuse(f"the program returned something unusable ({kind})")
 
     __getattr__ = __setattr__ = __call__ = __eq__ = __ne__ = __hash__ = __bool__ = __str__ = __repr__ = _fail
     __iter__ = __len__ = __getitem__ = __contains__ = __lt__ = __le__ = __gt__ = __ge__ = __format__ = _fail
@@ -189,6 +212,8 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
         namespace = _namespace(connection, names, entry_point)
         for code in codes:
             exec(code, namespace)
+            if connection.broken is not None:
+                raise connection.broken
         return "correct", ""
     except CandidateRaised as error:
         return _verdict_of(error), f"{error.names[0] if error.names else 'exception'}: {error}"
@@ -203,7 +228,7 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
 
 
 def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
-    """The names that the program has to provide: used and not defined by the tests, not builtin, not a known module.
+    """The names that the program has to provide: used and not defined by the tests, not builtin, not the standard library's.
 
     The entry point always; without one, and if all names are builtin, the first that is called (`assert sum(2, 3) == 5`).
     """
@@ -222,23 +247,23 @@ def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
                 defined.add(name)
             case ast.Call(func=ast.Name(id=name)):
                 called.append(name)
-    free = [name for name in used if name not in defined and not hasattr(builtins, name) and name not in MODULES]
+    ours = {*dir(builtins), *MODULES, *open_names()}
+    free = [name for name in used if name not in defined and name not in ours]
     if entry_point is None:
         return free or [name for name in called if name not in defined][:1]
     return [*dict.fromkeys([entry_point, *free])] if entry_point in used else free
 
 
 def _namespace(connection: Connection, names: Sequence[str], entry_point: str | None) -> dict[str, Any]:
-    namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
+    namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins} | open_names()
     namespace |= {name: importlib.import_module(name) for name in MODULES}
-    for module in STARRED:
-        namespace |= {name: getattr(importlib.import_module(module), name) for name in importlib.import_module(module).__all__}
+    if entry_point is not None and entry_point[:1].islower() and set(names) <= {entry_point}:
+        connection.refused_methods = BUILTIN_METHODS  # the tests know of no class of the program's
     defined = connection.ask("defined", list(names))
-    present = [name for name in names if isinstance(defined, list) and name in defined]
-    namespace |= {name: connection.ask("lookup", name) for name in present}
-    missing = next((name for name in names if name not in present and (name == entry_point or name not in namespace)), None)
-    if missing is not None:
-        raise _raised(["NameError"], f"the program does not define {missing}")
+    for name in names:
+        if not isinstance(defined, list) or name not in defined:
+            raise _raised(["NameError"], f"the program does not define {name}")
+        namespace[name] = connection.ask("lookup", name)
     return namespace
 
 
@@ -249,8 +274,8 @@ def _raised(names: list[Any], text: str) -> BaseException:
     base = next((kind for kind in kinds if issubclass(kind, BaseException)), Exception)
     if not issubclass(base, Exception):
         return CandidateGone(f"{base.__name__}: {text[:200]}")
-    if issubclass(base, BaseExceptionGroup):  # cannot be made without its members
-        base = Exception
+    if issubclass(base, (StopIteration, StopAsyncIteration, BaseExceptionGroup)):
+        base = Exception  # the one would end a loop of the test in silence, the other needs members
     facts = {"names": names, "__init__": lambda self: None, "__str__": lambda self: text[:200]}
     return type(base.__name__, (base, CandidateRaised), facts)()
 
@@ -266,9 +291,3 @@ def _line(error: BaseException) -> str:
         return " ".join(str(error)[:200].split())
     except BaseException:  # its arguments are values of the program
         return "no text"
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str:
-        raise Unusable("a text that is none")
-    return value

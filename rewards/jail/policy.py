@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+# Signals go to one's own threads only (raise and abort use tgkill): `kill` could reach a process group.
 # Enough for computation: memory, time, threads, reading files that are allowed and talking over open descriptors.
 ALLOWED = """
     read write readv writev pread64 close fstat newfstatat stat lstat statx lseek getdents64 readlink readlinkat open openat
@@ -19,7 +20,7 @@ ALLOWED = """
     mmap mprotect munmap mremap madvise brk membarrier
     rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait sigaltstack restart_syscall
     setitimer getitimer alarm pause
-    kill tkill tgkill getpid gettid getppid getuid geteuid getgid getegid getgroups getpgrp getpgid getsid
+    tgkill getpid gettid getppid getuid geteuid getgid getegid getgroups getpgrp getpgid getsid
     futex set_robust_list get_robust_list rseq set_tid_address sched_yield sched_getaffinity sched_getparam
     sched_getscheduler sched_get_priority_max sched_get_priority_min getpriority
     clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrlimit
@@ -70,7 +71,7 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
         ruleset = landlock_sys.create_ruleset(landlock_sys.RulesetAttr(handled_access_fs=handled))
     except errors.LandlockError as error:
         raise PolicyUnavailable(f"Landlock: {error}; boot a kernel of 5.13 or later with `landlock` among lsm=") from None
-    reading = flags.AccessFs.READ_FILE | flags.AccessFs.READ_DIR | flags.AccessFs.EXECUTE
+    reading = flags.AccessFs.READ_FILE | flags.AccessFs.READ_DIR  # not EXECUTE: libraries are loaded without it
     for folder in readable:
         descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
         try:

@@ -24,7 +24,7 @@ from rewards.jail import candidate, isolation, judge
 from rewards.jail.wire import Channel, WireError
 
 TICK_SECONDS = 0.02
-JUDGE_SECONDS = 10.0  # CPU seconds of the trusted side: its arguments are the program's values
+JUDGE_SECONDS = 1.0  # the least CPU time of the trusted side, else the program's: it works on the program's values
 JUDGE_MEMORY = 1 << 30  # bytes on top of its own
 WALL_FACTOR = 20.0  # wall clock as a backstop: this many times the CPU limit, on however busy a machine
 PATIENCE_SECONDS = (0.0, 0.001, 0.005, 0.02, 0.1, 0.5)
@@ -84,6 +84,7 @@ class Trial:
     def __init__(self, layers: Isolation, control: socket.socket, proc: int, job: dict[str, float]) -> None:
         self.layers, self.control, self.proc = layers, control, proc
         self.seconds, self.memory = float(job["seconds"]), int(job["memory_mb"]) << 20
+        self.judge_seconds = max(JUDGE_SECONDS, self.seconds)
 
     def run(self, source: int, tests: int, reason: int) -> dict[str, Any]:
         """{verdict, detail, seconds}: seconds of CPU that the program took. Both children are gone afterwards.
@@ -94,7 +95,7 @@ class Trial:
         verdict_out, verdict_in = os.pipe()
         theirs, ours = [candidate_end.fileno(), source], [judge_end.fileno(), tests, reason]
         candidate_pid = self._fork(_run_candidate, theirs, verdict_in, self.seconds, self.memory)
-        judge_pid = self._fork(_run_judge, ours, verdict_in, JUDGE_SECONDS, JUDGE_MEMORY)
+        judge_pid = self._fork(_run_judge, ours, verdict_in, self.judge_seconds, JUDGE_MEMORY)
         for end in (judge_end, candidate_end):
             end.close()
         for descriptor in (source, tests, reason, verdict_in):
@@ -144,8 +145,8 @@ class Trial:
         poll = select.poll()
         poll.register(verdict_out, select.POLLIN)
         poll.register(self.control, select.POLLIN)
-        began, idle, before = time.monotonic(), 0.0, -1.0
-        looked = began
+        began = looked = time.monotonic()
+        idle = before = 0.0
         while True:
             ready = poll.poll(TICK_SECONDS * 1000)
             if any(descriptor == verdict_out for descriptor, _ in ready):
@@ -155,12 +156,12 @@ class Trial:
             candidate_cpu, judge_cpu = _cpu_seconds(candidate_pid), _cpu_seconds(judge_pid)
             if candidate_cpu > self.seconds:
                 return "timeout", f"more than {self.seconds:g} s of CPU time"
-            if judge_cpu > JUDGE_SECONDS:
+            if judge_cpu > self.judge_seconds:
                 return "timeout", "the values returned take too long to compare"
-            now = time.monotonic()
-            working = candidate_cpu + judge_cpu > before or self._runnable(candidate_pid) or self._runnable(judge_pid)
-            idle = 0.0 if working else idle + now - looked
-            before, looked = candidate_cpu + judge_cpu, now
+            now, used = time.monotonic(), candidate_cpu + judge_cpu
+            if not (self._runnable(candidate_pid) or self._runnable(judge_pid)):
+                idle += max(0.0, now - looked - (used - before))
+            looked, before = now, used
             if idle > self.seconds:
                 return "timeout", f"idle for {self.seconds:g} s"
             if now - began > WALL_FACTOR * (self.seconds + 1):

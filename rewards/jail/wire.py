@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +19,7 @@ from typing import Any
 MAX_FRAME_BYTES = 16 << 20
 MAX_DEPTH = 100
 MAX_VALUES = 500_000  # of one message
-MAX_DRAINED = 10_000  # taken from a returned iterator; the rest is left
+MAX_DRAINED = 100_000  # taken from a returned iterator; the rest is left
 SMALL = 1 << 53
 LENGTH = struct.Struct("!I")
 
@@ -130,7 +131,7 @@ class Encoder:
     def _collection(self, value: Any, depth: int) -> Any:
         if isinstance(value, dict):
             return ["dict", [[self.encode(k, depth), self.encode(v, depth)] for k, v in dict.items(value)]]
-        for kind in (list, tuple, set, frozenset):
+        for kind in (list, tuple, set, frozenset, deque):
             if isinstance(value, kind):
                 return [kind.__name__, [self.encode(item, depth) for item in kind.__iter__(value)]]
         if isinstance(value, range):
@@ -165,6 +166,8 @@ class Decoder:
         match tag:
             case "list" | "tuple" | "set" | "frozenset":
                 return TYPES[tag](map(self._decode, payload))
+            case "deque":
+                return deque(map(self._decode, payload))
             case "dict":
                 return {self._decode(key): self._decode(value) for key, value in payload}
             case "iterator":
