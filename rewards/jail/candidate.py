@@ -41,9 +41,17 @@ class Candidate:
         """Executes the source as a module. What it raises is kept as the answer to the first question."""
         sys.modules[MODULE] = self.module
         try:
-            exec(compile(source, "<solution>", "exec", dont_inherit=True), self.module.__dict__)
-        except BaseException as error:  # SystemExit among them: the program ended itself
+            code = compile(source, "<solution>", "exec", dont_inherit=True)
+        except MemoryError:  # the parser's stack, not the machine's memory
+            self.failure = SyntaxError("too deeply nested, or too long a line of words")
+            return
+        except Exception as error:
             self.failure = error
+            return
+        try:
+            exec(code, self.module.__dict__)
+        except BaseException as error:  # SystemExit among them: the program ended itself
+            self.failure = _freed(error)
 
     def answer(self, question: Any) -> None:
         """Answers one question, `[operation, …]`, with `["value", …]` or `["raise", …]`."""
@@ -54,7 +62,7 @@ class Candidate:
         except EOFError:
             os._exit(0)
         except BaseException as error:
-            answer = ["raise", _described(error)]
+            answer = ["raise", _described(_freed(error))]
         try:
             self.channel.send(answer)
         except WireError as error:
@@ -118,6 +126,12 @@ class Candidate:
                 self.answer(message)  # the test's function uses the program's objects
 
         return call
+
+
+def _freed(error: BaseException) -> BaseException:
+    """Lets go of the frames that the exception holds, and of the memory that they hold: an answer needs some."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
 
 
 def _described(error: BaseException) -> list[Any]:

@@ -277,7 +277,8 @@ def _raised(names: list[Any], text: str) -> BaseException:
     if issubclass(base, (StopIteration, StopAsyncIteration, BaseExceptionGroup)):
         base = Exception  # the one would end a loop of the test in silence, the other needs members
     facts = {"names": names, "__init__": lambda self: None, "__str__": lambda self: text[:200]}
-    return type(base.__name__, (base, CandidateRaised), facts)()
+    bases = (CandidateRaised,) if base is Exception else (base, CandidateRaised)
+    return type(base.__name__, bases, facts)()
 
 
 def _verdict_of(error: CandidateRaised) -> str:

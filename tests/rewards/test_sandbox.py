@@ -42,6 +42,10 @@ VERDICTS = [
     ("def f(x): return '2'", "wrong"),
     ("def f(x): raise AssertionError", "crashed"),
     ("def f(x): raise ValueError('no')", "crashed"),
+    ("class Own(Exception): pass\ndef f(x): raise Own", "crashed"),
+    ("def f(x): raise StopIteration", "crashed"),
+    ("def f(x): raise ExceptionGroup('no', [ValueError()])", "crashed"),
+    ("def f(x): raise KeyboardInterrupt", "crashed"),
     ("def f(x): return 1 / 0", "crashed"),
     ("def f(): return 2", "crashed"),
     ("def f(x): return f(x)", "crashed"),
@@ -66,6 +70,8 @@ VERDICTS = [
     ("#" * 2**21 + "\ndef f(x): return 2", "crashed"),
     ("\ufeffdef f(x):\r\n\treturn 2", "correct"),
     ("((" * 5000, "crashed"),
+    ("words " * 17_000, "crashed"),
+    ("x = " + "-" * 100_000 + "1", "crashed"),
 ]
 
 
