@@ -1,4 +1,4 @@
-"""How fast the graders are: programs a second in the sandbox and in a bare subprocess, maths and GSM8K answers a second.
+"""How fast the graders are: programs a second, in the sandbox and in a bare subprocess, and answers a second.
 
     python -m benchmarks.graders [--json] [--programs 974] [--items 1000]
 
@@ -75,7 +75,7 @@ def programs(count: int) -> dict[str, float]:
 
 
 def answers(count: int) -> dict[str, float]:
-    """Answers a second: GSM8K and MATH truths against themselves, and MATH answers that only symbolic maths can settle."""
+    """Answers a second: GSM8K and MATH truths against themselves, and answers that only symbolic maths can settle."""
     gsm8k, maths = Gsm8k(), CompetitionMath()
     words = [Attempt(problem, problem.truth) for problem in gsm8k.problems("test")]
     strings = [Attempt(problem, problem.truth) for problem in maths.problems("test")[:count]]

@@ -2,16 +2,10 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Positive = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-
-
-class Section(BaseModel):
-    """What all parts of the configuration have in common: frozen, and no unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+from conf.benchmark import BenchmarkConfig, ExamPart
+from conf.section import Positive, Section, Share
 
 
 class StudentConfig(Section):
@@ -29,13 +23,28 @@ class StudentConfig(Section):
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
 
 
-class BenchmarkConfig(Section):
-    """A benchmark that the night trains on."""
+class RewardConfig(Section):
+    """What a completion's reward is made of; see `rewards/composition.py`."""
 
-    name: Literal["arithmetic", "gsm8k"]
-    source: str | None = Field(default=None, description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")
-    levels: tuple[str, ...] | None = Field(default=None, description="only these levels; null: all")
-    weight: Annotated[float, Field(gt=0)] = 1.0
+    correct: Annotated[float, Field(ge=0)] = Field(default=1.0, description="reward of a correct answer")
+    format: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="reward of an answer in the format that the prompt asks for, right or wrong"
+    )
+    length_penalty: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="taken off a completion of grpo.max_completion_tokens; off a shorter one its share"
+    )
+
+
+class SandboxConfig(Section):
+    """Where programs that a model wrote are run: see docs/sandbox.md."""
+
+    workers: Positive | None = Field(default=None, description="programs that run at the same time; null: one a core")
+    seconds: Annotated[float, Field(gt=0)] = Field(default=5.0, description="CPU time of one program, seconds")
+    memory_mb: Annotated[int, Field(ge=64)] = Field(default=512, description="memory of one program, MB")
+    allow_missing: tuple[Literal["landlock", "seccomp"], ...] = Field(
+        default=(),
+        description="layers of the sandbox without which programs are run all the same where the kernel lacks them",
+    )
 
 
 class DayConfig(Section):
@@ -68,16 +77,28 @@ class GrpoConfig(Section):
     steps_per_round: Positive = Field(default=1, description="optimizer steps a round, on equal shares of its groups")
     scale: Literal["none", "std"] = Field(default="none", description="divide advantages by the group's deviation")
     aggregation: Literal["token", "sequence", "constant"] = "token"
+    importance: Literal["token", "sequence"] = Field(
+        default="token",
+        description="ratio to the old policy: each token's, or the completion's (GSPO; wants clips of about 0.0003)",
+    )
     clip_low: Annotated[float, Field(ge=0, lt=1)] = 0.2
     clip_high: Annotated[float, Field(ge=0)] = 0.28
     kl_coefficient: Annotated[float, Field(ge=0)] = 0.0
     sampler_ratio_cap: Annotated[float, Field(gt=0)] = Field(
         default=2.0, description="cap of the per-token weight exp(old policy - sampler)"
     )
-    sampler_ratio_band: tuple[float, float] = Field(
+    sampler_ratio_band: tuple[Share, Annotated[float, Field(ge=1)]] = Field(
         default=(0.5, 2.0), description="completions whose geometric-mean ratio leaves this band are masked"
     )
-    overlong: Literal["train", "mask"] = Field(default="train", description="what to do with completions cut by length")
+    overlong: Literal["train", "mask", "shape"] = Field(
+        default="train", description="completions cut by length: trained like others, left out, or their reward reduced"
+    )
+    overlong_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.2, description="shape: last share of max_completion_tokens, over which the penalty grows from 0"
+    )
+    overlong_penalty: Annotated[float, Field(ge=0)] = Field(
+        default=1.0, description="shape: what a completion loses that was cut, or ended at the limit"
+    )
     min_useful_groups: Positive = Field(
         default=2, description="fewer groups with signal than this and the step is skipped"
     )
@@ -118,6 +139,7 @@ class TrainerConfig(Section):
     lora: LoraConfig | None = None
     microbatch_tokens: Positive = Field(default=2048, description="packed tokens that go through the model at once")
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
     seed: int = 0
 
 
@@ -130,23 +152,6 @@ class EngineConfig(Section):
         default=2.0, description="memory of the key/value cache on a CPU, GiB"
     )
     gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
-
-
-class ExamPart(Section):
-    """A set of exam problems that is judged by itself: the target, or a guard."""
-
-    benchmark: Literal["arithmetic", "gsm8k"]
-    source: str | None = Field(default=None, description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")
-    levels: tuple[str, ...] | None = None
-    problems: Positive = Field(default=400, description="at most so many, the first of the test split's fixed order")
-    margin: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.05, description="loss of accuracy a guard may not exceed"
-    )
-
-    @property
-    def name(self) -> str:
-        """The benchmark's name, with its levels where only some are meant: `arithmetic-1-2`."""
-        return "-".join([self.benchmark, *(self.levels or ())])
 
 
 class ExamConfig(Section):
@@ -195,6 +200,8 @@ class NightConfig(Section):
     start_from: Literal["champion"] = "champion"
     student: StudentConfig = StudentConfig()
     benchmarks: Annotated[tuple[BenchmarkConfig, ...], Field(min_length=1)]
+    reward: RewardConfig = RewardConfig()
+    sandbox: SandboxConfig = SandboxConfig()
     day: DayConfig = DayConfig()
     distill: DistillConfig = DistillConfig()
     grpo: GrpoConfig = GrpoConfig()
@@ -207,6 +214,17 @@ class NightConfig(Section):
     tracking: TrackingConfig = TrackingConfig()
     prefect: PrefectConfig = PrefectConfig()
 
+    @model_validator(mode="after")
+    def benchmarks_differ(self) -> Self:
+        """Two entries that mean the same problems would have two solve rates and two weights for each of them."""
+        meant = [entry.model_copy(update={"weight": 1.0, "lenient": False}) for entry in self.benchmarks]
+        for entry in meant:
+            if meant.count(entry) > 1:
+                raise ValueError(
+                    f"two benchmarks mean the same problems of {entry.name}; make them one, of both weights"
+                )
+        return self
+
     @property
     def trainer(self) -> TrainerConfig:
         """The trainer's part of the night."""
@@ -215,5 +233,6 @@ class NightConfig(Section):
             optimizer=self.optimizer,
             lora=self.lora,
             microbatch_tokens=self.microbatch_tokens,
+            trust_remote_code=self.student.trust_remote_code,
             seed=self.seed,
         )

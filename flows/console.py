@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from conf.schema import NightConfig
+from tasks.verdicts import told
 
 err = Console(stderr=True)
 out = Console()
@@ -85,6 +86,8 @@ def say_summary(summary: Mapping[str, Any]) -> None:
     out.print(f"[bold]{headline}[/bold]")
     for reason in summary["reasons"]:
         out.print(f"  {reason}", highlight=False, soft_wrap=True)
+    if verdicts := summary.get("verdicts"):  # a night of an earlier version has none
+        out.print(f"  Verdicts in training: {told(verdicts)}.", highlight=False, soft_wrap=True)
     for alarm in summary["alarms"]:
         out.print(f"  [bold red]alarm[/bold red] {alarm}", highlight=False, soft_wrap=True)
     todo = (

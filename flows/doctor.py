@@ -9,32 +9,20 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from packaging.requirements import Requirement
 
 from conf.home import Home, InputError
 from conf.schema import NightConfig
+from flows import isolation
+from flows.finding import Finding, Level
 from models.engine_environment import preload_libraries
 from models.machine import core_quota, cores, memory
-
-Level = Literal["ok", "warning", "error"]
 
 CUDA_13_DRIVER = 580  # the oldest that runs the GPU build
 PACKAGES = ("torch", "vllm", "transformers", "prefect", "mlflow", "datasets", "sqlalchemy")
 PAGES = {4200: "Prefect's pages", 5000: "MLflow's pages"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at: what was found, and what to do where that is not good."""
-
-    name: str
-    level: Level
-    found: str
-    advice: str = ""
 
 
 def examine(home: Home, config: NightConfig | None) -> list[Finding]:
@@ -48,6 +36,8 @@ def examine(home: Home, config: NightConfig | None) -> list[Finding]:
         lambda: _gpu(config),
         _versions,
         _bubblewrap,
+        lambda: isolation.layers(config),
+        lambda: isolation.sandbox(config),
         _preloaded,
         lambda: _home(home),
         lambda: _disk(home, config),

@@ -28,6 +28,7 @@ def exam(checkpoint: Path, config: NightConfig) -> dict[str, dict[str, Any]]:
                 checkpoint=checkpoint,
                 student=config.student,
                 config=config.engine,
+                sandbox=config.sandbox,
                 max_completion_tokens=config.exam.max_completion_tokens,
                 engine=engine,
             )

@@ -9,16 +9,16 @@ from typing import Any
 
 from prefect.futures import PrefectFuture
 
-from conf.schema import ExamPart
-from flows.night import Night
-from tasks import engine
+from flows.night import Night, log
+from rewards.verifier import Problem
+from tasks import engine, verdicts
 from tasks.credit import credit
 from tasks.evaluate import quiz
 from tasks.learner import Predecessor
 from tasks.sample import sample
 from tasks.score import score
 from tasks.select_prompts import select_prompts
-from tasks.stage import Artifact
+from tasks.stage import Artifact, run_name
 from tasks.tables import EVALUATIONS, read_table
 from tasks.tracking import Tracking
 from tasks.update import UpdateMeans, checkpoint, update
@@ -30,10 +30,10 @@ class Rounds:
     """The rounds of one night, and what goes from one to the next: the policy, and the solve rates."""
 
     def __init__(
-        self, night: Night, base: Path, excluded: Sequence[str], tracking: Tracking, registered: Set[str]
+        self, night: Night, base: Path, exam: Sequence[Problem], tracking: Tracking, registered: Set[str]
     ) -> None:
-        self.night, self.base, self.excluded, self.tracking = night, base, excluded, tracking
-        self.registered = registered
+        self.night, self.base, self.tracking, self.registered = night, base, tracking, registered
+        self.excluded = sorted({text for problem in exam for text in (problem.problem_id, problem.question)})
         self.current = base
         self.solve_rates: Artifact | None = None
         self.saving: tuple[int, PrefectFuture[Artifact]] | None = None
@@ -44,7 +44,7 @@ class Rounds:
         grpo = self.night.config.grpo
         for number in range(1, grpo.rounds + 1):
             self._round(number)
-            if grpo.quiz_every_rounds and number % grpo.quiz_every_rounds == 0:
+            if grpo.quiz_every_rounds and number % grpo.quiz_every_rounds == 0 and self._can_be_quizzed:
                 self._quiz(number)
         self._finish_saving()
         return self.current
@@ -81,10 +81,13 @@ class Rounds:
             rollouts=rollouts,
             sources=config.benchmarks,
             grpo=config.grpo,
+            reward=config.reward,
+            sandbox=config.sandbox,
             solve_rates=self.solve_rates,
             night=self.night.date,
         )
-        advantages = self.night.run(credit, f"{place}/credit", scores=scores, grpo=config.grpo)
+        log.info("%s: %s", run_name(place), verdicts.told(scores.read_json("verdicts.json")))
+        advantages = self.night.run(credit, f"{place}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
         self._learn(number, place, rollouts, scores, advantages)
         self.solve_rates = scores
 
@@ -152,9 +155,9 @@ class Rounds:
     def _quiz(self, number: int) -> None:
         config = self.night.config
         target = config.exam.target
-        part = ExamPart(
-            benchmark=target.benchmark, source=target.source, levels=target.levels, problems=config.grpo.quiz_problems
-        )
+        whole = target.benchmark == "math"  # MATH-500 is a part of the exam's problems only
+        changes = {"problems": config.grpo.quiz_problems, "subset": None if whole else target.subset}
+        part = target.model_copy(update=changes)
         found = self.night.run(
             quiz,
             f"round-{number:02d}/quiz",
@@ -163,10 +166,16 @@ class Rounds:
             checkpoint=self.current,
             student=config.student,
             config=config.engine,
+            sandbox=config.sandbox,
             max_completion_tokens=config.exam.max_completion_tokens,
             engine=self.night.engine,
         )
         self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
+
+    @property
+    def _can_be_quizzed(self) -> bool:
+        """Whether the exam's target has training problems at all."""
+        return self.night.config.exam.target.benchmark != "humaneval"
 
     def _state(self, number: int) -> Path:
         return self.night.folder / "state" / f"round-{number:02d}"

@@ -15,7 +15,7 @@ from flows.grpo import Rounds, round_metrics
 from flows.lock import hold
 from flows.night import Night, date_of_night, freeze_config
 from models.checkpoint import verify
-from tasks.alarms import forgotten_kinds, round_alarms
+from tasks.alarms import exam_alarms, forgotten_kinds, round_alarms
 from tasks.decide import decide
 from tasks.distill import distill
 from tasks.enroll import enroll
@@ -26,8 +26,8 @@ from tasks.promote import promote, read_decision
 from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
+from tasks.report_evidence import kind_history, ungraded_answers
 from tasks.stage import Artifact
-from tasks.tables import SOLVE_RATES, read_table
 from tasks.tracking import Tracking
 
 MLFLOW_PAGES = "http://127.0.0.1:5000"
@@ -63,7 +63,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     config = night.config
     day = _freeze(night)
     champion = _champion(night, tracking)
-    exam = [(benchmark, problem) for part in config.exam.parts for benchmark, problem in exam_problems(part)]
+    exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
     distilled = night.checkpoint(
         night.run(
             distill,
@@ -73,8 +73,8 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
             config=config.distill,
             trainer_config=config.trainer,
             student=config.student,
-            sources=config.benchmarks,
-            exam_questions=tuple(problem.question for _, problem in exam),
+            sandbox=config.sandbox,
+            exam_questions=tuple(problem.question for problem in exam),
             max_tokens=config.engine.max_model_len,
             checkpoints=night.home.checkpoints,
             trainer=night.trainer,
@@ -82,7 +82,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     )
     night.run(fit_reward_model, "fit_reward_model", day=day)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
-    rounds = Rounds(night, distilled, [problem.problem_id for _, problem in exam], tracking, registered)
+    rounds = Rounds(night, distilled, exam, tracking, registered)
     sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
     night.trainer.close()
     decision = night.run(
@@ -108,12 +108,13 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
 def _freeze(night: Night) -> Artifact:
     config = night.config
-    generated_levels = next((b.levels for b in config.benchmarks if b.name == "arithmetic"), None)
+    practised = [entry.levels for entry in config.benchmarks if entry.name == "arithmetic"]
+    levels = tuple(sorted({level for some in practised for level in some or ()}))
     return night.run(
         freeze_journal,
         "freeze_journal",
         day=config.day,
-        levels=generated_levels,
+        levels=levels if levels and None not in practised else None,
         seed=str(config.seed),
         date=night.date,
         journal=night.home.journal,
@@ -154,17 +155,15 @@ def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
         checkpoint=checkpoint,
         student=config.student,
         config=config.engine,
+        sandbox=config.sandbox,
         max_completion_tokens=config.exam.max_completion_tokens,
         engine=night.engine,
     )
 
 
 def _alarms(folder: Path) -> list[str]:
-    history = []
-    for file in sorted(folder.glob("round-*/score/solve_rates.parquet")):
-        table = read_table(file, SOLVE_RATES)
-        history.append({row.problem_id: (row.tried, row.solved) for row in table.itertuples()})
-    return round_alarms(round_metrics(folder)) + forgotten_kinds(history)  # pyright: ignore[reportArgumentType]
+    found = round_alarms(round_metrics(folder)) + exam_alarms(ungraded_answers(folder))
+    return found + forgotten_kinds(kind_history(folder))
 
 
 def _prefect_link() -> dict[str, str]:

@@ -15,20 +15,31 @@ def serve(home: Home, prefect_port: int, mlflow_port: int) -> None:
     folder = home.root / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
+    pages = f"http://127.0.0.1:{mlflow_port}/{experiment_page(home)}"
     prefect, url = start_server(folder, prefect_port, log)
     mlflow = _start_mlflow(home, mlflow_port)
     try:
         wait_until_ready(prefect, url, log)
-        print(
-            f"Prefect: {url.removesuffix('/api')}\nMLflow:  http://127.0.0.1:{mlflow_port}\nCtrl-C ends both.",
-            flush=True,
-        )
+        print(f"Prefect: {url.removesuffix('/api')}\nMLflow:  {pages}\nCtrl-C ends both.", flush=True)
         while prefect.poll() is None and mlflow.poll() is None:
             time.sleep(0.5)
     finally:
         for server in (prefect, mlflow):
             server.kill()
             server.wait()
+
+
+def experiment_page(home: Home) -> str:
+    """Where MLflow's pages show the nights' experiment as a training, from the server's root on; of several, all."""
+    from mlflow import MlflowClient
+
+    from tasks.tracking import KIND, TRAINING_VIEW
+
+    found = []
+    if home.database_file.exists():
+        experiments = MlflowClient(tracking_uri=home.database).search_experiments()
+        found = [one.experiment_id for one in experiments if KIND.items() <= one.tags.items()]
+    return f"#/experiments{f'/{found[0]}' if len(found) == 1 else ''}?{TRAINING_VIEW}"
 
 
 def _start_mlflow(home: Home, port: int) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""The `prefect` command with SQLite transactions that wait for each other: `python -m flows.prefect_sqlite server start`.
+"""`python -m flows.prefect_sqlite server start`: Prefect's server, with SQLite transactions that wait for each other.
 
 Prefect begins a transaction as a reader (DEFERRED). One that reads and then writes is refused at once when another has
 written in between (SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html, whatever the busy timeout); the client
@@ -25,5 +25,5 @@ async def begin_as_writer(
 
 
 if __name__ == "__main__":
-    AioSqliteConfiguration.begin_transaction = begin_as_writer
+    AioSqliteConfiguration.begin_transaction = begin_as_writer  # pyright: ignore[reportAttributeAccessIssue]
     app()

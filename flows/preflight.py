@@ -6,6 +6,7 @@ from typing import Any
 from conf.home import Home, InputError
 from conf.schema import NightConfig
 from flows.doctor import require
+from flows.isolation import programs, require_sandbox
 from rewards import benchmarks
 from tasks.decision import smallest_guard
 from tasks.enroll import check_source
@@ -16,20 +17,28 @@ def check_night(home: Home, config: NightConfig) -> None:
     require(home, config)
     check_source(config.student)
     for source in config.benchmarks:
-        benchmarks.load(source.name, source.source, source.levels).problems("train")
-    check_exam(config)
+        if not benchmarks.configured(source).problems("train"):
+            raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
+    _check_parts(config)
+    require_sandbox(programs(config), config.sandbox)
 
 
 def check_exam(config: NightConfig) -> None:
-    """Raises InputError where the exam's problems are not there, or are too few for what they are to show."""
+    """Raises InputError for whatever would keep a checkpoint from sitting the exam outside of a night."""
+    _check_parts(config)
+    require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
+
+
+def _check_parts(config: NightConfig) -> None:
+    """The exam's problems must be there, and enough of them for what they are to show."""
     for part in config.exam.parts:
-        if not benchmarks.load(part.benchmark, part.source, part.levels).problems("test"):
+        count = len(benchmarks.configured(part).problems("test")[: part.problems])
+        if not count:
             raise InputError(f"exam: {part.name} has no problems; name other levels")
-    for guard in config.exam.guards:
-        if guard.problems < (least := smallest_guard(guard.margin)):
+        if part in config.exam.guards and count < (least := smallest_guard(part.margin)):
             raise InputError(
-                f"exam.guards: {guard.name}: {guard.problems} problems can never show a loss below its margin of "
-                f"{guard.margin}; at least {least}, or a wider margin"
+                f"exam.guards: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
+                f"at least {least}, or a wider margin"
             )
 
 

@@ -1,9 +1,11 @@
-"""Group-relative advantages."""
+"""Group-relative advantages, and what completions that reach the length limit are worth before."""
 
 from typing import Literal
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from conf.schema import GrpoConfig
 
 
 def group_advantages(
@@ -11,12 +13,12 @@ def group_advantages(
 ) -> Float[Tensor, "groups size"]:
     """A = r − mean(r of the group), optionally divided by the group's standard deviation (n − 1) + epsilon.
 
-    A NaN reward was not graded: it takes no part in its group's baseline and its advantage is NaN. A group with
-    one graded completion has nothing to be compared with: advantage 0. So has one whose rewards are all equal, whatever
-    their mean is rounded to.
+    A NaN reward was not graded: it takes no part in its group's baseline and its advantage is NaN, which the loss and
+    the trainer leave out. A group with one graded completion has nothing to be compared with: advantage 0. So has one
+    whose rewards are all equal, whatever their mean is rounded to.
 
-    Sources: DeepSeekMath (arXiv 2402.03300), equation 4.1.2, with the deviation; Dr. GRPO (arXiv 2503.20783),
-    equation 3, without.
+    Sources: DeepSeekMath (arXiv 2402.03300), section 4.1.2, with the deviation; Dr. GRPO (arXiv 2503.20783),
+    section 3.2, without.
     """
     graded = ~rewards.isnan()
     count = graded.sum(dim=1, keepdim=True)
@@ -28,3 +30,27 @@ def group_advantages(
         deviation = (centred.square().sum(dim=1, keepdim=True) / (count - 1).clamp(min=1)).sqrt()
         centred = centred / (deviation + epsilon)
     return centred.where(graded, float("nan"))
+
+
+def overlong_rewards(
+    rewards: Float[Tensor, "groups size"],
+    lengths: Int[Tensor, "groups size"],
+    cut: Bool[Tensor, "groups size"],
+    config: GrpoConfig,
+) -> Float[Tensor, "groups size"]:
+    """The rewards that advantages are made of, as `config.overlong` says. `lengths` in tokens; `cut`: by the limit.
+
+    `train`: as they are. `mask`: NaN for the completions that were cut, which so leave the baseline, the loss and its
+    denominator. (TRL's mask_truncated_completions leaves them in the baseline.) `shape`: less the penalty times
+    min(1, (|y| − (L_max − L_cache)) / L_cache) for a completion of more than L_max − L_cache tokens (DAPO, arXiv
+    2503.14476, equation 13, with the penalty 1), where L_max is `max_completion_tokens` and L_cache its last
+    `overlong_share`; a completion that was cut, wherever that was, would have been longer than L_max. A reward that is
+    NaN stays so.
+    """
+    if config.overlong == "mask":
+        return rewards.masked_fill(cut, float("nan"))
+    if config.overlong == "shape":
+        cache = config.overlong_share * config.max_completion_tokens
+        beyond = (lengths.to(rewards.dtype) - (config.max_completion_tokens - cache)) / cache
+        return rewards - config.overlong_penalty * beyond.clamp(0.0, 1.0).masked_fill(cut, 1.0)
+    return rewards

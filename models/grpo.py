@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from conf.schema import GrpoConfig
@@ -17,13 +17,15 @@ def loss_denominator(completion_lengths: Sequence[int], config: GrpoConfig) -> f
 
     `token`: its completion tokens (DAPO, arXiv 2503.14476, equation 8); `sequence`: its completions
     (DeepSeekMath, arXiv 2402.03300, equation 3); `constant`: its completions times the longest allowed length
-    (Dr. GRPO, arXiv 2503.20783, section 3).
+    (Dr. GRPO, arXiv 2503.20783, section 3.2). `completion_lengths`: those trained on, in tokens; a completion of 0
+    tokens has nothing to train on and is not counted. 0 where there is none.
     """
     if config.aggregation == "token":
         return float(sum(completion_lengths))
+    completions = sum(length > 0 for length in completion_lengths)
     if config.aggregation == "sequence":
-        return float(len(completion_lengths))
-    return float(len(completion_lengths) * config.max_completion_tokens)
+        return float(completions)
+    return float(completions * config.max_completion_tokens)
 
 
 def grpo_loss(
@@ -39,73 +41,116 @@ def grpo_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """The loss of a microbatch, and what is worth watching in it.
 
-    Per token −min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)A) with ρ = exp(π − π_old) (DeepSeekMath, arXiv
-    2402.03300, equation 3; the two clips apart: DAPO, arXiv 2503.14476, equation 8), times the truncated
-    importance weight min(exp(π_old − μ), cap) against the sampler μ (Yao et al. 2025, "Your efficient RL framework
-    secretly brings you off-policy RL training"), plus kl_coefficient times the k3 estimate
-    exp(ref − π) − (ref − π) − 1 (Schulman 2020, "Approximating KL divergence").
+    Per token −min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)A) with the ratio ρ to the old policy, of the token or of
+    its completion (DeepSeekMath, arXiv 2402.03300, equation 3; the two clips apart: DAPO, arXiv 2503.14476, equation
+    8; see `importance_ratio`), times the weight against the sampler (see `sampler_weights`), plus kl_coefficient times
+    the k3 estimate exp(ref − π) − (ref − π) − 1 (DeepSeekMath, equation 4; Schulman 2020, "Approximating KL
+    divergence"). `sequence` aggregation takes the mean over each completion's tokens, the others the sum; all divide
+    by `denominator`, that of the whole optimizer step (see `loss_denominator`).
 
-    Values where `completion_mask` is false have no influence, whatever they are. Two equal log-probabilities, −inf
-    included, have the ratio 1; ratios end at exp(±20), and beyond have no gradient, nor has a token to which the policy
-    gives no probability (−inf). A completion whose sampler log-probabilities are not numbers is masked. The metrics are
-    sums over the microbatch's tokens (`tokens` of them) or sequences (`sequences`), except the extremes.
+    Values where `completion_mask` is false have no influence, whatever they are. A completion with a NaN advantage was
+    not graded and is left out (the denominator must not count it either); one that the sampler's band masks stays in
+    the denominator. Two equal log-probabilities, −inf included, have the ratio 1; ratios end at exp(±20), and beyond
+    have no gradient, nor has a token to which the policy gives no probability (−inf). A NaN of the policy makes the
+    loss NaN. The metrics are sums over the microbatch's tokens (`tokens` of them) or sequences (`sequences`); those
+    named `_max` are maxima.
     """
     mask = completion_mask.bool()
-    advantages = advantages if advantages.dim() == 2 else advantages[:, None]
-    policy = policy_logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE)
-    old = old_logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE).detach()
-    advantages = advantages.expand_as(policy).where(mask, 0.0)
+    advantages = (advantages if advantages.dim() == 2 else advantages[:, None]).expand_as(policy_logprobs)
+    mask = mask & ~(advantages.isnan() & mask).any(dim=1, keepdim=True)
+    advantages = advantages.where(mask, 0.0)
+    policy, old = _possible(policy_logprobs, mask), _possible(old_logprobs, mask).detach()
+    lengths = mask.sum(dim=1, keepdim=True).clamp(min=1)
 
-    ratio = _bounded(policy - old).exp()
-    clipped = ratio.clamp(1 - config.clip_low, 1 + config.clip_high)
-    objective = torch.min(ratio * advantages, clipped * advantages)
-    metrics = {
-        "tokens": float(mask.sum()),
-        "sequences": float(mask.shape[0]),
-        "clipped": float(((clipped * advantages < ratio * advantages) & mask).sum()),
-    }
+    ratio = importance_ratio(policy, old, lengths, config)
+    unclipped = ratio * advantages
+    clipped = ratio.clamp(1 - config.clip_low, 1 + config.clip_high) * advantages
+    objective = torch.min(unclipped, clipped)
+    counts = {"tokens": mask.sum(), "sequences": mask.any(dim=1).sum(), "clipped": (clipped < unclipped).sum()}
     if sampler_logprobs is not None:
-        sampler = sampler_logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE)
-        weight, kept, mismatch = sampler_weights(old, sampler, mask, config)
-        objective = objective * weight.where(kept[:, None], 0.0)
+        weight, kept, mismatch = sampler_weights(old, _possible(sampler_logprobs, mask), mask, config)
+        objective = objective * weight
         mask = mask & kept[:, None]
-        metrics |= mismatch
+        counts |= mismatch
     loss = -objective
     if ref_logprobs is not None and config.kl_coefficient > 0:
-        difference = _bounded(ref_logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE) - policy.where(mask, 0.0))
-        kl = torch.exp(difference) - difference - 1
+        kl = k3(_possible(ref_logprobs, mask) - policy.where(mask, 0.0))
         loss = loss + config.kl_coefficient * kl
-        metrics["kl"] = float((kl.detach() * mask).sum())
+        counts["kl"] = kl.detach().sum()
     loss = loss.where(mask, 0.0)
     if config.aggregation == "sequence":
-        loss = loss / completion_mask.sum(dim=1, keepdim=True).clamp(min=1)
-    return loss.sum() / denominator, metrics
+        loss = loss / lengths
+    return loss.sum() / (denominator or 1.0), _floats(counts)  # nothing to train on: 0 ÷ 0 is 0
+
+
+def importance_ratio(
+    policy: Float[Tensor, "B T"], old: Float[Tensor, "B T"], lengths: Int[Tensor, "B 1"], config: GrpoConfig
+) -> Float[Tensor, "B T"]:
+    """The ratio ρ of the policy to the old policy, at each token. Log-probabilities must be 0 where masked.
+
+    `token`: exp(π − π_old) (DeepSeekMath, arXiv 2402.03300, equation 3). `sequence`: its geometric mean over the
+    completion (GSPO, arXiv 2507.18071, equation 7), written as GSPO-token's sg[s] · π / sg[π] (equation 14): the same
+    values, and the same gradient as long as advantage and weight are one a completion. Where tokens have their own,
+    each token's gradient has its own too, as REINFORCE has where π = π_old, and not their mean over the completion.
+    """
+    log_ratio = policy - old
+    if config.importance == "sequence":
+        mean = log_ratio.detach().sum(dim=1, keepdim=True) / lengths
+        log_ratio = mean + (policy - policy.detach())
+    return _bounded(log_ratio).exp()
+
+
+def k3(difference: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    """exp(d) − d − 1, an estimate of KL(π‖ref) where d = ref − π at tokens sampled from π; d ends at 20."""
+    difference = difference.clamp(max=LOG_RATIO_LIMIT)
+    return difference.exp() - difference - 1
 
 
 def sampler_weights(
     old: Float[Tensor, "B T"], sampler: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"], config: GrpoConfig
-) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B"], dict[str, float]]:
-    """Weights that make up for the sampler being not quite the policy.
+) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B"], dict[str, Tensor]]:
+    """Weights that make up for the sampler being not quite the policy. Log-probabilities must be 0 where masked.
 
-    Returns the token weights min(exp(π_old − μ), cap), which sequences are kept (those whose geometric-mean ratio
-    lies within the band), and the mismatch: sums over tokens of |π_old − μ|, of the ratio and its square, of k3(μ‖π).
+    Returns the token weights min(exp(π_old − μ), cap) (Yao et al. 2025, "Your efficient RL framework secretly brings
+    you off-policy RL training"); which completions are kept: those whose geometric-mean ratio lies within the band
+    (Liu, Li et al. 2025, "When speed kills stability", part 3) and whose sampler log-probabilities are all numbers;
+    and the mismatch: sums over tokens of |π_old − μ|, of the ratio and its square, of k3(μ‖π), and the extremes.
     """
-    difference = (old - sampler).where(mask, 0.0)
-    ratio = _bounded(difference).exp()
-    mean = difference.sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+    unknown = sampler.isnan()
+    difference = (old - sampler).where(mask & ~unknown, 0.0)
+    mean = (difference.sum(dim=1) / mask.sum(dim=1).clamp(min=1)).exp()
     low, high = config.sampler_ratio_band
-    kept = (mean.exp() >= low) & (mean.exp() <= high)
-    tokens = ratio[mask]
-    metrics = {
-        "mismatch": float(difference.abs().sum()),
-        "mismatch_max": float(difference.abs().max()) if difference.numel() else 0.0,
-        "sampler_ratio": float(tokens.sum()),
-        "sampler_ratio_squared": float(tokens.square().sum()),
-        "sampler_k3": float((ratio - _bounded(difference) - 1)[mask].sum()),
-        "masked_sequences": float((~kept).sum()),
+    # not "within": a NaN, of a broken policy, must stay and show
+    kept = ~((mean < low) | (mean > high) | unknown.any(dim=1))
+    bounded = _bounded(difference)
+    ratio = bounded.exp()
+    tokens = ratio.where(mask, 0.0)
+    mismatch = {
+        "mismatch": difference.abs().sum(),
+        "mismatch_max": _largest(difference.abs()),
+        "sampler_ratio": tokens.sum(),
+        "sampler_ratio_squared": tokens.square().sum(),
+        "sampler_ratio_max": _largest(tokens),
+        "sampler_inverse_ratio_max": _largest((-bounded).exp().where(mask, 0.0)),
+        "sampler_k3": (ratio - bounded - 1).sum(),
+        "masked_sequences": (~kept).sum(),
     }
-    return ratio.clamp(max=config.sampler_ratio_cap), kept, metrics
+    return ratio.clamp(max=config.sampler_ratio_cap), kept, mismatch
+
+
+def _possible(logprobs: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    """Log-probabilities that can be reckoned with: 0 where masked, finite for −inf."""
+    return logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE)
 
 
 def _bounded(log_ratio: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+
+
+def _largest(values: Float[Tensor, "B T"]) -> Tensor:
+    return values.max() if values.numel() else values.sum()
+
+
+def _floats(counts: dict[str, Tensor]) -> dict[str, float]:
+    """Plain numbers, all fetched from the device at once."""
+    return dict(zip(counts, torch.stack([count.double() for count in counts.values()]).tolist(), strict=True))

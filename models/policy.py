@@ -18,18 +18,24 @@ PLAIN_TEMPLATE = (
 )
 
 
-def load_model(checkpoint: Path, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
+def load_model(
+    checkpoint: Path, dtype: torch.dtype, device: torch.device, trust_remote_code: bool = False
+) -> PreTrainedModel:
     """The causal language model of a local folder, set up for packed groups (see `models/packing.py`)."""
     model: Any = AutoModelForCausalLM.from_pretrained(
-        checkpoint, dtype=dtype, attn_implementation=ATTENTION, local_files_only=True
+        checkpoint,
+        dtype=dtype,
+        attn_implementation=ATTENTION,
+        local_files_only=True,
+        trust_remote_code=trust_remote_code,
     )
     return model.to(device)
 
 
 @cache
-def load_tokenizer(checkpoint: Path) -> PreTrainedTokenizerBase:
+def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
     """The tokenizer of a local folder, with its chat template or the plain one."""
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint, local_files_only=True, trust_remote_code=trust_remote_code)
     if tokenizer.chat_template is None:
         tokenizer.chat_template = PLAIN_TEMPLATE
     return tokenizer

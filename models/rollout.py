@@ -8,7 +8,9 @@ from typing import Literal
 class Rollout:
     """A row of the rollouts table: the very tokens that were sampled, with the sampler's log-probabilities.
 
-    `token_ids` holds the sampled end token too; `loss_mask` is true for every token that the policy wrote.
+    `token_ids` holds the sampled end token too, unless the completion was cut at its length limit (`length`);
+    `loss_mask` is true for every token that the policy wrote. A completion without such a token is graded, and counts
+    in its group's baseline, but has nothing to train on.
     """
 
     problem_id: str

@@ -43,13 +43,14 @@ class Trainer:
         self.device = torch.device("cuda" if cuda else "cpu")
         torch.manual_seed(config.seed)
         self.checkpoint = checkpoint
-        self.model = load_model(checkpoint, self.dtype, self.device)
+        trusted = config.trust_remote_code
+        self.model = load_model(checkpoint, self.dtype, self.device, trusted)
         if config.lora is not None:
             lora.attach(self.model, config.lora)
         self.model.eval()  # no dropout, the adapters' included: the policy that is trained is the one that was sampled
         self.reference = None
         if config.grpo.kl_coefficient > 0:
-            self.reference = load_model(reference or checkpoint, self.dtype, self.device).requires_grad_(False)
+            self.reference = load_model(reference or checkpoint, self.dtype, self.device, trusted).requires_grad_(False)
         self.weights = MasterWeights(self.model, config.optimizer)
         self.non_finite = 0
 
@@ -83,7 +84,7 @@ class Trainer:
         a row.
         """
         started = time.perf_counter()
-        rows = [torch.as_tensor(a, dtype=torch.float32, device=self.device) for a in advantages]
+        rows = [self._advantages(a, rollout) for a, rollout in zip(advantages, rollouts, strict=True)]
         groups = self._trained(rollouts, rows)
         useful = sum(any(bool(rows[row].any()) for row in group.rows) for group in groups)
         metrics = {"groups": float(len({(r.problem_id, r.group) for r in rollouts})), "useful_groups": float(useful)}
@@ -210,6 +211,11 @@ class Trainer:
             return None
         return _rows(self._logprobs(self.reference, packed)[0], packed)
 
+    def _advantages(self, advantage: float | Sequence[float], rollout: Rollout) -> Tensor:
+        """[T]: an advantage for each of a completion's tokens, 0 for those that the policy did not write."""
+        given = torch.as_tensor(advantage, dtype=torch.float32, device=self.device)
+        return given.where(self._tensor(rollout.loss_mask).bool(), 0.0)
+
     def _tensor(self, values: Sequence[float] | Sequence[bool]) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self.device)
 
@@ -239,6 +245,8 @@ def _means(sums: dict[str, float], steps: int) -> dict[str, float]:
         "mismatch": sums["mismatch"] / tokens,
         "mismatch_max": sums["mismatch_max"],
         "sampler_ratio": ratio / tokens,
+        "sampler_ratio_max": sums["sampler_ratio_max"],
+        "sampler_ratio_min": 1 / sums["sampler_inverse_ratio_max"] if sums["sampler_inverse_ratio_max"] else 0.0,
         "sampler_k3": sums["sampler_k3"] / tokens,
         "effective_sample_share": ratio**2 / (tokens * squared) if squared else 0.0,
         "masked_share": sums["masked_sequences"] / sequences,

@@ -52,7 +52,7 @@ class Arithmetic:
         return f"{problem.question}\nGive the steps, then the answer on a last line as #### <number>."
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """1 where the text after the last `####` is exactly the true number, else 0."""
+        """1 where the text after the last `####` is exactly the true number, else 0; null where the truth is none."""
         return [_score(attempt) for attempt in attempts]
 
 
@@ -82,6 +82,8 @@ def _exam(level: str) -> Iterator[Problem]:
 
 def _score(attempt: Attempt) -> Score:
     started = time.perf_counter()
+    if not NUMBER.fullmatch(attempt.problem.truth):
+        return Score(None, "grader_failed", "the truth is not a number")
     _, marker, answer = attempt.completion.rpartition("####")
     answer = answer.strip()
     if not marker or not NUMBER.fullmatch(answer):

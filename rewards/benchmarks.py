@@ -3,20 +3,84 @@
 from collections.abc import Sequence
 
 from conf.home import InputError
+from conf.schema import BenchmarkConfig, ExamPart, SandboxConfig
 from rewards.arithmetic import Arithmetic
-from rewards.gsm8k import Gsm8k
-from rewards.verifier import Benchmark
+from rewards.verifier import Benchmark, Split
+
+DEFAULT_SANDBOX = SandboxConfig()
 
 
-def load(name: str, source: str | None = None, levels: Sequence[str] | None = None) -> Benchmark:
+def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
+    """The benchmark that an entry of the configuration means. Reads no data yet; raises InputError as `load` does."""
+    return load(
+        entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark,
+        entry.source,
+        entry.levels,
+        subset=entry.subset,
+        revision=entry.revision,
+        lenient=entry.lenient,
+        sandbox=sandbox,
+    )
+
+
+def load(
+    name: str,
+    source: str | None = None,
+    levels: Sequence[str] | None = None,
+    *,
+    subset: str | None = None,
+    revision: str | None = None,
+    lenient: bool = False,
+    sandbox: SandboxConfig = DEFAULT_SANDBOX,
+) -> Benchmark:
     """The benchmark `name`, its data from `source` (a folder; None: its default), only `levels` (None: all).
 
-    Reads no data yet. Raises InputError for an unknown name, source or level.
+    `revision` pins the hub's dataset; `subset` is "500" of math or "sanitized" of mbpp; `lenient` is GSM8K's; `sandbox`
+    is where mbpp and humaneval run programs. Reads no data yet. Raises InputError for an unknown name, source or level.
     """
+    # Imported where they are meant: some bring libraries that take a second.
     match name:
         case "arithmetic":
             return Arithmetic(source, levels)
         case "gsm8k":
-            return Gsm8k(source, levels)
+            from rewards.gsm8k import Gsm8k
+
+            return Gsm8k(source, levels, revision, lenient)
+        case "math":
+            from rewards.competition_math import CompetitionMath
+
+            # it refuses by itself a subset that it does not have
+            return CompetitionMath(source, levels, subset, revision)  # pyright: ignore[reportArgumentType]
+        case "mbpp":
+            from rewards.layers import tolerated
+            from rewards.mbpp import Mbpp
+
+            _no_levels(name, levels)
+            return Mbpp(
+                source, subset, revision, sandbox.seconds, sandbox.memory_mb, sandbox.workers, tolerated(sandbox)
+            )
+        case "humaneval":
+            from rewards.humaneval import HumanEval
+            from rewards.layers import tolerated
+
+            _no_levels(name, levels)
+            return HumanEval(source, revision, sandbox.seconds, sandbox.memory_mb, sandbox.workers, tolerated(sandbox))
+        case "triviaqa":
+            from rewards.triviaqa import TriviaQa
+
+            _no_levels(name, levels)
+            return TriviaQa(source, revision)
         case _:
-            raise InputError(f"no benchmark is called {name!r}; there are arithmetic and gsm8k")
+            raise InputError(
+                f"no benchmark is called {name!r}; there are arithmetic, gsm8k, math, mbpp, humaneval and triviaqa"
+            )
+
+
+def excluded(benchmark: Benchmark, split: Split) -> list[str]:
+    """The problems that a benchmark left out when it last read the split, because their own truth cannot be read."""
+    return list(getattr(benchmark, "excluded", {}).get(split, ()))
+
+
+def _no_levels(name: str, levels: Sequence[str] | None) -> None:
+    if levels is not None:
+        raise InputError(f"{name}: its problems have no levels; remove `levels`")

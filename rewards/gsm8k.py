@@ -3,12 +3,16 @@
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from conf.home import InputError
-from rewards.jsonl_source import DATA_VARIABLE, checked, data_file, read_rows
+from rewards.hub import hub_rows
+from rewards.jsonl_source import data_file, read_rows
+from rewards.numbers_in_text import last_number, numbers
 from rewards.verifier import Attempt, Problem, Score, Split, Verdict
 
 HUB = ("openai/gsm8k", "main")
@@ -16,14 +20,6 @@ FIELDS = {"question": str, "answer": str}
 INSTRUCTION = "Reason step by step and end with a last line `#### <number>`."
 MARKER = "####"
 ECHO = re.compile(r"####[ \t]*<number>")  # the instruction's own marker, repeated
-
-# Each pattern reads a text in linear time: a run of digits, points and commas is taken whole, then judged.
-MINUS = "-\N{MINUS SIGN}"
-RUN = re.compile(rf"((?<![0-9])[{MINUS}](?:\*\*)?\\?[$€£]?)?(\.?[0-9][0-9.,]*)")
-PLAIN = re.compile(r"[0-9]*\.?[0-9]+")
-THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-OPERATOR = re.compile(rf"[{MINUS}+*/^×÷·:eExX{{}}]+")  # alone between two numbers: they are a calculation
-LONGEST = 60  # digits, points and commas of a number that is still read
 
 log = logging.getLogger(__name__)
 
@@ -92,77 +88,41 @@ class Gsm8k:
         text = _without_echo(attempt.completion, attempt.problem.question)
         _, marker, answer = text.rpartition(MARKER)
         if not marker and self.lenient:
-            answer = _last_number(text)
+            answer = last_number(text)
         elif not marker:
             return "no_answer", f"no {MARKER}"
-        numbers = _numbers(answer)
-        if not numbers:
+        answers = numbers(answer)
+        first = next(answers, "none")
+        if first == "none":
             return "no_answer", f"no number after {MARKER}" if marker else "no number"
-        right = set(numbers) == {truth}
-        return ("correct" if right else "wrong"), f"answered {answer.strip()[:80]}"
+        right = first == truth and all(other == truth for other in answers)
+        return ("correct" if right else "wrong"), f"answered {answer.strip()[:80]!r}"
 
     def _rows(self, split: Split) -> list[dict[str, Any]]:
         path = data_file(self.name, f"{split}.jsonl", self.source)
-        return _hub_rows(split, self.revision) if path is None else read_rows(path, FIELDS)
+        return hub_rows(*HUB, split, FIELDS, self.revision) if path is None else read_rows(path, FIELDS)
 
 
 def true_number(truth: str) -> Fraction | None:
     """The number after the last `####` of the dataset's answer text; None where it is not exactly one."""
     _, marker, answer = truth.rpartition(MARKER)
-    numbers = _numbers(answer) if marker else []
-    return numbers[0] if len(numbers) == 1 else None
-
-
-def _hub_rows(split: Split, revision: str | None) -> list[dict[str, Any]]:
-    import datasets  # two seconds to import, and not needed for local files
-
-    try:
-        rows = list(datasets.load_dataset(*HUB, split=split, revision=revision))
-    except Exception as error:  # whatever the network, the hub or its client come up with
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"gsm8k: {HUB[0]} cannot be loaded from the hub ({type(error).__name__}: {reason}); "
-            f"set `source` or {DATA_VARIABLE} to a folder with the data, or check the network"
-        ) from error
-    return [checked(row, FIELDS, f"{HUB[0]}, {split} row {index}") for index, row in enumerate(rows)]
+    found = list(islice(numbers(answer), 2)) if marker else []
+    return found[0] if len(found) == 1 else None
 
 
 def _without_echo(completion: str, question: str) -> str:
-    """The completion without the markers that the prompt itself contains: to repeat them is no answer."""
-    if MARKER in question:
-        completion = completion.replace(question, " ")
-    return ECHO.sub(" ", completion)
+    """The completion without the markers that the prompt itself contains: to repeat them is no answer.
 
-
-def _numbers(answer: str) -> list[Fraction | None]:
-    """Every number in a short answer, None for what only looks like one (`1,80`, `1.2.3`, `18½`, `18/18`).
-
-    Currency, thousands commas, a trailing point, bold, percent and words around a number do not matter.
+    Where the question has lines with a marker, they are taken away as often as the question has them.
     """
-    answer = re.sub(rf"^\s*([{MINUS}])\s+", r"\1", answer)  # `- 18` at the beginning is minus eighteen
-    numbers: list[Fraction | None] = []
-    end = 0
-    for run in RUN.finditer(answer):
-        calculated = bool(numbers) and OPERATOR.fullmatch(answer[end : run.start()].strip(" "))
-        following = answer[run.end() : run.end() + 2].lstrip(" ")[:1]
-        fraction = following.isnumeric() and not following.isascii()  # `18½`, `18²`
-        numbers.append(None if calculated or fraction else _value(run))
-        end = run.end()
-    return numbers
-
-
-def _value(run: re.Match[str]) -> Fraction | None:
-    digits = run[2].rstrip(".,")
-    if len(digits) > LONGEST:
-        return None
-    if THOUSANDS.fullmatch(digits):
-        digits = digits.replace(",", "")
-    elif not PLAIN.fullmatch(digits):
-        return None
-    return -Fraction(digits) if run[1] else Fraction(digits)
-
-
-def _last_number(text: str) -> str:
-    """The last run of digits with its sign and what directly follows it, or nothing."""
-    runs = list(RUN.finditer(text))
-    return text[runs[-1].start() : runs[-1].end() + 2] if runs else ""
+    if MARKER in question and question in completion:
+        completion = completion.replace(question, " ")
+    elif MARKER in question:
+        echoes = Counter(line.strip() for line in question.splitlines() if MARKER in line)
+        kept = []
+        for line in completion.splitlines():
+            echoes[line.strip()] -= 1
+            if echoes[line.strip()] < 0:
+                kept.append(line)
+        completion = "\n".join(kept)
+    return ECHO.sub(" ", completion)

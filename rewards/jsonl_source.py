@@ -1,7 +1,9 @@
-"""Benchmark rows from JSONL files: where they lie, and one clear line where they are broken."""
+"""Benchmark rows from JSONL files, plain or `.gz`: where they lie, and one clear line where they are broken."""
 
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 from conf.home import InputError
 
 DATA_VARIABLE = "NIGHTSCHOOL_DATA"
-NAMES = {str: "a text", list: "a list", int: "a whole number"}
+NAMES = {str: "a text", list: "a list", int: "a whole number", dict: "an object"}
 
 
 def data_file(benchmark: str, filename: str, source: str | None) -> Path | None:
@@ -33,10 +35,7 @@ def read_rows(path: Path, fields: Mapping[str, type]) -> list[dict[str, Any]]:
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; put it there, or set `source` or {DATA_VARIABLE} to its folder")
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    lines = _content(path).split(b"\n")
     rows = [
         checked(_parse(line, f"{path}, line {number}"), fields, f"{path}, line {number}")
         for number, line in enumerate(lines, 1)
@@ -59,6 +58,16 @@ def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
                 f'{where}: the field "{name}" is not {NAMES.get(kind, kind.__name__)}; correct or remove the line'
             )
     return row
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.suffix == ".gz" else content
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: not a whole gzip file ({error}); copy or download the file again") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
 
 
 def _parse(line: bytes, where: str) -> Any:

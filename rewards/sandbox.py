@@ -51,7 +51,10 @@ class SandboxUnavailable(Exception):
 CANARIES = (
     (Program("def f(x):\n    return x + 1", ("assert f(1) == 2",)), {"correct"}),
     (Program("def f(x):\n    return x", ("assert f(1) == 2",)), {"wrong"}),
-    (Program("import _socket\ndef f(x):\n    return _socket.socket(2, 1, 0) and 2", ("assert f(1) == 2",)), {"forbidden", "crashed"}),
+    (
+        Program("import _socket\ndef f(x):\n    return _socket.socket(2, 1, 0) and 2", ("assert f(1) == 2",)),
+        {"forbidden", "crashed"},
+    ),
     (Program("def f(x):\n    return open('/etc/passwd') and 2", ("assert f(1) == 2",)), {"forbidden", "crashed"}),
 )
 
@@ -59,8 +62,8 @@ CANARIES = (
 class Sandbox:
     """A pool of workers, each a bubblewrap with a warden that forks a judge and a candidate for every program.
 
-    `workers`: one a core by default. `without`: layers to do without, where the kernel lacks them or a test shows what the others
-    hold. Entering starts the workers and tries the canaries; raises SandboxUnavailable.
+    `workers`: one a core by default. `without`: layers to do without, where the kernel lacks them or a test shows what
+    the others hold. Entering starts the workers and tries the canaries; raises SandboxUnavailable.
     """
 
     def __init__(self, workers: int | None = None, without: Collection[Layer] = ()) -> None:
@@ -154,9 +157,10 @@ class Sandbox:
     def _try_canaries(self) -> None:
         for (program, allowed), score in zip(CANARIES, self._run([program for program, _ in CANARIES]), strict=True):
             if score.verdict not in allowed and not self.without:
+                line = program.source.splitlines()[-1].strip()
                 raise SandboxUnavailable(
-                    f"the sandbox does not hold: {program.source.splitlines()[-1].strip()!r} came back as {score.verdict} "
-                    f"({score.detail}); `nightschool doctor` says what this machine lacks"
+                    f"the sandbox does not hold: {line!r} came back as {score.verdict} ({score.detail}); "
+                    "`nightschool doctor` says what this machine lacks"
                 )
 
 
@@ -185,7 +189,7 @@ class Worker:
 
     def __init__(self, shared: Policy, without: Collection[Layer]) -> None:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.errors = tempfile.TemporaryFile()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115
         self.reason, self.reason_in = os.pipe()
         os.set_blocking(self.reason, False)
         self.index: int | None = None

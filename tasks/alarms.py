@@ -1,6 +1,9 @@
 """What an owner must not overlook: signs in a night's figures that it went wrong."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+
+from tasks.verdicts import FAILED
 
 LITTLE_SIGNAL = 0.1
 MASKED_LIMIT = 0.01
@@ -21,7 +24,7 @@ def round_alarms(rounds: Sequence[Mapping[str, float]]) -> list[str]:
     if skipped := sum(r["skipped"] for r in rounds):
         found.append(f"{skipped:.0f} of {len(rounds)} updates were skipped for want of useful groups.")
     if failed := sum(r["null_rewards"] for r in rounds):
-        found.append(f"The grader failed on {failed:.0f} completions; they were left out.")
+        found.append(f"The grader failed on {failed:.0f} completions{_by_benchmark(rounds)}; they were left out.")
     masked = [number for number, r in enumerate(rounds, 1) if r.get("masked_share", 0) > MASKED_LIMIT]
     if masked:
         found.append(f"Sampler and trainer disagreed on more than 1 % of the completions in rounds {_listed(masked)}.")
@@ -52,6 +55,26 @@ def forgotten_kinds(history: Sequence[Mapping[str, tuple[float, float]]]) -> lis
         for kind, (tried, solved) in sorted(last.items())
         if tried >= ENOUGH_TRIES and best.get(kind, 0.0) >= FORGOTTEN_FROM and solved / tried <= FORGOTTEN_TO
     ]
+
+
+def exam_alarms(ungraded: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Alarms over the exam. `ungraded`: by part, how many answers the grader failed on, and how many there are."""
+    return [
+        f"The grader failed on {failed} of the {answers} exam answers of {part}; they were left out."
+        for part, (failed, answers) in ungraded.items()
+        if failed
+    ]
+
+
+def _by_benchmark(rounds: Sequence[Mapping[str, float]]) -> str:
+    """The failures of each benchmark's grader, in brackets; nothing where the figures do not tell."""
+    failed: Counter[str] = Counter()
+    for figures in rounds:
+        for name, number in figures.items():
+            if name.startswith("verdicts/") and name.endswith(f"/{FAILED}") and name.count("/") == 2:
+                failed[name.split("/")[1]] += int(number)
+    told = [f"{benchmark} {number}" for benchmark, number in failed.most_common() if number]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _listed(numbers: Sequence[int]) -> str:

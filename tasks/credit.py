@@ -6,18 +6,23 @@ import pandas as pd
 import torch
 
 from conf.schema import GrpoConfig
-from models.advantages import group_advantages
+from models.advantages import group_advantages, overlong_rewards
 from tasks.stage import Artifact, stage
-from tasks.tables import ADVANTAGES, SCORES, read_table, write_table
+from tasks.tables import ADVANTAGES, SCORES, read_rollouts, read_table, write_table
 
 
 @stage(tags=["trainer"])
-def credit(folder: Path, *, scores: Artifact, grpo: GrpoConfig) -> None:
-    """Each completion's advantage over its own group; null where it was not graded."""
+def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConfig) -> None:
+    """Each completion's advantage over its own group; null where it was not graded, or was cut and is to be masked."""
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])
+    sampled = {(r.group, r.sample): r for r in read_rollouts(rollouts.folder / "rollouts.parquet")}
+    own = [sampled[place] for place in zip(table.group, table["sample"], strict=True)]
     rewards = torch.tensor(table.reward.to_numpy(dtype=float)).view(-1, grpo.group_size)
-    advantages = group_advantages(rewards, grpo.scale).flatten().tolist()
+    lengths = torch.tensor([len(rollout.token_ids) for rollout in own]).view_as(rewards)
+    cut = torch.tensor([rollout.finish_reason == "length" for rollout in own]).view_as(rewards)
+    shaped = overlong_rewards(rewards, lengths, cut, grpo)
+    advantages = group_advantages(shaped, grpo.scale).flatten().tolist()
     write_table(
         folder / "advantages.parquet",
         ADVANTAGES,

@@ -4,10 +4,12 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, get_args
 
 import pandas as pd
 
-from conf.schema import BenchmarkConfig, DistillConfig, StudentConfig, TrainerConfig
+from conf.benchmark import BenchmarkName
+from conf.schema import DistillConfig, SandboxConfig, StudentConfig, TrainerConfig
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
 from rewards import benchmarks
 from rewards.verifier import Attempt, Problem
@@ -26,7 +28,7 @@ def distill(
     config: DistillConfig,
     trainer_config: TrainerConfig,
     student: StudentConfig,
-    sources: tuple[BenchmarkConfig, ...],
+    sandbox: SandboxConfig,
     exam_questions: tuple[str, ...],
     max_tokens: int,
     checkpoints: Path,
@@ -37,7 +39,7 @@ def distill(
     Without a single trace left the checkpoint stays what it was.
     """
     table: pd.DataFrame = read_table(day.folder / "traces.parquet", TRACES)
-    kept, counts = _examples(table, checkpoint, student, sources, exam_questions, max_tokens)
+    kept, counts = _examples(table, checkpoint, student, sandbox, exam_questions, max_tokens)
     curve: list[dict[str, float]] = []
     if kept and config.steps:
         checkpoint, curve = trainer.call(learner.lesson, checkpoint, trainer_config, config, kept, checkpoints)
@@ -50,21 +52,20 @@ def _examples(
     table: pd.DataFrame,
     checkpoint: Path,
     student: StudentConfig,
-    sources: tuple[BenchmarkConfig, ...],
+    sandbox: SandboxConfig,
     exam_questions: Sequence[str],
     max_tokens: int,
 ) -> tuple[list[tuple[list[int], list[int]]], dict[str, int]]:
     """Token ids of the traces worth learning, and how many were kept and why others were not."""
-    tokenizer = load_tokenizer(checkpoint)
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     examples: list[tuple[list[int], list[int]]] = []
     counts: Counter[str] = Counter(kept=0, dropped=0, unknown=0, exam=0, too_long=0)
-    for row in table.itertuples():
+    for row, verdict in zip(table.itertuples(), _verdicts(table, sandbox), strict=True):
         messages = json.loads(str(row.messages))
-        asked = "\n".join(message["content"] for message in messages)
+        asked = _asked(messages)
         if any(question in asked for question in exam_questions):
             counts["exam"] += 1
             continue
-        verdict = _verdict(row, sources)
         if verdict not in ("correct", "unknown"):
             counts["dropped"] += 1
             continue
@@ -78,10 +79,25 @@ def _examples(
     return examples, dict(counts)
 
 
-def _verdict(row: object, sources: tuple[BenchmarkConfig, ...]) -> str:
-    """What the verifier says of a trace whose truth is known; `unknown` otherwise."""
-    benchmark, truth = row.benchmark, row.truth  # pyright: ignore
-    if pd.isna(benchmark) or pd.isna(truth) or benchmark not in {source.name for source in sources}:
-        return "unknown"
-    problem = Problem("trace", benchmark, "", truth)
-    return benchmarks.load(benchmark).score([Attempt(problem, row.response)])[0].verdict  # pyright: ignore
+def _verdicts(table: pd.DataFrame, sandbox: SandboxConfig) -> list[str]:
+    """What a trace's own benchmark says of it; `unknown` where that or a truth is missing, or its grader cannot tell.
+
+    Strictly, whatever readings the night allows itself; each benchmark judges all of its traces at once.
+    """
+    rows: list[Any] = list(table.itertuples())
+    verdicts = ["unknown"] * len(rows)
+    for name in get_args(BenchmarkName):
+        own = [place for place, row in enumerate(rows) if row.benchmark == name and row.truth is not None]
+        attempts = [_attempt(rows[place], name) for place in own]
+        scores = benchmarks.load(name, sandbox=sandbox).score(attempts) if own else []
+        for place, score in zip(own, scores, strict=True):
+            verdicts[place] = "unknown" if score.reward is None else score.verdict
+    return verdicts
+
+
+def _attempt(row: Any, benchmark: str) -> Attempt:
+    return Attempt(Problem("trace", benchmark, _asked(json.loads(row.messages)), row.truth), row.response)
+
+
+def _asked(messages: Sequence[dict[str, str]]) -> str:
+    return "\n".join(message["content"] for message in messages)

@@ -16,6 +16,7 @@ from tasks.workers import Worker
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
+CODE = "*.py"  # comes along only where the owner trusts it
 
 
 @stage(tags=["checkpoint"], retries=2, means=("checkpoints", "trainer"))
@@ -27,10 +28,11 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: 
         trainer.call(learner.unpack_starter, draft)
     else:
         source = Path(student.source)
+        patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
         if not source.is_dir():
-            source = _download(student, PATTERNS)
+            source = _download(student, patterns)
         check_student(source)
-        _copy(source, draft)
+        _copy(source, draft, patterns)
     write_lineage(draft, parent=None)
     (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
 
@@ -73,8 +75,8 @@ def _download(student: StudentConfig, patterns: Sequence[str]) -> Path:
     return Path(found)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, patterns: Sequence[str]) -> None:
     target.mkdir(parents=True)
-    for pattern in PATTERNS:
+    for pattern in patterns:
         for file in source.glob(pattern):
             shutil.copy(file, target / file.name)

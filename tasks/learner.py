@@ -70,7 +70,7 @@ def update(
     predecessor: Predecessor,
     config: TrainerConfig,
     rollouts: Sequence[Rollout],
-    advantages: Sequence[float],
+    advantages: Sequence[float] | Sequence[Sequence[float]],
     checkpoints: Path,
 ) -> Updated:
     """One round's update. A trainer that does not stand at the predecessor is loaded anew: no step is taken twice."""

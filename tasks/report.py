@@ -11,6 +11,7 @@ from prefect.cache_policies import NO_CACHE
 
 from models.durable import write_atomically
 from tasks.promote import intervals_of
+from tasks.report_evidence import benchmark_verdicts
 from tasks.report_page import render, render_markdown
 from tasks.stage import MANIFEST
 from tasks.tracking import Tracking
@@ -63,6 +64,7 @@ def summarise(
             "candidate": compared["candidate"][any_part]["after_digest"],
         },
         "rounds": rounds,
+        "verdicts": benchmark_verdicts(folder),
         "seconds": stage_seconds(folder),
         "alarms": list(alarms),
         "links": dict(links),

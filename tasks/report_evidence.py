@@ -2,11 +2,14 @@
 
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
+from tasks.verdicts import FAILED, VERDICTS, count
 
 WHO = {"champion": "champion", "distilled": "after distillation", "candidate": "candidate"}
 PLACE = ["problem_id", "group", "sample"]
@@ -55,7 +58,8 @@ def solve_rates(night: Path) -> tuple[pd.DataFrame, pd.Series]:
     rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"kind": []})])
     if rows.empty:
         return pd.DataFrame(), pd.Series(dtype=float)
-    rows["solved"] = rows["verdict"].eq("correct").where(rows["verdict"] != "grader_failed").astype(float)
+    rows["kind"] = _broad_kinds(rows)
+    rows["solved"] = rows["verdict"].eq("correct").where(rows["verdict"] != FAILED).astype(float)
     rates = rows.pivot_table(index="kind", columns="round", values="solved", aggfunc="mean")
     rates = rates.dropna(how="all")
     return rates, rows["kind"].value_counts().reindex(rates.index)
@@ -105,6 +109,80 @@ def verdict_counts(night: Path) -> pd.DataFrame:
     return pd.DataFrame(counts).fillna(0).astype(int).sort_index()
 
 
+def benchmark_verdicts(night: Path) -> dict[str, dict[str, int]]:
+    """How often each verdict was given to the training completions of each benchmark, in all rounds together."""
+    scored = [_scored(folder) for _, folder in rounds(night)]
+    return count(
+        pair for table in scored if len(table) for pair in zip(table["benchmark"], table["verdict"], strict=True)
+    )
+
+
+def verdicts_by_round(night: Path) -> dict[str, pd.DataFrame]:
+    """The same round by round: for each benchmark, rounds × verdicts."""
+    found: dict[str, dict[int, dict[str, int]]] = {}
+    for number, folder in rounds(night):
+        judged = _scored(folder)
+        counts = count(zip(judged["benchmark"], judged["verdict"], strict=True)) if len(judged) else {}
+        for benchmark, own in counts.items():
+            found.setdefault(benchmark, {})[number] = own
+    return {name: pd.DataFrame.from_dict(found[name], orient="index", columns=list(VERDICTS)) for name in sorted(found)}
+
+
+def verdict_table(night: Path) -> pd.DataFrame:
+    """The verdicts on each benchmark's training completions and on each part of the candidate's exam, where given."""
+    rows = {f"{name}, training": own for name, own in benchmark_verdicts(night).items()}
+    exam = read_table(night / "evaluate" / "candidate", "evaluations")
+    if exam is not None:
+        rows |= {
+            f"{name}, exam": own for name, own in count(zip(exam["benchmark"], exam["verdict"], strict=True)).items()
+        }
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=list(VERDICTS))
+    return table.loc[:, table.any()]
+
+
+def ungraded_answers(night: Path) -> dict[str, tuple[int, int]]:
+    """By part of the exam: how many of all three sitters' answers the grader failed on, and how many there are."""
+    failed: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
+    for who in WHO:
+        exam = read_table(night / "evaluate" / who, "evaluations")
+        if exam is not None:
+            failed.update(exam["benchmark"][exam["verdict"] == FAILED])
+            answers.update(exam["benchmark"])
+    return {part: (failed[part], answers[part]) for part in answers}
+
+
+def excluded_problems(night: Path) -> dict[str, list[str]]:
+    """The problems that were left out because their own truth cannot be read, by benchmark or part of the exam."""
+    found: dict[str, set[str]] = {}
+    stages = [folder / "select_prompts" for _, folder in rounds(night)] + [night / "evaluate" / who for who in WHO]
+    for stage in stages:
+        for name, problems in (read_json(stage, "excluded.json") or {}).items():
+            found.setdefault(name, set()).update(problems)
+    return {name: sorted(problems) for name, problems in found.items() if problems}
+
+
+def kind_history(night: Path) -> list[dict[str, tuple[float, float]]]:
+    """For each round, by broad kind, the (fading) number of tries and of those solved."""
+    history: list[dict[str, tuple[float, float]]] = []
+    broad: dict[str, str] = {}
+    for _, folder in rounds(night):
+        rates, prompts = read_table(folder / "score", "solve_rates"), read_table(folder / "select_prompts", "prompts")
+        if rates is None or prompts is None:
+            continue
+        broad |= dict(zip(prompts["kind"], _broad_kinds(prompts), strict=True))
+        sums = rates.groupby(rates["problem_id"].map(broad))[["tried", "solved"]].sum()
+        history.append(dict(zip(sums.index, zip(sums["tried"], sums["solved"], strict=True), strict=True)))
+    return history
+
+
+def broad_kind(kind: str, problem_id: str, benchmark: str, level: str | None) -> str:
+    """A problem's kind; where each problem is a kind of its own, its benchmark and level: `mbpp`, `math/Level 3`."""
+    if not kind.startswith(problem_id):
+        return kind
+    return benchmark if level is None or pd.isna(level) else f"{benchmark}/{level}"
+
+
 def rounds(night: Path) -> list[tuple[int, Path]]:
     """The rounds' numbers and folders, in order."""
     return sorted((int(folder.name.removeprefix("round-")), folder) for folder in night.glob("round-*"))
@@ -122,12 +200,18 @@ def read_table(folder: Path, name: str) -> pd.DataFrame | None:
     return pd.read_parquet(file) if file else None
 
 
+def _broad_kinds(rows: pd.DataFrame) -> list[str]:
+    columns = (rows[name] for name in ("kind", "problem_id", "benchmark", "level"))
+    return [broad_kind(*row) for row in zip(*columns, strict=True)]
+
+
 def _scored(folder: Path) -> pd.DataFrame:
     """A round's scores with the question and kind of each; empty where the round did not come so far."""
     scores, prompts = read_table(folder / "score", "scores"), read_table(folder / "select_prompts", "prompts")
     if scores is None or prompts is None:
         return pd.DataFrame()
-    return scores.merge(prompts[["problem_id", "group", "question", "kind"]], on=["problem_id", "group"])
+    asked = prompts[["problem_id", "group", "question", "kind", "benchmark", "level"]]
+    return scores.merge(asked, on=["problem_id", "group"])
 
 
 def _committed(folder: Path, name: str) -> Path | None:

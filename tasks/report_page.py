@@ -14,6 +14,7 @@ from tasks import report_pictures
 from tasks.decision import probability, signed
 from tasks.report_evidence import (
     WHO,
+    excluded_problems,
     flipped_answers,
     quiz_accuracies,
     read_json,
@@ -21,6 +22,8 @@ from tasks.report_evidence import (
     sampled_answers,
     solve_rates,
     verdict_counts,
+    verdict_table,
+    verdicts_by_round,
 )
 from tasks.report_pictures import Picture, duration
 
@@ -78,6 +81,8 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         answers=sampled_answers(night),
         flips=flipped_answers(night),
         verdicts=verdict_counts(night),
+        by_benchmark=verdict_table(night),
+        excluded=excluded_problems(night),
         lessons=read_json(night / "distill", "counts.json"),
         reward_model=read_json(night / "fit_reward_model", "outcome.json"),
         config=_text(night / "config.yaml"),
@@ -138,6 +143,7 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     exams = {WHO[who]: found["accuracy"] for who, found in summary["accuracy"].items() if who in WHO and found}
     lessons = pd.DataFrame(read_json(night / "distill", "curve.json") or [])
     rates, tried = solve_rates(night)
+    judged = verdicts_by_round(night)
 
     def drawn(draw: Any, *names: str) -> list[Picture]:
         if not set(names) <= set(metrics):
@@ -146,6 +152,7 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
         return [] if known.empty else [draw(*(known[name] for name in names))]
 
     found = drawn(lambda reward: report_pictures.learning_curve(reward, quiz, exams), "reward")
+    found += [report_pictures.verdicts(judged)] if judged else []
     found += [report_pictures.kinds(rates, tried)] if len(rates) else []
     found += drawn(report_pictures.signal, "signal_share")
     found += drawn(report_pictures.gradients, "grad_norm")

@@ -51,6 +51,14 @@ STYLE: dict[Any, Any] = {
     "lines.markersize": 4.0,
     "legend.frameon": False,
 }
+# What a completion came to, from the best to the worst: verdicts, colour and how much of it.
+BANDS: Mapping[str, tuple[list[str], str, float]] = {
+    "correct": (["correct"], FIRST, 1.0),
+    "wrong": (["wrong"], SECOND, 1.0),
+    "no answer": (["no_answer"], SECOND, 0.4),
+    "stopped": (["timeout", "out_of_memory", "crashed", "forbidden"], MUTED, 0.7),
+    "not graded": (["grader_failed"], INK, 1.0),
+}
 WIDTH = 4.6  # inches: at nine points the type is readable on a telephone and in half a page
 MOST_KINDS = 30
 
@@ -74,7 +82,7 @@ def learning_curve(reward: pd.Series, quiz: Mapping[int, float], exams: Mapping[
     for (name, accuracy), height in zip(exams.items(), _apart(list(exams.values()), 0.075), strict=True):
         axes.axhline(accuracy, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
         axes.text(1.01, height, f"{name} {accuracy:.2f}", transform=axes.get_yaxis_transform(), va="center")
-    axes.set_ylim(-0.03, 1.03)
+    axes.set_ylim(min(-0.03, 1.05 * float(reward.min())), max(1.03, 1.05 * float(reward.max())))
     axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncol=2, borderaxespad=0.2, handletextpad=0.5)
     return _picture(
         figure,
@@ -169,6 +177,28 @@ def kinds(rates: pd.DataFrame, tried: pd.Series) -> Picture:
 
 
 @matplotlib.rc_context(STYLE)
+def verdicts(counts: Mapping[str, pd.DataFrame]) -> Picture:
+    """The shares of the verdicts, one panel a benchmark (rounds × verdicts each), one bar a round."""
+    figure, panels = _figure(0.9 + 0.85 * len(counts), panels=len(counts))
+    given = pd.concat(list(counts.values())).sum()
+    for axes, (benchmark, table) in zip(panels, counts.items(), strict=True):
+        shares = table.div(table.sum(axis=1), axis=0)
+        below = pd.Series(0.0, index=table.index)
+        for name, (members, colour, strength) in BANDS.items():
+            if given[members].any():
+                band = shares[members].sum(axis=1)
+                axes.bar(band.index, band, bottom=below, color=(colour, strength), label=name, width=0.9)
+                below += band
+        axes.set_ylim(0, 1)
+        axes.set_ylabel(benchmark)
+    panels[0].legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncol=3, borderaxespad=0.2, handletextpad=0.5)
+    caption = "Each bar is a round; its parts are the shares of the training completions that came to this."
+    if given[["timeout", "out_of_memory", "crashed", "forbidden"]].any():
+        caption += " Stopped: the program crashed, did what is forbidden, or used up its time or memory."
+    return _picture(figure, "Verdicts, by benchmark", caption)
+
+
+@matplotlib.rc_context(STYLE)
 def durations(seconds: Mapping[str, float]) -> Picture:
     """One bar a stage, each beginning where the one before ended."""
     total = sum(seconds.values())
@@ -229,7 +259,7 @@ def _apart(heights: list[float], least: float) -> list[float]:
 
 
 def _short(kind: str) -> str:
-    name = kind.split("/", 1)[-1]
+    name = kind.split("/", 1)[-1] if kind.count("/") > 1 else kind  # `arithmetic/1/plus`, but `math/3`
     return name if len(name) <= 26 else f"{name[:25]}…"
 
 

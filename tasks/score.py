@@ -1,17 +1,22 @@
 """Scoring a round's completions, and keeping the running solve rates."""
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from conf.schema import BenchmarkConfig, GrpoConfig
+from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from rewards import benchmarks
+from rewards.composition import compose
 from rewards.verifier import Attempt, Problem, Score
+from tasks import verdicts
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, SCORES, SOLVE_RATES, read_rollouts, read_table, write_table
+
+log = logging.getLogger("nightschool")
 
 
 @stage(tags=["grader"])
@@ -22,15 +27,24 @@ def score(
     rollouts: Artifact,
     sources: tuple[BenchmarkConfig, ...],
     grpo: GrpoConfig,
+    reward: RewardConfig,
+    sandbox: SandboxConfig,
     solve_rates: Artifact | None,
     night: str,
 ) -> None:
-    """One score for every completion, and each kind's solve rate: the round's tries and, fading, the earlier ones'."""
+    """One score for every completion, its reward composed as configured; the verdicts, counted by benchmark; and each
+    kind's solve rate: the round's tries and, fading, the earlier ones'.
+    """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
     problems = {row.group: _problem(row) for row in table.itertuples()}
+    entries = {group: sources[entry] for group, entry in zip(table.group, table.entry.astype(int), strict=True)}
     attempts = [Attempt(problems[r.group], r.text, r.group, r.finish_reason, len(r.token_ids)) for r in sampled]
-    scores = score_all(attempts, sources)
+    judged = score_all(attempts, [entries[attempt.group] for attempt in attempts], sandbox)
+    scores = [
+        compose(score, attempt, reward, grpo.max_completion_tokens)
+        for score, attempt in zip(judged, attempts, strict=True)
+    ]
     write_table(
         folder / "scores.parquet",
         SCORES,
@@ -47,18 +61,25 @@ def score(
             for rollout, score in zip(sampled, scores, strict=True)
         ],
     )
+    counts = verdicts.count((a.problem.benchmark, s.verdict) for a, s in zip(attempts, scores, strict=True))
+    (folder / "verdicts.json").write_text(json.dumps(counts))
     _write_solve_rates(
         folder, table, attempts, scores, solve_rates, grpo.solve_rate_decay, night, sampled[0].policy_digest
     )
 
 
-def score_all(attempts: Sequence[Attempt], sources: Sequence[BenchmarkConfig]) -> list[Score]:
-    """Each attempt judged by its own benchmark, in the given order."""
+def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], sandbox: SandboxConfig) -> list[Score]:
+    """Each attempt judged by the benchmark's entry in the configuration that its problem came from, in the given order.
+
+    `entries`: one an attempt. A grader's failures are logged, with its first reason.
+    """
     scores: dict[int, Score] = {}
-    for source in sources:
-        benchmark = benchmarks.load(source.name, source.source)
-        own = [index for index, attempt in enumerate(attempts) if attempt.problem.benchmark == source.name]
-        scores |= dict(zip(own, benchmark.score([attempts[index] for index in own]), strict=True))
+    for entry in dict.fromkeys(entries):
+        own = [index for index, other in enumerate(entries) if other == entry]
+        found = benchmarks.configured(entry, sandbox).score([attempts[index] for index in own])
+        scores |= dict(zip(own, found, strict=True))
+        if failed := [score.detail for score in found if score.verdict == verdicts.FAILED]:
+            log.warning("the grader of %s failed on %d completions: %s", entry.label, len(failed), failed[0])
     return [scores[index] for index in range(len(attempts))]
 
 

@@ -1,10 +1,11 @@
 """Which problems a round practises: most weight where the student sometimes succeeds, some for everything."""
 
 import json
+import logging
 import math
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, SOLVE_RATES, read_table, write_table
 
 POOL = 20  # problems of an endless benchmark to choose from, for each that is chosen
+log = logging.getLogger("nightschool")
+
+Kind = Callable[[Problem], str]
 
 
 @stage(tags=["prompts"])
@@ -35,33 +39,44 @@ def select_prompts(
     excluded: Sequence[str],
     max_prompt_tokens: int,
 ) -> None:
-    """Draws the round's problems and renders their prompts.
+    """Draws the round's problems, of each benchmark its share by weight, and renders their prompts.
 
-    `solve_rates`: the score stage of the round before. `excluded`: problem ids of the exam, which may never be drawn.
-    `seed`: of night and round. Problems whose prompt leaves no room for a completion are passed over; raises InputError
-    where not one is left.
+    `solve_rates`: the score stage of the round before. `excluded`: ids and questions of the exam's problems, which may
+    never be drawn. `seed`: of night and round. Problems whose prompt leaves no room for a completion are passed over;
+    raises InputError where not one is left. `excluded.json` names the problems that the benchmarks themselves left out.
     """
     chance, forbidden = random.Random(seed), set(excluded)
     rates = _rates(solve_rates)
-    tokenizer = load_tokenizer(checkpoint)
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     rows: list[dict[str, Any]] = []
-    for source, count in zip(sources, shares([s.weight for s in sources], grpo.prompts_per_round), strict=True):
-        benchmark = benchmarks.load(source.name, source.source, source.levels)
-        pool = [p for p in training_problems(benchmark, seed, POOL * count) if p.problem_id not in forbidden]
-        for problem in _fitting(benchmark, pool, rates, grpo.exploration, chance):
-            if count == 0:
+    taken: set[Problem] = set()
+    unreadable: dict[str, list[str]] = {}
+    for entry, count in enumerate(shares([source.weight for source in sources], grpo.prompts_per_round)):
+        source, benchmark = sources[entry], benchmarks.configured(sources[entry])
+        kind, found = _kinds(benchmark, source, sources), len(rows)
+        pool = [
+            p for p in training_problems(benchmark, seed, POOL * count) if not {p.problem_id, p.question} & forbidden
+        ]
+        unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmarks.excluded(benchmark, "train")})
+        for problem in _fitting(kind, pool, rates, grpo.exploration, chance):
+            if len(rows) == found + count:
                 break
             messages = [{"role": "user", "content": benchmark.prompt(problem)}]
             tokens = prompt_tokens(tokenizer, messages, student)
-            if len(tokens) <= max_prompt_tokens:
-                rows.append(_row(problem, benchmark.kind(problem), messages, tokens, len(rows)))
-                count -= 1
+            if len(tokens) <= max_prompt_tokens and problem not in taken:
+                rows.append(_row(problem, kind(problem), messages, tokens, len(rows)) | {"entry": entry})
+                taken.add(problem)
+        if len(rows) < found + count:
+            log.warning(
+                "%s has %d of the round's %d prompts: no more of them fit", source.label, len(rows) - found, count
+            )
     if not rows:
         raise InputError(
             f"engine.max_model_len: no problem's prompt has at most {max_prompt_tokens} tokens, which is what "
             f"grpo.max_completion_tokens: {grpo.max_completion_tokens} leaves of it; raise the one or lower the other"
         )
     write_table(folder / "prompts.parquet", PROMPTS, rows)
+    (folder / "excluded.json").write_text(json.dumps(unreadable))
 
 
 def training_problems(benchmark: Benchmark, seed: str, count: int) -> list[Problem]:
@@ -92,13 +107,21 @@ def shares(weights: Sequence[float], count: int) -> list[int]:
     return whole
 
 
+def _kinds(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:
+    """What a problem's solve rate is counted under: where a benchmark comes from two places, each has its own."""
+    if len({(other.source, other.revision) for other in sources if other.name == source.name}) == 1:
+        return benchmark.kind
+    place = source.source or source.revision or "the default source"
+    return lambda problem: f"{benchmark.kind(problem)} of {place}"
+
+
 def _fitting(
-    benchmark: Benchmark, pool: Sequence[Problem], rates: Mapping[str, float], exploration: float, chance: random.Random
+    kind: Kind, pool: Sequence[Problem], rates: Mapping[str, float], exploration: float, chance: random.Random
 ) -> list[Problem]:
     """The pool in the order in which it is to be practised: kinds drawn by their weight, no problem twice."""
     members: dict[str, list[Problem]] = defaultdict(list)
     for problem in chance.sample(pool, len(pool)):
-        members[benchmark.kind(problem)].append(problem)
+        members[kind(problem)].append(problem)
     kinds = sorted(members)
     weights = dict(zip(kinds, kind_weights(kinds, rates, exploration), strict=True))
     keys = {

@@ -36,7 +36,8 @@ TRACES = _schema(
 )
 QUARANTINE = _schema({"file": pa.string(), "line": pa.int64(), "reason": pa.string()}, {})
 
-# `kind` is what the problem's solve rate is counted under, `group` its number in the round.
+# `kind` is what the problem's solve rate is counted under, `group` its number in the round, `entry` the place in the
+# configuration's list of the benchmark that it came from.
 PROMPTS = _schema(
     {
         "problem_id": pa.string(),
@@ -47,7 +48,7 @@ PROMPTS = _schema(
         "kind": pa.string(),
         "source": pa.string(),
     },
-    {"benchmark": pa.string(), "truth": pa.string(), "level": pa.string()},
+    {"benchmark": pa.string(), "truth": pa.string(), "level": pa.string(), "entry": pa.int32()},
 )
 ROLLOUTS = _schema(
     NUMBERED

@@ -17,6 +17,10 @@ from conf.load import frozen_yaml
 from conf.schema import NightConfig, Section
 
 RUN_FILE = "mlflow_run.txt"
+# MLflow's pages show either an application's traces or a training's metrics. Which of the two is an experiment's is
+# this tag's to say; the pages of MLflow 3.17 ask their own address instead (and by default show traces).
+KIND = {"mlflow.experimentKind": "custom_model_development"}
+TRAINING_VIEW = "workflowType=machine_learning"
 
 # Which group of MLflow's charts a round's figure belongs to.
 GROUPS = {
@@ -54,9 +58,12 @@ class Tracking:
     def _experiment(self, name: str, home: Home) -> str:
         known = self.client.get_experiment_by_name(name)
         if known is not None:
+            for tag, value in KIND.items():
+                if tag not in known.tags:
+                    self.client.set_experiment_tag(known.experiment_id, tag, value)
             return known.experiment_id
         location = (home.root / "mlartifacts").as_uri() if self.uri == home.database else None
-        return self.client.create_experiment(name, artifact_location=location)
+        return self.client.create_experiment(name, artifact_location=location, tags=KIND)
 
     def open_run(self, night: Path, config: NightConfig, links: Mapping[str, str]) -> None:
         """The night's run: the one it had before it was interrupted, or a new one with the frozen configuration."""
@@ -104,8 +111,8 @@ class Tracking:
 
     @property
     def run_path(self) -> str:
-        """Where MLflow's pages show the run, from the server's root on."""
-        return f"#/experiments/{self.experiment_id}/runs/{self.run_id}"
+        """Where MLflow's pages show the run as a training, from the server's root on."""
+        return f"#/experiments/{self.experiment_id}/runs/{self.run_id}?{TRAINING_VIEW}"
 
 
 def code_version() -> dict[str, str]:
@@ -116,7 +123,7 @@ def code_version() -> dict[str, str]:
 
 
 def _grouped(name: str) -> str:
-    if name.startswith(("seconds_", "verdicts/")):
+    if name.startswith(("seconds_", "verdicts/", "reward/")):
         return name.replace("seconds_", "seconds/")
     return f"{GROUPS.get(name, 'update')}/{name}"
 

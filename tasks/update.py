@@ -13,11 +13,13 @@ from prefect.cache_policies import NO_CACHE
 
 from conf.schema import TrainerConfig
 from models.durable import sync, sync_folder
-from tasks import learner
+from tasks import learner, verdicts
 from tasks.learner import Predecessor, Updated
 from tasks.stage import Artifact, stage, worker_died
 from tasks.tables import ADVANTAGES, SCORES, read_rollouts, read_table
 from tasks.workers import Worker
+
+REWARD_PARTS = ("correct", "format", "length")  # of every score: see rewards/composition.py
 
 
 class UpdateMeans:
@@ -41,15 +43,25 @@ def update(label: str, rollouts: Artifact, advantages: Artifact, config: Trainer
     """Takes the round's steps; the new weights are on the disk, but the round counts only after `checkpoint`."""
     table: pd.DataFrame = read_table(advantages.folder / "advantages.parquet", ADVANTAGES)
     sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
-    by_place: dict[Any, Any] = {(row.group, row.sample): row.advantage for row in table.itertuples()}
+    by_place = advantages_by_place(table)
+    own: list[Any] = [by_place[rollout.group, rollout.sample] for rollout in sampled]
     return means.trainer.call(
         learner.update,
         means.predecessor,
         config,
         sampled,
-        [by_place[rollout.group, rollout.sample] for rollout in sampled],
+        own,
         means.checkpoints,
     )
+
+
+def advantages_by_place(table: pd.DataFrame) -> dict[tuple[int, int], float | list[float]]:
+    """By group and sample: the completion's advantage (NaN: not graded), or, where the table has them, its tokens'."""
+    rows: Any = table.itertuples()
+    return {
+        (row.group, row.sample): row.advantage if row.token_advantages is None else list(row.token_advantages)
+        for row in rows
+    }
 
 
 @stage(tags=["trainer", "checkpoint"], means=("updated", "state", "trainer"))
@@ -83,6 +95,7 @@ def _metrics(rollouts: Artifact, scores: Artifact, updated: Updated) -> dict[str
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     tokens = [len(rollout.token_ids) for rollout in sampled]
     counts = Counter(table.verdict)
+    parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
     own = {name: value for name, value in updated.metrics.items() if math.isfinite(value)}
     return {
         "reward": float(table.reward.mean()),
@@ -94,6 +107,8 @@ def _metrics(rollouts: Artifact, scores: Artifact, updated: Updated) -> dict[str
         "seconds_sample": rollouts.seconds,
         "seconds_score": scores.seconds,
         "seconds_update": own.pop("seconds"),
+        **{f"reward/{part}": float(parts[part].mean()) for part in REWARD_PARTS if part in parts},
         **{f"verdicts/{verdict}": count for verdict, count in counts.items()},
+        **verdicts.as_metrics(scores.read_json("verdicts.json")),
         **own,
     }

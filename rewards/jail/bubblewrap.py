@@ -39,8 +39,8 @@ def readable_folders() -> list[Path]:
 def command(wrapper: str, program: str) -> list[str]:
     """The command for `python -c program` inside: no network, no host file but `readable_folders`, nothing writable.
 
-    CAP_SYS_ADMIN holds only in the sandbox's own user namespace; the warden needs it to give every program a PID namespace, and
-    each program loses it before it starts.
+    CAP_SYS_ADMIN holds only in the sandbox's own user namespace; the warden needs it to give every program a PID
+    namespace, and each program loses it before it starts.
     """
     words = [wrapper, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"]
     words += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--new-session", "--clearenv"]

@@ -18,8 +18,19 @@ MODULES = frozenset(
     "bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re "
     "statistics string sys typing".split()
 )
-# Modules whose names tests use as they are (`Counter`, `isclose`, `List`): the judge's own, not what the program made of them.
-OPENED = ("typing", "collections", "math", "fractions", "decimal", "datetime", "itertools", "functools", "heapq", "bisect")
+# Modules whose names tests use as they are (`Counter`, `isclose`, `List`): the judge's own, whatever the program has.
+OPENED = (
+    "typing",
+    "collections",
+    "math",
+    "fractions",
+    "decimal",
+    "datetime",
+    "itertools",
+    "functools",
+    "heapq",
+    "bisect",
+)
 # What the objects of a test's own world can do: an answer that pretends to be a text or a list is none.
 BUILTIN_METHODS = frozenset(
     name for kind in (str, bytes, int, float, list, tuple, dict, set) for name in dir(kind) if not name.startswith("__")
@@ -140,7 +151,7 @@ class Proxy:
     def _ask(self, operation: str, *operands: Any) -> Any:
         return self._connection.ask(operation, ["theirs", self._number], *operands)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
         encode = self._connection.encode
         return self._ask("call", encode(args), encode(kwargs))
 
@@ -228,9 +239,9 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
 
 
 def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
-    """The names that the program has to provide: used and not defined by the tests, not builtin, not the standard library's.
+    """The names that the program has to provide: used by the tests and not defined there, nor by the standard library.
 
-    The entry point always; without one, and if all names are builtin, the first that is called (`assert sum(2, 3) == 5`).
+    The entry point always; without one, and if there is no such name, the first one called: `assert sum(2, 3) == 5`.
     """
     used: dict[str, None] = {}
     defined: set[str] = set()
@@ -269,14 +280,14 @@ def _namespace(connection: Connection, names: Sequence[str], entry_point: str | 
 
 def _raised(names: list[Any], text: str) -> BaseException:
     """The program's exception in the judge: of a class that `except ValueError` in a test catches."""
-    names = tuple(str(name)[:50] for name in names[:10])
-    kinds = [kind for name in names if isinstance(kind := getattr(builtins, name, None), type)]
+    known = tuple(str(name)[:50] for name in names[:10])
+    kinds = [kind for name in known if isinstance(kind := getattr(builtins, name, None), type)]
     base = next((kind for kind in kinds if issubclass(kind, BaseException)), Exception)
     if not issubclass(base, Exception):
         return CandidateGone(f"{base.__name__}: {text[:200]}")
     if issubclass(base, (StopIteration, StopAsyncIteration, BaseExceptionGroup)):
         base = Exception  # the one would end a loop of the test in silence, the other needs members
-    facts = {"names": names, "__init__": lambda self: None, "__str__": lambda self: text[:200]}
+    facts = {"names": known, "__init__": lambda self: None, "__str__": lambda self: text[:200]}
     bases = (CandidateRaised,) if base is Exception else (base, CandidateRaised)
     return type(base.__name__, bases, facts)()
 

@@ -14,8 +14,8 @@ from pathlib import Path
 # Signals go to one's own threads only (raise and abort use tgkill): `kill` could reach a process group.
 # Enough for computation: memory, time, threads, reading files that are allowed and talking over open descriptors.
 ALLOWED = """
-    read write readv writev pread64 close fstat newfstatat stat lstat statx lseek getdents64 readlink readlinkat open openat
-    access faccessat faccessat2 getcwd dup dup2 dup3 pipe pipe2 poll ppoll select pselect6 close_range
+    read write readv writev pread64 close fstat newfstatat stat lstat statx lseek getdents64 readlink readlinkat
+    open openat access faccessat faccessat2 getcwd dup dup2 dup3 pipe pipe2 poll ppoll select pselect6 close_range
     epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait
     mmap mprotect munmap mremap madvise brk membarrier
     rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait sigaltstack restart_syscall
@@ -27,7 +27,13 @@ ALLOWED = """
     getrandom uname sysinfo getcpu arch_prctl exit exit_group
 """.split()
 # Refused with an error, not a kill: what the standard library tries by itself and can do without.
-REFUSED = {"ioctl": errno.ENOTTY, "clone3": errno.ENOSYS, "prctl": errno.EPERM, "fcntl": errno.EPERM, "sched_setaffinity": errno.EPERM}
+REFUSED = {
+    "ioctl": errno.ENOTTY,
+    "clone3": errno.ENOSYS,
+    "prctl": errno.EPERM,
+    "fcntl": errno.EPERM,
+    "sched_setaffinity": errno.EPERM,
+}
 FCNTL_QUERIES = (1, 2, 3, 1030)  # F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 CLONE_THREAD = 0x00010000
 
@@ -37,11 +43,13 @@ class PolicyUnavailable(Exception):
 
 
 def seccomp_program() -> bytes:
-    """The filter as a BPF program: everything that is not listed kills the process. Threads may start, processes not."""
+    """The filter as a BPF program: what is not listed kills the process. Threads may start, processes not."""
     try:
         import pyseccomp
     except (ImportError, RuntimeError) as error:
-        raise PolicyUnavailable(f"seccomp: libseccomp is missing ({error}); install it (apt install libseccomp2)") from None
+        raise PolicyUnavailable(
+            f"seccomp: libseccomp is missing ({error}); install it (apt install libseccomp2)"
+        ) from None
     rules = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
     with contextlib.suppress(OSError):  # older than 2.5: the list is walked instead of searched
         rules.set_attr(pyseccomp.Attr.CTL_OPTIMIZE, 2)
@@ -70,7 +78,9 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
         handled = get_supported_fs(landlock_sys.get_abi_version())
         ruleset = landlock_sys.create_ruleset(landlock_sys.RulesetAttr(handled_access_fs=handled))
     except errors.LandlockError as error:
-        raise PolicyUnavailable(f"Landlock: {error}; boot a kernel of 5.13 or later with `landlock` among lsm=") from None
+        raise PolicyUnavailable(
+            f"Landlock: {error}; boot a kernel of 5.13 or later with `landlock` among lsm="
+        ) from None
     reading = flags.AccessFs.READ_FILE | flags.AccessFs.READ_DIR  # not EXECUTE: libraries are loaded without it
     for folder in readable:
         descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)

@@ -1,8 +1,8 @@
 """The process that stands over the sandbox's inside: for each program it forks a judge and a candidate, and ends both.
 
 It never reads a source, a test or a judge's reason itself: each goes by a descriptor to or from the one child that may
-see it, so that no program can find them in memory that it inherits. Its own verdicts are those that only an observer can give:
-timeout, killed for memory, killed for a forbidden system call.
+see it, so that no program can find them in memory that it inherits. Its own verdicts are those that only an observer
+can give: timeout, killed for memory, killed for a forbidden system call.
 """
 
 import gc
@@ -13,7 +13,6 @@ import random
 import select
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,9 +32,9 @@ REASON_BYTES = 300
 PARKED = 200  # where descriptors wait while their places are taken
 NULL = "/dev/null"
 PRELOADED = (
-    "abc array base64 bisect calendar cmath collections collections.abc contextlib copy dataclasses datetime decimal enum "
-    "fractions functools hashlib heapq inspect io itertools json keyword math numbers operator os pprint queue random re "
-    "secrets statistics string struct sys textwrap threading time timeit traceback types typing unicodedata uuid zlib"
+    "abc array base64 bisect calendar cmath collections collections.abc contextlib copy dataclasses datetime decimal "
+    "enum fractions functools hashlib heapq inspect io itertools json keyword math numbers operator os pprint queue "
+    "random re secrets statistics string struct sys textwrap threading time timeit traceback types typing unicodedata uuid zlib"
 ).split()
 
 

@@ -24,10 +24,26 @@ SMALL = 1 << 53
 LENGTH = struct.Struct("!I")
 
 # Types that a test may pass or a candidate return, by their names.
-TYPES = {
+TYPES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(object, type(None), bool, int, float, complex, str, bytes, bytearray, list, tuple, set, frozenset, dict, range),
+        *(
+            object,
+            type(None),
+            bool,
+            int,
+            float,
+            complex,
+            str,
+            bytes,
+            bytearray,
+            list,
+            tuple,
+            set,
+            frozenset,
+            dict,
+            range,
+        ),
         *(Fraction, Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, type),
     )
 }
@@ -133,7 +149,7 @@ class Encoder:
             return ["dict", [[self.encode(k, depth), self.encode(v, depth)] for k, v in dict.items(value)]]
         for kind in (list, tuple, set, frozenset, deque):
             if isinstance(value, kind):
-                return [kind.__name__, [self.encode(item, depth) for item in kind.__iter__(value)]]
+                return [kind.__name__, [self.encode(item, depth) for item in kind.__iter__(value)]]  # pyright: ignore
         if isinstance(value, range):
             return ["range", [hex(value.start), hex(value.stop), hex(value.step)]]
         view = DICT_VIEWS.get(type(value))

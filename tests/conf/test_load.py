@@ -3,13 +3,14 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conf.benchmark import BenchmarkName
 from conf.home import InputError
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
@@ -17,6 +18,7 @@ from conf.schema import NightConfig
 ROOT = Path(__file__).parents[2]
 STARTER = ROOT / "conf" / "starter.yaml"
 NIGHTLY = ROOT / "conf" / "nightly.yaml"
+MIXED = ROOT / "conf" / "mixed.yaml"
 SMALL = """\
 name: small
 benchmarks:
@@ -26,6 +28,7 @@ grpo:
 exam:
   target: {benchmark: arithmetic, levels: ["1"]}
 """
+NAMES = "'arithmetic', 'gsm8k', 'math', 'mbpp', 'humaneval' or 'triviaqa'"
 
 
 @pytest.fixture
@@ -58,6 +61,14 @@ def test_the_shipped_nights_load() -> None:
     assert [part.name for part in nightly.exam.parts] == ["gsm8k", "arithmetic-1-2"]
 
 
+def test_the_mixed_night_loads() -> None:
+    mixed = load_night(MIXED)
+    assert [(entry.name, entry.weight) for entry in mixed.benchmarks] == [("gsm8k", 2.0), ("math", 2.0), ("mbpp", 1.0)]
+    assert [part.name for part in mixed.exam.parts] == ["gsm8k", "math-500", "mbpp"]
+    assert mixed.sandbox.allow_missing == ()
+    assert (mixed.reward.correct, mixed.reward.format, mixed.reward.length_penalty) == (1.0, 0.0, 0.0)
+
+
 def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
     config = changed("student.source=starter", "lora=null", path=NIGHTLY)
     assert (config.student.source, config.lora) == ("starter", None)
@@ -77,7 +88,12 @@ def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
         ("rounds: 2", "rounds: yes", "grpo.rounds: true is not allowed; a whole number"),
         ("rounds: 2", "rounds:", "grpo.rounds: null is not allowed; a whole number"),
         ("rounds: 2", "clip_low: low", 'grpo.clip_low: "low" is not allowed; a number'),
-        ("rounds: 2", "overlong: keep", "grpo.overlong: \"keep\" is not allowed; 'train' or 'mask'"),
+        ("rounds: 2", "overlong: keep", "grpo.overlong: \"keep\" is not allowed; 'train', 'mask' or 'shape'"),
+        (
+            "rounds: 2",
+            "sampler_ratio_band: [2, 0.5]",
+            "grpo.sampler_ratio_band.0: 2 is not allowed; at most 1.0 (and 1 more)",
+        ),
         ("rounds: 2", "sampler_ratio_band: [1]", "grpo.sampler_ratio_band.1: is missing; it has no default"),
         (
             "rounds: 2",
@@ -92,7 +108,7 @@ def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
             "[1]}\ngrpo",
             "benchmarks.0.levels.0: 1 is not allowed; a text, in quotes where it looks like something else",
         ),
-        ("name: arithmetic", "name: algebra", "benchmarks.0.name: \"algebra\" is not allowed; 'arithmetic' or 'gsm8k'"),
+        ("name: arithmetic", "name: algebra", f'benchmarks.0.name: "algebra" is not allowed; {NAMES}'),
         ("benchmark: arithmetic, ", "", "exam.target.benchmark: is missing; it has no default"),
         ("exam:", "exan:", "exan: unknown key; did you mean 'exam'? (and 1 more)"),
         ("rounds: 2", "rounds: -1\n  group_size: 80", "grpo.rounds: -1 is not allowed; at least 0 (and 1 more)"),
@@ -113,6 +129,101 @@ def test_a_fault_in_the_file_is_one_line(in_folder: Path, was: str, becomes: str
     in_folder.write_text(SMALL.replace(was, becomes, 1))
     line = refusal(in_folder)
     assert line.startswith(f"my.yaml: {said}") if "known are" in said else line == f"my.yaml: {said}"
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        (
+            "benchmarks=[{name: humaneval}]",
+            "benchmarks.0.name: humaneval cannot be trained on: it has exam problems only; train on mbpp instead",
+        ),
+        (
+            'benchmarks=[{name: math, subset: "500"}]',
+            "benchmarks.0.subset: MATH-500 cannot be trained on: it is a part of the exam's problems; remove `subset`",
+        ),
+        (
+            "benchmarks=[{name: mbpp, subset: tidy}]",
+            'benchmarks.0.subset: "tidy" is not allowed; the only subset of mbpp is "sanitized"',
+        ),
+        (
+            "benchmarks=[{name: gsm8k, subset: sanitized}]",
+            'benchmarks.0.subset: "sanitized" is not allowed; gsm8k has no subsets',
+        ),
+        (
+            "benchmarks=[{name: mbpp, lenient: true}]",
+            "benchmarks.0.lenient: mbpp knows no lenient reading, only gsm8k does; remove `lenient`",
+        ),
+        (
+            "benchmarks=[{name: gsm8k, lenient: sometimes}]",
+            'benchmarks.0.lenient: "sometimes" is not allowed; true or false',
+        ),
+        (
+            "benchmarks=[{name: arithmetic, revision: main}]",
+            "benchmarks.0.revision: arithmetic is generated, not loaded from the hub; remove `revision`",
+        ),
+        (
+            "benchmarks=[{name: gsm8k, source: here, revision: main}]",
+            "benchmarks.0.revision: a revision is one of the hub's, and `source` names a folder; remove one of the two",
+        ),
+        ("benchmarks=[{name: gsm8k, weight: 0}]", "benchmarks.0.weight: 0 is not allowed; more than 0.0"),
+        ("benchmarks=[{name: gsm8k, weight: -1}]", "benchmarks.0.weight: -1 is not allowed; more than 0.0"),
+        (
+            "benchmarks=[{name: gsm8k, weight: 2}, {name: gsm8k, lenient: true}]",
+            "two benchmarks mean the same problems of gsm8k; make them one, of both weights",
+        ),
+        (
+            'exam.target={benchmark: gsm8k, subset: "500"}',
+            'exam.target.subset: "500" is not allowed; gsm8k has no subsets',
+        ),
+        (
+            'exam.guards=[{benchmark: math, subset: "400"}]',
+            'exam.guards.0.subset: "400" is not allowed; the only subset of math is "500"',
+        ),
+        (
+            "exam.guards=[{benchmark: humaneval, lenient: true}]",
+            "exam.guards.0.lenient: humaneval knows no lenient reading, only gsm8k does; remove `lenient`",
+        ),
+        ("reward.correct=-1", "-1 is not allowed; at least 0.0"),
+        ("reward.format=much", '"much" is not allowed; a number'),
+        ("reward.lenght_penalty=0.1", "unknown key; did you mean 'length_penalty'?"),
+        ("sandbox.workers=0", "0 is not allowed; at least 1"),
+        ("sandbox.seconds=0", "0 is not allowed; more than 0.0"),
+        ("sandbox.memory_mb=8", "8 is not allowed; at least 64"),
+        (
+            "sandbox.allow_missing=[bubblewrap]",
+            "sandbox.allow_missing.0: \"bubblewrap\" is not allowed; 'landlock' or 'seccomp'",
+        ),
+        ("sandbox.allow_missing=landlock", '"landlock" is not allowed; a list'),
+    ],
+)
+def test_benchmarks_rewards_and_sandboxes_that_make_no_sense(in_folder: Path, override: str, said: str) -> None:
+    assert refusal(in_folder, override) in (f"--set {override}: {said}", f"my.yaml: {said}")
+
+
+def test_every_benchmark_can_be_examined_and_all_but_one_trained_on(in_folder: Path) -> None:
+    for name in get_args(BenchmarkName):
+        assert load_night(in_folder, [f"exam.target={{benchmark: {name}}}"]).exam.target.name == name
+        if name != "humaneval":
+            assert load_night(in_folder, [f"benchmarks=[{{name: {name}}}]"]).benchmarks[0].label == name
+    entries = (
+        'benchmarks=[{name: math, levels: ["1"]}, {name: math, levels: ["5"]}, {name: gsm8k}, {name: gsm8k, source: x}]'
+    )
+    assert [entry.label for entry in load_night(in_folder, [entries]).benchmarks] == [
+        "math-1",
+        "math-5",
+        "gsm8k",
+        "gsm8k",
+    ]
+    lenient = load_night(in_folder, ["benchmarks=[{name: gsm8k, lenient: true}]"])
+    assert lenient.benchmarks[0].lenient
+    assert not load_night(in_folder, ["benchmarks=[{name: gsm8k}]"]).benchmarks[0].lenient
+
+
+def test_the_parts_of_the_exam_are_told_apart_by_their_subset(in_folder: Path) -> None:
+    guards = 'exam.guards=[{benchmark: math}, {benchmark: math, subset: "500"}, {benchmark: mbpp, subset: sanitized}]'
+    names = [part.name for part in load_night(in_folder, [guards]).exam.parts]
+    assert names == ["arithmetic-1", "math", "math-500", "mbpp-sanitized"]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +286,7 @@ def test_overrides_reach_every_place(in_folder: Path) -> None:
         ("benchmarks.1.weight=2", "benchmarks.1 is not there; 0 to 0"),
         ("benchmarks.first.weight=2", "benchmarks.first is not there; 0 to 0"),
         ("name.first=x", 'name is "small", which has no keys'),
-        ("exam.target={benchmark: x}", "exam.target.benchmark: \"x\" is not allowed; 'arithmetic' or 'gsm8k'"),
+        ("exam.target={benchmark: x}", f'exam.target.benchmark: "x" is not allowed; {NAMES}'),
         ("optimizer.learning_rate=.nan", "not valid YAML: .nan is no finite number"),
     ],
 )
@@ -188,7 +299,7 @@ def test_a_fault_of_the_file_is_not_blamed_on_an_override(in_folder: Path) -> No
     assert refusal(in_folder, "grpo.rounds=3") == "my.yaml: grpo.group_size: 80 is not allowed; at most 64"
 
 
-@pytest.mark.parametrize("path", [STARTER, NIGHTLY])
+@pytest.mark.parametrize("path", [STARTER, NIGHTLY, MIXED])
 def test_the_frozen_night_reads_back_as_itself(path: Path, tmp_path: Path) -> None:
     config = load_night(path)
     frozen = tmp_path / "config.yaml"
@@ -246,14 +357,18 @@ OTHERS: dict[str, Any] = {
     "student.trust_remote_code": True,
     "grpo.scale": "std",
     "grpo.aggregation": "sequence",
+    "grpo.importance": "sequence",
     "grpo.overlong": "mask",
     "grpo.sampler_ratio_band": [0.25, 4.0],
     "optimizer.betas": [0.9, 0.99],
+    "sandbox.workers": 2,
+    "sandbox.allow_missing": ["landlock"],
     "exam.guards": [],
     "exam.target.benchmark": "gsm8k",
 }
-# What can have one value only.
+# What can have one value only; arithmetic, the starter's exam, has neither subsets nor revisions nor a lenient reading.
 FIXED = {"start_from", "grpo.temperature", "grpo.top_p"}
+FIXED |= {f"exam.target.{key}" for key in ("subset", "revision", "lenient")}
 
 
 def other_value(key: str, value: Any) -> Any:

@@ -15,6 +15,7 @@ from conf.load import load_night
 from conf.schema import NightConfig
 from flows import doctor
 from flows.doctor import Finding, disk_needed_gb, examine, require
+from rewards.jail import policy
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -65,7 +66,7 @@ def test_every_part_of_the_machine_is_looked_at_and_nothing_is_left_behind(tmp_p
     names = [finding.name for finding in examine(Home(tmp_path / "deep" / "school"), starter("prefect.port=4300"))]
     for name in (
         *("cores", "memory", "gpu", "python", "torch", "vllm", "transformers", "prefect", "mlflow", "datasets"),
-        *("sqlalchemy", "bubblewrap", "home", "disk", "port 4200", "port 5000", "port 4300"),
+        *("sqlalchemy", "bubblewrap", "seccomp", "Landlock", "home", "disk", "port 4200", "port 5000", "port 4300"),
     ):
         assert names.count(name) == 1, name
     assert list(tmp_path.iterdir()) == []
@@ -198,6 +199,36 @@ def test_bubblewrap_missing_broken_and_working(programs: Path) -> None:
     assert found("bubblewrap").found == "installed, but it cannot make a sandbox here"
     pretend(programs, "bwrap", '[ "$1" = --version ] && echo bubblewrap 0.8.0; exit 0')
     assert found("bubblewrap") == Finding("bubblewrap", "ok", "bubblewrap 0.8.0")
+
+
+@pytest.mark.parametrize(("layer", "name"), [("seccomp_program", "seccomp"), ("landlock_ruleset", "Landlock")])
+def test_a_layer_of_the_sandbox_that_the_kernel_lacks(layer: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*_: object) -> int:
+        raise policy.PolicyUnavailable(f"{name}: not in this kernel; boot another")
+
+    monkeypatch.setattr(policy, layer, lacking)
+    allow = f"boot another; or go without it: --set 'sandbox.allow_missing=[{name.lower()}]'"
+    assert found(name) == Finding(name, "warning", "not in this kernel", allow)
+    assert found(name, starter()).level == "warning"
+    mbpp = "benchmarks=[{name: mbpp}]"
+    assert found(name, starter(mbpp)).level == "error"
+    assert found(name, starter(mbpp, f"sandbox.allow_missing=[{name.lower()}]")).level == "warning"
+
+
+def test_a_night_of_programs_has_its_sandbox_tried(programs: Path) -> None:
+    config = starter("exam.guards=[{benchmark: humaneval}]", "sandbox.workers=1")
+    assert "sandbox" not in {finding.name for finding in examine(Home(Path("/tmp")), starter())}
+    assert found("sandbox", config).level == "error"  # no bubblewrap on this PATH
+    assert "bubblewrap" in found("sandbox", config).found
+    pretend(programs, "bwrap", "echo 'No permissions to create a new namespace' >&2; exit 1")
+    assert "No permissions to create a new namespace" in found("sandbox", config).found
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+def test_a_sandbox_that_holds() -> None:
+    config = starter("exam.guards=[{benchmark: humaneval}]", "benchmarks=[{name: mbpp}]", "sandbox.workers=1")
+    assert found("sandbox", config) == Finding("sandbox", "ok", "holds, for humaneval and mbpp")
+    assert (found("seccomp").level, found("Landlock").level) == ("ok", "ok")
 
 
 def gpu_build(monkeypatch: pytest.MonkeyPatch, build: str) -> None:

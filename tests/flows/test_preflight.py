@@ -10,7 +10,8 @@ import pytest
 from conf.home import Home, InputError
 from conf.load import load_night
 from conf.schema import NightConfig
-from flows.preflight import check_night, finished_summary
+from flows.preflight import check_exam, check_night, finished_summary
+from rewards.jail import policy
 from tests.tasks.tiny_student import write_student
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -89,6 +90,95 @@ def test_a_student_that_is_not_there(tmp_path: Path) -> None:
 def test_levels_that_do_not_exist(tmp_path: Path) -> None:
     assert refused(tmp_path, starter('benchmarks.0.levels=["6"]')) == "arithmetic: no level 6; there are 1, 2, 3, 4, 5"
     assert refused(tmp_path, starter('exam.target.levels=["0"]')).startswith("arithmetic: no level 0")
+
+
+def programs(folder: Path) -> Path:
+    """A folder of data with MBPP and HumanEval: enough problems of each for a guard, all alike."""
+    (folder / "mbpp").mkdir(parents=True)
+    (folder / "humaneval").mkdir()
+    row = {
+        "text": "Double it.",
+        "code": "def twice(x):\n    return 2 * x",
+        "test_setup_code": "",
+        "challenge_test_list": [],
+    }
+    row |= {"test_list": ["assert twice(2) == 4"]}
+    tasks = [json.dumps(row | {"task_id": number}) for number in (*range(11, 60), *range(601, 650))]
+    (folder / "mbpp" / "mbpp.jsonl").write_text("\n".join(tasks))
+    prompt = 'def twice(x):\n    """Double it."""\n'
+    asked = {"prompt": prompt, "entry_point": "twice", "canonical_solution": "    return 2 * x\n"}
+    asked |= {"test": "def check(candidate):\n    assert candidate(2) == 4\n"}
+    tasks = [json.dumps(asked | {"task_id": f"HumanEval/{number}"}) for number in range(50)]
+    (folder / "humaneval" / "HumanEval.jsonl").write_text("\n".join(tasks))
+    return folder
+
+
+TRAINED = "benchmarks=[{name: mbpp}]"
+EXAMINED = "exam.guards=[{benchmark: humaneval, problems: 40}]"
+
+
+@pytest.mark.parametrize(("override", "named"), [(TRAINED, "mbpp"), (EXAMINED, "humaneval")])
+def test_programs_are_not_judged_without_a_sandbox(
+    tmp_path: Path, override: str, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(programs(tmp_path / "data")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    line = refused(tmp_path, starter(override))
+    assert line.startswith(f"sandbox: {named} cannot be judged on this machine: ")
+    assert "bubblewrap" in line
+    assert "install" in line
+    check_night(Home(tmp_path / "school"), starter())  # a night without programs needs none
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+def test_programs_with_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(programs(tmp_path / "data")))
+    config = starter(TRAINED, EXAMINED, "sandbox.workers=1")
+    check_night(Home(tmp_path / "school"), config)
+    check_exam(config)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_an_exam_of_programs_outside_of_a_night_needs_the_sandbox_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(programs(tmp_path / "data")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="sandbox: humaneval cannot be judged on this machine: "):
+        check_exam(starter(EXAMINED))
+    check_exam(starter(TRAINED))  # what is trained on is no part of it
+
+
+@pytest.mark.parametrize("layer", ["seccomp", "landlock"])
+def test_a_kernel_that_lacks_a_layer(tmp_path: Path, layer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default the night refuses; the configuration may allow it to go without."""
+
+    def lacking(*_: object) -> int:
+        raise policy.PolicyUnavailable(f"{layer}: this kernel has none; install another")
+
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(programs(tmp_path / "data")))
+    monkeypatch.setattr(policy, "seccomp_program" if layer == "seccomp" else "landlock_ruleset", lacking)
+    line = refused(tmp_path, starter(TRAINED))
+    assert line == f"sandbox: mbpp cannot be judged on this machine: {layer}: this kernel has none; install another"
+    if shutil.which("bwrap"):
+        check_night(
+            Home(tmp_path / "school"), starter(TRAINED, f"sandbox.allow_missing=[{layer}]", "sandbox.workers=1")
+        )
+    other = "landlock" if layer == "seccomp" else "seccomp"
+    assert refused(tmp_path, starter(TRAINED, f"sandbox.allow_missing=[{other}]")) == line
+
+
+def test_a_guard_whose_benchmark_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever number the configuration names: there are only so many."""
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(gsm8k(tmp_path / "data", rows=20)))
+    line = refused(tmp_path, starter("exam.guards=[{benchmark: gsm8k, problems: 400}]"))
+    assert line.startswith("exam.guards: gsm8k: 20 problems can never show a loss below its margin of 0.05; at")
+
+
+def test_a_benchmark_whose_every_truth_is_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text('{"question": "How many?", "answer": "four"}\n')
+    line = refused(tmp_path, starter(f"benchmarks=[{{name: gsm8k, source: {tmp_path}}}]"))
+    assert line == "benchmarks: gsm8k has no problems to train on; name other levels"
 
 
 def test_a_guard_that_can_never_pass(tmp_path: Path) -> None:

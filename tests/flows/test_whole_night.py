@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from tasks.registry import DAYTIME
 pytestmark = pytest.mark.engine
 
 CONFIG = Path(__file__).parents[2] / "conf" / "starter.yaml"
+MIXED_CONFIG = CONFIG.with_name("mixed.yaml")
 SMALL = [
     "grpo.rounds=2",
     "grpo.prompts_per_round=6",
@@ -133,6 +136,55 @@ def test_an_interrupted_night_goes_on(finished: tuple[Path, dict[str, Any]], tmp
     assert resumed.returncode == 0, resumed.stderr
     assert rollouts.stat().st_mtime_ns == written
     assert json.loads(resumed.stdout)["rounds"] == 2
+
+
+MIXED = [
+    "grpo.rounds=1",
+    "grpo.prompts_per_round=6",
+    "grpo.group_size=4",
+    "grpo.max_completion_tokens=24",
+    "grpo.min_useful_groups=1",
+    "exam.target.problems=8",
+    *("exam.guards.0.problems=8", "exam.guards.0.margin=0.2", "exam.guards.1.problems=8", "exam.guards.1.margin=0.2"),
+    "exam.max_completion_tokens=24",
+]
+
+
+@pytest.mark.skipif(not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no files to read")
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed: programs cannot be judged")
+def test_a_mixed_night_shows_its_verdicts_by_benchmark(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    """GSM8K, MATH and MBPP by weights 2, 2 and 1: of six prompts of four completions each, three, two and one."""
+    from mlflow import MlflowClient
+
+    home, summary = finished
+    student = home / "checkpoints" / summary["digests"]["champion"]
+    options = [f"--set={setting}" for setting in (*MIXED, f"student.source={student}")]
+    argv, environment = command(tmp_path, "night", "--config", str(MIXED_CONFIG), "--date", "2026-01-03", *options)
+    done = subprocess.run([*argv, "--json"], env=environment, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr
+    mixed = json.loads(done.stdout)
+    assert {name: sum(own.values()) for name, own in mixed["verdicts"].items()} == {"gsm8k": 12, "math": 8, "mbpp": 4}
+    assert all(own["grader_failed"] == 0 for own in mixed["verdicts"].values())
+    assert mixed["benchmarks"].keys() == {"gsm8k", "math-500", "mbpp"}
+
+    page = Path(mixed["report"]).read_text()
+    for name, own in mixed["verdicts"].items():
+        row = re.search(rf'<tr><th scope="row">{name}, training</th>(.*?)</tr>', page)
+        assert row is not None
+        assert sum(int(number) for number in re.findall(r"<td>(\d+)</td>", row[1])) == sum(own.values())
+    assert "Verdicts, by benchmark" in page
+
+    database = Home(tmp_path).database
+    client = MlflowClient(tracking_uri=database, registry_uri=database)
+    experiment = client.get_experiment_by_name("nightschool")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id])
+    logged = {f"verdicts/{name}/{verdict}": n for name, own in mixed["verdicts"].items() for verdict, n in own.items()}
+    assert logged.items() <= run.data.metrics.items()
+    assert (run.data.metrics["reward/correct"], run.data.metrics["reward/format"] >= 0) == (
+        run.data.metrics["reward/reward"],
+        True,
+    )
 
 
 def wait_for(condition: Any, seconds: float) -> None:

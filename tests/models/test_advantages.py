@@ -1,13 +1,17 @@
-"""Group-relative advantages: by hand, against torch, and what a null or a rounded mean must not do."""
+"""Group-relative advantages: by hand, against TRL, torch and CS336; and rewards near the length limit."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trl.rewards import get_soft_overlong_punishment
 
-from models.advantages import group_advantages
+from conf.schema import GrpoConfig
+from models.advantages import group_advantages, overlong_rewards
+from tests.models.trl_reference import trl_advantages
 
 REWARDS = st.floats(-10, 10, width=32, allow_subnormal=False)
 
@@ -84,3 +88,100 @@ def test_neither_order_nor_the_other_groups_matter(rewards: torch.Tensor, chance
     shuffled = group_advantages(rewards[:, order])
     torch.testing.assert_close(shuffled, found[:, order], equal_nan=True, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(group_advantages(rewards[:1]), found[:1], equal_nan=True, atol=0, rtol=0)
+
+
+@given(reward_tables(), st.data())
+@settings(deadline=None)
+def test_a_null_changes_others_only_by_leaving_the_group(rewards: torch.Tensor, data: st.DataObject) -> None:
+    """As if it had not been sampled, for its own group; for the other groups not a bit."""
+    group = data.draw(st.integers(0, len(rewards) - 1))
+    sample = data.draw(st.integers(0, rewards.shape[1] - 1))
+    nulled = rewards.clone()
+    nulled[group, sample] = math.nan
+    rest = [place for place in range(rewards.shape[1]) if place != sample]
+    for scale in ("none", "std"):
+        before, after = group_advantages(rewards, scale), group_advantages(nulled, scale)
+        others = [row for row in range(len(rewards)) if row != group]
+        torch.testing.assert_close(after[others], before[others], equal_nan=True, atol=0, rtol=0)
+        without = group_advantages(rewards[group : group + 1, rest], scale)
+        torch.testing.assert_close(after[group : group + 1, rest], without, equal_nan=True, atol=1e-5, rtol=1e-4)
+        assert after[group, sample].isnan()
+
+
+# --- published implementations
+
+
+@pytest.mark.parametrize(("scale", "theirs"), [("none", "none"), ("std", "group")])
+def test_as_trl_computes_them(scale: Any, theirs: str) -> None:
+    """TRL gives 0 where we give NaN, the completion not graded, which then is left out of the denominator as well."""
+
+    @given(reward_tables())
+    @settings(deadline=None)
+    def compare(rewards: torch.Tensor) -> None:
+        rewards = rewards.double()
+        found = group_advantages(rewards, scale)
+        assert found.isnan().equal(rewards.isnan())
+        expected = trl_advantages(rewards, theirs)
+        torch.testing.assert_close(found.nan_to_num(0.0), expected, atol=1e-5, rtol=1e-5)
+
+    compare()
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        ("none", [-0.075, 0.225, -0.275, 0.125, 0.45, 0.25, -0.25, -0.45]),
+        (
+            "std",
+            [-0.3382392, 1.0147176, -1.2402104, 0.56373197, 1.0706171, 0.5947873, -0.59478724, -1.0706171],
+        ),
+    ],
+)
+def test_the_snapshots_of_cs336(scale: Any, expected: list[float]) -> None:
+    """github.com/stanford-cs336/assignment5-alignment, tests/_snapshots/test_compute_group_normalized_rewards_*."""
+    rewards = torch.tensor([[0.2, 0.5, 0.0, 0.4], [0.9, 0.7, 0.2, 0.0]])
+    found = group_advantages(rewards, scale, epsilon=1e-6)
+    torch.testing.assert_close(found.flatten(), torch.tensor(expected), atol=1e-6, rtol=1e-6)
+
+
+# --- completions that reach the length limit
+
+
+def overlong(rewards: list[float], lengths: list[int], cut: list[bool], **settings: Any) -> list[float]:
+    config = GrpoConfig(max_completion_tokens=100, **settings)
+    found = overlong_rewards(torch.tensor([rewards]), torch.tensor([lengths]), torch.tensor([cut]), config)
+    return found[0].tolist()
+
+
+def test_a_completion_that_was_cut_is_trained_like_any_other() -> None:
+    assert overlong([1.0, 0.0], [100, 3], [True, False]) == [1.0, 0.0]
+
+
+def test_masked_it_leaves_the_baseline() -> None:
+    found = overlong([1.0, 0.0, 0.0, math.nan], [100, 100, 3, 3], [True, False, False, False], overlong="mask")
+    assert found[1:3] == [0.0, 0.0]
+    assert math.isnan(found[0])
+    assert math.isnan(found[3])
+    assert group_advantages(torch.tensor([found])).nan_to_num(0.0).tolist() == [[0.0] * 4]  # no signal is left
+
+
+def test_the_penalty_grows_over_the_last_tokens() -> None:
+    """L_max 100, L_cache 20: nothing up to 80 tokens, half of it at 90, all of it at 100 and where it was cut."""
+    lengths = [1, 80, 81, 90, 100, 100, 60]
+    cut = [False, False, False, False, False, True, True]
+    expected = [1.0, 1.0, 0.95, 0.5, 0.0, 0.0, 0.0]
+    assert overlong([1.0] * 7, lengths, cut, overlong="shape") == pytest.approx(expected)
+    found = overlong([1.0] * 7, lengths, cut, overlong="shape", overlong_penalty=0.5, overlong_share=0.4)
+    assert found == pytest.approx([1.0, 0.75, 1 - 0.5 * 21 / 40, 1 - 0.5 * 30 / 40, 0.5, 0.5, 0.5])
+    assert math.isnan(overlong([math.nan], [100], [True], overlong="shape")[0])
+
+
+@given(st.integers(1, 60), st.data())
+@settings(deadline=None)
+def test_the_penalty_as_trl_computes_it(cache: int, data: st.DataObject) -> None:
+    lengths = data.draw(st.lists(st.integers(1, 60), min_size=1, max_size=8))
+    config = GrpoConfig(max_completion_tokens=60, overlong="shape", overlong_share=cache / 60)
+    rewards, cut = torch.zeros(1, len(lengths)), torch.zeros(1, len(lengths), dtype=torch.bool)
+    found = overlong_rewards(rewards, torch.tensor([lengths]), cut, config)
+    expected = get_soft_overlong_punishment(60, cache)([[0] * length for length in lengths])
+    assert found[0].tolist() == pytest.approx(expected, abs=1e-5)

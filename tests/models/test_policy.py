@@ -1,13 +1,18 @@
 """The student as Hugging Face knows it: conversations to tokens, with a template, without one, and whose arguments."""
 
+import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from transformers import dynamic_module_utils
 
-from conf.schema import StudentConfig
+from conf.schema import StudentConfig, TrainerConfig
 from models.policy import PLAIN_TEMPLATE, answer_tokens, load_model, load_tokenizer, prompt_tokens
+from models.trainer import Trainer
 from tests.models.tiny import END, write_tiny, write_tokenizer
 
 DEFAULT = StudentConfig()
@@ -72,3 +77,61 @@ def test_the_model_attends_in_packed_groups(folder: Path) -> None:
 def test_a_missing_folder_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
     with pytest.raises((OSError, ValueError)):
         load_model(tmp_path / "missing", torch.bfloat16, torch.device("cpu"))
+
+
+CODE = {
+    "configuration_own.py": """
+from transformers import LlamaConfig
+
+class OwnConfig(LlamaConfig):
+    model_type = "own"
+""",
+    "modeling_own.py": """
+from transformers import LlamaForCausalLM
+from .configuration_own import OwnConfig
+
+class OwnForCausalLM(LlamaForCausalLM):
+    config_class = OwnConfig
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def _code_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where transformers copies a model's code before it runs it: not into the home of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path_factory.mktemp("modules")))
+        patch.setattr(sys, "path", [*sys.path])
+        yield
+
+
+@pytest.fixture
+def own_code(tmp_path: Path, _code_cache: None) -> Path:
+    """A student that transformers knows only by the code that comes with it."""
+    folder = write_tiny(tmp_path / "own")
+    for name, code in CODE.items():
+        (folder / name).write_text(code)
+    config = json.loads((folder / "config.json").read_text())
+    kinds = {"AutoConfig": "configuration_own.OwnConfig", "AutoModelForCausalLM": "modeling_own.OwnForCausalLM"}
+    own = {"model_type": "own", "architectures": ["OwnForCausalLM"], "auto_map": kinds}
+    (folder / "config.json").write_text(json.dumps(config | own))
+    return folder
+
+
+def test_code_that_comes_with_a_model_runs_only_where_it_is_trusted(own_code: Path) -> None:
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        load_model(own_code, torch.bfloat16, torch.device("cpu"))
+    model = load_model(own_code, torch.bfloat16, torch.device("cpu"), trust_remote_code=True)
+    assert type(model).__name__ == "OwnForCausalLM"
+    assert load_tokenizer(own_code, trust_remote_code=True).eos_token == END
+
+
+def test_the_trainer_trusts_it_too_and_hands_it_on(own_code: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        Trainer.load(own_code, TrainerConfig(device="cpu"))
+    config = TrainerConfig(device="cpu", trust_remote_code=True)
+    trainer = Trainer.load(own_code, config)
+    trainer.imitate([([2, 3, 4], [5, 6, 1])])
+    trainer.save_checkpoint(tmp_path / "next")
+    assert {*CODE} <= {file.name for file in (tmp_path / "next").iterdir()}
+    assert Trainer.load(tmp_path / "next", config).step == 0

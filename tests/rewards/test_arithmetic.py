@@ -156,3 +156,10 @@ def test_the_training_problems() -> None:
 def test_what_makes_no_sense_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Arithmetic(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("truth", ["twelve", "", "#### 12", "1/0", "1" * 40])
+def test_a_truth_that_is_no_number_is_the_graders_failure(truth: str) -> None:
+    attempt = Attempt(Problem("trace", "arithmetic", "How many?", truth), "#### 12")
+    (score,) = Arithmetic().score([attempt])
+    assert (score.reward, score.verdict) == (None, "grader_failed")

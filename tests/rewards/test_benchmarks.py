@@ -1,14 +1,28 @@
 """A benchmark is found by its name, and only by its name."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from conf.benchmark import PROGRAMS, BenchmarkName
 from conf.home import InputError
-from conf.schema import BenchmarkConfig, ExamPart
+from conf.schema import BenchmarkConfig, ExamPart, SandboxConfig
 from rewards.arithmetic import Arithmetic
-from rewards.benchmarks import load
+from rewards.benchmarks import configured, excluded, load
+from rewards.competition_math import CompetitionMath
 from rewards.gsm8k import Gsm8k
+from rewards.humaneval import HumanEval
+from rewards.jail import policy
+from rewards.layers import missing_layers
+from rewards.mbpp import Mbpp
+from rewards.triviaqa import TriviaQa
+from rewards.verifier import Attempt, Problem
+
+THERE_ARE = "arithmetic, gsm8k, math, mbpp, humaneval and triviaqa"
 
 
 def test_arithmetic_with_its_levels() -> None:
@@ -25,18 +39,80 @@ def test_gsm8k_with_its_source() -> None:
 
 def test_every_name_that_the_configuration_allows_is_known() -> None:
     names = get_args(BenchmarkConfig.model_fields["name"].annotation)
-    assert names == get_args(ExamPart.model_fields["benchmark"].annotation)
+    assert names == get_args(ExamPart.model_fields["benchmark"].annotation) == get_args(BenchmarkName)
     assert [load(name).name for name in names] == list(names)
+    classes = [Arithmetic, Gsm8k, CompetitionMath, Mbpp, HumanEval, TriviaQa]
+    assert [type(load(name)) for name in names] == classes
+
+
+def test_each_entry_brings_its_own_settings() -> None:
+    gsm8k = configured(BenchmarkConfig(name="gsm8k", revision="e53f048", lenient=True))
+    assert isinstance(gsm8k, Gsm8k)
+    assert (gsm8k.source, gsm8k.revision, gsm8k.lenient) == (None, "e53f048", True)
+    part = configured(ExamPart(benchmark="math", source="a folder", subset="500"))
+    assert isinstance(part, CompetitionMath)
+    assert (part.source, part.subset) == ("a folder", "500")
+    limits = SandboxConfig(seconds=2.5, memory_mb=256, workers=3)
+    mbpp = configured(BenchmarkConfig(name="mbpp", subset="sanitized", revision="main"), limits)
+    assert isinstance(mbpp, Mbpp)
+    assert (mbpp.subset, mbpp.revision, mbpp.seconds, mbpp.memory_mb) == ("sanitized", "main", 2.5, 256)
+    assert (mbpp.workers, mbpp.without) == (3, frozenset())
+    humaneval = configured(ExamPart(benchmark="humaneval", source="a folder"), limits)
+    assert isinstance(humaneval, HumanEval)
+    assert (humaneval.source, humaneval.seconds, humaneval.memory_mb) == ("a folder", 2.5, 256)
+    assert (humaneval.workers, humaneval.without) == (3, frozenset())
+
+
+def test_a_layer_is_done_without_only_where_it_is_missing_and_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*_: object) -> int:
+        raise policy.PolicyUnavailable("Landlock: not in this kernel; boot another")
+
+    allowing = SandboxConfig(allow_missing=("landlock", "seccomp"))
+    if not missing_layers():
+        assert [load(name, sandbox=allowing).without for name in PROGRAMS] == [frozenset()] * 2
+    monkeypatch.setattr(policy, "landlock_ruleset", lacking)
+    assert missing_layers()["landlock"] == "Landlock: not in this kernel; boot another"
+    for name in PROGRAMS:
+        assert "landlock" in load(name, sandbox=allowing).without
+        assert load(name, sandbox=SandboxConfig(allow_missing=("seccomp",))).without <= {"seccomp"}
+        assert load(name).without == frozenset()
+
+
+def test_only_a_lenient_entry_reads_a_last_number() -> None:
+    attempt = Attempt(Problem("g", "gsm8k", "How many?", "#### 4"), "There are 4.")
+    assert [score.verdict for score in load("gsm8k").score([attempt])] == ["no_answer"]
+    assert [score.verdict for score in load("gsm8k", lenient=True).score([attempt])] == ["correct"]
+
+
+def test_what_a_benchmark_left_out_is_named(tmp_path: Path) -> None:
+    rows = [{"question": "How many?", "answer": answer} for answer in ("#### 4", "four", "#### 5 or 6")]
+    (tmp_path / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    benchmark = load("gsm8k", str(tmp_path))
+    assert excluded(benchmark, "train") == []
+    assert [problem.problem_id for problem in benchmark.problems("train")] == ["gsm8k/train/0"]
+    assert excluded(benchmark, "train") == ["gsm8k/train/1", "gsm8k/train/2"]
+    assert excluded(load("arithmetic"), "train") == []
+
+
+def test_the_heavy_libraries_wait_until_their_benchmark_is_meant() -> None:
+    code = (
+        "import sys, rewards.benchmarks as b; b.load('gsm8k'); print('sympy' in sys.modules, 'datasets' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("Arithmetic",), "no benchmark is called 'Arithmetic'; there are arithmetic and gsm8k"),
-        (("",), "no benchmark is called ''; there are arithmetic and gsm8k"),
+        (("Arithmetic",), f"no benchmark is called 'Arithmetic'; there are {THERE_ARE}"),
+        (("",), f"no benchmark is called ''; there are {THERE_ARE}"),
         (("arithmetic", "a folder"), "arithmetic: its problems are generated, .*"),
         (("arithmetic", None, ["6"]), "arithmetic: no level 6; there are 1, 2, 3, 4, 5"),
         (("gsm8k", None, ["1"]), "gsm8k: its problems have no levels; remove `levels`"),
+        (("mbpp", None, ["1"]), "mbpp: its problems have no levels; remove `levels`"),
+        (("humaneval", None, ["1"]), "humaneval: its problems have no levels; remove `levels`"),
+        (("triviaqa", None, ["1"]), "triviaqa: its problems have no levels; remove `levels`"),
     ],
 )
 def test_what_does_not_exist_is_refused_in_one_line(arguments: tuple, message: str) -> None:

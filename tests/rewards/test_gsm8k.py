@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from conf.home import InputError
 from rewards.gsm8k import Gsm8k, true_number
 from rewards.verifier import Attempt, Problem, Score
+from tests.rewards.local_hub import write_dataset
 
 needs_data = pytest.mark.skipif(
     not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no GSM8K files to read"
@@ -48,6 +49,13 @@ CORRECT = [
     ("#### 18 dollars.", "18"),
     ("#### 18km", "18"),
     ("#### 18 m²", "18"),
+    ("#### 18 m^2", "18"),
+    ("#### 18 ft2", "18"),
+    ("#### 18 cm^{3}", "18"),
+    ("#### 18 __dollars__", "18"),
+    ("#### *18*", "18"),
+    ("#### 18/hour", "18"),
+    ("#### 18,", "18"),
     ("#### 18%", "18"),
     ("#### 18 %", "18"),
     ("#### 18 percent", "18"),
@@ -119,6 +127,12 @@ WRONG = [
     ("#### 18^18", "18"),
     ("#### \\frac{18}{18}", "18"),
     ("#### 18e18", "18"),
+    ("#### 18e2", "18"),
+    ("#### 18x2", "18"),
+    ("#### 18 m^2 3", "18"),
+    ("#### 18 m4", "18"),
+    ("#### 18 in 2", "18"),
+    ("#### 18:00", "18"),
     ("#### 1.8e1", "18"),
     ("#### 18½", "18"),
     ("#### 18 ½", "18"),
@@ -167,6 +181,7 @@ def test_what_a_completion_is_worth(completion: str, number: str, verdict: str) 
     assert score.verdict == verdict
     assert score.reward == (1.0 if verdict == "correct" else 0.0)
     assert score.parts == {"correct": score.reward}
+    assert score.detail.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -193,6 +208,21 @@ def test_to_repeat_a_marker_of_the_question_is_no_answer() -> None:
     echo = Gsm8k().prompt(Problem("", "gsm8k", question, "#### 18"))
     assert scored(echo, question=question).verdict == "no_answer"
     assert scored(f"{echo}\n#### 18", question=question).verdict == "correct"
+
+
+@pytest.mark.parametrize(
+    ("completion", "verdict"),
+    [
+        ("Write it like #### 18 at the end.", "no_answer"),
+        ("  Write it like #### 18 at the end.\nI do not know.", "no_answer"),
+        ("Write it like #### 18 at the end.\n#### 18", "correct"),
+        ("#### 18", "correct"),
+        ("Write it like #### 18 at the end.\nWrite it like #### 18 at the end.", "correct"),  # its own, the second time
+    ],
+)
+def test_to_repeat_a_line_of_the_question_is_no_answer(completion: str, verdict: str) -> None:
+    question = "How many eggs are 9 * 2?\nWrite it like #### 18 at the end."
+    assert scored(completion, question=question).verdict == verdict
 
 
 @pytest.mark.parametrize("truth", ["18", "", "####", "#### eighteen", "#### 18 or 19", "#### 18/2", "18 ####"])
@@ -312,34 +342,15 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_without_a_folder_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def load_dataset(*where: str, **what: Any) -> list[dict[str, str]]:
-        asked.append((where, what))
-        return [{"question": QUESTION, "answer": "#### 18"}]
-
+def test_without_a_folder_the_hub_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NIGHTSCHOOL_DATA", raising=False)
-    monkeypatch.setattr("datasets.load_dataset", load_dataset)
-    assert Gsm8k(revision="abc").problems("test") == [Problem("gsm8k/test/0", "gsm8k", QUESTION, "#### 18")]
-    assert asked == [(("openai/gsm8k", "main"), {"split": "test", "revision": "abc"})]
-
-
-def test_a_hub_out_of_reach_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load_dataset(*where: str, **what: Any) -> None:
-        raise ConnectionError("no\nroute")
-
-    monkeypatch.delenv("NIGHTSCHOOL_DATA", raising=False)
-    monkeypatch.setattr("datasets.load_dataset", load_dataset)
-    with pytest.raises(InputError, match=r"\(ConnectionError: no route\); set `source` or NIGHTSCHOOL_DATA"):
-        Gsm8k().problems("test")
-
-
-def test_a_hub_row_without_an_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NIGHTSCHOOL_DATA", raising=False)
-    monkeypatch.setattr("datasets.load_dataset", lambda *where, **what: [{"question": QUESTION}])
-    with pytest.raises(InputError, match='^openai/gsm8k, test row 0: the field "answer" is missing'):
-        Gsm8k().problems("test")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    rows = [{"question": QUESTION, "answer": "#### 18"}, {"question": QUESTION, "answer": "many"}]
+    hub = write_dataset(tmp_path / "set", {"main": {"train": rows[1:], "test": rows}})
+    monkeypatch.setattr("rewards.gsm8k.HUB", (hub, "main"))
+    benchmark = Gsm8k()
+    assert benchmark.problems("test") == [Problem("gsm8k/test/0", "gsm8k", QUESTION, "#### 18")]
+    assert benchmark.excluded == {"test": ["gsm8k/test/1"]}
 
 
 def test_scoring_needs_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

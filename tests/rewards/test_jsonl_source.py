@@ -1,5 +1,6 @@
 """JSONL files: found where they may lie, and refused in one clear line where they are broken."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ def test_lines_are_counted_with_the_blank_ones(tmp_path: Path) -> None:
     assert refused(path).startswith(f"{path}, line 4: the field")
 
 
+def test_a_compressed_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(GOOD))
+    assert read_rows(path, FIELDS) == [{"question": "q", "answer": "#### 1"}]
+    for broken in (gzip.compress(GOOD)[:-9], gzip.compress(GOOD)[:12], GOOD, b"", gzip.compress(GOOD)[:-4] + b"abcd"):
+        path.write_bytes(broken)
+        assert refused(path).startswith(f"{path}: ")
+
+
 def test_a_missing_file_a_folder_and_an_empty_file(tmp_path: Path) -> None:
     missing, empty = tmp_path / "train.jsonl", tmp_path / "empty.jsonl"
     empty.write_bytes(b"\n")
@@ -67,6 +77,8 @@ def test_a_field_of_another_type() -> None:
     assert checked({"tests": []}, {"tests": list}, "here") == {"tests": []}
     with pytest.raises(InputError, match='^here: the field "tests" is not a list'):
         checked({"tests": "assert"}, {"tests": list}, "here")
+    with pytest.raises(InputError, match='^here: the field "answer" is not an object'):
+        checked({"answer": "x"}, {"answer": dict}, "here")
     with pytest.raises(InputError, match='^here: the field "share" is not float'):
         checked({"share": "1"}, {"share": float}, "here")
 

@@ -1,4 +1,4 @@
-"""The sandbox's verdicts to the letter, its limits, its retries, and what it refuses. What attackers try: test_hostile.py."""
+"""The sandbox's verdicts to the letter, its limits, retries and refusals. What attackers try: test_hostile.py."""
 
 import importlib.util
 import os
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
 
 from rewards.jail import policy
 from rewards.sandbox import Program, Sandbox, SandboxUnavailable
@@ -97,8 +96,8 @@ def test_a_source_of_just_under_a_megabyte_is_run(sandbox: Sandbox) -> None:
         ("def f(g): return g(20) + 1", "assert f(lambda x: 2 * x) == 41"),
         ("def f(n): return lambda x: x + n", "assert f(2)(3) == 5"),
         ("class P:\n    def __init__(s, a): s.a = a\ndef f(p): return p.a", "assert f(P(3)) == 3"),
-        ("class N:\n    def __init__(s, v): s.v, s.n = v, None\ndef f(n): return n.n.v", "a = N(1)\na.n = N(2)\nassert f(a) == 2"),
-        ("class S:\n    def __init__(s): s.x = []\n    def push(s, v): s.x.append(v)\n    def __len__(s): return len(s.x)",
+        ("class N:\n    def __init__(s, v): s.v = v\ndef f(n): return n.n.v", "a = N(1)\na.n = N(2)\nassert f(a) == 2"),
+        ("class S:\n  def __init__(s): s.x = []\n  def push(s, v): s.x.append(v)\n  def __len__(s): return len(s.x)",
          "s = S()\ns.push(4)\nassert len(s) == 1 and s.x == [4]"),
         ("def f(x): raise KeyError(x)", "try:\n    f(1)\n    assert False\nexcept KeyError:\n    pass"),
         ("from decimal import Decimal\ndef f(): return Decimal('1.10')", "assert str(f()) == '1.10'"),
@@ -124,7 +123,11 @@ def test_an_entry_point_may_be_named_like_a_builtin_and_a_builtin_cannot_be_repl
 
 def test_the_kernels_limits_are_set(sandbox: Sandbox) -> None:
     source = "import resource\ndef f(name): return resource.getrlimit(getattr(resource, name))[1]"
-    tests = ("assert f('RLIMIT_FSIZE') == 0", "assert f('RLIMIT_CPU') == 7", "assert 512 << 20 < f('RLIMIT_AS') < 2 << 30")
+    tests = (
+        "assert f('RLIMIT_FSIZE') == 0",
+        "assert f('RLIMIT_CPU') == 7",
+        "assert 512 << 20 < f('RLIMIT_AS') < 2 << 30",
+    )
     assert sandbox.run([Program(source, tests)])[0].verdict == "correct"
 
 
@@ -177,7 +180,9 @@ class TestLimits:
 IMPORTABLE = sorted(
     name
     for name in sys.stdlib_module_names
-    if importlib.util.find_spec(name) and not name.startswith("_") and name not in {"antigravity", "this", "idlelib", "turtle"}
+    if importlib.util.find_spec(name)
+    and not name.startswith("_")
+    and name not in {"antigravity", "this", "idlelib", "turtle"}
 )
 
 
@@ -206,7 +211,9 @@ class TestTheGraderItself:
 
     def test_order_is_kept(self, sandbox: Sandbox) -> None:
         programs = [Program(f"def f(x): return {n}", (f"assert f(1) == {n if n % 3 else -1}",)) for n in range(30)]
-        assert [score.verdict for score in sandbox.run(programs)] == ["correct" if n % 3 else "wrong" for n in range(30)]
+        assert [score.verdict for score in sandbox.run(programs)] == [
+            "correct" if n % 3 else "wrong" for n in range(30)
+        ]
 
     def test_nothing_at_all(self, sandbox: Sandbox) -> None:
         assert sandbox.run([]) == []
@@ -226,9 +233,7 @@ class TestRefusal:
         with pytest.raises(SandboxUnavailable, match="No permissions to create new namespace"), Sandbox():
             pass
 
-    def test_a_bubblewrap_that_isolates_nothing_is_found_by_the_canaries(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_bubblewrap_that_isolates_nothing_is_found_by_the_canaries(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The layers inside still hold, so they are taken away too: then a canary must sing."""
         monkeypatch.setattr(policy, "ALLOWED", [*policy.ALLOWED, "socket"])
         with pytest.raises(SandboxUnavailable, match="does not hold"), Sandbox(workers=1):
@@ -275,8 +280,6 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
 
 
 @pytest.mark.full

@@ -27,6 +27,8 @@ def prompt(
     benchmark: str = "arithmetic",
     kind: str = "arithmetic/1/plus",
     level: str | None = "1",
+    entry: int = 0,
+    question: str = "How many?",
 ) -> dict[str, Any]:
     """A row of the prompts table."""
     return {
@@ -34,12 +36,13 @@ def prompt(
         "group": group,
         "messages": "[]",
         "prompt_token_ids": [1, 2, 3],
-        "question": "How many?",
+        "question": question,
         "kind": kind,
         "source": "benchmark",
         "benchmark": benchmark,
         "truth": truth,
         "level": level,
+        "entry": entry,
     }
 
 

@@ -149,8 +149,9 @@ def _prompt(number: int, group: int) -> dict[str, Any]:
         "question": question,
         "truth": "12",
         "level": kind[0],
-        "source": "arithmetic",
+        "source": "benchmark",
         "kind": f"arithmetic/{kind}",
+        "entry": 0,
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tasks.alarms import forgotten_kinds, round_alarms
+from tasks.alarms import exam_alarms, forgotten_kinds, round_alarms
 
 GOOD = {"signal_share": 0.5, "skipped": 0.0, "null_rewards": 0, "masked_share": 0.0, "non_finite_steps": 0.0}
 
@@ -39,6 +39,23 @@ def test_a_good_night_is_silent() -> None:
 )
 def test_one_alarm_for_one_fault(rounds: list[Mapping[str, float]], said: str) -> None:
     assert round_alarms(rounds) == [said]
+
+
+def test_the_graders_that_failed_are_named() -> None:
+    rounds = [
+        GOOD
+        | {"null_rewards": 2, "verdicts/grader_failed": 2, "verdicts/mbpp/grader_failed": 2, "verdicts/mbpp/wrong": 9},
+        GOOD | {"null_rewards": 2, "verdicts/mbpp/grader_failed": 1, "verdicts/math/grader_failed": 1},
+        GOOD | {"verdicts/gsm8k/grader_failed": 0},
+    ]
+    assert round_alarms(rounds) == ["The grader failed on 4 completions (mbpp 3, math 1); they were left out."]
+
+
+def test_a_grader_that_failed_in_the_exam() -> None:
+    assert exam_alarms({}) == exam_alarms({"gsm8k": (0, 300)}) == []
+    assert exam_alarms({"gsm8k": (0, 300), "mbpp": (3, 150)}) == [
+        "The grader failed on 3 of the 150 exam answers of mbpp; they were left out."
+    ]
 
 
 def test_a_round_whose_update_was_skipped_has_no_figures_of_one() -> None:

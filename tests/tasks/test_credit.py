@@ -1,22 +1,32 @@
 """Advantages over a group's own mean, in the groups' own order, with nothing for what was not graded."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from conf.schema import GrpoConfig
 from tasks.credit import credit
-from tasks.tables import ADVANTAGES, SCORES, read_table
-from tests.tasks.committed_tables import score, write_stage
+from tasks.tables import ADVANTAGES, ROLLOUTS, SCORES, read_table
+from tests.tasks.committed_tables import rollout, score, write_stage
 
 
-def run(tmp_path: Path, rows: list[dict[str, Any]], size: int, scale: Literal["none", "std"] = "none") -> pd.DataFrame:
+def run(
+    tmp_path: Path, rows: list[dict[str, Any]], size: int, *, lengths: Sequence[int] = (), cut: int = 100, **grpo: Any
+) -> pd.DataFrame:
+    """Credits completions of 10 tokens, or of these lengths; those of `cut` tokens were cut."""
     scores = write_stage(tmp_path / "score", {"scores": (SCORES, rows)})
+    sampled = [
+        rollout(row["problem_id"], row["group"], row["sample"], "x" * length)
+        | {"finish_reason": "length" if length == cut else "stop"}
+        for row, length in zip(rows, lengths or [10] * len(rows), strict=True)
+    ]
+    rollouts = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, sampled[::-1])})
     (tmp_path / "credit").mkdir()
-    credit.write(tmp_path / "credit", scores=scores, grpo=GrpoConfig(group_size=size, scale=scale))
+    credit.write(tmp_path / "credit", scores=scores, rollouts=rollouts, grpo=GrpoConfig(group_size=size, **grpo))
     return read_table(tmp_path / "credit" / "advantages.parquet", ADVANTAGES)
 
 
@@ -51,6 +61,26 @@ def test_what_was_not_graded_is_left_out_of_the_baseline(tmp_path: Path) -> None
 
 def test_divided_by_the_groups_deviation(tmp_path: Path) -> None:
     rows = [score("a", 0, sample, reward) for sample, reward in enumerate([1.0, 0.0, 0.0, 0.0])]
-    found = by_place(run(tmp_path, rows, 4, "std"))
+    found = by_place(run(tmp_path, rows, 4, scale="std"))
     assert found[0, 0] == pytest.approx(0.75 / (0.5 + 1e-4))  # the deviation with n − 1 is √((9/16 + 3/16) / 3) = 0.5
     assert found[0, 1] == pytest.approx(-0.25 / (0.5 + 1e-4))
+
+
+def test_completions_that_were_cut_leave_the_baseline_if_masked(tmp_path: Path) -> None:
+    rows = [score("a", 0, sample, reward) for sample, reward in enumerate([1.0, 0.0, 1.0, 0.0])]
+    lengths = [20, 5, 20, 5]
+    rows += [score("b", 1, sample, reward) for sample, reward in enumerate([0.0, 1.0, 1.0, 0.0])]
+    lengths += [20, 20, 5, 5]
+    found = by_place(run(tmp_path, rows, 4, lengths=lengths, cut=20, overlong="mask", max_completion_tokens=20))
+    assert [place for place, value in found.items() if math.isnan(value)] == [(0, 0), (0, 2), (1, 0), (1, 1)]
+    assert (found[0, 1], found[0, 3]) == (0.0, 0.0)  # the cut ones' rewards were the group's signal
+    assert (found[1, 2], found[1, 3]) == (0.5, -0.5)
+
+
+def test_the_penalty_near_the_length_limit(tmp_path: Path) -> None:
+    """20 tokens, the last 10 of them with a penalty: 0.5 at 15 tokens, 1 at the end, whether cut or not."""
+    rows = [score("a", 0, sample, 1.0) for sample in range(4)]
+    settings = {"overlong": "shape", "overlong_share": 0.5, "max_completion_tokens": 20}
+    found = by_place(run(tmp_path, rows, 4, lengths=[10, 15, 20, 9], cut=20, **settings))
+    mean = (1.0 + 0.5 + 0.0 + 1.0) / 4
+    assert [found[0, sample] for sample in range(4)] == pytest.approx([1 - mean, 0.5 - mean, -mean, 1 - mean])

@@ -1,13 +1,14 @@
 """Which worked solutions become lessons: right ones, those nobody can judge, and never a problem of the exam."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conf.schema import BenchmarkConfig, DistillConfig, StudentConfig, TrainerConfig
+from conf.schema import DistillConfig, SandboxConfig, StudentConfig, TrainerConfig
 from rewards.arithmetic import Arithmetic
 from tasks import learner
 from tasks.distill import distill
@@ -58,7 +59,7 @@ def run(
         "config": DistillConfig(steps=steps),
         "trainer_config": TrainerConfig(),
         "student": StudentConfig(),
-        "sources": (BenchmarkConfig(name="arithmetic"),),
+        "sandbox": SandboxConfig(workers=1),
         "exam_questions": tuple(problem.question for problem in exam),
         "max_tokens": longest,
         "checkpoints": tmp_path / "checkpoints",
@@ -93,12 +94,49 @@ def test_wrong_solutions_are_dropped_and_what_nobody_can_judge_is_counted_apart(
         trace("7 + 7?", "It is 14.", "14"),  # right, but not in the format
         trace("7 + 8?", "#### 15", None),  # no truth
         trace("7 + 9?", "#### 16", "16", benchmark=None),
-        trace("7 + 10?", "#### 0", "#### 17", benchmark="gsm8k"),  # not a benchmark of this night
+        trace("7 + 10?", "#### 0", "17", benchmark="algebra"),  # which nobody here knows
+        trace("7 + 11?", "#### 18", "eighteen"),  # whose grader cannot read it
     ]
     trainer, counts, _ = run(tmp_path, student, traces)
     assert counts == {"kept": 1, "dropped": 2, "unknown": 3, "exam": 0, "too_long": 0}
     asked = [decoded(prompt, student) for prompt, _ in trainer.examples]
     assert asked == [f"User: 7 + {n}?\nAssistant:" for n in (5, 8, 9, 10)]
+
+
+def test_every_benchmark_that_is_known_is_asked_whatever_the_night_trains_on(tmp_path: Path, student: Path) -> None:
+    boxed = r"So it is $\boxed{\frac{1}{2}}$."
+    aliases = json.dumps(["Mount Everest", "Everest"])
+    traces = [
+        trace("7 + 10?", "#### 17", "7 + 10 = 17\n#### 17", benchmark="gsm8k"),
+        trace("7 + 11?", "#### 17", "7 + 11 = 18\n#### 18", benchmark="gsm8k"),  # wrong
+        trace("7 + 12?", "It is 19.", "7 + 12 = 19\n#### 19", benchmark="gsm8k"),  # strictly, whatever a night allows
+        trace("7 + 13?", "#### 20", "twenty", benchmark="gsm8k"),  # its grader cannot tell
+        trace("Half of one?", boxed, r"\boxed{1/2}", benchmark="math"),
+        trace("Half of two?", boxed, r"\boxed{1}", benchmark="math"),  # wrong
+        trace("Which is the highest?", "Answer: the Everest", aliases, benchmark="triviaqa"),
+        trace("Which is the lowest?", "Answer: a hole", aliases, benchmark="triviaqa"),  # wrong
+    ]
+    trainer, counts, _ = run(tmp_path, student, traces)
+    assert counts == {"kept": 3, "dropped": 4, "unknown": 1, "exam": 0, "too_long": 0}
+    asked = [decoded(prompt, student) for prompt, _ in trainer.examples]
+    assert asked == [
+        f"User: {question}\nAssistant:" for question in ("7 + 10?", "7 + 13?", "Half of one?", "Which is the highest?")
+    ]
+
+
+def test_a_program_is_run_where_it_can_be(tmp_path: Path, student: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = json.dumps({"setup": "", "tests": ["assert twice(2) == 4"], "entry_point": "twice"})
+    right = "```python\ndef twice(x):\n    return 2 * x\n```"
+    traces = [
+        trace("Double it.", right, truth, benchmark="mbpp"),
+        trace("Double this.", right.replace("2 * x", "3 * x"), truth, benchmark="mbpp"),
+    ]
+    if shutil.which("bwrap"):
+        counts = run(tmp_path / "with", student, traces)[1]
+        assert (counts["kept"], counts["dropped"], counts["unknown"]) == (1, 1, 0)
+    monkeypatch.setenv("PATH", str(tmp_path))  # no bubblewrap: no program is run, and nobody says that it is right
+    counts = run(tmp_path / "without", student, traces)[1]
+    assert (counts["kept"], counts["dropped"], counts["unknown"]) == (0, 0, 2)
 
 
 def test_problems_of_the_exam_are_never_lessons(tmp_path: Path, student: Path) -> None:

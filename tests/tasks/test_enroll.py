@@ -13,10 +13,11 @@ from tasks.workers import Worker
 from tests.tasks.tiny_student import write_student
 
 
-def enrolled(tmp_path: Path, source: Path) -> Path:
+def enrolled(tmp_path: Path, source: Path, trusted: bool = False) -> Path:
     folder = tmp_path / "enroll"
     folder.mkdir(exist_ok=True)
-    student, trainer = StudentConfig(source=str(source)), Worker("trainer")  # which only the starter needs
+    student = StudentConfig(source=str(source), trust_remote_code=trusted)
+    trainer = Worker("trainer")  # which only the starter needs
     enroll.write(folder, student=student, checkpoints=tmp_path / "checkpoints", trainer=trainer)
     return tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
 
@@ -50,6 +51,13 @@ def test_what_an_enrolment_left_that_was_killed_is_no_part_of_the_next(tmp_path:
     (tmp_path / "checkpoints" / "draft" / "junk.json").write_text("{}")
     checkpoint = enrolled(tmp_path, write_student(tmp_path / "mine"))
     assert not (checkpoint / "junk.json").exists()
+
+
+def test_code_comes_along_only_where_it_is_trusted(tmp_path: Path) -> None:
+    source = write_student(tmp_path / "mine")
+    (source / "modeling_mine.py").write_text("import os")
+    assert not (enrolled(tmp_path, source) / "modeling_mine.py").exists()
+    assert (enrolled(tmp_path, source, trusted=True) / "modeling_mine.py").read_text() == "import os"
 
 
 @pytest.mark.parametrize(

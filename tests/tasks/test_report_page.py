@@ -11,8 +11,21 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tasks.report_evidence import flipped_answers, sampled_answers, solve_rates, verdict_counts
+from tasks.report_evidence import (
+    benchmark_verdicts,
+    excluded_problems,
+    flipped_answers,
+    kind_history,
+    sampled_answers,
+    solve_rates,
+    ungraded_answers,
+    verdict_counts,
+    verdict_table,
+    verdicts_by_round,
+)
 from tasks.report_page import render, render_markdown
+from tasks.tables import EVALUATIONS, PROMPTS, SCORES, SOLVE_RATES, read_table, write_table
+from tests.tasks.committed_tables import prompt, score, solve_rate, write_stage
 from tests.tasks.night_folder import write_night
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></pre>&amp;\x00\ud800 "
@@ -98,6 +111,7 @@ def test_the_page_has_all_its_parts_and_is_well_formed(night: tuple[Path, dict[s
         "Verdicts",
         "Where this comes from",
         "Learning curve",
+        "Verdicts, by benchmark",
         "Solved, by kind of problem",
         "Groups with signal",
         "Gradient norm",
@@ -107,6 +121,7 @@ def test_the_page_has_all_its_parts_and_is_well_formed(night: tuple[Path, dict[s
         "Where the time went",
         "Became right",
         "Became wrong",
+        "By benchmark",
     ]
     parsed = Page(page)
     assert not parsed.open
@@ -116,7 +131,7 @@ def test_the_page_has_all_its_parts_and_is_well_formed(night: tuple[Path, dict[s
 
 def test_pictures_have_a_text_and_take_the_pages_colours(night: tuple[Path, dict[str, Any]]) -> None:
     pictures = re.findall(r"<svg.*?</svg>", render(*night), re.S)
-    assert len(pictures) == 8
+    assert len(pictures) == 9
     for picture in pictures:
         root = ElementTree.fromstring(picture.replace("<svg", '<svg xmlns:xlink="x"', 1))
         assert root.get("role") == "img"
@@ -199,6 +214,7 @@ def test_solve_rates_and_verdicts_are_those_of_the_tables(tmp_path: Path) -> Non
             {
                 "10 answers of the last round",
                 "Learning curve",
+                "Verdicts, by benchmark",
                 "Solved, by kind of problem",
                 "Groups with signal",
                 "Gradient norm",
@@ -266,3 +282,91 @@ def test_markdown_is_a_dozen_lines_with_the_same_numbers(night: tuple[Path, dict
     assert "[mlflow](http://localhost:5000/#/runs/1)" in text
     assert len(text.splitlines()) < 24
     assert "No exam" not in render_markdown({"night": "early"})
+
+
+def write_mixed_night(folder: Path) -> Path:
+    """Two rounds of GSM8K and MBPP, where every problem is a kind of its own; in the second the sandbox failed once."""
+    asked = [
+        prompt("gsm8k/train/0", 0, benchmark="gsm8k", kind="gsm8k/train/0", level=None),
+        prompt("gsm8k/train/1", 1, benchmark="gsm8k", kind="gsm8k/train/1", level=None),
+        prompt("mbpp/601", 2, benchmark="mbpp", kind="mbpp/601", level=None),
+    ]
+    for number, program in ((1, "crashed"), (2, "grader_failed")):
+        verdicts = [("gsm8k/train/0", 0, "correct"), ("gsm8k/train/1", 1, "no_answer"), ("mbpp/601", 2, program)]
+        scores = [
+            score(name, group, sample, None if verdict == "grader_failed" else float(verdict == "correct"))
+            | {"verdict": verdict}
+            for name, group, verdict in verdicts
+            for sample in range(2)
+        ]
+        rates = [solve_rate("gsm8k/train/0", 6, 3, level=None), solve_rate("gsm8k/train/1", 4, 0, level=None)]
+        write_stage(folder / f"round-0{number}" / "select_prompts", {"prompts": (PROMPTS, asked)})
+        write_stage(
+            folder / f"round-0{number}" / "score", {"scores": (SCORES, scores), "solve_rates": (SOLVE_RATES, rates)}
+        )
+        left_out = {"gsm8k": ["gsm8k/train/7"], "mbpp": [f"mbpp/{600 + n}" for n in range(5 + number)]}
+        (folder / f"round-0{number}" / "select_prompts" / "excluded.json").write_text(json.dumps(left_out))
+    return folder
+
+
+def test_the_verdicts_of_a_mixed_night(tmp_path: Path) -> None:
+    folder = write_mixed_night(tmp_path)
+    counts = benchmark_verdicts(folder)
+    assert {verdict: number for verdict, number in counts["gsm8k"].items() if number} == {"correct": 4, "no_answer": 4}
+    assert {verdict: number for verdict, number in counts["mbpp"].items() if number} == {
+        "crashed": 2,
+        "grader_failed": 2,
+    }
+    rounds = verdicts_by_round(folder)
+    assert rounds["mbpp"]["crashed"].to_dict() == {1: 2, 2: 0}
+    table = verdict_table(folder)
+    assert table.columns.tolist() == ["correct", "no_answer", "crashed", "grader_failed"]
+    assert table.loc["mbpp, training"].tolist() == [0, 0, 2, 2]
+    page = render(folder, {"night": "2026-11-20"})
+    assert '<tr><th scope="row">gsm8k, training</th><td>4</td><td>4</td><td>0</td><td>0</td></tr>' in page
+    assert '<tr><th scope="row">mbpp, training</th><td>0</td><td>0</td><td>2</td><td>2</td></tr>' in page
+    (picture,) = [one for one in re.findall(r"<svg.*?</svg>", page, re.S) if "<title>Verdicts" in one]
+    for text in ("gsm8k", "mbpp", "correct", "no answer", "stopped", "not graded"):
+        assert f">{text}</text>" in picture
+    assert ">wrong</text>" not in picture
+    assert not Page(page).open
+
+
+def test_the_exam_is_in_the_table_too(night: tuple[Path, dict[str, Any]]) -> None:
+    table = verdict_table(night[0])
+    assert table.index.tolist() == ["arithmetic, training", *(f"arithmetic-{n}, exam" for n in ("1-2", "3", "4"))]
+    assert table.loc["arithmetic-1-2, exam"].sum() == 400
+    assert table.loc["arithmetic, training"].sum() == 3 * 8 * 4
+
+
+def test_problems_that_a_benchmark_left_out_are_shown(tmp_path: Path) -> None:
+    folder = write_mixed_night(tmp_path)
+    found = excluded_problems(folder)
+    assert found["gsm8k"] == ["gsm8k/train/7"]
+    assert len(found["mbpp"]) == 7
+    page = render(folder, {"night": "2026-11-20"})
+    assert "1 problem of gsm8k left out, whose own truth cannot be read: gsm8k/train/7." in page
+    assert "7 problems of mbpp left out, whose own truth cannot be read: mbpp/600, mbpp/601" in page
+    assert "mbpp/604, …." in page
+
+
+def test_problems_that_are_kinds_of_their_own_are_told_by_benchmark(tmp_path: Path) -> None:
+    folder = write_mixed_night(tmp_path)
+    rates, tried = solve_rates(folder)
+    assert rates.loc["gsm8k"].to_dict() == {1: 0.5, 2: 0.5}
+    assert tried.to_dict() == {"gsm8k": 8, "mbpp": 4}
+    assert kind_history(folder) == [{"gsm8k": (10.0, 3.0)}] * 2
+
+
+def test_exam_answers_that_the_grader_failed_on(tmp_path: Path) -> None:
+    write_night(tmp_path)
+    assert ungraded_answers(tmp_path) == {
+        "arithmetic-1-2": (0, 1200),
+        "arithmetic-3": (0, 300),
+        "arithmetic-4": (0, 300),
+    }
+    file = tmp_path / "evaluate" / "candidate" / "evaluations.parquet"
+    rows = read_table(file, EVALUATIONS).to_dict("records")
+    rows[0] |= {"verdict": "grader_failed", "correct": None}
+    write_table(file, EVALUATIONS, rows)
+    assert ungraded_answers(tmp_path)["arithmetic-1-2"] == (1, 1200)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conf.schema import BenchmarkConfig, GrpoConfig
+from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from rewards.verifier import Attempt, Problem
 from tasks.score import score, score_all
 from tasks.stage import Artifact
@@ -15,6 +15,7 @@ from tests.tasks.committed_tables import prompt, rollout, solve_rate, write_stag
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic")
 GSM8K = BenchmarkConfig(name="gsm8k")
+PLAIN = RewardConfig()
 
 
 def run(
@@ -23,6 +24,8 @@ def run(
     rollouts: list[dict[str, Any]],
     before: Artifact | None = None,
     decay: float = 0.7,
+    reward: RewardConfig = PLAIN,
+    sources: tuple[BenchmarkConfig, ...] = (ARITHMETIC, GSM8K),
 ) -> Artifact:
     """Scores a round in `folder` and returns it as the next round sees it."""
     asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
@@ -33,8 +36,10 @@ def run(
         scored,
         prompts=asked,
         rollouts=sampled,
-        sources=(ARITHMETIC, GSM8K),
-        grpo=GrpoConfig(solve_rate_decay=decay),
+        sources=sources,
+        grpo=GrpoConfig(solve_rate_decay=decay, max_completion_tokens=100),
+        reward=reward,
+        sandbox=SandboxConfig(),
         solve_rates=before,
         night="2026-11-20",
     )
@@ -65,7 +70,8 @@ def test_every_completion_gets_its_score(tmp_path: Path) -> None:
         *(("a", 0, number) for number in range(3)),
         ("b", 1, 0),
     ]
-    assert json.loads(table.parts[0]) == {"correct": 1.0}
+    length = len("#### 12") / 100
+    assert json.loads(table.parts[0]) == {"correct": 1.0, "format": 1.0, "length": length}
 
 
 def test_solve_rates_by_hand(tmp_path: Path) -> None:
@@ -88,8 +94,8 @@ def test_earlier_tries_fade_and_kinds_that_were_not_drawn_stay(tmp_path: Path) -
 def test_what_the_grader_could_not_judge_is_no_try(tmp_path: Path) -> None:
     """The truth of the first problem cannot be read: its completions have no reward, which is not a 0."""
     asked = [
-        prompt("g/0", 0, "no marker", benchmark="gsm8k", kind="g/0", level=None),
-        prompt("g/1", 1, "2 + 2 = 4 #### 4", benchmark="gsm8k", kind="g/1", level=None),
+        prompt("g/0", 0, "no marker", benchmark="gsm8k", kind="g/0", level=None, entry=1),
+        prompt("g/1", 1, "2 + 2 = 4 #### 4", benchmark="gsm8k", kind="g/1", level=None, entry=1),
     ]
     answered = [rollout("g/0", 0, 0, "#### 1"), rollout("g/1", 1, 0, "#### 4"), rollout("g/1", 1, 1, "#### 5")]
     scored = run(tmp_path, asked, answered)
@@ -100,7 +106,7 @@ def test_what_the_grader_could_not_judge_is_no_try(tmp_path: Path) -> None:
 
 
 def test_problems_without_a_level_are_one_kind_from_round_to_round(tmp_path: Path) -> None:
-    asked = [prompt("g/1", 0, "#### 4", benchmark="gsm8k", kind="g/1", level=None)]
+    asked = [prompt("g/1", 0, "#### 4", benchmark="gsm8k", kind="g/1", level=None, entry=1)]
     answered = [rollout("g/1", 0, 0, "#### 4"), rollout("g/1", 0, 1, "#### 4")]
     first = run(tmp_path / "1", asked, answered)
     second = run(tmp_path / "2", asked, answered, first, decay=0.5)
@@ -112,5 +118,48 @@ def test_each_attempt_is_judged_by_its_own_benchmark() -> None:
     """`#### 1,000` is a number to GSM8K and none to Arithmetic."""
     problems = [Problem("a", "arithmetic", "?", "1000"), Problem("g", "gsm8k", "?", "#### 1000")]
     attempts = [Attempt(problems[n % 2], "#### 1,000") for n in range(4)]
-    verdicts = [found.verdict for found in score_all(attempts, [GSM8K, ARITHMETIC])]
+    verdicts = [found.verdict for found in score_all(attempts, [ARITHMETIC, GSM8K] * 2, SandboxConfig())]
     assert verdicts == ["no_answer", "correct", "no_answer", "correct"]
+
+
+def test_two_entries_of_one_benchmark_judge_their_own(tmp_path: Path) -> None:
+    """One of them takes a last number for an answer; the other does not."""
+    lenient = BenchmarkConfig(name="gsm8k", source="elsewhere", lenient=True)
+    asked = [
+        prompt("gsm8k/train/0", 0, "#### 4", benchmark="gsm8k", kind="here", level=None, entry=0),
+        prompt("gsm8k/train/0", 1, "#### 4", benchmark="gsm8k", kind="elsewhere", level=None, entry=1),
+    ]
+    answered = [rollout("gsm8k/train/0", group, sample, "It is 4.") for group in (0, 1) for sample in (0, 1)]
+    scored = run(tmp_path, asked, answered, sources=(GSM8K, lenient))
+    table = read_table(scored.folder / "scores.parquet", SCORES)
+    assert table.verdict.tolist() == ["no_answer", "no_answer", "correct", "correct"]
+    assert rates(scored) == {"here": (2, 0), "elsewhere": (2, 2)}
+    assert scored.read_json("verdicts.json")["gsm8k"]["correct"] == 2
+
+
+def test_the_verdicts_are_counted_by_benchmark(tmp_path: Path) -> None:
+    asked = [
+        *ASKED,
+        prompt("g/1", 2, "#### 4", benchmark="gsm8k", kind="g/1", level=None, entry=1),
+        prompt("g/2", 3, "no marker", benchmark="gsm8k", kind="g/2", level=None, entry=1),
+    ]
+    answered = [*ANSWERED, rollout("g/1", 2, 0, "#### 4"), rollout("g/1", 2, 1, "four"), rollout("g/2", 3, 0, "#### 4")]
+    counts = run(tmp_path, asked, answered).read_json("verdicts.json")
+    told = {name: {verdict: number for verdict, number in own.items() if number} for name, own in counts.items()}
+    assert told == {
+        "arithmetic": {"correct": 2, "wrong": 1, "no_answer": 1},
+        "gsm8k": {"correct": 1, "no_answer": 1, "grader_failed": 1},
+    }
+    assert counts["arithmetic"]["timeout"] == 0
+
+
+def test_the_reward_is_composed_and_a_missing_one_stays_missing(tmp_path: Path) -> None:
+    asked = [ASKED[0], prompt("g/2", 1, "no marker", benchmark="gsm8k", kind="g/2", level=None, entry=1)]
+    answered = [*ANSWERED[:3], rollout("g/2", 1, 0, "#### 4")]
+    weights = RewardConfig(correct=1.0, format=0.25, length_penalty=0.5)
+    scored = run(tmp_path, asked, answered, reward=weights)
+    table = read_table(scored.folder / "scores.parquet", SCORES)
+    # 7, 7 and 6 bytes of text, a token each, of at most 100
+    assert table.reward.tolist()[:3] == pytest.approx([1.25 - 0.5 * 0.07, 0.25 - 0.5 * 0.07, -0.5 * 0.06])
+    assert table.reward.isna().tolist() == [False, False, False, True]
+    assert rates(scored) == {PLUS: (3, 1)}  # what is solved does not depend on what it is worth

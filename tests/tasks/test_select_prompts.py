@@ -211,3 +211,47 @@ def test_thousands_of_kinds_do_not_make_the_weights_vanish(tmp_path: Path, stude
     # the one that was never tried has 0.7 of the weight; of all others hardly any comes twice
     assert counts["gsm8k/train/3999"] == 3
     assert len(counts) > 100
+
+
+def test_every_prompt_knows_the_entry_that_it_came_from(tmp_path: Path, student: Path) -> None:
+    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC, BenchmarkConfig(name="arithmetic", levels=("3",), weight=2.0)]
+    table = select(tmp_path / "round", student, sources=sources)
+    assert Counter(table.entry) == {0: 10, 1: 10, 2: 20}
+    assert set(table.benchmark[table.entry == 0]) == {"gsm8k"}
+    assert set(table.level[table.entry == 1]) <= {"1", "2"}
+    assert set(table.level[table.entry == 2]) == {"3"}
+
+
+def test_entries_that_share_problems_never_draw_one_twice(tmp_path: Path, student: Path) -> None:
+    sources = [gsm8k(tmp_path / "one", 12), gsm8k(tmp_path / "same", 12)]
+    table = select(tmp_path / "round", student, sources=sources, count=20)
+    assert len(table) == len(set(table.problem_id)) == 12
+
+
+def test_two_sources_of_one_benchmark_are_practised_by_their_own_solve_rates(tmp_path: Path, student: Path) -> None:
+    """Both have a `gsm8k/train/0`: the same name, and another problem."""
+    sources = [gsm8k(tmp_path / "easy", 20), gsm8k(tmp_path / "hard", 20, question="How many more?")]
+    table = select(tmp_path / "round", student, sources=sources)
+    assert len(table) == len(set(table.question)) == len(set(table.kind)) == 40
+    assert sorted(set(table.problem_id)) == sorted(f"gsm8k/train/{n}" for n in range(20))
+    # the hard ones were never solved, the easy ones half of the time: now only the hard problem 0 differs from them
+    never = [solve_rate(f"gsm8k/train/{n} of {tmp_path}/hard", 8, 0, level=None) for n in range(1, 20)]
+    half = [solve_rate(f"gsm8k/train/{n} of {tmp_path}/easy", 8, 4, level=None) for n in range(20)]
+    known = write_stage(tmp_path / "rates", {"solve_rates": (SOLVE_RATES, never + half)})
+    few = select(tmp_path / "few", student, sources=sources, count=2, solve_rates=known, exploration=0.0)
+    assert few.question.tolist()[1] == "How many more? 0"
+
+
+def test_an_exam_question_is_not_drawn_under_another_id(tmp_path: Path, student: Path) -> None:
+    source = gsm8k(tmp_path / "gsm8k", 20)
+    table = select(tmp_path / "round", student, sources=[source], excluded=["How many? 7", "gsm8k/train/3"])
+    assert sorted(set(range(20)) - {int(name.rpartition("/")[2]) for name in table.problem_id}) == [3, 7]
+
+
+def test_what_a_benchmark_left_out_is_noted(tmp_path: Path, student: Path) -> None:
+    source = gsm8k(tmp_path / "gsm8k", 5)
+    with (tmp_path / "gsm8k" / "train.jsonl").open("a") as file:
+        file.write('{"question": "How many?", "answer": "nobody knows"}\n')
+    select(tmp_path / "round", student, sources=[source, ARITHMETIC])
+    noted = json.loads((tmp_path / "round" / "excluded.json").read_text())
+    assert noted == {"gsm8k": ["gsm8k/train/5"], "arithmetic": []}

@@ -51,6 +51,8 @@ def test_rounds_arrive_at_their_step_in_groups_of_charts(home: Home) -> None:
             "mismatch": 0.01,
             "seconds_sample": 12.0,
             "verdicts/wrong": 3,
+            "verdicts/gsm8k/wrong": 2,
+            "reward/format": 0.75,
             "entropy": 1.5,
         }
         tracking.log_round(number, figures)
@@ -61,6 +63,8 @@ def test_rounds_arrive_at_their_step_in_groups_of_charts(home: Home) -> None:
         "sampler/mismatch": 0.01,
         "seconds/sample": 12.0,
         "verdicts/wrong": 3.0,
+        "verdicts/gsm8k/wrong": 2.0,
+        "reward/format": 0.75,
         "update/entropy": 1.5,
         "quiz/accuracy": 0.5,
     }
@@ -124,3 +128,25 @@ def test_where_the_evidence_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert tracking_uri(home, config) == "http://elsewhere:5000"
     configured = load_night(CONF / "starter.yaml", ["tracking.tracking_uri=http://here:5000"])
     assert tracking_uri(home, configured) == "http://here:5000"
+
+
+def test_the_experiment_is_a_training_to_mlflows_pages(home: Home) -> None:
+    config = load_night(CONF / "starter.yaml")
+    tracking = opened(home, config)
+    experiment = tracking.client.get_experiment(tracking.experiment_id)
+    assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
+    assert tracking.run_path == (
+        f"#/experiments/{tracking.experiment_id}/runs/{tracking.run_id}?workflowType=machine_learning"
+    )
+
+
+def test_an_experiment_that_is_there_already_gets_the_tag_unless_its_owner_chose(home: Home) -> None:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=home.database)
+    made = {name: client.create_experiment(name) for name in ("untagged", "tagged")}
+    client.set_experiment_tag(made["tagged"], "mlflow.experimentKind", "finetuning")
+    for name, kind in (("untagged", "custom_model_development"), ("tagged", "finetuning")):
+        tracking = Tracking(home, load_night(CONF / "starter.yaml", [f"tracking.experiment={name}"]))
+        assert tracking.experiment_id == made[name]
+        assert client.get_experiment(made[name]).tags["mlflow.experimentKind"] == kind

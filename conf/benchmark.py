@@ -1,0 +1,119 @@
+"""Which problems are meant: of which benchmark, from where, and which part of it. In training and in the exam."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from conf.section import Positive, Section
+
+BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa"]
+
+PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
+SUBSETS = {"math": "500", "mbpp": "sanitized"}
+
+
+def _has_subset(subset: str | None, info: ValidationInfo) -> str | None:
+    name = _benchmark(info)
+    if subset is not None and name is not None and subset != SUBSETS.get(name):
+        known = f'the only subset of {name} is "{SUBSETS[name]}"' if name in SUBSETS else f"{name} has no subsets"
+        raise ValueError(f'"{subset}" is not allowed; {known}')
+    return subset
+
+
+def _has_revisions(revision: str | None, info: ValidationInfo) -> str | None:
+    if revision is not None and _benchmark(info) == "arithmetic":
+        raise ValueError("arithmetic is generated, not loaded from the hub; remove `revision`")
+    if revision is not None and info.data.get("source") is not None:
+        raise ValueError("a revision is one of the hub's, and `source` names a folder; remove one of the two")
+    return revision
+
+
+def _can_be_lenient(lenient: bool, info: ValidationInfo) -> bool:
+    name = _benchmark(info)
+    if lenient and name not in ("gsm8k", None):
+        raise ValueError(f"{name} knows no lenient reading, only gsm8k does; remove `lenient`")
+    return lenient
+
+
+def _benchmark(info: ValidationInfo) -> str | None:
+    """The benchmark that the section is about; None where its name is wrong, which is complained of by itself."""
+    return info.data.get("name") or info.data.get("benchmark")
+
+
+# What says which problems of a benchmark are meant: the same in training and in the exam.
+Source = Annotated[str | None, Field(description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")]
+Revision = Annotated[
+    str | None,
+    AfterValidator(_has_revisions),
+    Field(description="branch, tag or commit of the hub's dataset; null: its newest; a folder of JSONL has none"),
+]
+Subset = Annotated[
+    str | None,
+    AfterValidator(_has_subset),
+    Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark'),
+]
+Levels = Annotated[tuple[str, ...] | None, Field(description="only these levels; null: all")]
+Lenient = Annotated[
+    bool,
+    AfterValidator(_can_be_lenient),
+    Field(description="gsm8k: without a marker the last number counts; rewards an answer without the format"),
+]
+
+
+class BenchmarkConfig(Section):
+    """A benchmark that the night trains on."""
+
+    name: BenchmarkName
+    source: Source = None
+    revision: Revision = None
+    subset: Subset = None
+    levels: Levels = None
+    lenient: Lenient = False
+    weight: Annotated[float, Field(gt=0)] = Field(
+        default=1.0, description="share of a round's prompts, relative to the other benchmarks' weights"
+    )
+
+    @field_validator("name")
+    @classmethod
+    def has_problems_to_train_on(cls, name: BenchmarkName) -> BenchmarkName:
+        """HumanEval is an exam: whoever trains on its problems measures nothing with it any more."""
+        if name == "humaneval":
+            raise ValueError("humaneval cannot be trained on: it has exam problems only; train on mbpp instead")
+        return name
+
+    @field_validator("subset")
+    @classmethod
+    def is_not_the_exam(cls, subset: str | None, info: ValidationInfo) -> str | None:
+        """MATH-500 is a part of the test split."""
+        if subset == SUBSETS["math"] and _benchmark(info) == "math":
+            raise ValueError("MATH-500 cannot be trained on: it is a part of the exam's problems; remove `subset`")
+        return subset
+
+    @property
+    def label(self) -> str:
+        """The benchmark's name, with subset and levels where only they are meant: `math-1-2`."""
+        return _label(self.name, self.subset, self.levels)
+
+
+class ExamPart(Section):
+    """A set of exam problems that is judged by itself: the target, or a guard."""
+
+    benchmark: BenchmarkName
+    source: Source = None
+    revision: Revision = None
+    subset: Subset = None
+    levels: Levels = None
+    lenient: Lenient = False
+    problems: Positive = Field(default=400, description="at most so many, the first of the test split's fixed order")
+    margin: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.05, description="loss of accuracy a guard may not exceed"
+    )
+
+    @property
+    def name(self) -> str:
+        """The benchmark's name, with subset and levels where only they are meant: `math-500`, `arithmetic-1-2`."""
+        return _label(self.benchmark, self.subset, self.levels)
+
+
+def _label(name: str, subset: str | None, levels: tuple[str, ...] | None) -> str:
+    return "-".join([name, *([subset] if subset else []), *(levels or ())])

@@ -1,0 +1,199 @@
+r"""MATH (Hendrycks et al. 2021, arXiv:2103.03874) and its subset MATH-500 (Lightman et al. 2023, arXiv:2305.20050).
+
+Competition problems, answered in a `\boxed{…}`.
+"""
+
+import hashlib
+import logging
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from conf.home import InputError
+from rewards.boxed import has_box, last_boxed
+from rewards.hub import hub_rows
+from rewards.jsonl_source import data_file, read_rows
+from rewards.math_answers import MathAnswer, decided, read
+from rewards.math_equality import MathEquality, MathWorkersError, Outcome
+from rewards.math_forms import not_an_answer
+from rewards.verifier import Attempt, Problem, Score, Split, Verdict
+
+HUB = "EleutherAI/hendrycks_math"
+HUB_500 = "HuggingFaceH4/MATH-500"
+SUBJECTS = (
+    "algebra",
+    "counting_and_probability",
+    "geometry",
+    "intermediate_algebra",
+    "number_theory",
+    "prealgebra",
+    "precalculus",
+)
+FIELDS = {"problem": str, "level": str, "type": str, "solution": str}
+FIELDS_500 = {"problem": str, "level": int, "subject": str, "solution": str}
+LEVELS = ("1", "2", "3", "4", "5")
+INSTRUCTION = r"Please reason step by step, and put your final answer within \boxed{}."
+LONGEST_TRUTH = 400  # characters of a bare answer; a solution without its box is longer and no answer
+# Published with an empty box as their answer: number_theory/7115 and number_theory/7117 of the training split.
+WITHOUT_ANSWER = {"math/train/number_theory/6bf518e401", "math/train/number_theory/debc168317"}
+VERDICTS: dict[Outcome, Verdict] = {
+    "equal": "correct",
+    "different": "wrong",
+    "timeout": "timeout",
+    "out_of_memory": "out_of_memory",
+    "crashed": "crashed",
+}
+
+log = logging.getLogger(__name__)
+
+
+class CompetitionMath:
+    """12,498 problems with an answer, 7,498 of them for training; `subset="500"`: the exam of MATH-500.
+
+    `levels` are "1" to "5"; `revision` pins the hub's dataset. `excluded` lists, per split read, the problems
+    whose truth could not be parsed.
+    """
+
+    name = "math"
+
+    def __init__(
+        self,
+        source: str | None = None,
+        levels: Sequence[str] | None = None,
+        subset: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        unknown = sorted(set(levels or ()) - set(LEVELS))
+        if unknown:
+            raise InputError(f"math: no level {', '.join(unknown)}; there are {', '.join(LEVELS)}")
+        if subset not in (None, "500"):
+            raise InputError(f'math: no subset {subset}; there is "500", or leave it out')
+        self.source, self.levels, self.subset, self.revision = source, levels, subset, revision
+        self.excluded: dict[Split, list[str]] = {}
+
+    def problems(self, split: Split) -> list[Problem]:
+        """All problems of a split and of the levels asked for, in the data's order, those with a readable truth.
+
+        Raises InputError where the data is missing or broken, and for MATH-500's training split: it has none.
+        """
+        problems, excluded = [], []
+        for row in self._rows(split):
+            problem = _as_problem(row, split)
+            if problem.problem_id in WITHOUT_ANSWER or (self.levels is not None and problem.level not in self.levels):
+                continue
+            if last_boxed(problem.truth) is None or true_answer(problem.truth) is None:
+                log.warning("%s is excluded: its solution has no answer in a box", problem.problem_id)
+                excluded.append(problem.problem_id)
+            else:
+                problems.append(problem)
+        self.excluded[split] = excluded
+        if excluded:
+            log.warning("math: %d of %d %s problems are excluded", len(excluded), len(excluded + problems), split)
+        return problems
+
+    def kind(self, problem: Problem) -> str:
+        """Each problem is its own kind."""
+        return problem.problem_id
+
+    def prompt(self, problem: Problem) -> str:
+        """The question, and the format of the answer."""
+        return f"{problem.question}\n{INSTRUCTION}"
+
+    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+        """1 where the last complete box holds the true answer, else 0; null where the truth is unreadable.
+
+        Texts and numbers decide first. What is left is compared by math-verify, in processes that are started
+        for it and ended before this returns.
+        """
+        judged = [_judged(attempt) for attempt in attempts]
+        open_pairs = [(entry[0].plain, entry[1].plain) for entry in judged if isinstance(entry, tuple)]
+        if not open_pairs:
+            return [entry for entry in judged if isinstance(entry, Score)]
+        started = time.perf_counter()
+        try:
+            with MathEquality() as equality:
+                outcomes = iter(equality.compare(open_pairs))
+        except MathWorkersError as error:
+            log.error("math: %d answers are not graded: %s", len(open_pairs), error)
+            failed = Score(None, "grader_failed", str(error))
+            return [entry if isinstance(entry, Score) else failed for entry in judged]
+        seconds = (time.perf_counter() - started) / len(open_pairs)
+        return [
+            entry if isinstance(entry, Score) else _score(VERDICTS[next(outcomes)], "compared as expressions", seconds)
+            for entry in judged
+        ]
+
+    def _rows(self, split: Split) -> list[dict[str, Any]]:
+        if self.subset and split == "train":
+            raise InputError("math: MATH-500 has a test split only; train on the whole (leave `subset` out)")
+        path = data_file(self.name, f"{split}.jsonl", self.source)
+        if path is not None:
+            rows = read_rows(path, FIELDS)
+            return _chosen(rows, path.with_name("math500_ids.txt")) if self.subset else rows
+        if self.subset:
+            rows = hub_rows(HUB_500, None, "test", FIELDS_500, self.revision)
+            return [row | {"type": row["subject"], "level": f"Level {row['level']}"} for row in rows]
+        return [row for subject in SUBJECTS for row in hub_rows(HUB, subject, split, FIELDS, self.revision)]
+
+
+@lru_cache(maxsize=1024)  # a group has one truth
+def true_answer(truth: str) -> MathAnswer | None:
+    """The dataset's solution, or a bare answer, as it is compared; None where it holds no answer."""
+    answer = last_boxed(truth)
+    if answer is None and not has_box(truth) and len(truth) <= LONGEST_TRUTH:
+        answer = truth
+    return read(answer) if answer and read(answer).normal else None
+
+
+def _as_problem(row: dict[str, Any], split: Split) -> Problem:
+    """The row as a problem. The hub's rows have no id, so it is made of the subject and the problem's own text."""
+    subject = row["type"].lower().replace("&", "and").replace(" ", "_")
+    digest = hashlib.sha256(row["problem"].encode(errors="replace")).hexdigest()[:10]
+    level = row["level"].removeprefix("Level ")
+    return Problem(
+        f"math/{split}/{subject}/{digest}", "math", row["problem"], row["solution"], level if level in LEVELS else None
+    )
+
+
+def _chosen(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:
+    """The rows of MATH-500 in its published order."""
+    if not ids.is_file():
+        raise InputError(f"{ids}: no such file; put the ids of MATH-500 there, one a line")
+    by_id = {row.get("id"): row for row in rows}
+    wanted = ids.read_text(encoding="utf-8").split()
+    missing = [name for name in wanted if name not in by_id]
+    if missing or not wanted:
+        raise InputError(
+            f"{ids}: {missing[0] if missing else 'nothing'} is not an id of the test split; copy both again"
+        )
+    return [by_id[name] for name in wanted]
+
+
+def _judged(attempt: Attempt) -> Score | tuple[MathAnswer, MathAnswer]:
+    """The score where texts and numbers decide it, else what symbols must decide."""
+    started = time.perf_counter()
+    truth = true_answer(attempt.problem.truth)
+    if truth is None:
+        return Score(None, "grader_failed", "the truth holds no answer")
+    completion, question = attempt.completion, attempt.problem.question
+    if has_box(question):
+        completion = completion.replace(question, " ")  # to repeat the question's own boxes is no answer
+    content = last_boxed(completion)
+    if content is None:
+        return _score("no_answer", r"no complete \boxed{…}", time.perf_counter() - started)
+    answer = read(content)
+    equal, told = decided(answer, truth)
+    if equal is not False and answer.normal != truth.normal:
+        unfinished = not_an_answer(answer, truth, question)
+        equal, told = (False, unfinished) if unfinished else (equal, told)
+    if equal is None:
+        return answer, truth
+    detail = f"answered {content[:80]!r}: {told}"
+    return _score("correct" if equal else "wrong", detail, time.perf_counter() - started)
+
+
+def _score(verdict: Verdict, detail: str, seconds: float) -> Score:
+    correct = float(verdict == "correct")
+    return Score(correct, verdict, detail, {"correct": correct}, seconds)

@@ -1,0 +1,104 @@
+r"""Which expressions are never given to the symbolic parser: those that explode, and those that it misreads.
+
+An answer that needs ten seconds of algebra, or a gigabyte, is no final answer. What is refused here still counts
+where its text equals the truth's.
+"""
+
+import re
+from dataclasses import dataclass
+
+LONGEST = 400  # characters
+DEEPEST = 10  # brackets in brackets
+MOST_DIGITS = 100  # of one number
+LARGEST_POWER = 5000  # of a number or a letter; the product of all exponents that come together
+LARGEST_EXPANSION = 100  # of a bracket with letters: x + 1 to the power of 2005 has as many terms
+
+NOTATIONS = {
+    "a factorial": r"!",
+    "a sum, product, integral, limit or binomial": (
+        r"\\(?:sum|(?:co)?prod|[dt]?binom|choose|i{1,3}nt|oint|lim(?:sup|inf)?)(?![A-Za-z])"
+    ),
+    "a bar, a composition or an angle inside": (
+        r"\\(?:(?:over|under)(?:line|brace|set)|bar|circ|degree|stackrel)(?![A-Za-z])"
+    ),
+    # math-verify reads (n)_k as a quotient of factorials, 2(3) as the mixed number 2 + 3, and 2 3 as 5
+    "an index after a bracket": r"[)\]}]\s*_",
+    "numbers side by side": r"(?<![_0-9])[0-9]+\s+[0-9]|[0-9]\s*\(\s*[0-9./]+\s*\)|\(\s*[0-9./]+\s*\)\s*[(0-9]",
+    "another environment than a matrix": r"\\begin\{(?![pbBvV]?matrix\})",
+    "a dollar, a box or a doubled power sign": r"\$|\\[\[\]()]|\\f?box|\*\*",
+}
+PATTERNS = {reason: re.compile(pattern) for reason, pattern in NOTATIONS.items()}
+TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\^|[({\[]|[)}\]]|[0-9]+(?:\.[0-9]+)?|[A-Za-z]")
+OPENING, CLOSING = ("(", "[", "{", r"\{"), (")", "]", "}", r"\}")
+
+
+def refusal(expression: str) -> str | None:
+    """Why this expression is not parsed, or None where it may be; takes linear time."""
+    if len(expression) > LONGEST:
+        return f"more than {LONGEST} characters"
+    found = next((reason for reason, pattern in PATTERNS.items() if pattern.search(expression)), None)
+    return found or _explosion(expression)
+
+
+@dataclass
+class _Bracket:
+    """What has been read of one bracket: its largest power and number, and what stands last in it."""
+
+    exponent: bool = False  # the bracket itself is an exponent
+    inside_exponent: bool = False  # it, or one around it
+    letters: bool = False
+    power: int = 1
+    largest: int = 1
+    last: str = ""  # "bracket", "bracket with letters", "atom" or "power"
+
+    def to_the(self, exponent: int) -> str | None:
+        """Raises what stands last to a power; says so where that is too much."""
+        power = exponent * (self.power if self.last.startswith("bracket") else 1)
+        if power > (LARGEST_EXPANSION if self.last == "bracket with letters" else LARGEST_POWER):
+            return "a huge exponent"
+        self.power, self.last = max(self.power, power), "power"
+        return None
+
+    def take(self, done: "_Bracket") -> str | None:
+        """Takes in a bracket that was closed, as the last thing or as the exponent of the last thing."""
+        if done.exponent:
+            return self.to_the(done.largest)
+        self.power, self.largest = max(self.power, done.power), max(self.largest, done.largest)
+        self.letters, self.last = self.letters or done.letters, "bracket with letters" if done.letters else "bracket"
+        return None
+
+
+def _explosion(expression: str) -> str | None:
+    """A power tower, a huge exponent, a long number or deep nesting; one pass, brackets of any kind."""
+    brackets, pending = [_Bracket()], False  # pending: the last token was `^`
+    for token in TOKEN.findall(expression):
+        inner, problem = brackets[-1], None
+        if token == "^":
+            if inner.inside_exponent or pending or inner.last == "power":
+                return "a power tower"
+            pending = True
+            continue
+        if token in OPENING:
+            brackets.append(_Bracket(exponent=pending, inside_exponent=pending or inner.inside_exponent))
+            problem = "deep nesting" if len(brackets) > DEEPEST else None
+        elif token in CLOSING:
+            if len(brackets) > 1:  # else one too many: the parser will not take it
+                problem = brackets[-2].take(brackets.pop())
+        else:
+            problem = _atom(token, inner, pending)
+        if problem:
+            return problem
+        pending = False
+    return None
+
+
+def _atom(token: str, inner: _Bracket, pending: bool) -> str | None:
+    """Takes in a number, a letter or a command."""
+    if len(token) > MOST_DIGITS:
+        return f"a number of more than {MOST_DIGITS} digits"
+    value = int(token.partition(".")[0]) if token[0].isdigit() else 1
+    if pending:
+        return inner.to_the(value)
+    inner.largest, inner.last = max(inner.largest, value), "atom"
+    inner.letters = inner.letters or token.isalpha()
+    return None

@@ -1,0 +1,208 @@
+"""The processes behind `math_equality`: one that has math-verify imported, and the workers that it forks.
+
+It is run as a script of its own, so that nothing of the caller is in it: not its memory and threads, not its alarm,
+and not its `__main__`, which multiprocessing would import in every child, torch and all. It imports nothing of
+ours. Both channels are packets on a Unix socket. The caller says `fork <bytes of memory>`, with the worker's own
+channel attached, and hears the worker's process id; it says `end <id>` and hears `ended` once that is gone. When
+the caller closes the channel or dies, everything here ends.
+"""
+
+import ctypes
+import gc
+import json
+import logging
+import os
+import random
+import re
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from antlr4 import PredictionMode
+from latex2sympy2_extended import latex2sympy2
+from latex2sympy2_extended.antlr_parser import PSParser
+from latex2sympy2_extended.math_normalization import NormalizationConfig
+from math_verify import LatexExtractionConfig, parse, verify
+from sympy import Basic, Expr, Interval, MatrixBase, N, Tuple
+from sympy.core.random import seed
+from sympy.logic.boolalg import Boolean
+
+PR_SET_PDEATHSIG = 1
+LARGEST_MESSAGE = 65_536
+TINY = 1e-60  # what remains of 0 after rounding
+# Of math-verify's own cleaning only what parses: its units would make 3c and 3d the same number 3.
+CLEANING = NormalizationConfig(
+    basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none", equations=False
+)
+EXTRACTION = [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=CLEANING)]
+IMAGINARY = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])")  # 2i as 2 i: only alone does math-verify see what it is
+# Parsed and compared before the first fork: the parser's tables are made by use, and every worker inherits them.
+USUAL = (
+    (r"\frac{\sqrt{3}}{2}", r"\frac{3}{2\sqrt{3}}"),
+    (r"x^2 + 2x + 1", r"(x+1)^2"),
+    ("3, 1, 2", "1, 2, 3"),
+    (r"(1, -\frac{1}{2})", "(1, -0.5)"),
+    (r"(-\infty, 2) \cup [3, \infty)", r"(-\infty, 2] \cup [3, \infty)"),
+    ("y = 2x + 3", "2x - y + 3 = 0"),
+    (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"\begin{pmatrix} 1 \\ 3 \end{pmatrix}"),
+    (r"2 \pi i", r"6 + 2i"),
+    (r"\log_2 5", r"\sin 30"),
+    (r"1 \pm \sqrt{5}", r"1 < x \le 5"),
+)
+
+
+class TwoStageParser(latex2sympy2._Latex2Sympy):
+    """math-verify's parser, which tries ANTLR's faster prediction first.
+
+    By ANTLR's documentation SLL gives the same tree as LL or an error; then comes LL. LL alone looks ahead anew in
+    every text, for two thirds of all the time.
+    """
+
+    prediction = PredictionMode.SLL
+
+    def create_parser(self, latex_str: str) -> PSParser:
+        """The generated parser with the prediction of this stage."""
+        parser = super().create_parser(latex_str)
+        parser._interp.predictionMode = self.prediction
+        return parser
+
+    def parse(self, latex_str: str) -> Any:
+        """As its parent's, in two stages."""
+        try:
+            return super().parse(latex_str)
+        except Exception:
+            self.prediction = PredictionMode.LL
+            self.var.clear()
+            self.variances.clear()
+            return super().parse(latex_str)
+
+
+def judged(prediction: str, truth: str) -> str:
+    """`equal`, `different` or `out_of_memory`; random choices within are the same every time."""
+    random.seed(0)
+    seed(0)
+    try:
+        right, answer = parsed(truth), parsed(prediction)
+        if right is None or answer is None or differ(right, answer):
+            return "different"
+        equal = verify(right, answer, timeout_seconds=None) and not mistaken(right, answer)
+        return "equal" if equal else "different"
+    except MemoryError:
+        return "out_of_memory"
+    except BaseException:  # math-verify's own exceptions are no Exceptions; and whatever sympy comes up with
+        return "different"
+
+
+@lru_cache(maxsize=64)  # a group's answers are compared with one truth
+def parsed(expression: str) -> Basic | MatrixBase | None:
+    """The expression as sympy's, None where it is none."""
+    found = parse(
+        f"${IMAGINARY.sub(' i ', expression)}$",
+        EXTRACTION,
+        fallback_mode="no_fallback",
+        extraction_mode="first_match",
+        parsing_timeout=None,  # pyright: ignore[reportArgumentType]  # switches its alarm off, as documented
+    )
+    return found[0] if found else None
+
+
+def differ(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
+    """Whether values at a point tell two expressions apart; algebra would take many times as long to do so."""
+    if isinstance(truth, Tuple | Interval | MatrixBase) and isinstance(answer, type(truth)):
+        parts, others = _parts(truth), _parts(answer)
+        return len(parts) == len(others) and any(map(differ, parts, others))
+    if not (isinstance(truth, Expr) and isinstance(answer, Expr)) or truth.is_Symbol or answer.is_Symbol:
+        return False
+    names = sorted(truth.free_symbols | answer.free_symbols, key=str)
+    point: dict[Any, Any] = {name: 0.7390851 + 0.5671433 * index for index, name in enumerate(names)}
+    try:
+        left, right = truth.evalf(subs=point), answer.evalf(subs=point)
+        return bool(abs(left - right) > (abs(left) + abs(right)) / 1000)
+    except (TypeError, ValueError, ArithmeticError):  # not a number there
+        return False
+
+
+def _parts(whole: Tuple | Interval | MatrixBase) -> Sequence[Any]:
+    return whole.flat() if isinstance(whole, MatrixBase) else whole.args
+
+
+def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
+    """Whether math-verify takes for equal what is not: small numbers (it looks at so many places, so that 0.0 is
+    every one of them), and equations without a variable (of which it compares the solutions: none).
+    """
+    if truth.free_symbols or answer.free_symbols:
+        return False
+    if isinstance(truth, Expr) and isinstance(answer, Expr):
+        return bool(abs(N(truth - answer)) > max(abs(N(truth)) / 1000, TINY))
+    return isinstance(truth, Boolean) and truth != answer
+
+
+def work(channel: socket.socket, memory: int) -> None:
+    """A worker: one pair a message, one outcome a message, until the other end closes."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while message := channel.recv(LARGEST_MESSAGE):
+        channel.send(judged(*json.loads(message)).encode())
+
+
+def fork(channel: socket.socket, control: socket.socket, memory: int) -> int:
+    """A new worker's process id. The worker is killed when this process ends, whatever ends it."""
+    parent = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        control.close()
+        if os.getppid() == parent:
+            work(channel, memory)
+    finally:
+        os._exit(0)
+
+
+def end(child: int) -> None:
+    """Kills a worker and waits for it: until then its process id is nobody else's."""
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def serve(control: socket.socket) -> None:
+    """Forks and ends workers as the caller says."""
+    children: set[int] = set()
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, LARGEST_MESSAGE, 1)
+        order, _, number = message.decode().partition(" ")
+        if order == "fork":
+            with socket.socket(fileno=descriptors[0]) as channel:
+                child = fork(channel, control, int(number))
+            children.add(child)
+            control.send(str(child).encode())
+        elif order == "end":
+            end(int(number))
+            children.remove(int(number))
+            control.send(b"ended")
+        else:  # an empty message: the channel was closed
+            break
+    for child in children:
+        end(child)
+
+
+def main() -> None:
+    """The script: the descriptor of the control channel is its only argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's
+    logging.disable(logging.CRITICAL)
+    latex2sympy2._Latex2Sympy = TwoStageParser
+    control = socket.socket(fileno=int(sys.argv[1]))
+    for prediction, truth in USUAL:
+        judged(prediction, truth)
+    gc.freeze()
+    control.send(b"ready")
+    serve(control)
+
+
+if __name__ == "__main__":
+    main()

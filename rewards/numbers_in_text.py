@@ -1,0 +1,54 @@
+"""The numbers that a short answer in words contains: `$1,080.00 dollars` is 1080.
+
+Every pattern reads a text in linear time: a run of digits, points and commas is taken whole, then judged.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+
+MINUS = "-\N{MINUS SIGN}"
+RUN = re.compile(rf"((?<![0-9])[{MINUS}](?:\*\*)?\\?[$€£]?)?(\.?[0-9][0-9.,]*)")
+PLAIN = re.compile(r"[0-9]*\.?[0-9]+")
+THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+OPERATOR = re.compile(rf"[{MINUS}+*/^×÷·:eExX{{}}]+")  # alone between two numbers: they are a calculation
+UNIT_POWER = re.compile(r"[A-Za-z](?:\^\{?)?$")  # what stands before the 2 of `m2`, `ft^2`, `cm^{2}`
+LONGEST = 60  # digits, points and commas of a number that is still read
+
+
+def numbers(answer: str) -> Iterator[Fraction | None]:
+    """Every number in a short answer, None for what only looks like one (`1,80`, `1.2.3`, `18½`, `18/18`).
+
+    Currency, thousands commas, a trailing point, bold, percent and words around a number do not matter, nor
+    does the power of a unit.
+    """
+    answer = re.sub(rf"^\s*([{MINUS}])\s+", r"\1", answer)  # `- 18` at the beginning is minus eighteen
+    end = 0
+    for run in RUN.finditer(answer):
+        start, end, between = end, run.end(), answer[end : run.start()]
+        digits = run[2].rstrip(".,")
+        calculated = start > 0 and OPERATOR.fullmatch(between.strip(" "))
+        if start and not calculated and run[1] is None and digits in ("2", "3") and UNIT_POWER.search(between[-3:]):
+            continue
+        following = answer[end : end + 2].lstrip(" ")[:1]
+        fraction = following.isnumeric() and not following.isascii()  # `18½`, `18²`
+        yield None if calculated or fraction else _value(run[1] is not None, digits)
+
+
+def last_number(text: str) -> str:
+    """The last run of digits with its sign and what directly follows it, or nothing."""
+    runs = deque(RUN.finditer(text), maxlen=1)
+    return text[runs[0].start() : runs[0].end() + 2] if runs else ""
+
+
+@lru_cache(maxsize=256)  # a text of ten thousand numbers mostly repeats a few
+def _value(negative: bool, digits: str) -> Fraction | None:
+    if len(digits) > LONGEST:
+        return None
+    if THOUSANDS.fullmatch(digits):
+        digits = digits.replace(",", "")
+    elif not PLAIN.fullmatch(digits):
+        return None
+    return -Fraction(digits) if negative else Fraction(digits)

@@ -1,0 +1,240 @@
+"""Laws of the GRPO loss, and what it makes of log-probabilities that no healthy model gives."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conf.schema import GrpoConfig
+from models.advantages import group_advantages
+from models.grpo import grpo_loss, loss_denominator
+from tests.models.microbatches import (
+    AGGREGATIONS,
+    IMPORTANCES,
+    Batch,
+    evaluate,
+    loss_and_gradient,
+    microbatches,
+    own_denominator,
+    rows_of,
+)
+
+ONE = torch.ones(1, 1, dtype=torch.bool)
+TWO = torch.ones(1, 2, dtype=torch.bool)
+BATCHES = st.one_of(microbatches(), microbatches(per_token=True), microbatches(holes=True))
+LOGPROBS = st.sampled_from([-math.inf, -3e38, -1e6, -800.0, -90.0, -21.0, -1.0, -1e-7, 0.0])
+
+
+@st.composite
+def configs(draw: st.DrawFn, **fixed: Any) -> GrpoConfig:
+    """Every aggregation and importance, without and with a pull to the reference."""
+    drawn = {
+        "aggregation": draw(st.sampled_from(AGGREGATIONS)),
+        "importance": draw(st.sampled_from(IMPORTANCES)),
+        "kl_coefficient": draw(st.sampled_from([0.0, 0.1])),
+    }
+    return GrpoConfig(**(drawn | fixed))
+
+
+@given(BATCHES, configs(), st.randoms(use_true_random=False), st.integers(0, 3))
+@settings(deadline=None, max_examples=200)
+def test_neither_cut_nor_order_nor_padding_shows(batch: Batch, config: GrpoConfig, chance: Any, padding: int) -> None:
+    """In microbatches of any sizes, the rows shuffled, each padded further: the same loss, the same gradients."""
+    denominator = own_denominator(batch, config)
+    whole, slope, metrics = evaluate(batch, config, denominator)
+    rows = list(range(len(batch["mask"])))
+    chance.shuffle(rows)
+    cuts = sorted(chance.randrange(len(rows) + 1) for _ in range(2))
+    total, slopes, sums = torch.tensor(0.0), torch.full_like(slope, math.nan), dict.fromkeys(metrics, 0.0)
+    for part in filter(None, (rows[: cuts[0]], rows[cuts[0] : cuts[1]], rows[cuts[1] :])):
+        loss, partial, found = evaluate(rows_of(batch, part, padding), config, denominator)
+        total += loss
+        slopes[part] = partial[:, : slope.shape[1]]
+        assert not partial[:, slope.shape[1] :].any()
+        for name, value in found.items():
+            sums[name] = max(sums[name], value) if name.endswith("_max") else sums[name] + value
+    torch.testing.assert_close(total, whole, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(slopes, slope, atol=1e-6, rtol=1e-6)
+    assert sums == pytest.approx(metrics, abs=1e-4, rel=1e-5)
+
+
+@given(BATCHES, configs(kl_coefficient=0.0))
+@settings(deadline=None)
+def test_at_the_old_policy_it_is_reinforce_with_a_baseline(batch: Batch, config: GrpoConfig) -> None:
+    """−A ∇log π, and no sampler in it: the gradient of either importance."""
+    at_old = batch | {"policy": batch["old"]}
+    del at_old["sampler"]
+    _, slope, metrics = evaluate(at_old, config)
+    advantages = batch["advantages"] if batch["advantages"].dim() == 2 else batch["advantages"][:, None]
+    expected = -advantages * batch["mask"] / own_denominator(batch, config)
+    if config.aggregation == "sequence":
+        expected = expected / batch["mask"].sum(dim=1, keepdim=True)
+    torch.testing.assert_close(slope, expected, atol=1e-6, rtol=1e-6)
+    assert metrics["clipped"] == 0.0
+
+
+@given(BATCHES, configs(kl_coefficient=0.0), st.data())
+@settings(deadline=None)
+def test_a_group_without_advantage_adds_exactly_nothing(batch: Batch, config: GrpoConfig, data: st.DataObject) -> None:
+    """Not a bit to the loss or to anyone's gradient, however far from the old policy or the sampler it is."""
+    size = len(batch["mask"])
+    extreme = st.lists(st.lists(LOGPROBS, min_size=6, max_size=6), min_size=size, max_size=size)
+    width = batch["mask"].shape[1]
+    dull = {name: torch.tensor(data.draw(extreme))[:, :width] for name in ("policy", "old", "sampler")}
+    dull |= {"ref": batch["ref"], "mask": batch["mask"], "advantages": torch.zeros_like(batch["advantages"])}
+    loss, slope, _ = evaluate(batch, config, 7.0)
+    for first in (True, False):
+        both = {name: torch.cat([dull[name], batch[name]] if first else [batch[name], dull[name]]) for name in batch}
+        found, slopes, _ = evaluate(both, config, 7.0)
+        own, others = (slopes[:size], slopes[size:]) if first else (slopes[size:], slopes[:size])
+        assert not own.any()
+        assert others.equal(slope)
+        torch.testing.assert_close(found, loss, atol=1e-6, rtol=1e-6)  # summed in another order
+    alone, slope, _ = evaluate(dull, config, 7.0)
+    assert alone == 0.0
+    assert not slope.any()
+
+
+@given(configs(), st.integers(2, 5), st.integers(1, 3), st.data())
+@settings(deadline=None)
+def test_null_rewards_are_as_if_not_sampled(config: GrpoConfig, size: int, groups: int, data: st.DataObject) -> None:
+    """From rewards to gradients: the same bits, whether the completion that was not graded is there or not."""
+    rewards = st.lists(st.sampled_from([0.0, 0.5, 1.0, math.nan]), min_size=size, max_size=size)
+    table = torch.tensor(data.draw(st.lists(rewards, min_size=groups, max_size=groups)))
+    lengths = data.draw(st.lists(st.integers(1, 6), min_size=table.numel(), max_size=table.numel()))
+    chance = torch.Generator().manual_seed(data.draw(st.integers(0, 2**31)))
+    batch = {name: -torch.rand(len(lengths), 6, generator=chance) for name in ("policy", "old", "sampler", "ref")}
+    batch["mask"] = torch.arange(6) < torch.tensor(lengths)[:, None]
+    batch["advantages"] = group_advantages(table).flatten()
+    graded = (~table.isnan()).flatten().nonzero().flatten().tolist()
+    denominator = loss_denominator([lengths[row] for row in graded], config)
+    loss, slope, metrics = evaluate(batch, config, denominator)
+
+    sampled = rows_of(batch, graded)
+    alone = [group_advantages(row[~row.isnan()][None]).flatten() for row in table if not row.isnan().all()]
+    sampled["advantages"] = torch.cat([torch.zeros(0), *alone])
+    expected, own, counted = evaluate(sampled, config, denominator)
+    torch.testing.assert_close(loss, expected, atol=1e-6, rtol=1e-6)
+    assert slope[graded].equal(own)
+    assert not slope[table.isnan().flatten()].any()
+    assert (metrics["tokens"], metrics["sequences"]) == (counted["tokens"], counted["sequences"])
+
+
+@given(
+    microbatches(per_token=True, holes=True),
+    configs(),
+    st.sampled_from([math.nan, math.inf, -math.inf, 1e30, -1e30, 0.0]),
+)
+@settings(deadline=None, max_examples=200)
+def test_masked_values_have_no_influence(batch: Batch, config: GrpoConfig, junk: float) -> None:
+    spoilt = {name: value.where(batch["mask"], junk) for name, value in batch.items() if name != "mask"}
+    clean = evaluate(batch, config)
+    dirty = evaluate(spoilt | {"mask": batch["mask"]}, config)
+    assert clean[0].equal(dirty[0])
+    assert clean[1].equal(dirty[1])
+    assert clean[2] == dirty[2]
+
+
+@given(microbatches(holes=True), configs(), st.floats(-1e3, 1e3, width=32))
+@settings(deadline=None)
+def test_the_scale_of_masked_tokens_has_no_influence(batch: Batch, config: GrpoConfig, factor: float) -> None:
+    names = ("policy", "old", "sampler", "ref")
+    scaled = {name: batch[name].where(batch["mask"], batch[name] * factor) for name in names}
+    for found, expected in zip(evaluate(batch | scaled, config)[:2], evaluate(batch, config)[:2], strict=True):
+        assert found.equal(expected)
+
+
+@given(BATCHES, configs(), st.sampled_from(["policy", "old", "sampler", "ref"]))
+@settings(deadline=None)
+def test_identical_log_probabilities(batch: Batch, config: GrpoConfig, name: str) -> None:
+    """All four the same: ratio 1 everywhere, no mismatch, nothing clipped, no pull to the reference."""
+    same = batch | dict.fromkeys(("policy", "old", "sampler", "ref"), batch[name])
+    loss, slope, metrics = evaluate(same, config)
+    without = {key: value for key, value in same.items() if key not in ("sampler", "ref")}
+    plain, expected, _ = evaluate(without, config)
+    assert loss.equal(plain)
+    torch.testing.assert_close(slope, expected, atol=1e-7, rtol=1e-6)
+    assert metrics["clipped"] == metrics["mismatch"] == metrics["masked_sequences"] == metrics["sampler_k3"] == 0.0
+    assert metrics["sampler_ratio"] == metrics["sampler_ratio_squared"] == metrics["tokens"]
+    assert metrics["sampler_ratio_max"] == metrics["sampler_inverse_ratio_max"] == 1.0
+
+
+# --- log-probabilities beyond reckoning
+
+
+@given(st.data(), configs())
+@settings(deadline=None, max_examples=500)
+def test_no_log_probability_makes_a_nan(data: st.DataObject, config: GrpoConfig) -> None:
+    rows, columns = 2, 3
+    table = st.lists(st.lists(LOGPROBS, min_size=columns, max_size=columns), min_size=rows, max_size=rows)
+    batch = {name: torch.tensor(data.draw(table)) for name in ("policy", "old", "sampler", "ref")}
+    batch["advantages"] = torch.tensor(data.draw(st.lists(st.floats(-3, 3, width=32), min_size=2, max_size=2)))
+    batch["mask"] = torch.ones(rows, columns, dtype=torch.bool)
+    loss, slope, metrics = evaluate(batch, config)
+    assert loss.isfinite()
+    assert slope.isfinite().all()
+    assert all(math.isfinite(value) for value in metrics.values())
+
+
+def test_what_impossible_tokens_count() -> None:
+    """Ratio 1 where both policies give no probability, 0 where only the new one does; neither has a gradient."""
+    policy = torch.tensor([[-math.inf, -math.inf, -1.0]])
+    old = torch.tensor([[-math.inf, -1.0, -1.0]])
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    loss, slope, _ = loss_and_gradient(policy, old, torch.tensor([1.0]), mask, config=GrpoConfig(), denominator=1.0)
+    assert loss.item() == pytest.approx(-2.0)
+    assert slope.tolist() == [[0.0, 0.0, -1.0]]
+
+
+def test_a_nan_of_the_policy_is_not_hidden() -> None:
+    """A broken model must show, so that the step is not taken."""
+    policy = torch.tensor([[math.nan]])
+    loss, _ = grpo_loss(policy, policy, torch.tensor([1.0]), ONE, config=GrpoConfig(), denominator=1.0)
+    assert loss.isnan()
+
+
+def test_a_sampler_that_reports_no_number_masks_only_its_completion() -> None:
+    old = torch.full((2, 2), -1.0)
+    sampler = torch.tensor([[-1.0, math.nan], [-1.0, -1.0]])
+    mask = torch.ones(2, 2, dtype=torch.bool)
+    loss, slope, metrics = loss_and_gradient(
+        old, old, torch.tensor([1.0, 1.0]), mask, config=GrpoConfig(), denominator=4.0, sampler_logprobs=sampler
+    )
+    assert loss.item() == pytest.approx(-0.5)
+    assert slope.tolist() == [[0.0, 0.0], [-0.25, -0.25]]
+    assert metrics["masked_sequences"] == 1.0
+
+
+def test_the_pull_to_the_reference_far_from_it() -> None:
+    """ref − π = −30: k3 is 29 and its gradient 1; at +30, beyond exp(20), it has no gradient."""
+    policy = torch.tensor([[-1.0, -31.0]])
+    ref = torch.tensor([[-31.0, -1.0]])
+    loss, slope, metrics = loss_and_gradient(
+        policy,
+        policy,
+        torch.tensor([0.0]),
+        TWO,
+        config=GrpoConfig(kl_coefficient=0.1),
+        denominator=1.0,
+        ref_logprobs=ref,
+    )
+    assert slope[0].tolist() == pytest.approx([0.1, 0.0])
+    assert metrics["kl"] == pytest.approx(29 + math.exp(20) - 21)
+    assert loss.isfinite()
+
+
+def test_a_broken_policy_shows_through_the_samplers_mask() -> None:
+    policy = torch.tensor([[math.nan, -1.0]])
+    loss, _ = grpo_loss(
+        policy,
+        policy,
+        torch.tensor([1.0]),
+        TWO,
+        config=GrpoConfig(),
+        denominator=1.0,
+        sampler_logprobs=torch.full((1, 2), -1.0),
+    )
+    assert loss.isnan()

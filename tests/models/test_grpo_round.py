@@ -1,0 +1,209 @@
+"""The loss's settings, and rollouts that are out of the ordinary, through a whole round of the trainer."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from conf.schema import TrainerConfig
+from models.advantages import group_advantages
+from models.rollout import Rollout
+from models.trainer import Trainer
+from tests.models.tiny import (
+    plain_logprobs,
+    plain_model,
+    random_tokens,
+    rollout,
+    sampled_groups,
+    trainer_config,
+    write_tiny,
+)
+
+CONTEXT = 128  # tokens, of the tiny model
+LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]
+ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]
+AGGREGATIONS = ["token", "sequence", "constant"]
+
+pytestmark = pytest.mark.usefixtures("exact")
+
+
+@pytest.fixture
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computes in fp32, so that only rounding is between the trainer and the plain model."""
+    monkeypatch.setattr(Trainer, "dtype", torch.float32)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
+
+
+@pytest.fixture(scope="module")
+def rollouts(folder: Path) -> list[Rollout]:
+    return sampled_groups(folder, LENGTHS)
+
+
+def round_of(
+    folder: Path,
+    config: TrainerConfig,
+    rollouts: Sequence[Rollout],
+    advantages: Sequence[Any],
+    weights: list[dict[str, Tensor]] | None = None,
+) -> tuple[list[dict[str, Tensor]], dict[str, float]]:
+    """The gradients with which a fresh trainer comes to the steps of its round, and what it reports.
+
+    `weights` is given the model's weights after each step.
+    """
+    trainer = Trainer.load(folder, config)
+    gradients: list[dict[str, Tensor]] = []
+    step = trainer.weights.step
+
+    def record() -> float:
+        masters = trainer.weights.masters.items()
+        gradients.append({name: master.grad.clone() for name, master in masters if master.grad is not None})
+        norm = step()
+        if weights is not None:
+            weights.append({name: tensor.clone() for name, tensor in trainer.model.state_dict().items()})
+        return norm
+
+    trainer.weights.step = record  # pyright: ignore[reportAttributeAccessIssue]
+    return gradients, trainer.update(rollouts, advantages)
+
+
+def gradients_of(model: Any) -> dict[str, Tensor]:
+    return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def assert_close(left: dict[str, Tensor], right: dict[str, Tensor], tolerance: float = 1e-6) -> None:
+    assert left.keys() == right.keys()
+    for name in left:
+        torch.testing.assert_close(left[name], right[name], atol=tolerance, rtol=1e-4, msg=name)
+
+
+# --- settings
+
+
+def test_one_ratio_a_completion_in_the_second_step(folder: Path, rollouts: list[Rollout]) -> None:
+    """GSPO, equation 5, by the plain model: the second step has group 1 alone, after a step that moved the policy."""
+    config = trainer_config(steps_per_round=2, learning_rate=0.02, importance="sequence", aggregation="sequence")
+    weights: list[dict[str, Tensor]] = []
+    gradients, _ = round_of(folder, config, rollouts, ADVANTAGES, weights)
+    before, model = plain_model(folder), plain_model(folder)
+    model.load_state_dict(weights[0])
+    ratios = []
+    for row, advantage in zip(rollouts, ADVANTAGES, strict=True):
+        if row.group == 1:
+            place = (row.prompt_token_ids, row.token_ids)
+            ratio = (plain_logprobs(model, *place) - plain_logprobs(before, *place).detach()).mean().exp()
+            ratios.append(ratio.item())
+            (-torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.28) * advantage) / len(LENGTHS[1])).backward()
+    assert min(abs(ratio - 1) for ratio in ratios) > 0.01  # far enough for the test to mean something
+    assert_close(gradients[1], gradients_of(model), 1e-5)
+
+
+@pytest.mark.parametrize("importance", ["token", "sequence"])
+def test_an_advantage_for_each_token(folder: Path, rollouts: list[Rollout], importance: str) -> None:
+    """By the plain model. One of a token that the policy did not write is nothing, be it a NaN or a signal."""
+    chance = torch.Generator().manual_seed(4)
+    advantages = [torch.randn(len(row.token_ids), generator=chance).tolist() for row in rollouts]
+    masks = [[place != 1 for place in range(len(row.token_ids))] for row in rollouts]
+    some = [dataclasses.replace(row, loss_mask=mask) for row, mask in zip(rollouts, masks, strict=True)]
+    for row, junk in zip(advantages, [math.nan, 5.0] * 5, strict=False):
+        if len(row) > 1:
+            row[1] = junk
+    (found,), metrics = round_of(folder, trainer_config(importance=importance), some, advantages)
+    model: Any = plain_model(folder)
+    tokens = sum(map(sum, masks))
+    for row, own, mask in zip(some, advantages, masks, strict=True):
+        logprobs = plain_logprobs(model, row.prompt_token_ids, row.token_ids)[torch.tensor(mask)]
+        (-(torch.tensor(own)[torch.tensor(mask)] * logprobs).sum() / tokens).backward()
+    assert_close(found, gradients_of(model))
+    assert metrics["tokens"] == tokens
+
+
+def test_signal_only_where_the_policy_did_not_write_is_none(folder: Path, rollouts: list[Rollout]) -> None:
+    foreign = [dataclasses.replace(row, loss_mask=[True, *[False] * (len(row.token_ids) - 1)]) for row in rollouts]
+    advantages = [[0.0, *[1.0] * (len(row.token_ids) - 1)] for row in rollouts]
+    _, metrics = round_of(folder, trainer_config(), foreign, advantages)
+    assert (metrics["skipped"], metrics["useful_groups"]) == (1.0, 0.0)
+
+
+def test_the_extremes_against_the_sampler(folder: Path, rollouts: list[Rollout]) -> None:
+    shifted = [
+        dataclasses.replace(row, sampler_logprobs=[p + shift for p in row.sampler_logprobs])
+        for row, shift in zip(rollouts, [math.log(2), -math.log(1.5), *[0.0] * 7], strict=True)
+    ]
+    for budget in (2048, 12):  # in one microbatch and in several
+        config = trainer_config(microbatch_tokens=budget, sampler_ratio_band=(0.1, 10.0))
+        _, metrics = round_of(folder, config, shifted, ADVANTAGES)
+        assert metrics["sampler_ratio_min"] == pytest.approx(0.5, rel=1e-4)
+        assert metrics["sampler_ratio_max"] == pytest.approx(1.5, rel=1e-4)
+
+
+# --- rollouts out of the ordinary
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_a_group_of_one_and_a_group_of_nulls_leave_no_trace(
+    folder: Path, rollouts: list[Rollout], aggregation: str
+) -> None:
+    """One completion has no baseline to differ from; a group that the grader failed on has no rewards at all."""
+    config = trainer_config(aggregation=aggregation)
+    alone = sampled_groups(folder, [[5]], seed=40)
+    nulls = [dataclasses.replace(row, problem_id="nulls") for row in sampled_groups(folder, [[3, 4]], seed=41)]
+    alone = [dataclasses.replace(row, problem_id="alone") for row in alone]
+    extra = [*group_advantages(torch.tensor([[1.0]]))[0], *group_advantages(torch.tensor([[math.nan] * 2]))[0]]
+    (found,), metrics = round_of(folder, config, [*rollouts, *alone, *nulls], [*ADVANTAGES, *map(float, extra)])
+    (expected,), _ = round_of(folder, config, rollouts, ADVANTAGES)
+    assert_close(found, expected, 0.0)
+    assert (metrics["groups"], metrics["useful_groups"]) == (5.0, 3.0)
+
+
+@pytest.mark.parametrize("rewards", [[[1.0]] * 9, [[math.nan] * 3] * 3, [[1.0, 1.0, 1.0]] * 3])
+def test_a_round_without_any_signal_takes_no_step(
+    folder: Path, rollouts: list[Rollout], rewards: list[list[float]]
+) -> None:
+    """Groups of one, nothing but nulls, or groups of equal rewards."""
+    advantages = group_advantages(torch.tensor(rewards)).flatten().tolist()
+    gradients, metrics = round_of(folder, trainer_config(), rollouts, advantages)
+    assert gradients == []
+    assert (metrics["skipped"], metrics["useful_groups"]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("coefficient", [0.0, 0.1])
+def test_an_empty_completion_is_graded_but_has_nothing_to_train_on(
+    folder: Path, rollouts: list[Rollout], aggregation: str, coefficient: float
+) -> None:
+    """Its reward counts in the baseline; it is in no denominator."""
+    config = trainer_config(aggregation=aggregation, kl_coefficient=coefficient)
+    prompts = {row.group: row.prompt_token_ids for row in rollouts}
+    empty = [dataclasses.replace(rollout(prompts[1], [], 1, 9), sampler_logprobs=[], problem_id=rollouts[3].problem_id)]
+    (found,), metrics = round_of(folder, config, [*empty, *rollouts], [-1.0, *ADVANTAGES])
+    (expected,), _ = round_of(folder, config, rollouts, ADVANTAGES)
+    assert_close(found, expected, 0.0)
+    assert metrics["tokens"] == sum(map(sum, LENGTHS))
+    _, nothing = round_of(folder, config, empty, [-1.0])
+    assert nothing["skipped"] == 1.0
+
+
+def test_a_completion_that_fills_the_context(folder: Path, rollouts: list[Rollout]) -> None:
+    """Up to the model's last position, beside short ones: REINFORCE by the plain model."""
+    prompt = random_tokens(3, 70)
+    model: Any = plain_model(folder)
+    whole = random_tokens(CONTEXT - len(prompt), 71)
+    with torch.no_grad():
+        sampler = plain_logprobs(model, prompt, whole).tolist()
+    full = dataclasses.replace(rollout(prompt, whole, 7, 0, sampler=sampler), finish_reason="length")
+    more, advantages = [*rollouts, full], [*ADVANTAGES, -1.0]
+    (found,), metrics = round_of(folder, trainer_config(microbatch_tokens=100), more, advantages)
+    tokens = sum(len(row.token_ids) for row in more)
+    for row, advantage in zip(more, advantages, strict=True):
+        (-advantage * plain_logprobs(model, row.prompt_token_ids, row.token_ids).sum() / tokens).backward()
+    assert_close(found, gradients_of(model))
+    assert metrics["tokens"] == tokens

@@ -1,0 +1,12 @@
+# what: as many small live objects as 128 MB hold
+# allowed: out_of_memory timeout
+# test: assert solve() == 4
+# seconds: 2
+# memory_mb: 128
+# needs: limits
+
+
+def solve():
+    chain = None
+    while True:
+        chain = (chain, chain, object())

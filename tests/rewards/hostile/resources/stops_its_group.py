@@ -1,0 +1,13 @@
+# what: stops its process group, which a PID namespace does not bound (only where it is in one)
+# allowed: forbidden crashed timeout
+# test: assert solve() == 4
+
+import os
+import signal
+
+
+def solve():
+    if os.getpid() != 1 and os.getppid() != 0:
+        raise RuntimeError("not in a PID namespace of its own")
+    os.kill(0, signal.SIGSTOP)
+    raise RuntimeError("not stopped")

@@ -1,0 +1,7 @@
+# what: forgets to drop duplicates
+# allowed: wrong
+# test: assert solve([1, 1, 2]) == [1, 2]
+
+
+def solve(values):
+    return sorted(values)

@@ -1,0 +1,202 @@
+"""The hostile corpus against the sandbox: what each program may earn, with all layers and with any one missing."""
+
+import contextlib
+import itertools
+import random
+import shutil
+import socket
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rewards.sandbox import Layer, Sandbox
+from rewards.verifier import Score
+from tests.rewards.hostile_programs import CATEGORIES, BrokenHeader, Hostile, read_corpus, read_program
+from tests.rewards.left_behind import adopt_orphans, left_behind, memory_mb
+
+needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed: no sandbox")
+
+CORPUS = read_corpus()
+NAMED = {hostile.name: hostile for hostile in CORPUS}
+HONEST = [hostile for hostile in CORPUS if hostile.category == "odd"]
+ATTACKS = [hostile for hostile in CORPUS if hostile.category != "odd"]
+QUICK = [hostile for hostile in CORPUS if hostile.is_quick]
+LEAST = {"escape": 30, "forging": 40, "odd": 25, "resources": 25, "wrong": 12}
+LAYERS: tuple[Layer, ...] = ("bubblewrap", "landlock", "seccomp", "limits", "pid_namespace")
+SECRET = "night-key-b7d20f4e89c6a153"  # what escape/environment_secret* look for
+LISTENER = "\0nightschool-hostile-listener"  # what escape/abstract_socket looks for
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of a list of programs, and of the machine."""
+
+    judged: list[tuple[Hostile, Score]]
+    before: dict[str, object]
+    after: dict[str, object]
+
+    @property
+    def offences(self) -> dict[str, str]:
+        """The programs with a verdict that they may not get."""
+        return {
+            hostile.name: f"{score.verdict} ({score.detail}), allowed: {', '.join(sorted(hostile.allowed))}"
+            for hostile, score in self.judged
+            if score.verdict not in hostile.allowed
+        }
+
+
+def run(programs: Sequence[Hostile], without: Sequence[Layer] = (), workers: int | None = None) -> Run:
+    """Judges all in one go. The parent has a secret in its environment and a listening socket, as owners do."""
+    before = left_behind()
+    with pytest.MonkeyPatch.context() as patch, socket.socket(socket.AF_UNIX) as listener:
+        patch.setenv("NIGHTSCHOOL_HOSTILE_SECRET", SECRET)
+        with contextlib.suppress(OSError):  # another run of these tests has it
+            listener.bind(LISTENER)
+            listener.listen()
+        with Sandbox(workers, without=without) as sandbox:
+            scores = sandbox.run([hostile.program for hostile in programs])
+    return Run(list(zip(programs, scores, strict=True)), before, left_behind(patience_seconds=5))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    adopt_orphans()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole_run() -> Run:
+    """Every attack, each followed by an honest program, so that the same workers judge both."""
+    return run([program for pair in zip(ATTACKS, itertools.cycle(HONEST), strict=False) for program in pair])
+
+
+def test_the_corpus_is_complete() -> None:
+    counts = Counter(hostile.category for hostile in CORPUS)
+    assert set(counts) == set(CATEGORIES)
+    assert {category: counts[category] for category, least in LEAST.items() if counts[category] < least} == {}
+    assert len(CORPUS) >= 120
+    assert len({hostile.name.partition("/")[2] for hostile in CORPUS}) == len(CORPUS)
+    assert len({hostile.program for hostile in CORPUS}) == len(CORPUS)
+
+
+def test_what_the_corpus_allows() -> None:
+    """A category's verdicts are those of its kind; few programs rest on one layer alone."""
+    verdicts = {category: {v for h in CORPUS if h.category == category for v in h.allowed} for category in CATEGORIES}
+    failures = {"wrong", "crashed", "forbidden", "timeout", "out_of_memory"}
+    assert verdicts["odd"] == {"correct"}
+    assert verdicts["wrong"] == {"wrong"}
+    assert verdicts["forging"] == failures | {"no_answer"}
+    assert verdicts["resources"] == failures
+    assert verdicts["escape"] == {"wrong", "crashed", "forbidden"}
+    needs = Counter(layer for hostile in CORPUS for layer in hostile.needs)
+    assert set(needs) == {"seccomp", "limits"}
+    assert needs["seccomp"] <= 15
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "# what: x\n# allowed: wrong\n\n",
+        "# what: x\n# test: assert True\n\n",
+        "# allowed: wrong\n# what: x\n# test: assert True\n\n",
+        "# what: x\n# allowed: wrong\n# what: y\n# test: assert True\n\n",
+        "# what: x\n# allowed: wrong\n# tests: assert True\n\n",
+        "# what: x\n# allowed: correct\n# test: assert True\n\n",
+        "# what: x\n# allowed: grader_failed\n# test: assert True\n\n",
+        "# what: x\n# allowed: rong\n# test: assert True\n\n",
+        "# what: x\n# allowed: wrong\n# test: assert (\n\n",
+        "# what: x\n# allowed: wrong\n# needs: luck\n# test: assert True\n\n",
+        "# what: x\n# allowed: wrong\n# test: assert True\nimport os\n\n",
+        "# what: x\n# allowed: wrong\n# test: assert True\n# seconds: 60\n\n",
+    ],
+)
+def test_a_broken_header_is_named(tmp_path: Path, head: str) -> None:
+    (tmp_path / "forging").mkdir()
+    path = tmp_path / "forging" / "broken.py"
+    path.write_text(head)
+    with pytest.raises(BrokenHeader, match="broken.py"):
+        read_program(path)
+
+
+@needs_bubblewrap
+def test_every_program_gets_a_verdict_that_it_may_get(whole_run: Run) -> None:
+    assert whole_run.offences == {}
+
+
+@needs_bubblewrap
+def test_no_attack_earns_a_reward_and_none_goes_unjudged(whole_run: Run) -> None:
+    rewards = {(hostile.category == "odd", score.reward, score.parts["correct"]) for hostile, score in whole_run.judged}
+    assert rewards == {(False, 0.0, 0.0), (True, 1.0, 1.0)}
+    assert all("\n" not in score.detail and len(score.detail) < 500 for _, score in whole_run.judged)
+
+
+@needs_bubblewrap
+def test_nothing_is_left_behind(whole_run: Run) -> None:
+    assert whole_run.after == whole_run.before
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("layer", LAYERS)
+def test_what_the_other_layers_hold_when_one_is_missing(layer: Layer) -> None:
+    without_layer = run([hostile for hostile in QUICK if layer not in hostile.needs], without=(layer,))
+    assert without_layer.offences == {}
+    assert without_layer.after == without_layer.before
+
+
+@pytest.mark.full
+@needs_bubblewrap
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_same_with_the_slow_ones(layer: Layer) -> None:
+    without_layer = run([hostile for hostile in CORPUS if layer not in hostile.needs], without=(layer,))
+    assert without_layer.offences == {}
+    assert without_layer.after == without_layer.before
+
+
+@needs_bubblewrap
+def test_a_program_that_follows_another_in_the_same_worker_finds_nothing_of_it() -> None:
+    """One worker, so that each of these meets what the one before has left."""
+    pairs = [
+        ("escape/leave_message_for_the_next", "escape/read_message_of_the_last"),
+        ("escape/message_in_the_interpreter", "escape/message_in_the_interpreter"),
+        ("escape/shared_memory_message", "escape/shared_memory_message"),
+        ("forging/fails_with_a_telling_message", "forging/searches_memory_for_the_last_message"),
+        ("forging/garbage_for_the_next_program", "odd/generator"),
+        ("forging/rewrites_type_slots", "odd/special_ints"),
+        ("forging/patched_json", "odd/late_imports"),
+        ("forging/redefines_isinstance_in_builtins", "odd/types_as_arguments"),
+    ]
+    in_one_worker = run([NAMED[name] for pair in pairs for name in pair * 2], workers=1)
+    assert in_one_worker.offences == {}
+
+
+@needs_bubblewrap
+def test_the_same_program_gets_the_same_verdict() -> None:
+    sample = random.Random(20261120).sample(QUICK, 60)
+    first, second = run(sample), run(sample[::-1])
+    verdicts = {hostile.name: score.verdict for hostile, score in first.judged}
+    assert {hostile.name: score.verdict for hostile, score in second.judged} == verdicts
+
+
+@pytest.mark.full
+@needs_bubblewrap
+def test_the_whole_corpus_gets_the_same_verdicts(whole_run: Run) -> None:
+    verdicts = {hostile.name: score.verdict for hostile, score in whole_run.judged}
+    again = {hostile.name: score.verdict for hostile, score in run(CORPUS[::-1]).judged}
+    assert {name: (verdicts[name], again[name]) for name in verdicts if verdicts[name] != again[name]} == {}
+
+
+@needs_bubblewrap
+def test_the_pool_does_not_grow() -> None:
+    sample = [hostile.program for hostile in random.Random(1).sample(QUICK, 100)]
+    with Sandbox() as sandbox:
+        sandbox.run(sample)
+        first = memory_mb()
+        for _ in range(3):
+            sandbox.run(sample)
+        assert memory_mb() < first * 1.05 + 2

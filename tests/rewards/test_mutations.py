@@ -1,0 +1,170 @@
+"""Small mutations of references: the sandbox's verdict is that of their tests in a plain interpreter, for each one."""
+
+import ast
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from rewards.humaneval import HumanEval
+from rewards.mbpp import Mbpp
+from rewards.program_tests import ProgramTests, judged
+from rewards.sandbox import Program
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no reference programs to read"
+)
+RUNNER = Path(__file__).parent / "plain_runner.py"
+SECONDS = 2.0  # of CPU; the plain interpreter gets twice that, so that only an endless mutant times out in both
+SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitOr,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+
+
+def test_a_mutant_differs_in_one_operator_constant_or_boundary() -> None:
+    source = "def f(x):\n    if x < 2 and x:\n        return x + 1\n    return True"
+    assert sorted(mutants(source)) == sorted(
+        [
+            "def f(x):\n    if x <= 2 and x:\n        return x + 1\n    return True",
+            "def f(x):\n    if x < 3 and x:\n        return x + 1\n    return True",
+            "def f(x):\n    if x < 2 or x:\n        return x + 1\n    return True",
+            "def f(x):\n    if x < 2 and x:\n        return x - 1\n    return True",
+            "def f(x):\n    if x < 2 and x:\n        return x + 2\n    return True",
+            "def f(x):\n    if x < 2 and x:\n        return x + 1\n    return False",
+        ]
+    )
+    assert list(mutants("def g(x):\n    return x + 1\ndef f(x):\n    return -x", "f")) == []
+
+
+def test_the_plain_interpreter_tells_passing_from_failing() -> None:
+    tests = ("assert f(x) == 2", "assert f(2) == 3")
+    sources = ["def f(n):\n    return n + 1", "def f(n):\n    return 2", "def f(n):\n    raise SystemExit(0)", "def f("]
+    sources += ["def f(n):\n    while True:\n        pass", "def f(n):\n    return len([0] * (1 << 40))", sources[0]]
+    programs = [Program(source, tests, "x = 1", "f") for source in sources]
+    assert plain(programs, 1) == [True, False, False, False, False, False, True]
+
+
+@needs_data
+def test_some_mutants_get_the_verdict_of_a_plain_interpreter() -> None:
+    compare(references=20, mutants_each=2)
+
+
+@needs_data
+@pytest.mark.full
+def test_mutants_of_200_references_get_the_verdict_of_a_plain_interpreter() -> None:
+    compare(references=200, mutants_each=4)
+
+
+def compare(references: int, mutants_each: int) -> None:
+    chosen = random.Random("mutations")
+    programs: list[Program] = []
+    for reference, within in chosen.sample(reference_programs(), references):
+        sources = list(mutants(reference.source, within))
+        for source in chosen.sample(sources, min(mutants_each, len(sources))):
+            programs.append(Program(source, reference.tests, reference.setup, reference.entry_point, SECONDS))
+    expected = plain(programs, round(2 * SECONDS))
+    scores = judged(programs)
+    different = [
+        (program.source, program.tests, score)
+        for program, passed, score in zip(programs, expected, scores, strict=True)
+        if score.reward != float(passed)
+    ]
+    assert different == []
+    assert True in expected
+    assert False in expected
+
+
+def reference_programs() -> list[tuple[Program, str | None]]:
+    """Every reference that passes, and the function in which to change something (None: anywhere).
+
+    HumanEval's helpers stay as they are: the judge has its own, a plain interpreter shares the program's.
+    """
+    found: list[tuple[Program, str | None]] = []
+    for problem, code in Mbpp().references():
+        tests = ProgramTests.read(problem.truth)
+        assert tests is not None
+        found.append((tests.program(code, SECONDS, 512), None))
+    for problem, code in HumanEval().references():
+        tests = ProgramTests.read(problem.truth)
+        assert tests is not None
+        found.append((tests.program(problem.question + code, SECONDS, 512), tests.entry_point))
+    return found
+
+
+def mutants(source: str, within: str | None = None) -> Iterator[str]:
+    """The source once for every place (in the function `within`) where it can be changed a little."""
+    for place in range(len(list(ast.walk(ast.parse(source))))):
+        tree = ast.parse(source)
+        inside = {
+            id(node)
+            for function in tree.body
+            if within is None or (isinstance(function, ast.FunctionDef) and function.name == within)
+            for node in ast.walk(function)
+        }
+        node = list(ast.walk(tree))[place]
+        if id(node) in inside and changed(node):
+            yield ast.unparse(tree)
+
+
+def changed(node: ast.AST) -> bool:
+    """Changes the node a little, if it is of a kind that can be."""
+    match node:
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) if type(op) in SWAPPED:
+            node.op = SWAPPED[type(op)]()  # pyright: ignore
+        case ast.Compare(ops=[op, *others]) if type(op) in SWAPPED:
+            node.ops = [SWAPPED[type(op)](), *others]  # pyright: ignore
+        case ast.Constant(value=bool(value)):
+            node.value = not value
+        case ast.Constant(value=int(value) | float(value)):
+            node.value = value + 1
+        case _:
+            return False
+    return True
+
+
+def plain(programs: Sequence[Program], seconds: int) -> list[bool]:
+    """Whether each program passes its tests in a plain interpreter, in the same order; two at a time."""
+    environment = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+    running = []
+    for start in range(2):
+        with tempfile.TemporaryFile() as jobs:
+            jobs.write(json.dumps([[each.source, each.setup, each.tests] for each in programs[start::2]]).encode())
+            jobs.seek(0)
+            command = [sys.executable, str(RUNNER), str(seconds)]
+            running.append(subprocess.Popen(command, stdin=jobs, stdout=subprocess.PIPE, env=environment))
+    found = [False] * len(programs)
+    for start, process in enumerate(running):
+        output, _ = process.communicate()
+        assert process.returncode == 0
+        for index in json.loads(output):
+            found[start + 2 * index] = True
+    return found
