@@ -15,7 +15,7 @@ def missing_layers() -> dict[Layer, str]:
     for layer, attempt in attempts.items():
         try:
             attempt()
-        except policy.PolicyUnavailable as reason:
+        except policy.SandboxUnavailable as reason:
             missing[layer] = str(reason)
     return missing
 

@@ -1,6 +1,6 @@
 """What untrusted processes may do, compiled outside the sandbox: the seccomp filter and the Landlock ruleset.
 
-Both are made by kept libraries (libseccomp through pyseccomp, py-landlock). Raises PolicyUnavailable where the machine
+Both are made by kept libraries (libseccomp through pyseccomp, py-landlock). Raises SandboxUnavailable where the machine
 lacks what they need.
 """
 
@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 # Signals go to one's own threads only (raise and abort use tgkill): `kill` could reach a process group.
 # Enough for computation: memory, time, threads, reading files that are allowed and talking over open descriptors.
@@ -38,8 +39,11 @@ FCNTL_QUERIES = (1, 2, 3, 1030)  # F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 CLONE_THREAD = 0x00010000
 
 
-class PolicyUnavailable(Exception):
-    """A layer that this machine cannot have; the text says which, and what would bring it."""
+Layer = Literal["bubblewrap", "landlock", "seccomp", "limits", "pid_namespace"]
+
+
+class SandboxUnavailable(Exception):
+    """This machine cannot isolate programs; the text says what is missing and what would bring it."""
 
 
 def seccomp_program() -> bytes:
@@ -47,7 +51,7 @@ def seccomp_program() -> bytes:
     try:
         import pyseccomp
     except (ImportError, RuntimeError) as error:
-        raise PolicyUnavailable(
+        raise SandboxUnavailable(
             f"seccomp: libseccomp is missing ({error}); install it (apt install libseccomp2)"
         ) from None
     rules = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
@@ -78,7 +82,7 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
         handled = get_supported_fs(landlock_sys.get_abi_version())
         ruleset = landlock_sys.create_ruleset(landlock_sys.RulesetAttr(handled_access_fs=handled))
     except errors.LandlockError as error:
-        raise PolicyUnavailable(
+        raise SandboxUnavailable(
             f"Landlock: {error}; boot a kernel of 5.13 or later with `landlock` among lsm="
         ) from None
     reading = flags.AccessFs.READ_FILE | flags.AccessFs.READ_DIR  # not EXECUTE: libraries are loaded without it

@@ -34,7 +34,8 @@ NULL = "/dev/null"
 PRELOADED = (
     "abc array base64 bisect calendar cmath collections collections.abc contextlib copy dataclasses datetime decimal "
     "enum fractions functools hashlib heapq inspect io itertools json keyword math numbers operator os pprint queue "
-    "random re secrets statistics string struct sys textwrap threading time timeit traceback types typing unicodedata uuid zlib"
+    "random re secrets statistics string struct sys textwrap threading time timeit traceback types typing unicodedata "
+    "uuid zlib"
 ).split()
 
 

@@ -204,7 +204,7 @@ def test_bubblewrap_missing_broken_and_working(programs: Path) -> None:
 @pytest.mark.parametrize(("layer", "name"), [("seccomp_program", "seccomp"), ("landlock_ruleset", "Landlock")])
 def test_a_layer_of_the_sandbox_that_the_kernel_lacks(layer: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(*_: object) -> int:
-        raise policy.PolicyUnavailable(f"{name}: not in this kernel; boot another")
+        raise policy.SandboxUnavailable(f"{name}: not in this kernel; boot another")
 
     monkeypatch.setattr(policy, layer, lacking)
     allow = f"boot another; or go without it: --set 'sandbox.allow_missing=[{name.lower()}]'"

@@ -154,7 +154,7 @@ def test_a_kernel_that_lacks_a_layer(tmp_path: Path, layer: str, monkeypatch: py
     """By default the night refuses; the configuration may allow it to go without."""
 
     def lacking(*_: object) -> int:
-        raise policy.PolicyUnavailable(f"{layer}: this kernel has none; install another")
+        raise policy.SandboxUnavailable(f"{layer}: this kernel has none; install another")
 
     monkeypatch.setenv("NIGHTSCHOOL_DATA", str(programs(tmp_path / "data")))
     monkeypatch.setattr(policy, "seccomp_program" if layer == "seccomp" else "landlock_ruleset", lacking)

@@ -11,7 +11,7 @@
     # bytes: text.replace("\\n", "\\r\\n")       an expression for the source, of the text below the header
 
 An empty line ends the header. What is judged is the text below it: the program does not hold its own tests. An attack
-is written so that its success is what the tests ask for: a verdict of `correct` outside of odd/ is a hole in the sandbox.
+is written so that its success is what the tests ask for: a verdict of `correct` outside of odd/ is a hole.
 """
 
 import re

@@ -65,7 +65,7 @@ def test_each_entry_brings_its_own_settings() -> None:
 
 def test_a_layer_is_done_without_only_where_it_is_missing_and_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(*_: object) -> int:
-        raise policy.PolicyUnavailable("Landlock: not in this kernel; boot another")
+        raise policy.SandboxUnavailable("Landlock: not in this kernel; boot another")
 
     allowing = SandboxConfig(allow_missing=("landlock", "seccomp"))
     if not missing_layers():

@@ -241,7 +241,7 @@ class TestRefusal:
 
     def test_without_landlock(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def lacking(folders: object) -> int:
-            raise policy.PolicyUnavailable("Landlock: not built in")
+            raise policy.SandboxUnavailable("Landlock: not built in")
 
         monkeypatch.setattr(policy, "landlock_ruleset", lacking)
         with pytest.raises(SandboxUnavailable, match="Landlock"), Sandbox():

@@ -98,9 +98,9 @@ def test_wrong_solutions_are_dropped_and_what_nobody_can_judge_is_counted_apart(
         trace("7 + 11?", "#### 18", "eighteen"),  # whose grader cannot read it
     ]
     trainer, counts, _ = run(tmp_path, student, traces)
-    assert counts == {"kept": 1, "dropped": 2, "unknown": 3, "exam": 0, "too_long": 0}
+    assert counts == {"kept": 1, "dropped": 2, "unknown": 4, "exam": 0, "too_long": 0}
     asked = [decoded(prompt, student) for prompt, _ in trainer.examples]
-    assert asked == [f"User: 7 + {n}?\nAssistant:" for n in (5, 8, 9, 10)]
+    assert asked == [f"User: 7 + {n}?\nAssistant:" for n in (5, 8, 9, 10, 11)]
 
 
 def test_every_benchmark_that_is_known_is_asked_whatever_the_night_trains_on(tmp_path: Path, student: Path) -> None:
