@@ -15,7 +15,7 @@ from conf.home import InputError
 from rewards.boxed import has_box, last_boxed
 from rewards.hub import hub_rows
 from rewards.jsonl_source import data_file, read_rows
-from rewards.math_answers import MathAnswer, decided, read
+from rewards.math_answers import MathAnswer, decided, for_parser, read
 from rewards.math_equality import MathEquality, MathWorkersError, Outcome
 from rewards.math_forms import not_an_answer
 from rewards.verifier import Attempt, Problem, Score, Split, Verdict
@@ -108,7 +108,7 @@ class CompetitionMath:
         for it and ended before this returns.
         """
         judged = [_judged(attempt) for attempt in attempts]
-        open_pairs = [(entry[0].plain, entry[1].plain) for entry in judged if isinstance(entry, tuple)]
+        open_pairs = [for_parser(*entry) for entry in judged if isinstance(entry, tuple)]
         if not open_pairs:
             return [entry for entry in judged if isinstance(entry, Score)]
         started = time.perf_counter()

@@ -131,6 +131,14 @@ def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str
     return (False, f"not the same text, and not parsed: {refused}") if refused else (None, "")
 
 
+def for_parser(prediction: MathAnswer, truth: MathAnswer) -> tuple[str, str]:
+    """What of the two is compared by symbols: not a name that both have, or the comparison would solve equations."""
+    names = NAMED.fullmatch(prediction.normal), NAMED.fullmatch(truth.normal)
+    if names[0] and names[1] and names[0][1] == names[1][1]:
+        return re.split(r"=|\\in", prediction.plain)[-1], re.split(r"=|\\in", truth.plain)[-1]
+    return prediction.plain, truth.plain
+
+
 def rational(normal: str) -> tuple[Fraction, bool] | None:
     """The value of an integer, decimal, fraction or mixed number, and whether it was written with a point."""
     read_as = RATIONAL.fullmatch(normal)

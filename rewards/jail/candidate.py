@@ -6,17 +6,20 @@ is the channel, on which the judge takes plain values only.
 
 import os
 import sys
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
 
 from rewards.jail.wire import Channel, Decoder, Encoder, WireError
 
+THREAD_STACK_BYTES = 1 << 20
 MODULE = "solution"  # not "__main__": a program's own demonstration at its end is not run
 
 
 def serve(channel: Channel, source: bytes) -> None:
     """Executes the program and answers until the judge is gone."""
+    threading.stack_size(THREAD_STACK_BYTES)  # of the address space, 8 MB each otherwise
     candidate = Candidate(channel)
     candidate.load(source)
     while True:
@@ -105,7 +108,8 @@ class Candidate:
         if id(value) not in self.numbers:
             self.numbers[id(value)] = len(self.references)
             self.references.append(value)  # kept alive, so that the id is not given to another
-        return ["theirs", self.numbers[id(value)]]
+        abilities = [name for name in ("__call__", "__getitem__", "__iter__", "__len__") if hasattr(kind, name)]
+        return ["theirs", [self.numbers[id(value)], abilities]]
 
     def _resolve(self, tag: str, payload: Any) -> Any:
         if tag == "theirs":

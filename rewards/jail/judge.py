@@ -19,22 +19,7 @@ MODULES = frozenset(
     "statistics string sys typing".split()
 )
 # Modules whose names tests use as they are (`Counter`, `isclose`, `List`): the judge's own, whatever the program has.
-OPENED = (
-    "typing",
-    "collections",
-    "math",
-    "fractions",
-    "decimal",
-    "datetime",
-    "itertools",
-    "functools",
-    "heapq",
-    "bisect",
-)
-# What the objects of a test's own world can do: an answer that pretends to be a text or a list is none.
-BUILTIN_METHODS = frozenset(
-    name for kind in (str, bytes, int, float, list, tuple, dict, set) for name in dir(kind) if not name.startswith("__")
-)
+OPENED = "typing collections math fractions decimal datetime itertools functools heapq bisect".split()
 
 
 def open_names() -> dict[str, Any]:
@@ -63,7 +48,7 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
                 raise connection.broken
         return "correct", ""
     except CandidateRaised as error:
-        return _verdict_of(error), f"{error.names[0] if error.names else 'exception'}: {error}"
+        return _verdict_of(error), f"{error.names[0] if error.names else 'exception'}: {_line(error)}"
     except AssertionError as error:
         return "wrong", f"a test failed: {_line(error)}"
     except MemoryError:
@@ -105,7 +90,7 @@ def _namespace(connection: Connection, names: Sequence[str], entry_point: str | 
     namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins} | open_names()
     namespace |= {name: importlib.import_module(name) for name in MODULES}
     if entry_point is not None and entry_point[:1].islower() and set(names) <= {entry_point}:
-        connection.refused_methods = BUILTIN_METHODS  # the tests know of no class of the program's
+        connection.knows_classes = False
     defined = connection.ask("defined", list(names))
     for name in names:
         if not isinstance(defined, list) or name not in defined:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-# Signals go to one's own threads only (raise and abort use tgkill): `kill` could reach a process group.
 # Enough for computation: memory, time, threads, reading files that are allowed and talking over open descriptors.
 ALLOWED = """
     read write readv writev pread64 close fstat newfstatat stat lstat statx lseek getdents64 readlink readlinkat
@@ -21,7 +20,7 @@ ALLOWED = """
     mmap mprotect munmap mremap madvise brk membarrier
     rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait sigaltstack restart_syscall
     setitimer getitimer alarm pause
-    tgkill getpid gettid getppid getuid geteuid getgid getegid getgroups getpgrp getpgid getsid
+    getpid gettid getppid getuid geteuid getgid getegid getgroups getpgrp getpgid getsid
     futex set_robust_list get_robust_list rseq set_tid_address sched_yield sched_getaffinity sched_getparam
     sched_getscheduler sched_get_priority_max sched_get_priority_min getpriority
     clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrlimit
@@ -32,7 +31,6 @@ REFUSED = {
     "ioctl": errno.ENOTTY,
     "clone3": errno.ENOSYS,
     "prctl": errno.EPERM,
-    "fcntl": errno.EPERM,
     "sched_setaffinity": errno.EPERM,
 }
 FCNTL_QUERIES = (1, 2, 3, 1030)  # F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
@@ -46,8 +44,11 @@ class SandboxUnavailable(Exception):
     """This machine cannot isolate programs; the text says what is missing and what would bring it."""
 
 
-def seccomp_program() -> bytes:
-    """The filter as a BPF program: what is not listed kills the process. Threads may start, processes not."""
+def seccomp_program(pid_namespace: bool = True) -> bytes:
+    """The filter as a BPF program: what is not listed kills the process. Threads may start, processes not.
+
+    In a PID namespace of its own a program is process 1, and may send signals to that one.
+    """
     try:
         import pyseccomp
     except (ImportError, RuntimeError) as error:
@@ -63,10 +64,12 @@ def seccomp_program() -> bytes:
     _add(rules, pyseccomp.ALLOW, "clone", thread)
     for command in FCNTL_QUERIES:
         _add(rules, pyseccomp.ALLOW, "fcntl", pyseccomp.Arg(1, pyseccomp.EQ, command))
-    _add(rules, pyseccomp.ALLOW, "prlimit64", pyseccomp.Arg(2, pyseccomp.EQ, 0))  # reading limits, not setting them
+    _add(rules, pyseccomp.ALLOW, "prlimit64", pyseccomp.Arg(2, pyseccomp.EQ, 0))  # reading limits
+    _add(rules, pyseccomp.ERRNO(0), "prlimit64", pyseccomp.Arg(2, pyseccomp.NE, 0))  # setting them: as if it were done
+    if pid_namespace:
+        _add(rules, pyseccomp.ALLOW, "tgkill", pyseccomp.Arg(0, pyseccomp.EQ, 1))  # raise and abort
     for name, number in REFUSED.items():
-        if name != "fcntl":
-            _add(rules, pyseccomp.ERRNO(number), name)
+        _add(rules, pyseccomp.ERRNO(number), name)
     with tempfile.TemporaryFile() as file:
         rules.export_bpf(file)
         file.seek(0)

@@ -6,9 +6,16 @@ What arrives is a plain value, a proxy, or opaque. Nothing that the program says
 import builtins
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NoReturn
 
 from rewards.jail.wire import Channel, Decoder, Encoder, WireError
+
+# What the objects of a test's own world can do. Where the tests know of no class of the program's, an object of one
+# that does the same pretends to be a text or a list.
+BUILTIN_METHODS = frozenset(
+    name for kind in (str, bytes, int, float, list, tuple, dict, set) for name in dir(kind) if not name.startswith("__")
+)
 
 
 class CandidateGone(BaseException):
@@ -38,7 +45,7 @@ class Connection:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.lent: list[Callable[..., Any]] = []  # the test's functions that the program was given
-        self.refused_methods: frozenset[str] = frozenset()
+        self.knows_classes = True  # whether the tests name any of the program's classes
         self.broken: BaseException | None = None  # kept, for a test may catch whatever is raised
         self.proxies: dict[int, Proxy] = {}
         self.decoder = Decoder(self._resolve)
@@ -95,15 +102,18 @@ class Connection:
     def _resolve(self, tag: str, payload: Any) -> Any:
         if tag == "opaque":
             return Opaque(self, str(payload)[:200])
-        if tag != "theirs" or type(payload) is not int:
-            raise WireError("no such tag")
-        if payload not in self.proxies:
-            self.proxies[payload] = Proxy(self, payload)
-        return self.proxies[payload]
+        match tag, payload:
+            case "theirs", [int(number), list(abilities)]:
+                if number not in self.proxies:
+                    known = ABILITIES if self.knows_classes else ("__call__",)
+                    can = frozenset(name for name in known if name in abilities)
+                    self.proxies[number] = proxy_class(can)(self, number)
+                return self.proxies[number]
+        raise WireError("no such tag")
 
 
 class Proxy:
-    """An object that the program defined: its attributes, calls and items are asked of the program.
+    """An object that the program defined: its attributes, and what `ABILITIES` it has, are asked of the program.
 
     It has no arithmetic, no order and no truth, and is equal to itself only: whatever decides a test is a plain value.
     """
@@ -118,30 +128,18 @@ class Proxy:
     def _ask(self, operation: str, *operands: Any) -> Any:
         return self._connection.ask(operation, ["theirs", self._number], *operands)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
-        encode = self._connection.encode
-        return self._ask("call", encode(args), encode(kwargs))
-
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in self._connection.refused_methods:
+        pretended = name in BUILTIN_METHODS and not self._connection.knows_classes
+        if name.startswith("__") or pretended:
             self._connection.refuse(f"{name} of the program's object")
         return self._ask("get", name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._ask("set", name, self._connection.encode(value))
 
-    def __getitem__(self, key: Any) -> Any:
-        return self._ask("item", self._connection.encode(key))
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._ask("iterate"))
-
-    def __len__(self) -> int:
-        return self._ask("length")
-
     def __str__(self) -> str:
-        text = self._ask("text")
-        return text if type(text) is str else self._connection.refuse("a text that is none")
+        text = self._ask("text") if self._connection.knows_classes else None
+        return text if type(text) is str else self._connection.refuse("the text of the program's object")
 
     __repr__ = __str__
 
@@ -160,6 +158,32 @@ class Proxy:
         self._connection.refuse("the truth of the program's object")
 
 
+def _call(self: Proxy, *args: Any, **kwargs: Any) -> Any:
+    encode = self._connection.encode
+    return self._ask("call", encode(args), encode(kwargs))
+
+
+def _item(self: Proxy, key: Any) -> Any:
+    return self._ask("item", self._connection.encode(key))
+
+
+def _iterate(self: Proxy) -> Iterator[Any]:
+    return iter(self._ask("iterate"))
+
+
+def _length(self: Proxy) -> int:
+    return self._ask("length")
+
+
+ABILITIES = {"__call__": _call, "__getitem__": _item, "__iter__": _iterate, "__len__": _length}
+
+
+@cache
+def proxy_class(abilities: frozenset[str]) -> type[Proxy]:
+    """A Proxy with some of the abilities: a test may ask whether an object can be called, or iterated over."""
+    return type("Proxy", (Proxy,), {name: method for name, method in ABILITIES.items() if name in abilities})
+
+
 class Opaque:
     """What cannot cross. Every use of it fails."""
 
@@ -170,9 +194,7 @@ class Opaque:
         connection, kind = object.__getattribute__(self, "_parts")
         connection.refuse(f"the program returned something unusable ({kind})")
 
-    __getattr__ = __setattr__ = __call__ = __eq__ = __ne__ = __hash__ = __bool__ = __str__ = __repr__ = _fail
-    __iter__ = __len__ = __getitem__ = __contains__ = __lt__ = __le__ = __gt__ = __ge__ = __format__ = _fail
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __float__ = __int__ = __index__ = __abs__ = _fail
+    __getattr__ = __setattr__ = __eq__ = __ne__ = __hash__ = __bool__ = __str__ = __repr__ = __format__ = _fail
 
 
 def as_raised(names: list[Any], text: str) -> BaseException:

@@ -168,15 +168,15 @@ class Trial:
                 return "timeout", f"more than {WALL_FACTOR * (self.seconds + 1):g} s by the clock"
 
     def _runnable(self, pid: int) -> bool:
-        """Whether the process wants a core, which on a busy machine it may not get."""
+        """Whether a thread of the process wants a core, which on a busy machine it may not get."""
         try:
-            descriptor = os.open(f"{pid}/stat", os.O_RDONLY, dir_fd=self.proc)
+            tasks = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
         except OSError:
             return False
         try:
-            return os.read(descriptor, 4096).rpartition(b")")[2].split()[0] == b"R"
+            return any(_state(tasks, thread) == b"R" for thread in os.listdir(tasks))
         finally:
-            os.close(descriptor)
+            os.close(tasks)
 
     def _how_it_ended(self, status: int, used: float) -> tuple[str, str | None]:
         """The verdict on a program whose process is gone before the judge was done."""
@@ -197,8 +197,8 @@ def _run_candidate(channel: int, source: int, report: int) -> None:
 
 
 def _run_judge(channel: int, tests: int, reason: int, report: int) -> None:
-    random.seed(0)
     job = json.loads(_read_file(tests))
+    random.seed(job["seed"])
     try:
         verdict, why = judge.judge(Channel(channel), job["setup"], job["tests"], job["entry_point"])
     except WireError as error:  # of the test's own arguments
@@ -216,6 +216,20 @@ def _read_file(descriptor: int) -> bytes:
 
 def _judged(report: BinaryIO) -> str:
     return report.read(REASON_BYTES).decode() or "grader_failed judge died"
+
+
+def _state(tasks: int, thread: str) -> bytes:
+    """A thread's state as in proc(5), empty once it is gone."""
+    try:
+        descriptor = os.open(f"{thread}/stat", os.O_RDONLY, dir_fd=tasks)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 4096).rpartition(b")")[2].split()[0]
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -1,6 +1,7 @@
 """The outside of a sandbox's worker: starts a warden in its bubblewrap and hands it one program at a time."""
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -34,7 +35,7 @@ class Policy:
     @classmethod
     def compile(cls, without: Collection[Layer]) -> "Policy":
         """Raises SandboxUnavailable where a layer that is wanted cannot be had."""
-        seccomp = b"none" if "seccomp" in without else policy.seccomp_program()
+        seccomp = b"none" if "seccomp" in without else policy.seccomp_program("pid_namespace" not in without)
         folders = bubblewrap.readable_folders()
         return cls(seccomp, -1 if "landlock" in without else policy.landlock_ruleset(folders))
 
@@ -90,7 +91,10 @@ class Worker:
     def begin(self, index: int, program: "Program") -> None:
         """Hands over a program: its source and its tests as memory files, and a pipe for the judge's reason."""
         self.index, self.deadline = index, time.monotonic() + 25 * (program.seconds + 1) + LOST_SECONDS
-        tests = json.dumps({"setup": program.setup, "tests": program.tests, "entry_point": program.entry_point})
+        job = {"setup": program.setup, "tests": program.tests, "entry_point": program.entry_point}
+        # A test's random inputs are the same for the same program, and no program can foretell them.
+        seed = hashlib.sha256(json.dumps([program.source, job]).encode()).hexdigest()
+        tests = json.dumps(job | {"seed": seed})
         limits = json.dumps({"seconds": program.seconds, "memory_mb": program.memory_mb})
         with _memory_file(program.source.encode()) as source, _memory_file(tests.encode()) as judged:
             files = [source.fileno(), judged.fileno(), self.reason_in]

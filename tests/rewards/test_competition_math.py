@@ -3,13 +3,15 @@
 import json
 import os
 import random
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conf.home import InputError
 from rewards.competition_math import CompetitionMath, true_answer
+from rewards.math_equality import MathEquality
+from rewards.math_refusals import refusal
 from rewards.verifier import Attempt, Problem, Score, Split
 from tests.rewards.local_hub import write_dataset
 
@@ -142,16 +144,9 @@ def test_scores_come_in_the_attempts_order_with_symbols_among_them() -> None:
 
 
 def test_what_is_too_hard_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewards.competition_math.MathEquality", lambda: quick())
-    monkeypatch.setattr("rewards.math_answers.refusal", lambda expression: None)
-    score = scored(r"\boxed{\sum_{n=1}^{99999999} \frac{1}{n^2 + 1}}", r"\sqrt{2}")
+    monkeypatch.setattr("rewards.competition_math.MathEquality", partial(MathEquality, seconds=1.0))
+    score = scored(r"\boxed{\sin(x)^{80}\cos(x)^{80} + y}", r"\frac{\sin(2x)^{80}}{2^{80}} + y")
     assert (score.verdict, score.reward) == ("timeout", 0.0)
-
-
-def quick() -> Any:
-    from rewards.math_equality import MathEquality
-
-    return MathEquality(workers=1, seconds=1.0)
 
 
 def test_without_math_verify_texts_are_judged_and_the_rest_is_null(
@@ -336,9 +331,6 @@ def test_every_real_truth_is_correct_against_itself() -> None:
 @pytest.mark.full
 def test_no_real_truth_hangs_or_breaks_math_verify() -> None:
     """Every truth that is an expression compared with its own by symbols, as if its text were not the same."""
-    from rewards.math_equality import MathEquality
-    from rewards.math_refusals import refusal
-
     truths = {answer.plain for problem in real_problems() if (answer := true_answer(problem.truth)) and not answer.text}
     pairs = [(truth, truth) for truth in sorted(truths) if refusal(truth) is None]
     with MathEquality() as equality:

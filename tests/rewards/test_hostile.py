@@ -133,7 +133,7 @@ def test_every_program_gets_a_verdict_that_it_may_get(whole_run: Run) -> None:
 def test_no_attack_earns_a_reward_and_none_goes_unjudged(whole_run: Run) -> None:
     rewards = {(hostile.category == "odd", score.reward, score.parts["correct"]) for hostile, score in whole_run.judged}
     assert rewards == {(False, 0.0, 0.0), (True, 1.0, 1.0)}
-    assert all("\n" not in score.detail and len(score.detail) < 500 for _, score in whole_run.judged)
+    assert all(score.detail.isprintable() and len(score.detail) < 500 for _, score in whole_run.judged)
 
 
 @needs_bubblewrap

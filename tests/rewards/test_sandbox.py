@@ -137,8 +137,14 @@ def test_a_fixed_world(sandbox: Sandbox) -> None:
     details = {replace(score, seconds=0.0).detail for score in sandbox.run([probe] * 3)}
     assert len(details) == 1
     assert verdict(sandbox, source, "assert f()[2:] == ['UTC', 'solution']") == "correct"
-    seeded = "import random\nrandom.seed(0)\nassert f()[1] == random.random()"
-    assert verdict(sandbox, source, seeded) == "correct"
+    assert verdict(sandbox, source, "random.seed(0)\nassert f()[1] == random.random()") == "correct"
+
+
+def test_a_tests_random_inputs_are_fixed_and_cannot_be_foretold(sandbox: Sandbox) -> None:
+    told = Program("def f(x): return x", ("assert f(0) == random.random(), str(random.random())",))
+    assert sandbox.run([told])[0].detail == sandbox.run([told])[0].detail
+    replay = "import random\ndef f(): return random.random()"
+    assert verdict(sandbox, replay, "assert f() == random.random()") == "wrong"
 
 
 class TestLimits:
