@@ -29,7 +29,9 @@ REWRITES = [
     for pattern, replacement in (
         (r"(?<![0-9.,])[0-9]{1,3}(?:(?:\{,\}|,\\!\s?|\\[,!])[0-9]{3})+(?![0-9])", None),
         (r"\{,\}", ","),
-        (r"(?<!\\)\\[!,;:> ]|~|\\q?quad(?![A-Za-z])", " "),
+        (r"(?<!\\)\\[!,;:> ]|~", " "),
+        (r"\\q?quad(?![A-Za-z])", ", "),
+        (r"\\[hv]?phantom(?![A-Za-z])\s*(?:\{[^{}]*\}|\S)", ""),
         (r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s*\.?", ""),
         (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
         (r"\\(?:display|text)style(?![A-Za-z])|\\(?:rm|bf|it)(?![A-Za-z])", ""),
@@ -92,7 +94,7 @@ def read(answer: str) -> MathAnswer:
     plain = without_units(plain)
     words = re.search(rf"{TEXT}\{{[^{{}}]*[A-Za-z]{{2}}", plain) is not None
     plain = re.sub(rf"{TEXT}\{{([^{{}}]*)\}}", r" \1 ", plain)
-    plain = " ".join(_with_braces(plain).split()).rstrip(" .,;\\")
+    plain = " ".join(_with_braces(plain).split()).rstrip(" .,;\\").lstrip(" ,;")
     normal = _squeezed(plain)
     return MathAnswer(plain, normal, words or _only_text(normal), "%" in answer)
 
@@ -185,7 +187,7 @@ def _with_braces(plain: str) -> str:
 def _squeezed(plain: str) -> str:
     """The form in which texts are compared: without spaces but those between digits, without needless braces."""
     normal = THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)
-    normal = re.sub(r"^[0-9]{1,3}(?: [0-9]{3})+$", lambda number: number[0].replace(" ", ""), normal)
+    normal = re.sub(r"^[1-9][0-9]{0,2}(?: [0-9]{3})+$", lambda number: number[0].replace(" ", ""), normal)
     normal = re.sub(r"^(-?[0-9]+) ([0-9]+)/([0-9]+)$", r"\1\\frac{\2}{\3}", normal)
     normal = re.sub(r"(?<![0-9]) | (?![0-9])", "", _unified(normal))
     normal = re.sub(r"^\+(?=[0-9])", "", normal)

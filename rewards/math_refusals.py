@@ -23,7 +23,9 @@ NOTATIONS = {
     ),
     # math-verify reads (n)_k as a quotient of factorials, 2(3) as the mixed number 2 + 3, and 2 3 as 5
     "an index after a bracket": r"[)\]}]\s*_",
-    "numbers side by side": r"(?<![_0-9])[0-9]+\s+[0-9]|[0-9]\s*\(\s*[0-9./]+\s*\)|\(\s*[0-9./]+\s*\)\s*(?:[0-9]|\(\s*[0-9./]+\s*\))",
+    "numbers side by side": (
+        r"(?<![_0-9])[0-9]+\s+[0-9]|[0-9]\s*\(\s*[0-9./]+\s*\)|\(\s*[0-9./]+\s*\)\s*(?:[0-9]|\(\s*[0-9./]+\s*\))"
+    ),
     "another environment than a matrix": r"\\begin\{(?![pbBvV]?matrix\})",
     "a dollar, a box or a doubled power sign": r"\$|\\[\[\]()]|\\f?box|\*\*",
 }

@@ -5,7 +5,7 @@ import re
 TEXT = r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|[mh]box|math(?:rm|bf|it|sf|tt)|operatorname|emph)\s*"
 UNIT_TEXT = re.compile(rf"\s*{TEXT}\{{([A-Za-z .,'/~-]*)\}}\s*(?:\^\s*\{{?\s*[23]\s*\}}?)?$")
 UNIT_WORDS = re.compile(r"(?<=[0-9})])\s*([A-Za-z]+(?: [A-Za-z]+){0,3})\s*(?:\^\s*\{?\s*[23]\s*\}?)?$")
-OPERATOR_END = re.compile(r"(?:[-+*/=<>^_(\[{:,]|\\(?:cdot|times|div|pm|cup|cap|in|le|ge|ne))\s*$")
+OPERATOR_END = re.compile(r"(?:[-+*/=<>^_(\[{:;,\\]|\\(?:cdot|times|div|pm|cup|cap|in|le|ge|ne))\s*$")
 ONE_LETTER_UNITS = frozenset("agmshlLVWNJK")  # `a` for "of a pie"
 # In `\text{…}` any words can be a unit (`students`, `feet per second`) but those that change what is said.
 OTHER_WORDS = """

@@ -27,7 +27,7 @@ from latex2sympy2_extended import latex2sympy2
 from latex2sympy2_extended.antlr_parser import PSParser
 from latex2sympy2_extended.math_normalization import NormalizationConfig
 from math_verify import LatexExtractionConfig, parse, verify
-from sympy import Basic, Expr, Interval, MatrixBase, N, Tuple
+from sympy import And, Basic, Eq, Expr, Interval, MatrixBase, N, Tuple
 from sympy.core.random import seed
 from sympy.logic.boolalg import Boolean
 
@@ -87,7 +87,7 @@ def judged(prediction: str, truth: str) -> str:
     seed(0)
     try:
         right, answer = parsed(truth), parsed(prediction)
-        if right is None or answer is None or differ(right, answer):
+        if right is None or answer is None or differ(right, answer) or is_false(answer):
             return "different"
         equal = verify(right, answer, timeout_seconds=None) and not mistaken(right, answer)
         return "equal" if equal else "different"
@@ -128,6 +128,15 @@ def differ(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
 
 def _parts(whole: Tuple | Interval | MatrixBase) -> Sequence[Any]:
     return whole.flat() if isinstance(whole, MatrixBase) else whole.args
+
+
+def is_false(answer: Basic | MatrixBase) -> bool:
+    """Whether it says that two numbers are equal which are not: math-verify would take the last of them."""
+    equations = answer.args if isinstance(answer, And) else (answer,)
+    return any(
+        isinstance(equation, Eq) and not equation.free_symbols and differ(equation.lhs, equation.rhs)
+        for equation in equations
+    )
 
 
 def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:

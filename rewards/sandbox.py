@@ -33,14 +33,24 @@ class Program:
     memory_mb: int = 512
 
 
+@dataclass(frozen=True)
+class Canary:
+    """A program whose verdict is known, and the layer without which it is not."""
+
+    program: Program
+    allowed: frozenset[str]
+    needs: Layer | None = None
+
+
+def _canary(body: str, *allowed: str, needs: Layer | None = None) -> Canary:
+    return Canary(Program(f"def f(x):\n    return {body}", ("assert f(1) == 2",)), frozenset(allowed), needs)
+
+
 CANARIES = (
-    (Program("def f(x):\n    return x + 1", ("assert f(1) == 2",)), {"correct"}),
-    (Program("def f(x):\n    return x", ("assert f(1) == 2",)), {"wrong"}),
-    (
-        Program("import _socket\ndef f(x):\n    return _socket.socket(2, 1, 0) and 2", ("assert f(1) == 2",)),
-        {"forbidden", "crashed"},
-    ),
-    (Program("def f(x):\n    return open('/etc/passwd') and 2", ("assert f(1) == 2",)), {"forbidden", "crashed"}),
+    _canary("x + 1", "correct"),
+    _canary("x", "wrong"),
+    _canary("__import__('_socket').socket(2, 1, 0) and 2", "forbidden", "crashed", needs="seccomp"),
+    _canary("open('/etc/passwd') and 2", "forbidden", "crashed"),
 )
 
 
@@ -102,7 +112,7 @@ class Sandbox:
             return second
         if not self.workers[0].alive:
             self.workers[0] = self._fresh()
-        passes = self._run([CANARIES[0][0]], self.workers[:1])[0].verdict == "correct"
+        passes = self._run([CANARIES[0].program], self.workers[:1])[0].verdict == "correct"
         return scored("crashed", f"twice: {first.detail}", second.seconds) if passes else second
 
     def _run(self, programs: Sequence[Program], workers: Sequence["Worker"] | None = None) -> list[Score]:
@@ -137,9 +147,10 @@ class Sandbox:
         return worker
 
     def _try_canaries(self) -> None:
-        for (program, allowed), score in zip(CANARIES, self._run([program for program, _ in CANARIES]), strict=True):
-            if score.verdict not in allowed and not self.without:
-                line = program.source.splitlines()[-1].strip()
+        tried = [canary for canary in CANARIES if canary.needs not in self.without]
+        for canary, score in zip(tried, self._run([canary.program for canary in tried]), strict=True):
+            if score.verdict not in canary.allowed:
+                line = canary.program.source.splitlines()[-1].strip()
                 raise SandboxUnavailable(
                     f"the sandbox does not hold: {line!r} came back as {score.verdict} ({score.detail}); "
                     "`nightschool doctor` says what this machine lacks"

@@ -108,7 +108,8 @@ class Candidate:
         if id(value) not in self.numbers:
             self.numbers[id(value)] = len(self.references)
             self.references.append(value)  # kept alive, so that the id is not given to another
-        abilities = [name for name in ("__call__", "__getitem__", "__iter__", "__len__") if hasattr(kind, name)]
+        inherited = {name for ancestor in type.mro(type(value)) for name in vars(ancestor)}
+        abilities = [name for name in ("__call__", "__getitem__", "__iter__", "__len__") if name in inherited]
         return ["theirs", [self.numbers[id(value)], abilities]]
 
     def _resolve(self, tag: str, payload: Any) -> Any:

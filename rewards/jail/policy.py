@@ -7,6 +7,7 @@ lacks what they need.
 import contextlib
 import errno
 import os
+import resource
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,7 +66,10 @@ def seccomp_program(pid_namespace: bool = True) -> bytes:
     for command in FCNTL_QUERIES:
         _add(rules, pyseccomp.ALLOW, "fcntl", pyseccomp.Arg(1, pyseccomp.EQ, command))
     _add(rules, pyseccomp.ALLOW, "prlimit64", pyseccomp.Arg(2, pyseccomp.EQ, 0))  # reading limits
-    _add(rules, pyseccomp.ERRNO(0), "prlimit64", pyseccomp.Arg(2, pyseccomp.NE, 0))  # setting them: as if it were done
+    setting = pyseccomp.Arg(2, pyseccomp.NE, 0)
+    stack, other = (pyseccomp.Arg(1, sign, resource.RLIMIT_STACK) for sign in (pyseccomp.EQ, pyseccomp.NE))
+    _add(rules, pyseccomp.ERRNO(0), "prlimit64", setting, stack)  # before deep recursion: as if it were done
+    _add(rules, pyseccomp.ERRNO(errno.EPERM), "prlimit64", setting, other)
     if pid_namespace:
         _add(rules, pyseccomp.ALLOW, "tgkill", pyseccomp.Arg(0, pyseccomp.EQ, 1))  # raise and abort
     for name, number in REFUSED.items():

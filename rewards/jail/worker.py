@@ -143,7 +143,7 @@ def _command(control: int, ruleset: int, without: Collection[Layer]) -> list[str
     arguments = f"{control}, {ruleset}, {inside}, {'pid_namespace' not in without}, {'limits' not in without}"
     program = f"from rewards.jail.warden import main; main({arguments})"
     if not inside:
-        return bubblewrap.interpreter(Path(__file__).parents[1], program)
+        return bubblewrap.interpreter(Path(__file__).parents[2], program)
     wrapper = bubblewrap.executable()
     if wrapper is None:
         raise SandboxUnavailable("bubblewrap is not installed; install it (apt install bubblewrap)")
@@ -165,7 +165,8 @@ def _memory_file(content: bytes) -> BinaryIO:
 
 
 def scored(verdict: str, detail: str, seconds: float) -> Score:
-    """A score without more parts than `correct`; null where the grader failed."""
+    """A score without more parts than `correct`; null where the grader failed. The detail may be a program's words."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(detail.split()))
     correct = float(verdict == "correct")
     reward = None if verdict == "grader_failed" else correct
-    return Score(reward, verdict, detail, {"correct": correct}, seconds)  # pyright: ignore
+    return Score(reward, verdict, line, {"correct": correct}, seconds)  # pyright: ignore[reportArgumentType]

@@ -41,7 +41,19 @@ def scored(completion: str, truth: str = "5", question: str = "What is 2 + 3?") 
         (r"\boxed{5 \text{ or 6}}", "wrong"),
         (r"\boxed{1,2,3,4,5,6,7,8,9}", "wrong"),
         (r"\boxed{x=5}", "correct"),
-        (r"\boxed{6=5}", "correct"),  # one value is read, the last; a second guess is not gained by it
+        (r"\boxed{6=5}", "wrong"),
+        (r"\boxed{\frac{10}{2}=5}", "correct"),
+        (r"\boxed{4=6=5}", "wrong"),
+        (r"\boxed{x=6=5}", "wrong"),
+        (r"\boxed{5 \approx 6}", "correct"),  # one value is read, the exact one
+        (r"\boxed{6 \approx 5}", "wrong"),
+        (r"\boxed{5; \text{Sunday}}", "wrong"),
+        (r"\boxed{5 \\ \text{odd}}", "wrong"),
+        (r"\boxed{5 \quad 6}", "wrong"),
+        (r"\boxed{0 \quad 5}", "wrong"),
+        (r"\boxed{0 5}", "wrong"),
+        (r"\boxed{5\phantom{0}}", "correct"),
+        (r"\boxed{0\phantom{5}}", "wrong"),
         (r"\boxed{x>4}", "wrong"),
         (r"\boxed{x \ge 5}", "wrong"),
         (r"\boxed{\text{I don't know}}", "wrong"),
@@ -145,7 +157,7 @@ def test_scores_come_in_the_attempts_order_with_symbols_among_them() -> None:
 
 def test_what_is_too_hard_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rewards.competition_math.MathEquality", partial(MathEquality, seconds=1.0))
-    score = scored(r"\boxed{\sin(x)^{80}\cos(x)^{80} + y}", r"\frac{\sin(2x)^{80}}{2^{80}} + y")
+    score = scored(r"\boxed{x^{99} + y^{98} = z^{97} + \sin x}", r"2x^{99} + 2y^{98} = 2z^{97} + 2\sin x + 1")
     assert (score.verdict, score.reward) == ("timeout", 0.0)
 
 
