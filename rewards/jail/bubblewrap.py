@@ -15,6 +15,7 @@ ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "LC_ALL": "C.UTF-8",
     "PYTHONHASHSEED": "0",
+    "MALLOC_ARENA_MAX": "1",  # 64 MB of address space a thread otherwise
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
