@@ -4,7 +4,7 @@
     # allowed: wrong crashed                   second: the verdicts that it may get
     # test: assert solve(3) == 4               one or more, in order
     # setup: import math                       lines of the tests' setup
-    # entry: solve                             the entry point, if it is not `solve`
+    # entry: solve                             the entry point, if it is not `solve`; `none` if the judge is not told
     # needs: seccomp                           layers without which the verdict cannot be promised
     # seconds: 2                               of CPU time
     # memory_mb: 128
@@ -88,7 +88,7 @@ def _program(name: str, facts: dict[str, list[str]], text: str) -> Hostile:
         source=eval(one["bytes"], {"text": text}) if "bytes" in one else text,
         tests=tuple(facts["test"]),
         setup="\n".join(facts.get("setup", [])),
-        entry_point=one.get("entry", "solve"),
+        entry_point=None if one.get("entry") == "none" else one.get("entry", "solve"),
         seconds=float(one.get("seconds", SECONDS.get(category, MOST_SECONDS))),
         memory_mb=int(one.get("memory_mb", 512)),
     )

@@ -2,10 +2,14 @@
 
 import contextlib
 import itertools
+import os
 import random
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +20,7 @@ import pytest
 from rewards.sandbox import Layer, Sandbox
 from rewards.verifier import Score
 from tests.rewards.hostile_programs import CATEGORIES, BrokenHeader, Hostile, read_corpus, read_program
-from tests.rewards.left_behind import adopt_orphans, left_behind, memory_mb
+from tests.rewards.left_behind import adopt_orphans, left_behind, memory_mb, processes
 
 needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed: no sandbox")
 
@@ -28,6 +32,7 @@ QUICK = [hostile for hostile in CORPUS if hostile.is_quick]
 LEAST = {"escape": 30, "forging": 40, "odd": 25, "resources": 25, "wrong": 12}
 LAYERS: tuple[Layer, ...] = ("bubblewrap", "landlock", "seccomp", "limits", "pid_namespace")
 SECRET = "night-key-b7d20f4e89c6a153"  # what escape/environment_secret* look for
+ROOT = Path(__file__).parents[2]
 LISTENER = "\0nightschool-hostile-listener"  # what escape/abstract_socket looks for
 
 
@@ -141,8 +146,19 @@ def test_nothing_is_left_behind(whole_run: Run) -> None:
     assert whole_run.after == whole_run.before
 
 
+needs_layers = [
+    pytest.param(
+        layer,
+        marks=pytest.mark.skipif(
+            layer == "bubblewrap" and os.geteuid() != 0, reason="without bubblewrap only root may make PID namespaces"
+        ),
+    )
+    for layer in LAYERS
+]
+
+
 @needs_bubblewrap
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", needs_layers)
 def test_what_the_other_layers_hold_when_one_is_missing(layer: Layer) -> None:
     without_layer = run([hostile for hostile in QUICK if layer not in hostile.needs], without=(layer,))
     assert without_layer.offences == {}
@@ -151,7 +167,7 @@ def test_what_the_other_layers_hold_when_one_is_missing(layer: Layer) -> None:
 
 @pytest.mark.full
 @needs_bubblewrap
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", needs_layers)
 def test_the_same_with_the_slow_ones(layer: Layer) -> None:
     without_layer = run([hostile for hostile in CORPUS if layer not in hostile.needs], without=(layer,))
     assert without_layer.offences == {}
@@ -189,6 +205,28 @@ def test_the_whole_corpus_gets_the_same_verdicts(whole_run: Run) -> None:
     verdicts = {hostile.name: score.verdict for hostile, score in whole_run.judged}
     again = {hostile.name: score.verdict for hostile, score in run(CORPUS[::-1]).judged}
     assert {name: (verdicts[name], again[name]) for name in verdicts if verdicts[name] != again[name]} == {}
+
+
+NIGHT = """
+from rewards.sandbox import Program, Sandbox
+sources = ["import time; time.sleep(3600)", "while True: pass"]
+with Sandbox(2) as sandbox:
+    print("running", flush=True)
+    sandbox.run([Program(source, ("assert solve(3) == 4",), seconds=600) for source in sources])
+"""
+
+
+@needs_bubblewrap
+def test_nothing_outlives_a_night_that_is_killed() -> None:
+    before = left_behind()
+    with subprocess.Popen([sys.executable, "-c", NIGHT], stdout=subprocess.PIPE, cwd=ROOT) as night:
+        assert night.stdout is not None
+        assert night.stdout.readline() == b"running\n"
+        time.sleep(0.3)
+        running = [name for _, name in processes()]
+        night.kill()
+    assert len(running) > 6  # two wardens in their bubblewraps, with a judge and a program each
+    assert left_behind(patience_seconds=5) == before
 
 
 @needs_bubblewrap
