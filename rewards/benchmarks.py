@@ -49,8 +49,7 @@ def load(
         case "math":
             from rewards.competition_math import CompetitionMath
 
-            # it refuses by itself a subset that it does not have
-            return CompetitionMath(source, levels, subset, revision)  # pyright: ignore[reportArgumentType]
+            return CompetitionMath(source, levels, subset, revision)
         case "mbpp":
             from rewards.layers import tolerated
             from rewards.mbpp import Mbpp

@@ -18,7 +18,17 @@ PLACES = 6  # decimals to which a decimal number must agree with an exact one, a
 RELATIVE = Fraction(1, 1000)  # and 0.0000001 is not 0
 
 UNICODE = str.maketrans(
-    {"−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ", "°": r"^\circ "}
+    {
+        "−": "-",
+        "–": "-",
+        "×": r"\times ",
+        "·": r"\cdot ",
+        "÷": "/",
+        "⁄": "/",
+        "π": r"\pi ",
+        "∞": r"\infty ",
+        "°": r"^\circ ",
+    }
     | {"∪": r"\cup ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "√": r"\sqrt ", "²": "^2", "³": "^3", "½": r"\frac12"}
 )
 DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})(?![A-Za-z])|\\degree(?![A-Za-z])")
@@ -60,6 +70,7 @@ BRACES = [
     (re.compile(r"(?<![0-9])\.(?=[0-9])"), "0."),
 ]
 
+SMALL_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 BASE = re.compile(r"-?[0-9A-F.]+_(?:[0-9]|\{[0-9]{1,2}\})")
 LETTERS = re.compile(r"[A-Za-z]+(?:[,;][A-Za-z]+)*")
 NAMED = re.compile(
@@ -96,6 +107,9 @@ def read(answer: str) -> MathAnswer:
     plain = re.sub(rf"{TEXT}\{{([^{{}}]*)\}}", r" \1 ", plain)
     plain = " ".join(_with_braces(plain).split()).rstrip(" .,;\\").lstrip(" ,;")
     normal = _squeezed(plain)
+    if normal.lower() in SMALL_NUMBERS:
+        plain = normal = str(SMALL_NUMBERS.index(normal.lower()))
+        words = False
     return MathAnswer(plain, normal, words or _only_text(normal), "%" in answer)
 
 

@@ -1,4 +1,4 @@
-"""GSM8K: what an answer is worth, to the letter; that nothing a model writes can upset it; its data."""
+"""GSM8K: what an answer is worth, to the letter; that nothing a model writes can upset it."""
 
 import time
 from pathlib import Path

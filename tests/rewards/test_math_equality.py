@@ -8,19 +8,26 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from rewards.math_equality import MathEquality, MathWorkersError
+from rewards.math_equality import MathEquality, MathWorkersError, Outcome
 
 HANGS = (r"\sin(x)^{80}\cos(x)^{80} + y", r"\frac{\sin(2x)^{80}}{2^{80}} + y")  # equal, but that takes very long
 EXPLODES = ("10^{10^{10}}", r"\sqrt{2}")
+PIECES = r"""
+    \frac \sqrt \sin \log_ \pi \infty \cup \left( \right) \begin{pmatrix} \end{pmatrix} \\ & \pm \text{or} {1} {x}
+    { } 2 x i 0 ^ _ ( ) [ ] , = <
+"""
 EQUAL = (r"\sqrt{12}", r"2\sqrt{3}")
 
 
 @pytest.fixture(scope="module")
 def equality() -> Iterator[MathEquality]:
-    with MathEquality(workers=2) as shared:
+    with MathEquality(workers=2, seconds=5.0) as shared:
         yield shared
 
 
@@ -75,6 +82,16 @@ def test_equal(equality: MathEquality, prediction: str, truth: str) -> None:
 )
 def test_different(equality: MathEquality, prediction: str, truth: str) -> None:
     assert equality.compare([(prediction, truth)]) == ["different"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text(alphabet=r"\{}()[]^_=<>,;.+-*/|!&0123456789xyie ", max_size=40)
+    | st.lists(st.sampled_from(PIECES.split())).map(" ".join)
+)
+def test_no_expression_raises(equality: MathEquality, expression: str) -> None:
+    outcomes = equality.compare([(expression, "x^2 + 1"), ("x^2 + 1", expression), (expression, "1, 2")])
+    assert set(outcomes) <= set(get_args(Outcome))
 
 
 def test_outcomes_come_in_the_pairs_order(equality: MathEquality) -> None:

@@ -4,7 +4,7 @@
 
 import os
 
-HARMLESS = {"LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONHASHSEED", "PWD", "PATH", "HOME", "SHLVL", "_"}
+HARMLESS = {"LANG", "LC_ALL", "LC_CTYPE", "TZ", "PWD", "PATH", "HOME", "SHLVL", "_", "MALLOC_ARENA_MAX"}
 
 
 def solve():

@@ -1,8 +1,6 @@
 # what: counts in processes of a pool
 # allowed: forbidden crashed
 # test: assert solve() == [1, 2, 3]
-# seconds: 1
-# needs: seccomp
 
 import multiprocessing
 

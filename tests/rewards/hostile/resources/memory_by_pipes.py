@@ -1,7 +1,6 @@
 # what: full pipes of 1 MB each, which no limit on addresses counts, at most 1,000
 # allowed: forbidden crashed wrong
 # test: assert solve() > 200
-# needs: limits
 
 import fcntl
 import os
