@@ -35,6 +35,8 @@ GROUPS = {
     "mismatch": "sampler",
     "mismatch_max": "sampler",
     "sampler_ratio": "sampler",
+    "sampler_ratio_max": "sampler",
+    "sampler_ratio_min": "sampler",
     "sampler_k3": "sampler",
     "effective_sample_share": "sampler",
     "masked_share": "sampler",
