@@ -120,7 +120,16 @@ def test_an_interrupted_night_goes_on(finished: tuple[Path, dict[str, Any]], tmp
     argv, environment = command(
         tmp_path, "night", "--config", str(CONFIG), "--date", "2026-01-02", *(f"--set={s}" for s in settings)
     )
-    going = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    going = subprocess.Popen(
+        argv,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),  # tests in the background ignore it
+    )
     first = tmp_path / "nights" / "2026-01-02" / "round-01" / "credit" / "manifest.json"
     wait_for(first.exists, 300)
     os.killpg(going.pid, signal.SIGINT)
