@@ -89,7 +89,7 @@ def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
 def _namespace(connection: Connection, names: Sequence[str], entry_point: str | None) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins} | open_names()
     namespace |= {name: importlib.import_module(name) for name in MODULES}
-    if entry_point is not None and entry_point[:1].islower() and set(names) <= {entry_point}:
+    if len(names) <= 1 and all(name[:1].islower() for name in names):
         connection.knows_classes = False
     defined = connection.ask("defined", list(names))
     for name in names:

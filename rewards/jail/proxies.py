@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NoReturn
 
-from rewards.jail.wire import Channel, Decoder, Encoder, WireError
+from rewards.jail.wire import TYPES, Channel, Decoder, Encoder, WireError
 
 # What the objects of a test's own world can do. Where the tests know of no class of the program's, an object of one
 # that does the same pretends to be a text or a list.
-BUILTIN_METHODS = frozenset(
-    name for kind in (str, bytes, int, float, list, tuple, dict, set) for name in dir(kind) if not name.startswith("__")
-)
+BUILTIN_METHODS = frozenset(name for kind in TYPES.values() for name in dir(kind) if not name.startswith("__"))
 
 
 class CandidateGone(BaseException):
