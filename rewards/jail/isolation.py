@@ -12,6 +12,9 @@ import struct
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWPID = 0x20000000
 MNT_DETACH = 2
+MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
+# As statvfs(3) tells them, and as mount(2) wants them: nosuid, noexec, noatime, nodiratime, relatime.
+LOCKED_FLAGS = {2: 2, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 SECCOMP_MODE_FILTER = 2
@@ -86,6 +89,15 @@ class PidNamespaces:
 def hide_proc() -> None:
     """Takes /proc out of sight for all that is forked later. Only ever in a mount namespace of our own."""
     _checked(LIBC.umount2(b"/proc", MNT_DETACH), "umount /proc")
+
+
+def protect_null() -> None:
+    """Mounts /dev/null anew, read-only: it takes what is written all the same, but its mode and times, which are the
+    host's, stay. What the mount already forbids has to be said again (mount_namespaces(7), locked flags).
+    """
+    forbidden = os.statvfs("/dev/null").f_flag
+    flags = sum(mount for held, mount in LOCKED_FLAGS.items() if forbidden & held)
+    _checked(LIBC.mount(None, b"/dev/null", None, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, None), "/dev/null")
 
 
 def _checked(result: int, what: str) -> None:

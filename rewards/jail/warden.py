@@ -64,6 +64,7 @@ def main(control_descriptor: int, landlock: int, hidden_proc: bool, pid_namespac
     own_pages = int(Path("/proc/self/statm").read_text().split()[0])
     if hidden_proc:
         isolation.hide_proc()
+        isolation.protect_null()
     program = control.recv(1 << 16)
     seccomp = isolation.SeccompProgram(program) if program != b"none" else None
     own = own_pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,6 +1,5 @@
 # what: sets the times of the null device (to what they are), in which a message could lie for the next program
 # allowed: forbidden crashed
-# needs: seccomp
 # test: assert solve() is None
 
 import os
