@@ -1,6 +1,7 @@
 # what: 400 MB to standard output
 # allowed: wrong
 # test: assert solve() == 4
+# seconds: 2
 
 import sys
 

@@ -7,6 +7,6 @@
 
 
 def solve():
-    chain = None
+    parts = []
     while True:
-        chain = (chain, chain, object())
+        parts.append((object(), object(), []))

@@ -1,6 +1,8 @@
 # what: shared anonymous maps, which other counters of memory do not see, at most 4 GB
 # allowed: out_of_memory crashed
 # test: assert solve() == 128
+# seconds: 2
+# memory_mb: 128
 # needs: limits
 
 import mmap
