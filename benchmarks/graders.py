@@ -79,7 +79,7 @@ def answers(count: int) -> dict[str, float]:
     gsm8k, maths = Gsm8k(), CompetitionMath()
     words = [Attempt(problem, problem.truth) for problem in gsm8k.problems("test")]
     strings = [Attempt(problem, problem.truth) for problem in maths.problems("test")[:count]]
-    symbolic = [Attempt(_number(n), rf"\boxed{{\frac{{{2 * n}}}{{{2 * n + 2}}}}}") for n in range(1, count + 1)]
+    symbolic = [Attempt(_root(n), rf"\boxed{{\frac{{\sqrt{{{n}}}}}{{2}}}}") for n in range(1, count + 1)]
     return {
         "gsm8k_items_per_second": _rate(lambda: gsm8k.score(words), len(words)),
         "math_string_items_per_second": _rate(lambda: maths.score(strings), len(strings)),
@@ -92,8 +92,9 @@ def _references() -> list[Program]:
     return [tests.program(code, seconds=5.0, memory_mb=512) for tests, code in pairs if tests is not None]
 
 
-def _number(n: int) -> Problem:
-    return Problem(f"math/{n}", "math", "", rf"\frac{{{n}}}{{{n + 1}}}")
+def _root(n: int) -> Problem:
+    """A truth that the answer equals as an expression only."""
+    return Problem(f"math/{n}", "math", "", rf"\frac{{{n}}}{{2\sqrt{{{n}}}}}")
 
 
 def _all_correct(sandbox: Sandbox, references: Sequence[Program]) -> None:
