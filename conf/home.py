@@ -17,8 +17,8 @@ class Home:
 
     @classmethod
     def here(cls) -> "Home":
-        """`NIGHTSCHOOL_HOME`, by default `./school`."""
-        return cls(Path(os.environ.get("NIGHTSCHOOL_HOME", "school")).resolve())
+        """`NIGHTSCHOOL_HOME`; not set or empty: `./school`."""
+        return cls(Path(os.environ.get("NIGHTSCHOOL_HOME") or "school").resolve())
 
     @property
     def journal(self) -> Path:

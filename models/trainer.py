@@ -98,18 +98,6 @@ class Trainer:
         means = _means(sums, steps)
         return metrics | means | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 
-    def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
-        """The policy's log-probability of every token of every rollout, in nats; the weights stay as they are."""
-        members: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for row, rollout in enumerate(rollouts):
-            members[rollout.problem_id, rollout.group].append(row)
-        groups = [
-            Group(rollouts[rows[0]].prompt_token_ids, [rollouts[row].token_ids for row in rows], rows)
-            for rows in members.values()
-        ]
-        found = self._old_logprobs(groups)
-        return [found[row].tolist() for row in range(len(rollouts))]
-
     def imitate(self, examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, float]:
         """One supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only."""
         groups = [Group(prompt, [answer], [row]) for row, (prompt, answer) in enumerate(examples)]
