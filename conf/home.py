@@ -9,6 +9,10 @@ class InputError(Exception):
     """The user's input is wrong: one line that says what, where, and what is allowed. Exit code 2."""
 
 
+class NightError(Exception):
+    """The night cannot go on: one line that says what, where, and what to do. Exit code 1."""
+
+
 @dataclass(frozen=True)
 class Home:
     """The folder that holds the journal, the nights, the checkpoints and the databases."""

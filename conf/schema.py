@@ -102,6 +102,9 @@ class GrpoConfig(Section):
     min_useful_groups: Positive = Field(
         default=2, description="fewer groups with signal than this and the step is skipped"
     )
+    refills: Annotated[int, Field(ge=0, le=9)] = Field(
+        default=1, description="times a round samples other problems in place of its groups without signal"
+    )
     exploration: Share = Field(
         default=0.3, description="share of the prompts drawn evenly over all kinds, whatever their solve rates"
     )
@@ -115,8 +118,11 @@ class GrpoConfig(Section):
 class LoraConfig(Section):
     """Low-rank adapters instead of full fine-tuning."""
 
-    rank: Positive = 16
+    rank: Annotated[int, Field(ge=1, le=512)] = 16
     alpha: Positive = 32
+    dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="share of an adapter's inputs left out while gradients are computed, and only then"
+    )
     targets: tuple[str, ...] | Literal["all-linear"] = "all-linear"
 
 
@@ -137,7 +143,7 @@ class TrainerConfig(Section):
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = None
-    microbatch_tokens: Positive = Field(default=2048, description="packed tokens that go through the model at once")
+    microbatch_tokens: Positive = Field(default=1024, description="packed tokens that go through the model at once")
     device: Literal["auto", "cpu", "cuda"] = "auto"
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
     seed: int = 0
@@ -152,6 +158,7 @@ class EngineConfig(Section):
         default=2.0, description="memory of the key/value cache on a CPU, GiB"
     )
     gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
+    lora: LoraConfig | None = Field(default=None, description="adapters that it serves; a night's are those of `lora`")
 
 
 class ExamConfig(Section):
@@ -207,7 +214,7 @@ class NightConfig(Section):
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = None
-    microbatch_tokens: Positive = 2048
+    microbatch_tokens: Positive = 1024
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
@@ -224,6 +231,11 @@ class NightConfig(Section):
                     f"two benchmarks mean the same problems of {entry.name}; make them one, of both weights"
                 )
         return self
+
+    @property
+    def sampler(self) -> EngineConfig:
+        """The engine's part of the night: it serves the adapters that the night trains."""
+        return self.engine.model_copy(update={"lora": self.lora})
 
     @property
     def trainer(self) -> TrainerConfig:

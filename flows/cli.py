@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conf.home import Home, InputError
+from conf.home import Home, InputError, NightError
 from conf.load import STARTER, load_night
 from flows import environment
 from flows.lock import NightRunningError, hold, refuse_second
@@ -258,6 +258,9 @@ def _exit_codes() -> Iterator[None]:
         sys.exit(3)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except NightError as error:
+        print(f"nightschool: the night failed; what is committed is kept: {error}", file=sys.stderr)
+        sys.exit(1)
     except Exception:
         traceback.print_exc()
         print("nightschool: the night failed; what is committed is kept, and the same command goes on", file=sys.stderr)

@@ -61,7 +61,8 @@ class NightProgress(logging.Handler):
         if seconds is None:
             self.progress.update(self.bar, description=what)
             return
-        self.progress.advance(self.bar)
+        if "refill" not in what:  # the total does not foresee them
+            self.progress.advance(self.bar)
         if not err.is_terminal:
             minutes, rest = divmod(int(time.monotonic() - self.started), 60)
             print(f"{minutes:3d}:{rest:02d}  {what:34} {seconds:6.1f} s", file=sys.stderr, flush=True)

@@ -1,11 +1,13 @@
-"""The R rounds of GRPO: select_prompts → sample → score → credit → update → checkpoint."""
+"""The R rounds of GRPO: select_prompts → sample → score → credit (and refills of the same) → update → checkpoint."""
 
 import json
+import random
 import shutil
 import time
 from collections.abc import Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from prefect.futures import PrefectFuture
 
@@ -15,6 +17,7 @@ from tasks import engine, verdicts
 from tasks.credit import credit
 from tasks.evaluate import quiz
 from tasks.learner import Predecessor
+from tasks.merge import merge
 from tasks.sample import sample
 from tasks.score import score
 from tasks.select_prompts import select_prompts
@@ -24,6 +27,15 @@ from tasks.tracking import Tracking
 from tasks.update import UpdateMeans, checkpoint, update
 
 KEPT_STATES = 2
+
+
+class Pass(NamedTuple):
+    """A round's prompts, or those of one of its refills, and what came of them."""
+
+    prompts: Artifact
+    rollouts: Artifact
+    scores: Artifact
+    advantages: Artifact
 
 
 class Rounds:
@@ -36,42 +48,94 @@ class Rounds:
         self.excluded = sorted({text for problem in exam for text in (problem.problem_id, problem.question)})
         self.current = base
         self.solve_rates: Artifact | None = None
-        self.saving: tuple[int, PrefectFuture[Artifact]] | None = None
+        self.saving: Future[None] | None = None
+        self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.policies: list[Path] = []
+        self.lap = time.perf_counter()  # when the round before was over
 
     def run(self) -> Path:
-        """All rounds. Returns the candidate: the checkpoint after the last one."""
+        """All rounds. Returns the candidate: the checkpoint after the last one, its adapter merged."""
         grpo = self.night.config.grpo
+        self.lap = time.perf_counter()
         for number in range(1, grpo.rounds + 1):
             self._round(number)
             if grpo.quiz_every_rounds and number % grpo.quiz_every_rounds == 0 and self._can_be_quizzed:
                 self._quiz(number)
         self._finish_saving()
-        return self.current
+        self.books.shutdown()
+        return self._merged() if self.night.config.lora is not None and self.policies else self.current
+
+    def _merged(self) -> Path:
+        """The last round's adapter, merged into its base."""
+        night = self.night
+        merged = night.run(
+            merge,
+            "merge",
+            adapter=self.current,
+            trust_remote_code=night.config.student.trust_remote_code,
+            checkpoints=night.home.checkpoints,
+            trainer=night.trainer,
+        )
+        return night.checkpoint(merged)
 
     def _round(self, number: int) -> None:
-        config, place = self.night.config, f"round-{number:02d}"
-        prompts = self.night.run(
+        place = f"round-{number:02d}"
+        whole = not (self.night.folder / place).exists()  # no part of it is from before an interruption
+        passes = self._passes(number, place)
+        self._learn(number, place, passes, whole)
+        self.solve_rates = passes[-1].scores
+
+    def _passes(self, number: int, place: str) -> list[Pass]:
+        """The round's prompts, and as often as `refills` allows others in place of the groups without signal.
+
+        Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) with a limit: each refill draws as many problems as the
+        pass before had groups without signal, by solve rates that know of that pass.
+        """
+        grpo = self.night.config.grpo
+        passes: list[Pass] = []
+        lacking = grpo.prompts_per_round
+        for refill in range(grpo.refills + 1):
+            own = f"{place}/refill-{refill}" if refill else place
+            seed = f"{self.night.config.seed} {self.night.date} round {number}" + f" refill {refill}" * (refill > 0)
+            prompts = self._select(own, seed, lacking, passes)
+            if not prompts.read_json("selection.json")["drawn"]:
+                break  # the benchmarks have no other problems
+            passes.append(self._practise(own, seed, prompts, passes))
+            signal = passes[-1].advantages.read_json("signal.json")
+            lacking = signal["groups"] - signal["with_signal"]
+            if not lacking:
+                break
+        return passes
+
+    def _select(self, place: str, seed: str, count: int, passes: Sequence[Pass]) -> Artifact:
+        config = self.night.config
+        return self.night.run(
             select_prompts,
             f"{place}/select_prompts",
             sources=config.benchmarks,
             grpo=config.grpo,
             student=config.student,
             checkpoint=self.base,
-            solve_rates=self.solve_rates,
-            seed=f"{config.seed} {self.night.date} round {number}",
+            solve_rates=passes[-1].scores if passes else self.solve_rates,
+            seed=seed,
             excluded=self.excluded,
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
+            count=count,
+            drawn=tuple(one.prompts for one in passes),
         )
+
+    def _practise(self, place: str, seed: str, prompts: Artifact, passes: Sequence[Pass]) -> Pass:
+        """Samples, scores and credits completions of the prompts."""
+        config = self.night.config
         rollouts = self.night.run(
             sample,
             f"{place}/sample",
             prompts=prompts,
             checkpoint=self.current,
             grpo=config.grpo,
-            config=config.engine,
+            config=config.sampler,
             trust_remote_code=config.student.trust_remote_code,
-            seed=config.seed * 100_000 + number,
+            seed=random.Random(seed).getrandbits(31),
             engine=self.night.engine,
         )
         scores = self.night.run(
@@ -83,18 +147,20 @@ class Rounds:
             grpo=config.grpo,
             reward=config.reward,
             sandbox=config.sandbox,
-            solve_rates=self.solve_rates,
+            solve_rates=passes[-1].scores if passes else self.solve_rates,
+            decay=1.0 if passes else config.grpo.solve_rate_decay,  # within a round nothing is old
             night=self.night.date,
         )
         log.info("%s: %s", run_name(place), verdicts.told(scores.read_json("verdicts.json")))
         advantages = self.night.run(credit, f"{place}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
-        self._learn(number, place, rollouts, scores, advantages)
-        self.solve_rates = scores
+        return Pass(prompts, rollouts, scores, advantages)
 
-    def _learn(self, number: int, place: str, rollouts: Artifact, scores: Artifact, advantages: Artifact) -> None:
+    def _learn(self, number: int, place: str, passes: Sequence[Pass], whole: bool) -> None:
         """The update, unless its outcome is committed; its state is written while the next round samples."""
         night, predecessor = self.night, self.current.name
+        prompts, rollouts, scores, advantages = zip(*passes, strict=True)
         inputs: dict[str, Any] = {
+            "prompts": prompts,
             "rollouts": rollouts,
             "scores": scores,
             "advantages": advantages,
@@ -111,34 +177,46 @@ class Rounds:
             night.tell(label, None)
             updated = update(label, rollouts, advantages, night.config.trainer, means)
             night.tell(label, time.perf_counter() - started)
+            self._go_on_from(updated.checkpoint)
+            seconds = self._lap()
             saving = checkpoint.submit(
                 night.folder,
                 f"{place}/checkpoint",
                 **inputs,
                 updated=updated,
                 state=self._state(number),
-                trainer=night.trainer,
+                means=means,
+                seconds_round=seconds if whole else None,
             )
-            self.saving = (number, saving)
-            self.current = updated.checkpoint
+            self.saving = self.books.submit(self._saved, number, saving)
         else:
-            self.current = night.checkpoint(known)
+            self._go_on_from(night.checkpoint(known))
             self._track(number, known)
-        self.policies.append(self.current)
+            self._lap()
 
-    def _finish_saving(self) -> None:
-        """Waits until the last update is durable, tells MLflow, and lets go of what is no longer needed."""
-        if self.saving is None:
-            return
-        number, future = self.saving
-        artifact = future.result()
-        self.saving = None
-        self._track(number, artifact)
+    def _go_on_from(self, policy: Path) -> None:
+        self.current = policy
+        self.policies.append(policy)
+
+    def _lap(self) -> float:
+        """Seconds since the round before was over. What comes after, the next round's begin included, is the next's."""
+        now = time.perf_counter()
+        seconds, self.lap = now - self.lap, now
+        return seconds
+
+    def _saved(self, number: int, future: PrefectFuture[Artifact]) -> None:
+        """Once an update is durable, tells MLflow, and lets go of what is no longer needed; beside the next round."""
+        self._track(number, future.result())
         self._retire_before(number)
 
+    def _finish_saving(self) -> None:
+        """Waits until the last update is durable. Raises what its saving raised."""
+        if self.saving is not None:
+            self.saving.result()
+            self.saving = None
+
     def _track(self, number: int, artifact: Artifact) -> None:
-        metrics = artifact.read_json("metrics.json") | {"seconds_checkpoint": artifact.seconds}
-        self.tracking.log_round(number, metrics)
+        self.tracking.log_round(number, artifact.read_json("metrics.json"))
 
     def retire(self, keep: Set[Path]) -> None:
         """Removes the rounds' checkpoints, except those to keep and those that the registry knows."""
@@ -153,7 +231,7 @@ class Rounds:
         self.retire(keep={self.base, *self.policies[-KEPT_STATES:]})
 
     def _quiz(self, number: int) -> None:
-        config = self.night.config
+        config, started = self.night.config, time.perf_counter()
         target = config.exam.target
         whole = target.benchmark == "math"  # MATH-500 is a part of the exam's problems only
         changes = {"problems": config.grpo.quiz_problems, "subset": None if whole else target.subset}
@@ -165,12 +243,13 @@ class Rounds:
             seed=f"{config.seed} {self.night.date} quiz",
             checkpoint=self.current,
             student=config.student,
-            config=config.engine,
+            config=config.sampler,
             sandbox=config.sandbox,
             max_completion_tokens=config.exam.max_completion_tokens,
             engine=self.night.engine,
         )
         self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
+        self.lap += time.perf_counter() - started  # a quiz is no part of a round
 
     @property
     def _can_be_quizzed(self) -> bool:

@@ -154,7 +154,7 @@ def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
         parts=config.exam.parts,
         checkpoint=checkpoint,
         student=config.student,
-        config=config.engine,
+        config=config.sampler,
         sandbox=config.sandbox,
         max_completion_tokens=config.exam.max_completion_tokens,
         engine=night.engine,

@@ -5,14 +5,21 @@ import json
 import shutil
 from pathlib import Path
 
+from safetensors import safe_open
+from safetensors.torch import load_file
+from torch import Tensor
+
+from conf.home import NightError
 from models.durable import sync, sync_folder
 
 CARD = "README.md"  # people may edit it: outside the digest
 LINEAGE = "nightschool.json"
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
+STORED = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}  # safetensors' names, and those of config.json
 
 
-class DamagedCheckpointError(Exception):
-    """A checkpoint's content is not what its name says."""
+class DamagedCheckpointError(NightError):
+    """A checkpoint's content is not what its name says, or not there."""
 
 
 def digest_file(file: Path) -> str:
@@ -29,14 +36,70 @@ def digest_folder(folder: Path) -> str:
     return whole.hexdigest()[:20]
 
 
-def write_lineage(folder: Path, parent: str | None) -> None:
-    """Notes the digest of the checkpoint that this one was made from; part of the digest."""
-    (folder / LINEAGE).write_text(json.dumps({"version": 1, "parent": parent}) + "\n")
+def write_lineage(folder: Path, parent: str | None, base: str | None = None) -> None:
+    """Notes the digest of the checkpoint that this one was made from, and, of an adapter, its base's.
+
+    Both are part of its own digest.
+    """
+    lineage = {"version": 1, "parent": parent} | ({} if base is None else {"base": base})
+    (folder / LINEAGE).write_text(json.dumps(lineage) + "\n")
 
 
 def parent_of(checkpoint: Path) -> str | None:
     """The digest of the checkpoint that this one was made from; None for a first one."""
-    return json.loads((checkpoint / LINEAGE).read_text())["parent"]
+    return _lineage(checkpoint)["parent"]
+
+
+def base_of(checkpoint: Path) -> Path:
+    """The full checkpoint that an adapter belongs to, beside it; a full checkpoint is its own base.
+
+    Raises DamagedCheckpointError where the base is gone.
+    """
+    base = checkpoint.parent / (_lineage(checkpoint).get("base") or checkpoint.name)
+    if not base.is_dir():
+        raise DamagedCheckpointError(f"{checkpoint}: its base {base.name} is gone: begin the night anew with --fresh")
+    return base
+
+
+def _lineage(checkpoint: Path) -> dict[str, str | None]:
+    file = checkpoint / LINEAGE
+    return json.loads(file.read_text()) if file.exists() else {"parent": None}
+
+
+def copy_companions(checkpoint: Path, target: Path) -> None:
+    """Copies what lies beside a checkpoint's weights (configuration, tokenizer, template) into a folder."""
+    target.mkdir(parents=True, exist_ok=True)
+    for file in checkpoint.iterdir():
+        weights = file.suffix in WEIGHTS or file.name.endswith(".index.json")
+        if file.is_file() and not weights and file.name != CARD:
+            shutil.copy(file, target / file.name)
+
+
+def misfits(checkpoint: Path) -> list[str]:
+    """The tensors that are stored in another precision than config.json says, as `name (precision)`."""
+    config = json.loads((checkpoint / "config.json").read_text())
+    stated = config.get("dtype") or config.get("torch_dtype")
+    found = []
+    for file in sorted(checkpoint.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as tensors:
+            for name in tensors.keys():  # noqa: SIM118
+                stored = tensors.get_slice(name).get_dtype()
+                if STORED.get(stored, stored) != stated:
+                    found.append(f"{name} ({STORED.get(stored, stored)}, not {stated})")
+    return found
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    """Whether two checkpoints of one kind hold the same tensors, whatever else they hold."""
+    first, second = _tensors(one), _tensors(other)
+    return first.keys() == second.keys() and all(first[name].equal(second[name]) for name in first)
+
+
+def _tensors(checkpoint: Path) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    for file in checkpoint.glob("*.safetensors"):
+        found |= load_file(file)
+    return found
 
 
 def keep(draft: Path, checkpoints: Path) -> Path:

@@ -1,15 +1,26 @@
-"""Low-rank adapters through peft, in place on the model."""
+"""Low-rank adapters through peft: beside the model's layers while they are trained, a folder of their own, merged."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import torch
 from peft import LoraConfig as PeftLoraConfig
-from peft import inject_adapter_in_model
+from peft import PeftModel, inject_adapter_in_model
 from peft.tuners.lora import LoraLayer
+from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from conf.home import NightError
 from conf.schema import LoraConfig
+from models.checkpoint import copy_companions
+from models.policy import load_model
+from models.probe import TOLERANCE, Probe, file_logprobs, read_probe, write_probe
+
+
+class MergeError(NightError):
+    """A merged checkpoint does not compute what the model with its adapters does."""
 
 
 def attach(model: PreTrainedModel, config: LoraConfig) -> None:
@@ -25,12 +36,37 @@ def attach(model: PreTrainedModel, config: LoraConfig) -> None:
         linear = {name for name, m in model.named_modules() if isinstance(m, torch.nn.Linear) and m is not head}
         targets = sorted({name.rsplit(".", 1)[-1] for name in linear})
     inject_adapter_in_model(
-        PeftLoraConfig(r=config.rank, lora_alpha=config.alpha, target_modules=targets),
+        PeftLoraConfig(
+            r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=targets, bias="none"
+        ),
         model,
     )
     for embedding in (model.get_input_embeddings(), model.get_output_embeddings()):
         if isinstance(embedding, LoraLayer):
             raise ValueError("lora.targets names the embeddings or the head: adapt the linear layers between them")
+
+
+def dropout(model: torch.nn.Module, on: bool) -> None:
+    """Switches the adapters' dropout, and nothing else: it belongs to the pass that computes gradients alone."""
+    for module in model.modules():
+        if isinstance(module, LoraLayer):
+            module.lora_dropout.train(on)
+
+
+def save_adapter(model: PreTrainedModel, folder: Path) -> None:
+    """Writes the adapters as peft does: adapter_model.safetensors and adapter_config.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {
+        f"base_model.model.{name.replace('.default.', '.')}": tensor.contiguous()
+        for name, tensor in model.state_dict().items()
+        if ".lora_" in name
+    }
+    save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    peft: Any = model.peft_config
+    config = peft["default"].to_dict()
+    # not peft's own save_pretrained: the order of a set differs from run to run, and with it the folder's digest
+    plain = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
+    (folder / "adapter_config.json").write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
 
 
 @torch.no_grad()
@@ -49,3 +85,29 @@ def merged_weights(model: PreTrainedModel) -> dict[str, Tensor]:
             delta = delta.T if layer.fan_in_fan_out else delta
             weights[f"{name}.weight"] = (base.float() + delta).to(base.dtype)
     return weights
+
+
+def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
+    """Writes an adapter's folder, merged into its base, as a full checkpoint; proven by `prove_merge`."""
+    model = load_model(base, torch.bfloat16, torch.device("cpu"), trust_remote_code)
+    PeftModel.from_pretrained(model, adapter)  # puts the adapters into the model that it is given
+    copy_companions(base, target)
+    model.save_pretrained(target, state_dict=merged_weights(model))
+    adapted = read_probe(adapter)
+    assert adapted is not None, f"{adapter} was not written by this trainer"
+    prove_merge(target, adapted, trust_remote_code)
+
+
+def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = False) -> None:
+    """Writes the probe into a merged checkpoint, with what transformers alone makes of its files.
+
+    Raises MergeError unless that agrees with what the model with its adapters made of the same tokens.
+    """
+    merged = file_logprobs(checkpoint, adapted.token_ids, trust_remote_code)
+    difference = adapted.difference(merged)
+    if not difference <= TOLERANCE:
+        raise MergeError(
+            f"the merged model's log-probabilities differ from the adapters' by {difference:.3f} nats a token, more "
+            f"than {TOLERANCE}: the merge is wrong; leave `lora` out of the configuration, and report this"
+        )
+    write_probe(checkpoint, Probe(adapted.token_ids, merged))

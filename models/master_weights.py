@@ -1,12 +1,10 @@
 """fp32 master weights and AdamW behind a model that computes in bf16."""
 
-import json
 import math
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import Parameter
 
@@ -76,25 +74,30 @@ class MasterWeights:
         """Rounds the master weights into the model."""
         torch._foreach_copy_(list(self.trained.values()), list(self.masters.values()))
 
-    def save(self, folder: Path) -> None:
-        """Writes master weights, moments and step count into a folder, as safetensors and JSON."""
-        folder.mkdir(parents=True, exist_ok=True)
-        tensors: dict[str, Tensor] = {}
+    def tensors(self) -> dict[str, Tensor]:
+        """Master weights and AdamW's own, by kind and name: `master/…`, `exp_avg/…`, `exp_avg_sq/…`, `step/…`."""
+        found: dict[str, Tensor] = {}
         for name, master in self.masters.items():
-            tensors[f"master/{name}"] = master.detach()
+            found[f"master/{name}"] = master.detach()
             for moment, value in self.optimizer.state[master].items():
-                tensors[f"{moment}/{name}"] = value
-        save_file(tensors, folder / "optimizer.safetensors")
-        (folder / "state.json").write_text(json.dumps({"version": 1, "step": self.step_count}) + "\n")
+                found[f"{moment}/{name}"] = value
+        return found
 
-    def load(self, folder: Path) -> None:
-        """Goes on, bit for bit, from what `save` wrote."""
-        tensors = load_file(folder / "optimizer.safetensors")
-        for name, master in self.masters.items():
-            master.data.copy_(tensors.pop(f"master/{name}"))
+    def restore(self, tensors: Mapping[str, Tensor], step: int) -> None:
+        """Goes on, bit for bit, from what `tensors` returned after `step` steps.
+
+        Raises ValueError where those were tensors of other weights.
+        """
+        masters = {key.removeprefix("master/"): value for key, value in tensors.items() if key.startswith("master/")}
+        if {name: value.shape for name, value in masters.items()} != {n: m.shape for n, m in self.masters.items()}:
+            raise ValueError("these are not the weights that are trained here: another model, or other adapters")
+        self.optimizer.state.clear()
         for key, value in tensors.items():
-            moment, name = key.split("/", 1)
+            kind, name = key.split("/", 1)
             master = self.masters[name]
-            self.optimizer.state[master][moment] = value.to(master.device)  # `step` too: fused AdamW
-        self.step_count = json.loads((folder / "state.json").read_text())["step"]
+            if kind == "master":
+                master.data.copy_(value)
+            else:  # a copy: what was read may be the file itself, mapped; `step` beside the weights: fused AdamW
+                self.optimizer.state[master][kind] = value.to(master.device, copy=True)
+        self.step_count = step
         self.write_back()

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from conf.schema import StudentConfig
-from models.packing import ATTENTION
+from models.lean_layers import make_lean
 
 # For base models that come without a chat template: the turns one below the other, each under its speaker's name.
 PLAIN_TEMPLATE = (
@@ -21,14 +21,14 @@ PLAIN_TEMPLATE = (
 def load_model(
     checkpoint: Path, dtype: torch.dtype, device: torch.device, trust_remote_code: bool = False
 ) -> PreTrainedModel:
-    """The causal language model of a local folder, set up for packed groups (see `models/packing.py`)."""
+    """The causal language model of a local folder, with lean layers (see `models/lean_layers.py`)."""
     model: Any = AutoModelForCausalLM.from_pretrained(
         checkpoint,
         dtype=dtype,
-        attn_implementation=ATTENTION,
         local_files_only=True,
         trust_remote_code=trust_remote_code,
     )
+    make_lean(model)
     return model.to(device)
 
 

@@ -1,34 +1,42 @@
 """The trainer: a policy, its master weights, and what one round or one lesson does to them."""
 
+import logging
 import math
-import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from conf.home import NightError
 from conf.schema import TrainerConfig
 from models import lora
-from models.checkpoint import CARD
+from models.checkpoint import copy_companions, digest_folder
 from models.grpo import grpo_loss, loss_denominator
-from models.logprobs import token_logprobs
 from models.master_weights import MasterWeights
-from models.packing import Group, Pack, hidden_states, pack, split
-from models.policy import load_model
+from models.packing import Group, Pack, pack, split
+from models.packing_probe import choose_packing
+from models.policy import load_model, load_tokenizer
+from models.probe import Probe, take_probe, write_probe
+from models.random_state import RandomState
 from models.rollout import Rollout
+from models.rollout_groups import advantage_rows, grouped, padded_rows
+from models.round_metrics import round_means
+from models.trainer_state import StateError, TrainerState, read_state, write_state
 
 NON_FINITE_LIMIT = 3  # steps in a row
-WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")  # files that are not copied to a new checkpoint
+
+log = logging.getLogger("nightschool")
 
 # A microbatch's loss: (log-probabilities [tokens], the pack they belong to, entropies) → (loss, sums to report)
 MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]]]
 
 
-class NonFiniteError(Exception):
+class NonFiniteError(NightError):
     """Loss or gradients were not finite three steps in a row."""
 
 
@@ -41,31 +49,46 @@ class Trainer:
         self.config = config
         cuda = torch.cuda.is_available() if config.device == "auto" else config.device == "cuda"
         self.device = torch.device("cuda" if cuda else "cpu")
-        torch.manual_seed(config.seed)
+        self.random = RandomState(config.seed, self.device)
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
-        self.model = load_model(checkpoint, self.dtype, self.device, trusted)
-        if config.lora is not None:
-            lora.attach(self.model, config.lora)
-        self.model.eval()  # no dropout, the adapters' included: the policy that is trained is the one that was sampled
+        with self.random.drawing():
+            self.model = load_model(checkpoint, self.dtype, self.device, trusted)
+            self.token_logprobs = choose_packing(self.model)
+            if config.lora is not None:
+                lora.attach(self.model, config.lora)
+        self.model.eval()  # no dropout: the policy that is trained is the one that was sampled; but see `_studying`
+        self.dropout = config.lora is not None and config.lora.dropout > 0
         self.reference = None
         if config.grpo.kl_coefficient > 0:
             self.reference = load_model(reference or checkpoint, self.dtype, self.device, trusted).requires_grad_(False)
+            self.reference.set_attn_implementation(str(self.model.config._attn_implementation))
         self.weights = MasterWeights(self.model, config.optimizer)
         self.non_finite = 0
 
     @classmethod
     def load(
-        cls, checkpoint: Path, config: TrainerConfig, state: Path | None = None, reference: Path | None = None
+        cls,
+        checkpoint: Path,
+        config: TrainerConfig,
+        state: Path | None = None,
+        reference: Path | None = None,
+        *,
+        stands_at: str | None = None,
     ) -> "Trainer":
         """The trainer of a checkpoint, fresh or, with `state`, exactly where `save` left it.
 
         `reference` is the checkpoint before round 1; it is loaded only where the KL coefficient is not 0. With
-        adapters and a state, `checkpoint` is the night's base: the state holds the adapters.
+        adapters and a state, `checkpoint` is the night's base: the state holds the adapters. Raises StateError where
+        the state is damaged, is of other weights, or does not belong to the checkpoint of the digest `stands_at`.
         """
+        found = None if state is None else read_state(state, stands_at)
         trainer = cls(checkpoint, config, reference)
-        if state is not None:
-            trainer.weights.load(state)
+        if found is not None:
+            try:
+                trainer._restore(found)
+            except ValueError as error:
+                raise StateError(f"{state}: {error}") from error
         return trainer
 
     @property
@@ -80,8 +103,8 @@ class Trainer:
 
         `advantages`: one a rollout, or one a token; NaN means not graded, and the rollout is left out. A group whose
         advantages are all 0 is not useful; without a KL term it is left out as well, from the denominator too. Fewer
-        useful groups than `min_useful_groups`: no step (`skipped` is 1). Raises NonFiniteError after three bad steps in
-        a row.
+        useful groups than `min_useful_groups`: no step (`skipped` is 1). A step whose loss or gradients are not finite
+        is not taken; raises NonFiniteError after three such in a row.
         """
         started = time.perf_counter()
         rows = [self._advantages(a, rollout) for a, rollout in zip(advantages, rollouts, strict=True)]
@@ -91,12 +114,17 @@ class Trainer:
         if useful < self.config.grpo.min_useful_groups:
             return metrics | {"skipped": 1.0, "seconds": time.perf_counter() - started}
         steps = min(self.config.grpo.steps_per_round, len(groups))
-        old = self._old_logprobs(groups) if steps > 1 else {}
+        # with dropout π is not what was sampled from, not even in the first step
+        old = self._old_logprobs(groups) if steps > 1 or self.dropout else {}
         sums: dict[str, float] = defaultdict(float)
         for share in range(steps):
             self._grpo_step(groups[share::steps], rollouts, rows, old, sums)
-        means = _means(sums, steps)
-        return metrics | means | {"skipped": 0.0, "seconds": time.perf_counter() - started}
+        return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
+
+    def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
+        """The policy's log-probability of every token of every rollout, in nats; the weights stay as they are."""
+        found = self._old_logprobs(grouped(rollouts, [row for row, r in enumerate(rollouts) if r.token_ids]))
+        return [found[row].tolist() if row in found else [] for row in range(len(rollouts))]
 
     def imitate(self, examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, float]:
         """One supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only."""
@@ -113,31 +141,51 @@ class Trainer:
     def save(self, checkpoint: Path, state: Path) -> None:
         """Writes the weights as a Hugging Face folder (bf16) and everything needed to go on exactly from here."""
         self.save_checkpoint(checkpoint)
-        self.weights.save(state)
+        self.save_state(state, digest_folder(checkpoint))
+
+    def save_state(self, state: Path, checkpoint: str) -> None:
+        """Writes what to go on exactly from; `checkpoint` is the digest of the checkpoint with the same weights."""
+        weights, drawn = self.weights.tensors(), self.random.tensors()
+        write_state(state, TrainerState(weights, drawn, self.step, self.non_finite, checkpoint))
 
     def save_checkpoint(self, checkpoint: Path) -> None:
-        """Writes the weights as a Hugging Face folder; tokenizer and template are the loaded checkpoint's own files."""
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        for file in self.checkpoint.iterdir():
-            weights = file.suffix in WEIGHTS or file.name.endswith(".index.json")
-            if file.is_file() and not weights and file.name != CARD:
-                shutil.copy(file, checkpoint / file.name)
-        merged = lora.merged_weights(self.model) if self.config.lora is not None else None
-        self.model.save_pretrained(checkpoint, state_dict=merged)
+        """Writes the weights, adapters merged into them, as a Hugging Face folder, with the probe.
+
+        Tokenizer and template are the loaded checkpoint's own files. Raises MergeError where the merge went wrong.
+        """
+        copy_companions(self.checkpoint, checkpoint)
+        if self.config.lora is None:
+            self.model.save_pretrained(checkpoint)
+            write_probe(checkpoint, self._probe())
+        else:
+            self.model.save_pretrained(checkpoint, state_dict=lora.merged_weights(self.model))
+            lora.prove_merge(checkpoint, self._probe(), self.config.trust_remote_code)
+
+    def save_adapter(self, folder: Path) -> None:
+        """Writes the adapters alone, as peft does, with the probe."""
+        lora.save_adapter(self.model, folder)
+        write_probe(folder, self._probe())
+
+    def _probe(self) -> Probe:
+        return take_probe(load_tokenizer(self.checkpoint, self.config.trust_remote_code), self.logprobs)
+
+    def _restore(self, state: TrainerState) -> None:
+        self.weights.restore(state.weights, state.step)
+        self.random.restore(state.random)
+        self.non_finite = state.non_finite
 
     def _trained(self, rollouts: Sequence[Rollout], advantages: Sequence[Tensor]) -> list[Group]:
         """The groups that take part, without the completions that were not graded or are to be left out."""
-        members: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for row, (rollout, advantage) in enumerate(zip(rollouts, advantages, strict=True)):
-            cut = rollout.finish_reason == "length" and self.config.grpo.overlong == "mask"
-            if any(rollout.loss_mask) and not cut and not advantage.isnan().any():
-                members[rollout.problem_id, rollout.group].append(row)
-        keep_all = self.config.grpo.kl_coefficient > 0
-        return [
-            Group(rollouts[rows[0]].prompt_token_ids, [rollouts[row].token_ids for row in rows], rows)
-            for rows in members.values()
-            if keep_all or any(bool(advantages[row].any()) for row in rows)
+        keep_all, overlong = self.config.grpo.kl_coefficient > 0, self.config.grpo.overlong
+        kept = [
+            row
+            for row, (rollout, advantage) in enumerate(zip(rollouts, advantages, strict=True))
+            if any(rollout.loss_mask)
+            and not (rollout.finish_reason == "length" and overlong == "mask")
+            and not advantage.isnan().any()
         ]
+        groups = grouped(rollouts, kept)
+        return [group for group in groups if keep_all or any(bool(advantages[row].any()) for row in group.rows)]
 
     def _grpo_step(
         self,
@@ -151,20 +199,20 @@ class Trainer:
         denominator = loss_denominator(lengths, self.config.grpo)
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
-            policy = _rows(logprobs, packed)
+            policy = padded_rows(logprobs, packed)
             before = pad_sequence([old[row] for row in packed.rows], True) if old else policy.detach()
             mask = pad_sequence([self._tensor(rollouts[row].loss_mask).bool() for row in packed.rows], True)
             total, metrics = grpo_loss(
                 policy,
                 before,
-                _advantage_rows([advantages[row] for row in packed.rows], packed.lengths),
+                advantage_rows([advantages[row] for row in packed.rows], packed.lengths),
                 mask,
                 config=self.config.grpo,
                 denominator=denominator,
                 sampler_logprobs=pad_sequence([self._tensor(rollouts[r].sampler_logprobs) for r in packed.rows], True),
                 ref_logprobs=self._reference_rows(packed),
             )
-            return total, metrics | {"entropy": float(_rows(entropies, packed)[mask].sum())}
+            return total, metrics | {"entropy": float(padded_rows(entropies, packed)[mask].sum())}
 
         self._optimizer_step(groups, loss, sums)
 
@@ -172,36 +220,55 @@ class Trainer:
         """Forward and backward over all microbatches, then one step; adds what there is to report to `sums`."""
         self.weights.discard()  # what a step left that broke off
         finite = True
-        for batch in split(groups, self.config.microbatch_tokens):
-            packed = pack(batch, self.dtype, self.device)
-            logprobs, entropies = self._logprobs(self.model, packed)
-            total, metrics = loss(logprobs, packed, entropies)
-            total.backward()
-            finite &= bool(total.isfinite())
-            sums["loss"] += float(total.detach())
-            for name, value in metrics.items():
-                sums[name] = max(sums[name], value) if name.endswith("_max") else sums[name] + value
+        with self._studying():
+            for batch in split(groups, self.config.microbatch_tokens):
+                packed = pack(batch, self.device)
+                logprobs, entropies = self.token_logprobs(self.model, packed)
+                total, metrics = loss(logprobs, packed, entropies)
+                total.backward()
+                finite &= bool(total.isfinite())
+                sums["loss"] += float(total.detach())
+                for name, value in metrics.items():
+                    sums[name] = max(sums[name], value) if name.endswith("_max") else sums[name] + value
         norm = self.weights.step() if finite else math.nan
         sums["grad_norm"] += norm
-        self.non_finite = 0 if math.isfinite(norm) else self.non_finite + 1
+        self._count(finite, norm)
         sums["non_finite_steps"] += float(self.non_finite > 0)
+
+    def _count(self, finite: bool, norm: float) -> None:
+        """Counts the steps in a row that were not finite, and says so. Raises NonFiniteError at the third."""
+        if math.isfinite(norm):
+            self.non_finite = 0
+            return
+        self.non_finite += 1
+        what = f"the gradients' norm ({norm})" if finite else "the loss"
+        log.warning("step %d was not taken: %s was not finite; %d in a row", self.step + 1, what, self.non_finite)
         if self.non_finite >= NON_FINITE_LIMIT:
             raise NonFiniteError(
                 f"the gradients were not finite in {NON_FINITE_LIMIT} steps in a row, after step {self.step}: "
                 "lower optimizer.learning_rate, or look at the rollouts of this round"
             )
 
-    def _logprobs(self, model: torch.nn.Module, packed: Pack) -> tuple[Tensor, Tensor]:
-        hidden = hidden_states(model, packed)  # pyright: ignore[reportArgumentType]
-        return token_logprobs(hidden, model.get_output_embeddings().weight, packed.targets)  # pyright: ignore
+    @contextmanager
+    def _studying(self) -> Iterator[None]:
+        """Forward passes whose gradient is taken: the adapters' dropout is on, its masks are the trainer's own."""
+        if not self.dropout:
+            yield
+            return
+        with self.random.drawing():
+            lora.dropout(self.model, on=True)
+            try:
+                yield
+            finally:
+                lora.dropout(self.model, on=False)
 
     @torch.no_grad()
     def _old_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
         """The policy's log-probabilities before the round's first step, by row."""
         old: dict[int, Tensor] = {}
         for batch in split(groups, self.config.microbatch_tokens):
-            packed = pack(batch, self.dtype, self.device)
-            logprobs, _ = self._logprobs(self.model, packed)
+            packed = pack(batch, self.device)
+            logprobs, _ = self.token_logprobs(self.model, packed)
             old |= dict(zip(packed.rows, logprobs.split(packed.lengths), strict=True))
         return old
 
@@ -209,7 +276,7 @@ class Trainer:
     def _reference_rows(self, packed: Pack) -> Tensor | None:
         if self.reference is None:
             return None
-        return _rows(self._logprobs(self.reference, packed)[0], packed)
+        return padded_rows(self.token_logprobs(self.reference, packed)[0], packed)
 
     def _advantages(self, advantage: float | Sequence[float], rollout: Rollout) -> Tensor:
         """[T]: an advantage for each of a completion's tokens, 0 for those that the policy did not write."""
@@ -218,37 +285,3 @@ class Trainer:
 
     def _tensor(self, values: Sequence[float] | Sequence[bool]) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self.device)
-
-
-def _rows(flat: Tensor, packed: Pack) -> Tensor:
-    """[tokens] → [B, T], padded with 0."""
-    return pad_sequence(list(flat.split(packed.lengths)), batch_first=True)
-
-
-def _advantage_rows(advantages: Sequence[Tensor], lengths: Sequence[int]) -> Tensor:
-    """[B, T] from one advantage a completion or one a token."""
-    expanded = [a.expand(length) for a, length in zip(advantages, lengths, strict=True)]
-    return pad_sequence(expanded, batch_first=True)
-
-
-def _means(sums: dict[str, float], steps: int) -> dict[str, float]:
-    """What a round reports, from the sums over its tokens, sequences and steps."""
-    tokens, sequences = sums["tokens"], sums["sequences"]
-    ratio, squared = sums["sampler_ratio"], sums["sampler_ratio_squared"]
-    return {
-        "loss": sums["loss"] / steps,
-        "grad_norm": sums["grad_norm"] / steps,
-        "non_finite_steps": sums["non_finite_steps"],
-        "tokens": tokens,
-        "entropy": sums["entropy"] / tokens,
-        "clip_share": sums["clipped"] / tokens,
-        "mismatch": sums["mismatch"] / tokens,
-        "mismatch_max": sums["mismatch_max"],
-        "sampler_ratio": ratio / tokens,
-        "sampler_ratio_max": sums["sampler_ratio_max"],
-        "sampler_ratio_min": 1 / sums["sampler_inverse_ratio_max"] if sums["sampler_inverse_ratio_max"] else 0.0,
-        "sampler_k3": sums["sampler_k3"] / tokens,
-        "effective_sample_share": ratio**2 / (tokens * squared) if squared else 0.0,
-        "masked_share": sums["masked_sequences"] / sequences,
-        "kl": sums["kl"] / tokens,
-    }

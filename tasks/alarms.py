@@ -16,7 +16,7 @@ def round_alarms(rounds: Sequence[Mapping[str, float]]) -> list[str]:
     if not rounds:
         return []
     found = []
-    signal = sum(r["signal_share"] for r in rounds) / len(rounds)
+    signal = sum(r["useful_groups"] for r in rounds) / sum(r["groups"] for r in rounds)  # of all that were sampled
     if signal < LITTLE_SIGNAL:
         found.append(
             f"Hardly any group had a signal ({signal:.0%}): the problems are too hard or too easy to learn from."

@@ -1,5 +1,6 @@
 """Turning scores into advantages."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +14,11 @@ from tasks.tables import ADVANTAGES, SCORES, read_rollouts, read_table, write_ta
 
 @stage(tags=["trainer"])
 def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConfig) -> None:
-    """Each completion's advantage over its own group; null where it was not graded, or was cut and is to be masked."""
+    """Each completion's advantage over its own group; null where it was not graded, or was cut and is to be masked.
+
+    `signal.json` counts the groups, and those with signal: with an advantage on a completion that can be trained on. A
+    group of equal rewards, or of fewer than two graded completions, has none.
+    """
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])
     sampled = {(r.group, r.sample): r for r in read_rollouts(rollouts.folder / "rollouts.parquet")}
@@ -22,7 +27,9 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     lengths = torch.tensor([len(rollout.token_ids) for rollout in own]).view_as(rewards)
     cut = torch.tensor([rollout.finish_reason == "length" for rollout in own]).view_as(rewards)
     shaped = overlong_rewards(rewards, lengths, cut, grpo)
-    advantages = group_advantages(shaped, grpo.scale).flatten().tolist()
+    advantages = group_advantages(shaped, grpo.scale)
+    written = torch.tensor([any(rollout.loss_mask) for rollout in own]).view_as(rewards)
+    signal = ((advantages.nan_to_num(0.0) != 0) & written).any(dim=1)
     write_table(
         folder / "advantages.parquet",
         ADVANTAGES,
@@ -34,6 +41,7 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
                 "advantage": None if advantage != advantage else advantage,
                 "token_advantages": None,
             }
-            for row, advantage in zip(table.itertuples(), advantages, strict=True)
+            for row, advantage in zip(table.itertuples(), advantages.flatten().tolist(), strict=True)
         ],
     )
+    (folder / "signal.json").write_text(json.dumps({"groups": len(signal), "with_signal": int(signal.sum())}))

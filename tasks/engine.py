@@ -1,5 +1,6 @@
 """What runs in the engine's process: the sampler is held here from call to call."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ if TYPE_CHECKING:  # vLLM is loaded in the engine's process only
     from models.sampler import Sampler
 
 _sampler: "Sampler | None" = None
+_seconds: dict[str, float] = {}  # of the last call of `sample`
 
 
 def sample(
@@ -25,7 +27,8 @@ def sample(
     trust_remote_code: bool = False,
 ) -> list[list[Rollout]]:
     """Samples from a checkpoint, which is loaded first where the engine holds another one."""
-    global _sampler
+    global _sampler, _seconds
+    started = time.perf_counter()
     if _sampler is None:
         from models.sampler import Sampler
 
@@ -33,7 +36,15 @@ def sample(
     _sampler.wake()
     if _sampler.digest != checkpoint.name:
         _sampler.load_weights(checkpoint)
-    return _sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens)
+    synced = time.perf_counter()
+    groups = _sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens)
+    _seconds = {"sync": synced - started, "generate": time.perf_counter() - synced}
+    return groups
+
+
+def seconds() -> dict[str, float]:
+    """What the last call of `sample` took until the engine held the checkpoint (`sync`), and for the completions."""
+    return _seconds
 
 
 def sleep() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.schema import EngineConfig, ExamPart, SandboxConfig, StudentConfig
+from models.checkpoint import base_of
 from models.policy import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from rewards import benchmarks
@@ -89,7 +90,7 @@ def sit(
 
     A question that is too long for the engine gets the empty answer: it counts, for each who sits the exam alike.
     """
-    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    tokenizer = load_tokenizer(base_of(checkpoint), student.trust_remote_code)
     prompts = [
         prompt_tokens(tokenizer, [{"role": "user", "content": benchmark.prompt(problem)}], student)
         for benchmark, problem in questions

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conf.schema import DistillConfig, TrainerConfig
-from models.checkpoint import keep, write_lineage
+from models.checkpoint import base_of, keep, write_lineage
 from models.rollout import Rollout
 
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
@@ -16,6 +16,10 @@ if TYPE_CHECKING:  # the trainer is loaded in its own process only
 
 _trainer: "Trainer | None" = None
 _held: str | None = None  # the digest of the checkpoint that the trainer stands at
+
+
+class ElsewhereError(Exception):
+    """The trainer stands at another checkpoint than the one that it was asked about, or at none."""
 
 
 @dataclass(frozen=True)
@@ -73,29 +77,58 @@ def update(
     advantages: Sequence[float] | Sequence[Sequence[float]],
     checkpoints: Path,
 ) -> Updated:
-    """One round's update. A trainer that does not stand at the predecessor is loaded anew: no step is taken twice."""
+    """One round's update. A trainer that does not stand at the predecessor is loaded anew: no step is taken twice.
+
+    So an update that failed after its steps, or whose answer was lost, may be asked for again: it comes to the same
+    checkpoint (on a CPU to the last bit). Raises StateError where the state is not the predecessor's, or is damaged.
+    """
     global _trainer, _held
     from models.trainer import Trainer
 
     if _trainer is None or _held != predecessor.digest:
-        _trainer = Trainer.load(predecessor.base, config, predecessor.state, reference=predecessor.base)
-    _held = None
+        _trainer, _held = None, None  # first its memory: there is none for two
+        _trainer = Trainer.load(
+            predecessor.base, config, predecessor.state, predecessor.base, stands_at=predecessor.digest
+        )
+    _held = None  # it stands nowhere until what came of its steps is kept
     metrics = _trainer.update(rollouts, advantages)
-    checkpoint = _keep(_trainer, checkpoints, parent=predecessor.digest)
+    base = predecessor.base.name if config.lora is not None else None
+    checkpoint = _keep(_trainer, checkpoints, parent=predecessor.digest, base=base)
     _held = checkpoint.name
     return Updated(checkpoint, metrics)
 
 
 def save_state(digest: str, state: Path) -> None:
-    """Writes the trainer's state into a folder. Raises RuntimeError where it does not stand at `digest`."""
+    """Writes the trainer's state into a folder. Raises ElsewhereError where it does not stand at `digest`."""
     if _trainer is None or _held != digest:
-        raise RuntimeError(f"the trainer does not hold {digest}: its process was restarted; the round is updated again")
-    _trainer.weights.save(state)
+        raise ElsewhereError(f"the trainer does not hold {digest}: its process was restarted after the update")
+    _trainer.save_state(state, digest)
 
 
-def _keep(trainer: "Trainer", checkpoints: Path, parent: str) -> Path:
+def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
+    """Merges an adapter into its base. Returns the full checkpoint; raises MergeError where the merge is not proven."""
+    global _trainer, _held
+    from models import lora
+
+    _trainer, _held = None, None  # it is not needed any more, and its memory is
+    draft = _draft(checkpoints)
+    lora.merge(base_of(adapter), adapter, draft, trust_remote_code)
+    write_lineage(draft, adapter.name)
+    return keep(draft, checkpoints)
+
+
+def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None) -> Path:
+    """Keeps the trainer's weights as a checkpoint, or, where there is a `base` (a digest), its adapters beside that."""
+    draft = _draft(checkpoints)
+    if base is None:
+        trainer.save_checkpoint(draft)
+    else:
+        trainer.save_adapter(draft)
+    write_lineage(draft, parent, base)
+    return keep(draft, checkpoints)
+
+
+def _draft(checkpoints: Path) -> Path:
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
-    trainer.save_checkpoint(draft)
-    write_lineage(draft, parent)
-    return keep(draft, checkpoints)
+    return draft

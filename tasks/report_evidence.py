@@ -68,7 +68,7 @@ def solve_rates(night: Path) -> tuple[pd.DataFrame, pd.Series]:
 def sampled_answers(night: Path) -> list[Answer]:
     """Ten completions of the last round, five of them correct where there are as many, and of different problems."""
     for _, folder in reversed(rounds(night)):
-        rollouts, rows = read_table(folder / "sample", "rollouts"), _scored(folder)
+        rollouts, rows = _whole(folder, "sample", "rollouts"), _scored(folder)
         if rollouts is None or rows.empty:
             continue
         rows = rows.merge(rollouts[[*PLACE, "text", "finish_reason"]], on=PLACE).sample(frac=1, random_state=0)
@@ -101,7 +101,7 @@ def flipped_answers(night: Path) -> list[Flip]:
 
 def verdict_counts(night: Path) -> pd.DataFrame:
     """How often each verdict was given: in all rounds together, and to each checkpoint in the exam."""
-    trained = [table for _, folder in rounds(night) if (table := read_table(folder / "score", "scores")) is not None]
+    trained = [table for _, folder in rounds(night) if (table := _whole(folder, "score", "scores")) is not None]
     counts = {"training": pd.concat(trained)["verdict"].value_counts()} if trained else {}
     for who, name in WHO.items():
         if (table := read_table(night / "evaluate" / who, "evaluations")) is not None:
@@ -155,7 +155,8 @@ def ungraded_answers(night: Path) -> dict[str, tuple[int, int]]:
 def excluded_problems(night: Path) -> dict[str, list[str]]:
     """The problems that were left out because their own truth cannot be read, by benchmark or part of the exam."""
     found: dict[str, set[str]] = {}
-    stages = [folder / "select_prompts" for _, folder in rounds(night)] + [night / "evaluate" / who for who in WHO]
+    stages = [one / "select_prompts" for _, folder in rounds(night) for one in passes(folder)]
+    stages += [night / "evaluate" / who for who in WHO]
     for stage in stages:
         for name, problems in (read_json(stage, "excluded.json") or {}).items():
             found.setdefault(name, set()).update(problems)
@@ -167,7 +168,9 @@ def kind_history(night: Path) -> list[dict[str, tuple[float, float]]]:
     history: list[dict[str, tuple[float, float]]] = []
     broad: dict[str, str] = {}
     for _, folder in rounds(night):
-        rates, prompts = read_table(folder / "score", "solve_rates"), read_table(folder / "select_prompts", "prompts")
+        known = [read_table(one / "score", "solve_rates") for one in passes(folder)]
+        rates = next((table for table in reversed(known) if table is not None), None)
+        prompts = _whole(folder, "select_prompts", "prompts")
         if rates is None or prompts is None:
             continue
         broad |= dict(zip(prompts["kind"], _broad_kinds(prompts), strict=True))
@@ -186,6 +189,11 @@ def broad_kind(kind: str, problem_id: str, benchmark: str, level: str | None) ->
 def rounds(night: Path) -> list[tuple[int, Path]]:
     """The rounds' numbers and folders, in order."""
     return sorted((int(folder.name.removeprefix("round-")), folder) for folder in night.glob("round-*"))
+
+
+def passes(folder: Path) -> list[Path]:
+    """A round's folder, and those of its refills: each has prompts, rollouts and scores of its own."""
+    return [folder, *sorted(folder.glob("refill-*"))]
 
 
 def read_json(folder: Path, name: str) -> Any:
@@ -207,11 +215,17 @@ def _broad_kinds(rows: pd.DataFrame) -> list[str]:
 
 def _scored(folder: Path) -> pd.DataFrame:
     """A round's scores with the question and kind of each; empty where the round did not come so far."""
-    scores, prompts = read_table(folder / "score", "scores"), read_table(folder / "select_prompts", "prompts")
+    scores, prompts = _whole(folder, "score", "scores"), _whole(folder, "select_prompts", "prompts")
     if scores is None or prompts is None:
         return pd.DataFrame()
     asked = prompts[["problem_id", "group", "question", "kind", "benchmark", "level"]]
     return scores.merge(asked, on=["problem_id", "group"])
+
+
+def _whole(folder: Path, stage: str, name: str) -> pd.DataFrame | None:
+    """A table of a round, that of its refills below it; None where no such stage was committed."""
+    tables = [table for one in passes(folder) if (table := read_table(one / stage, name)) is not None]
+    return pd.concat(tables, ignore_index=True) if tables else None
 
 
 def _committed(folder: Path, name: str) -> Path | None:

@@ -154,12 +154,27 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     found = drawn(lambda reward: report_pictures.learning_curve(reward, quiz, exams), "reward")
     found += [report_pictures.verdicts(judged)] if judged else []
     found += [report_pictures.kinds(rates, tried)] if len(rates) else []
-    found += drawn(report_pictures.signal, "signal_share")
+    found += drawn(lambda share: report_pictures.signal(share, *_signal_figures(metrics)), "signal_share")
     found += drawn(report_pictures.gradients, "grad_norm")
     found += drawn(report_pictures.lengths, "completion_length", "truncated_share")
     found += drawn(report_pictures.health, "entropy", "mismatch")
     found += [report_pictures.distillation(lessons.set_index("step")["loss"])] if len(lessons) else []
     return found + ([report_pictures.durations(_in_order(summary["seconds"]))] if summary["seconds"] else [])
+
+
+def _signal_figures(metrics: pd.DataFrame) -> tuple[dict[str, pd.Series], dict[str, float]]:
+    """What the solve rates let hope for, and the night's groups; of an earlier version's night not all is known."""
+    hopes = {"expected": "expected_signal_share", "of an even draw": "even_signal_share"}
+    counts = {
+        "groups sampled": "groups",
+        "with signal": "useful_groups",
+        "drawn in place of others": "replaced_groups",
+        "refills": "refills",
+    }
+    return (
+        {told: metrics[name].dropna() for told, name in hopes.items() if name in metrics and metrics[name].any()},
+        {told: float(metrics[name].sum()) for told, name in counts.items() if name in metrics},
+    )
 
 
 def _in_order(seconds: Mapping[str, float]) -> dict[str, float]:

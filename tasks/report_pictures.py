@@ -93,17 +93,21 @@ def learning_curve(reward: pd.Series, quiz: Mapping[int, float], exams: Mapping[
 
 
 @matplotlib.rc_context(STYLE)
-def signal(share: pd.Series) -> Picture:
-    """The share of groups whose rewards differ."""
+def signal(share: pd.Series, hopes: Mapping[str, pd.Series], counts: Mapping[str, float]) -> Picture:
+    """The share of groups whose rewards differ, what was hoped for (by name), and the night's `counts` of groups."""
     figure, (axes,) = _figure(2.2)
-    _line(axes, share, "")
+    axes.plot(share.index, share, color=FIRST, label="seen", marker="o")
+    for (name, hoped), style in zip(hopes.items(), ("--", ":"), strict=False):
+        axes.plot(hoped.index, hoped, color=SECOND, label=name, linestyle=style)
     axes.set_ylim(-0.03, 1.03)
-    return _picture(
-        figure,
-        "Groups with signal",
-        f"Share of groups in which some completions were right and some wrong: only these teach. "
-        f"Last round: {share.iloc[-1]:.2f}.",
+    if hopes:
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncol=3, borderaxespad=0.2, handletextpad=0.5)
+    caption = (
+        "Share of groups in which some completions were right and some wrong: only these teach. "
+        f"Last round: {share.iloc[-1]:.2f}."
     )
+    told = ", ".join(f"{number:.0f} {name}" for name, number in counts.items())
+    return _picture(figure, "Groups with signal", f"{caption} In the night: {told}." if told else caption)
 
 
 @matplotlib.rc_context(STYLE)

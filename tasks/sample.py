@@ -1,6 +1,7 @@
 """Sampling a round's groups of completions with vLLM."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -23,8 +24,12 @@ def sample(
     trust_remote_code: bool,
     seed: int,
     engine: Worker,
-) -> None:
-    """`group_size` completions of every prompt, from the policy itself (temperature 1, nothing cut off)."""
+) -> Mapping[str, float]:
+    """`group_size` completions of every prompt, from the policy itself (temperature 1, nothing cut off).
+
+    Of its seconds, `sync` is what the engine took to hold the checkpoint (its start included) and `generate` what it
+    sampled for.
+    """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     groups = engine.call(
         in_engine.sample,
@@ -40,8 +45,9 @@ def sample(
     write_rollouts(
         folder / "rollouts.parquet",
         [
-            dataclasses.replace(rollout, problem_id=problem_id)
-            for problem_id, group in zip(table.problem_id, groups, strict=True)
+            dataclasses.replace(rollout, problem_id=problem_id, group=number)
+            for problem_id, number, group in zip(table.problem_id, table.group, groups, strict=True)
             for rollout in group
         ],
     )
+    return engine.call(in_engine.seconds)

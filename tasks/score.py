@@ -11,8 +11,9 @@ import pandas as pd
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from rewards import benchmarks
 from rewards.composition import compose
-from rewards.verifier import Attempt, Problem, Score
+from rewards.verifier import Attempt, Score
 from tasks import verdicts
+from tasks.select_prompts import problem_of
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, SCORES, SOLVE_RATES, read_rollouts, read_table, write_table
 
@@ -30,14 +31,15 @@ def score(
     reward: RewardConfig,
     sandbox: SandboxConfig,
     solve_rates: Artifact | None,
+    decay: float,
     night: str,
 ) -> None:
     """One score for every completion, its reward composed as configured; the verdicts, counted by benchmark; and each
-    kind's solve rate: the round's tries and, fading, the earlier ones'.
+    kind's solve rate: these tries and, with the weight `decay`, the earlier ones'.
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
-    problems = {row.group: _problem(row) for row in table.itertuples()}
+    problems = {row.group: problem_of(row) for row in table.itertuples()}
     entries = {group: sources[entry] for group, entry in zip(table.group, table.entry.astype(int), strict=True)}
     attempts = [Attempt(problems[r.group], r.text, r.group, r.finish_reason, len(r.token_ids)) for r in sampled]
     judged = score_all(attempts, [entries[attempt.group] for attempt in attempts], sandbox)
@@ -63,9 +65,7 @@ def score(
     )
     counts = verdicts.count((a.problem.benchmark, s.verdict) for a, s in zip(attempts, scores, strict=True))
     (folder / "verdicts.json").write_text(json.dumps(counts))
-    _write_solve_rates(
-        folder, table, attempts, scores, solve_rates, grpo.solve_rate_decay, night, sampled[0].policy_digest
-    )
+    _write_solve_rates(folder, table, attempts, scores, solve_rates, decay, night, sampled[0].policy_digest)
 
 
 def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], sandbox: SandboxConfig) -> list[Score]:
@@ -81,10 +81,6 @@ def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], s
         if failed := [score.detail for score in found if score.verdict == verdicts.FAILED]:
             log.warning("the grader of %s failed on %d completions: %s", entry.label, len(failed), failed[0])
     return [scores[index] for index in range(len(attempts))]
-
-
-def _problem(row: object) -> Problem:
-    return Problem(row.problem_id, row.benchmark, row.question, row.truth, row.level)  # pyright: ignore
 
 
 def _write_solve_rates(

@@ -5,8 +5,9 @@ import logging
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -21,6 +22,7 @@ from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, SOLVE_RATES, read_table, write_table
 
 POOL = 20  # problems of an endless benchmark to choose from, for each that is chosen
+LEAST_POOL = 200  # and at least: a single prompt too is chosen among all kinds
 log = logging.getLogger("nightschool")
 
 Kind = Callable[[Problem], str]
@@ -38,45 +40,49 @@ def select_prompts(
     seed: str,
     excluded: Sequence[str],
     max_prompt_tokens: int,
+    count: int,
+    drawn: tuple[Artifact, ...],
 ) -> None:
-    """Draws the round's problems, of each benchmark its share by weight, and renders their prompts.
+    """Draws `count` problems, of each benchmark its share by weight, and renders their prompts.
 
-    `solve_rates`: the score stage of the round before. `excluded`: ids and questions of the exam's problems, which may
-    never be drawn. `seed`: of night and round. Problems whose prompt leaves no room for a completion are passed over;
-    raises InputError where not one is left. `excluded.json` names the problems that the benchmarks themselves left out.
+    `solve_rates`: the score stage before. `excluded`: ids and questions of the exam's problems, which may never be
+    drawn. `drawn`: the prompts that the round has already; none of their problems is drawn again, and the groups are
+    numbered on from theirs. `seed`: of night, round and refill. Problems whose prompt leaves no room for a completion
+    are passed over; raises InputError where a round has not one left. `excluded.json` names the problems that the
+    benchmarks themselves left out; for `selection.json` see `_outlook`.
     """
     chance, forbidden = random.Random(seed), set(excluded)
     rates = _rates(solve_rates)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    before = [row for artifact in drawn for row in _prompts(artifact).itertuples()]
+    taken = {problem_of(row) for row in before}
     rows: list[dict[str, Any]] = []
-    taken: set[Problem] = set()
     unreadable: dict[str, list[str]] = {}
-    for entry, count in enumerate(shares([source.weight for source in sources], grpo.prompts_per_round)):
+    kinds: list[tuple[int, list[str]]] = []
+    for entry, share in enumerate(shares([source.weight for source in sources], count)):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, found = _kinds(benchmark, source, sources), len(rows)
-        pool = [
-            p for p in training_problems(benchmark, seed, POOL * count) if not {p.problem_id, p.question} & forbidden
-        ]
+        pool = _pool(benchmark, seed, share, forbidden)
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmarks.excluded(benchmark, "train")})
         for problem in _fitting(kind, pool, rates, grpo.exploration, chance):
-            if len(rows) == found + count:
+            if len(rows) == found + share:
                 break
             messages = [{"role": "user", "content": benchmark.prompt(problem)}]
             tokens = prompt_tokens(tokenizer, messages, student)
             if len(tokens) <= max_prompt_tokens and problem not in taken:
-                rows.append(_row(problem, kind(problem), messages, tokens, len(rows)) | {"entry": entry})
+                rows.append(_row(problem, kind(problem), messages, tokens, len(before) + len(rows)) | {"entry": entry})
                 taken.add(problem)
-        if len(rows) < found + count:
-            log.warning(
-                "%s has %d of the round's %d prompts: no more of them fit", source.label, len(rows) - found, count
-            )
-    if not rows:
+        kinds.append((len(rows) - found, sorted({kind(problem) for problem in pool})))
+        if len(rows) < found + share:
+            log.warning("%s has %d of the %d prompts asked for: no more fit", source.label, len(rows) - found, share)
+    if not rows and not drawn:
         raise InputError(
             f"engine.max_model_len: no problem's prompt has at most {max_prompt_tokens} tokens, which is what "
             f"grpo.max_completion_tokens: {grpo.max_completion_tokens} leaves of it; raise the one or lower the other"
         )
     write_table(folder / "prompts.parquet", PROMPTS, rows)
     (folder / "excluded.json").write_text(json.dumps(unreadable))
+    (folder / "selection.json").write_text(json.dumps(_outlook(rows, kinds, rates, grpo.group_size)))
 
 
 def training_problems(benchmark: Benchmark, seed: str, count: int) -> list[Problem]:
@@ -97,6 +103,17 @@ def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: 
     return [(1 - exploration) * value / total + exploration / len(kinds) for value in signal]
 
 
+def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int) -> float:
+    """The share of groups with signal to be expected of problems of these kinds: the mean of 1 − p^G − (1 − p)^G.
+
+    That is the probability that of a group's G (`size`) completions neither all nor none are correct, each of them with
+    p, the kind's solve rate; a kind never tried has the mean of those that were.
+    """
+    usual = fmean(rates.values())
+    known = [rates.get(kind, usual) for kind in kinds]
+    return fmean(1 - rate**size - (1 - rate) ** size for rate in known)
+
+
 def shares(weights: Sequence[float], count: int) -> list[int]:
     """`count` split in proportion to the weights, by the largest remainders."""
     exact = [count * weight / sum(weights) for weight in weights]
@@ -105,6 +122,12 @@ def shares(weights: Sequence[float], count: int) -> list[int]:
     for index in by_remainder[: count - sum(whole)]:
         whole[index] += 1
     return whole
+
+
+def _pool(benchmark: Benchmark, seed: str, count: int, forbidden: Set[str]) -> list[Problem]:
+    """The training problems among which `count` are chosen, without the exam's."""
+    problems = training_problems(benchmark, seed, max(POOL * count, LEAST_POOL))
+    return [problem for problem in problems if not {problem.problem_id, problem.question} & forbidden]
 
 
 def _kinds(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:
@@ -140,11 +163,41 @@ def _lot(chance: float, weight: float) -> float:
     return math.log(chance or math.ulp(0.0)) / weight if weight > 0 else -math.inf
 
 
+def _outlook(
+    rows: Sequence[Mapping[str, Any]],
+    kinds: Sequence[tuple[int, Sequence[str]]],
+    rates: Mapping[str, float],
+    size: int,
+) -> dict[str, float]:
+    """How many prompts were drawn, the share of their groups expected to have signal, and that of an even draw's.
+
+    `kinds`: for each benchmark, how many were drawn of it, and all kinds that it has. Without solve rates there is
+    nothing to expect.
+    """
+    if not rows or not rates:
+        return {"drawn": len(rows)}
+    even = [(number, expected_signal(own, rates, size)) for number, own in kinds if number]
+    return {
+        "drawn": len(rows),
+        "expected_signal_share": expected_signal([row["kind"] for row in rows], rates, size),
+        "even_signal_share": sum(number * share for number, share in even) / len(rows),
+    }
+
+
+def _prompts(artifact: Artifact) -> pd.DataFrame:
+    return read_table(artifact.folder / "prompts.parquet", PROMPTS)
+
+
 def _rates(previous: Artifact | None) -> dict[str, float]:
     if previous is None:
         return {}
     table: pd.DataFrame = read_table(previous.folder / "solve_rates.parquet", SOLVE_RATES)
     return {row.problem_id: row.solved / row.tried for row in table.itertuples() if row.tried > 0}  # pyright: ignore
+
+
+def problem_of(row: Any) -> Problem:
+    """The problem that a row of the prompts table asks."""
+    return Problem(row.problem_id, row.benchmark, row.question, row.truth, row.level)
 
 
 def _row(problem: Problem, kind: str, messages: list[dict[str, str]], tokens: list[int], group: int) -> dict[str, Any]:

@@ -9,9 +9,11 @@ stage whose manifest matches its inputs, and whose files match the manifest, is 
 import hashlib
 import inspect
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,9 @@ from models.durable import sync_folder, write_atomically
 from tasks.workers import WorkerDiedError
 
 MANIFEST = "manifest.json"
+NUMBERED = re.compile(r"(round|refill)-(\d+)")
+
+Write = Callable[..., Mapping[str, float] | None]  # a stage's function
 
 
 class Artifact(BaseModel):
@@ -44,15 +49,20 @@ class Artifact(BaseModel):
         """How long the stage took."""
         return self.read_json(MANIFEST)["seconds"]
 
+    def seconds_of(self, part: str) -> float:
+        """How long a part of the stage took that it timed itself; 0 where it did not."""
+        return self.read_json(MANIFEST).get("parts", {}).get(part, 0.0)
+
 
 class Stage:
     """A task file's function as a committed stage: `stage(night_folder, place, **arguments) -> Artifact`.
 
-    The function itself gets the folder to write into and the arguments. What the outcome depends on are its inputs:
-    artifacts, configuration sections, plain values; an argument named in `means` (a worker, say) is none.
+    The function itself gets the folder to write into and the arguments; it may return the seconds that its parts took,
+    by name. What the outcome depends on are its inputs: artifacts, configuration sections, plain values; an argument
+    named in `means` (a worker, say) is none.
     """
 
-    def __init__(self, write: Callable[..., None], tags: list[str], retries: int, means: tuple[str, ...]) -> None:
+    def __init__(self, write: Write, tags: list[str], retries: int, means: tuple[str, ...]) -> None:
         self.write = write
         self.means = means
         self.name = write.__name__
@@ -107,8 +117,8 @@ class Stage:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         started = time.perf_counter()
-        self.write(folder, **means.arguments)
-        return commit(folder, self.name, inputs, time.perf_counter() - started)
+        parts = self.write(folder, **means.arguments)
+        return commit(folder, self.name, inputs, time.perf_counter() - started, parts)
 
 
 class _Means:
@@ -118,20 +128,22 @@ class _Means:
         self.arguments = arguments
 
 
-def stage(*, tags: list[str], retries: int = 0, means: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Stage]:
-    """Makes a function `(folder, **arguments) -> None` a committed stage; it is retried only where a worker died."""
+def stage(*, tags: list[str], retries: int = 0, means: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
+    """Makes a function `(folder, **arguments)` a committed stage; it is retried only where a worker died."""
     return lambda write: Stage(write, tags, retries, means)
 
 
 def run_name(place: str) -> str:
-    """`round-03/sample` as people read it: `round 3 · sample`."""
+    """`round-03/refill-1/sample` as people read it: `round 3 · refill 1 · sample`."""
     return " · ".join(
-        f"round {int(part.removeprefix('round-'))}" if part.startswith("round-") else part.replace("_", " ")
+        f"{numbered[1]} {int(numbered[2])}" if (numbered := NUMBERED.fullmatch(part)) else part.replace("_", " ")
         for part in place.split("/")
     )
 
 
-def commit(folder: Path, name: str, inputs: dict[str, str], seconds: float) -> Artifact:
+def commit(
+    folder: Path, name: str, inputs: dict[str, str], seconds: float, parts: Mapping[str, float] | None = None
+) -> Artifact:
     """Forces a stage's files to the disk, then moves its manifest in."""
     outputs = {str(file.relative_to(folder)): digest_file(file) for file in sorted(folder.rglob("*")) if file.is_file()}
     manifest = {
@@ -140,7 +152,8 @@ def commit(folder: Path, name: str, inputs: dict[str, str], seconds: float) -> A
         "inputs": inputs,
         "outputs": outputs,
         "seconds": seconds,
-        "versions": {package: version(package) for package in ("torch", "transformers", "nightschool")},
+        "parts": dict(parts or {}),
+        "versions": _versions(),
     }
     sync_folder(folder)
     write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1))
@@ -157,6 +170,12 @@ def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | 
     if not whole or (inputs is not None and manifest["inputs"] != inputs):
         return None
     return Artifact(folder=folder, digest=_artifact_digest(manifest))
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """What the night runs with: read out once, not for every stage."""
+    return {package: version(package) for package in ("torch", "transformers", "nightschool")}
 
 
 def _artifact_digest(manifest: Mapping[str, Any]) -> str:

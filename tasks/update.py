@@ -1,9 +1,10 @@
 """A round's update, and the moment from which it counts: weights and trainer state on the disk."""
 
 import json
-import math
+import logging
 import shutil
-from collections import Counter
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,21 @@ import pandas as pd
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from conf.home import NightError
 from conf.schema import TrainerConfig
 from models.durable import sync, sync_folder
-from tasks import learner, verdicts
+from tasks import learner
 from tasks.learner import Predecessor, Updated
+from tasks.round_figures import round_figures
 from tasks.stage import Artifact, stage, worker_died
-from tasks.tables import ADVANTAGES, SCORES, read_rollouts, read_table
+from tasks.tables import ADVANTAGES, read_rollouts, read_table
 from tasks.workers import Worker
 
-REWARD_PARTS = ("correct", "format", "length")  # of every score: see rewards/composition.py
+log = logging.getLogger("nightschool")
+
+
+class UpdateChangedError(NightError):
+    """An update that had to be taken again came to another checkpoint than the first time."""
 
 
 class UpdateMeans:
@@ -39,12 +46,32 @@ class UpdateMeans:
     retry_condition_fn=worker_died,
     cache_policy=NO_CACHE,
 )
-def update(label: str, rollouts: Artifact, advantages: Artifact, config: TrainerConfig, means: UpdateMeans) -> Updated:
-    """Takes the round's steps; the new weights are on the disk, but the round counts only after `checkpoint`."""
-    table: pd.DataFrame = read_table(advantages.folder / "advantages.parquet", ADVANTAGES)
-    sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
-    by_place = advantages_by_place(table)
-    own: list[Any] = [by_place[rollout.group, rollout.sample] for rollout in sampled]
+def update(
+    label: str,
+    rollouts: Sequence[Artifact],
+    advantages: Sequence[Artifact],
+    config: TrainerConfig,
+    means: UpdateMeans,
+) -> Updated:
+    """Takes the round's steps; the new weights are on the disk, but the round counts only after `checkpoint`.
+
+    The artifacts are those of the round's first prompts, then of each refill.
+    """
+    updated = _take(rollouts, advantages, config, means)
+    if bad := updated.metrics.get("non_finite_steps"):
+        log.warning("%s: %d steps were not taken: loss or gradients were not finite", label, bad)
+    return updated
+
+
+def _take(
+    rollouts: Sequence[Artifact], advantages: Sequence[Artifact], config: TrainerConfig, means: UpdateMeans
+) -> Updated:
+    """The round's update in the trainer's process."""
+    sampled = [rollout for artifact in rollouts for rollout in read_rollouts(artifact.folder / "rollouts.parquet")]
+    by_place: dict[tuple[int, int], Any] = {}
+    for artifact in advantages:
+        by_place |= advantages_by_place(read_table(artifact.folder / "advantages.parquet", ADVANTAGES))
+    own = [by_place[rollout.group, rollout.sample] for rollout in sampled]
     return means.trainer.call(
         learner.update,
         means.predecessor,
@@ -64,51 +91,61 @@ def advantages_by_place(table: pd.DataFrame) -> dict[tuple[int, int], float | li
     }
 
 
-@stage(tags=["trainer", "checkpoint"], means=("updated", "state", "trainer"))
+@stage(tags=["trainer", "checkpoint"], retries=2, means=("updated", "state", "means", "seconds_round"))
 def checkpoint(
     folder: Path,
     *,
-    rollouts: Artifact,
-    scores: Artifact,
-    advantages: Artifact,
+    prompts: Sequence[Artifact],
+    rollouts: Sequence[Artifact],
+    scores: Sequence[Artifact],
+    advantages: Sequence[Artifact],
     config: TrainerConfig,
     predecessor: str,
     updated: Updated,
     state: Path,
-    trainer: Worker,
+    means: UpdateMeans,
+    seconds_round: float | None,
 ) -> None:
-    """Makes the update count: writes the trainer's state (while the next round samples), figures and digests."""
+    """Makes the update count: writes the trainer's state (while the next round samples), figures and digests.
+
+    Where the trainer's process died since the update, that is taken again, from the same predecessor and rollouts; it
+    must come to the same checkpoint, which the next round samples from already. Raises UpdateChangedError where it does
+    not (on a CPU it always does). `seconds_round`: of the whole round by the clock; None where it was begun by a night
+    that was interrupted.
+    """
+    started = time.perf_counter()
     draft = state.with_name(f"{state.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
-    trainer.call(learner.save_state, updated.checkpoint.name, draft)
+    _save_state(draft, updated.checkpoint.name, rollouts, advantages, config, means)
     sync_folder(draft)
     shutil.rmtree(state, ignore_errors=True)
     draft.rename(state)
     sync(state.parent)
     (folder / "checkpoint.txt").write_text(updated.checkpoint.name)
-    (folder / "metrics.json").write_text(json.dumps(_metrics(rollouts, scores, updated), allow_nan=False))
+    figures = round_figures(prompts, rollouts, scores, advantages, updated.metrics)
+    figures["seconds_checkpoint"] = time.perf_counter() - started
+    if seconds_round is not None:
+        figures["seconds_round"] = seconds_round
+    (folder / "metrics.json").write_text(json.dumps(figures, allow_nan=False))
 
 
-def _metrics(rollouts: Artifact, scores: Artifact, updated: Updated) -> dict[str, Any]:
-    """The round's figures: what the graders and the sampler saw, and what the trainer did."""
-    sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
-    table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
-    tokens = [len(rollout.token_ids) for rollout in sampled]
-    counts = Counter(table.verdict)
-    parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
-    own = {name: value for name, value in updated.metrics.items() if math.isfinite(value)}
-    return {
-        "reward": float(table.reward.mean()),
-        "signal_share": own["useful_groups"] / own["groups"],
-        "completion_length": sum(tokens) / len(tokens),
-        "truncated_share": sum(rollout.finish_reason == "length" for rollout in sampled) / len(sampled),
-        "null_rewards": int(table.reward.isna().sum()),
-        "tokens_per_second": sum(tokens) / rollouts.seconds,
-        "seconds_sample": rollouts.seconds,
-        "seconds_score": scores.seconds,
-        "seconds_update": own.pop("seconds"),
-        **{f"reward/{part}": float(parts[part].mean()) for part in REWARD_PARTS if part in parts},
-        **{f"verdicts/{verdict}": count for verdict, count in counts.items()},
-        **verdicts.as_metrics(scores.read_json("verdicts.json")),
-        **own,
-    }
+def _save_state(
+    folder: Path,
+    digest: str,
+    rollouts: Sequence[Artifact],
+    advantages: Sequence[Artifact],
+    config: TrainerConfig,
+    means: UpdateMeans,
+) -> None:
+    """The state of the trainer that stands at `digest`; one that does not is brought there again."""
+    try:
+        means.trainer.call(learner.save_state, digest, folder)
+    except learner.ElsewhereError as elsewhere:
+        log.warning("%s: the update is taken again", elsewhere)
+        again = _take(rollouts, advantages, config, means).checkpoint.name
+        if again != digest:
+            raise UpdateChangedError(
+                f"the round's update, taken again, came to the checkpoint {again} and not to {digest}: "
+                "start the night again, and it goes on from the round before"
+            ) from elsewhere
+        means.trainer.call(learner.save_state, digest, folder)

@@ -353,6 +353,7 @@ def leaves(value: Any, key: str = "") -> dict[str, Any]:
 OTHERS: dict[str, Any] = {
     "benchmarks": [{"name": "gsm8k"}],
     "lora": {"rank": 8},
+    "engine.lora": {"rank": 8},
     "student.template_arguments": {"enable_thinking": False},
     "student.trust_remote_code": True,
     "grpo.scale": "std",
@@ -405,7 +406,7 @@ def test_differences_are_lines_a_person_understands() -> None:
     assert differences(starter, changed("exam.guards.1.margin=0.1")) == ["exam.guards.1.margin: 0.05 → 0.1"]
     assert differences(starter, changed("student.system=Bonjour")) == ['student.system: "" → "Bonjour"']
     assert differences(starter, changed("lora.rank=8")) == [
-        'lora: null → {"rank": 8, "alpha": 32, "targets": "all-linear"}'
+        'lora: null → {"rank": 8, "alpha": 32, "dropout": 0.0, "targets": "all-li…'
     ]
     assert differences(starter, changed("grpo.rounds=6", "benchmarks.0.levels=['1']")) == [
         'benchmarks.0.levels: ["1", "2"] → ["1"]',

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from conf.home import Home
+from conf.home import Home, NightError
 from conf.load import STARTER, load_night
 from flows import cli
 from flows.lock import hold
@@ -270,6 +270,19 @@ def test_a_night_that_fails_says_so_and_keeps_what_it_has(run: Run, monkeypatch:
     assert (outcome.code, outcome.out) == (1, "")
     assert "the engine is on fire" in outcome.err
     assert outcome.err.splitlines()[-1].startswith("nightschool: the night failed; what is committed is kept")
+
+
+def test_what_ends_a_night_by_design_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise NightError("ab12 is not what the engine samples from: its file has nothing for model.norm.weight")
+
+    monkeypatch.setattr(cli, "_run_night", fail)
+    outcome = run("night", "--date", DATE, "--json")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.splitlines() == [
+        "nightschool: the night failed; what is committed is kept: ab12 is not what the engine samples from: its file "
+        "has nothing for model.norm.weight"
+    ]
 
 
 def test_ctrl_c_says_how_to_go_on(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

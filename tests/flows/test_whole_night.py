@@ -15,6 +15,7 @@ import pytest
 
 from conf.home import Home
 from tasks.registry import DAYTIME
+from tasks.tables import read_rollouts
 
 pytestmark = pytest.mark.engine
 
@@ -23,6 +24,7 @@ MIXED_CONFIG = CONFIG.with_name("mixed.yaml")
 SMALL = [
     "grpo.rounds=2",
     "grpo.prompts_per_round=6",
+    "grpo.refills=1",
     "grpo.quiz_every_rounds=2",
     "grpo.quiz_problems=10",
     "grpo.min_useful_groups=1",
@@ -72,6 +74,12 @@ def test_the_rounds_left_what_the_design_says(finished: tuple[Path, dict[str, An
     for number in ("01", "02"):
         for stage in ("select_prompts", "sample", "score", "credit", "checkpoint"):
             assert (folder / f"round-{number}" / stage / "manifest.json").exists()
+        metrics = json.loads((folder / f"round-{number}" / "checkpoint" / "metrics.json").read_text())
+        refills = list(folder.glob(f"round-{number}/refill-*/credit/manifest.json"))
+        assert metrics["refills"] == len(refills) <= 1
+        assert metrics["groups"] == 6 + metrics["replaced_groups"] <= 12
+        for part in ("sample", "generate", "sync", "score", "update", "checkpoint", "round"):
+            assert metrics[f"seconds_{part}"] > 0
     assert not list(folder.rglob("*.draft"))
 
 
@@ -147,10 +155,29 @@ def test_an_interrupted_night_goes_on(finished: tuple[Path, dict[str, Any]], tmp
     assert json.loads(resumed.stdout)["rounds"] == 2
 
 
+@pytest.mark.full
+def test_a_night_of_adapters(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    """They are served and trained as adapters; the exam is sat by a full checkpoint, and it alone stays."""
+    home, summary = finished
+    student = home / "checkpoints" / summary["digests"]["champion"]
+    adapters = ["lora={rank: 8, dropout: 0.05}", "optimizer.learning_rate=2e-4", "grpo.rounds=3"]
+    done = night(tmp_path, "--json", settings=[*SMALL, *adapters, f"student.source={student}"])
+    assert done.returncode == 0, done.stderr
+    digests = json.loads(done.stdout)["digests"]
+    rounds = [tmp_path / "nights" / "2026-01-01" / f"round-{number:02d}" for number in (1, 2, 3)]
+    policies = [(folder / "checkpoint" / "checkpoint.txt").read_text() for folder in rounds]
+    assert digests["candidate"] not in policies
+    assert {folder.name for folder in (tmp_path / "checkpoints").iterdir()} == set(digests.values())
+    assert (tmp_path / "checkpoints" / digests["candidate"] / "model.safetensors").exists()
+    sampled = {read_rollouts(folder / "sample" / "rollouts.parquet")[0].policy_digest for folder in rounds}
+    assert sampled == {digests["distilled"], *policies[:2]}
+
+
 MIXED = [
     "grpo.rounds=1",
     "grpo.prompts_per_round=6",
     "grpo.group_size=4",
+    "grpo.refills=0",
     "grpo.max_completion_tokens=24",
     "grpo.min_useful_groups=1",
     "exam.target.problems=8",

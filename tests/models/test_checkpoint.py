@@ -1,14 +1,29 @@
 """Checkpoints: what their digest covers, and that moving and verifying them is safe to repeat."""
 
 import hashlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import save_file
 
-from models.checkpoint import DamagedCheckpointError, digest_file, digest_folder, keep, parent_of, verify, write_lineage
+from models.checkpoint import (
+    DamagedCheckpointError,
+    base_of,
+    copy_companions,
+    digest_file,
+    digest_folder,
+    keep,
+    misfits,
+    parent_of,
+    same_weights,
+    verify,
+    write_lineage,
+)
 
 FILES = {"config.json": b"{}", "model.safetensors": bytes(range(256)), "more/template.jinja": b"{{ x }}\n"}
 
@@ -114,3 +129,48 @@ def test_verifying_finds_a_flipped_bit(tmp_path: Path) -> None:
 def test_verifying_finds_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(DamagedCheckpointError):
         verify(tmp_path / ("0" * 20))
+
+
+def test_an_adapter_names_its_base(tmp_path: Path) -> None:
+    write_lineage(fill(tmp_path / "full"), None)
+    full = keep(tmp_path / "full", tmp_path)
+    assert base_of(full) == full
+    fill(tmp_path / "draft", {"adapter_model.safetensors": b"1"})
+    write_lineage(tmp_path / "draft", full.name, full.name)
+    adapter = keep(tmp_path / "draft", tmp_path)
+    assert (base_of(adapter), parent_of(adapter)) == (full, full.name)
+    shutil.rmtree(full)
+    with pytest.raises(DamagedCheckpointError, match=f"{adapter.name}: its base {full.name} is gone"):
+        base_of(adapter)
+
+
+def test_a_folder_without_lineage_is_its_own_base(tmp_path: Path) -> None:
+    assert base_of(fill(tmp_path)) == tmp_path
+
+
+def test_what_lies_beside_the_weights(tmp_path: Path) -> None:
+    files = FILES | {"model.safetensors.index.json": b"{}", "README.md": b"mine", "tokenizer.json": b"[]"}
+    copy_companions(fill(tmp_path / "from", files), tmp_path / "to")
+    assert {file.name for file in (tmp_path / "to").iterdir()} == {"config.json", "tokenizer.json"}
+
+
+def test_tensors_of_another_precision(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"dtype": "bfloat16"}')
+    tensors = {"a": torch.ones(2, dtype=torch.bfloat16), "b": torch.ones(2)}
+    save_file(tensors, tmp_path / "model.safetensors")
+    assert misfits(tmp_path) == ["b (float32, not bfloat16)"]
+    (tmp_path / "config.json").write_text('{"torch_dtype": "float32"}')
+    assert misfits(tmp_path) == ["a (bfloat16, not float32)"]
+
+
+def test_the_same_weights(tmp_path: Path) -> None:
+    def written(name: str, **tensors: list[float]) -> Path:
+        fill(tmp_path / name, {"config.json": name.encode()})
+        save_file({k: torch.tensor(v) for k, v in tensors.items()}, tmp_path / name / "model.safetensors")
+        return tmp_path / name
+
+    one = written("one", a=[1.0, 2.0], b=[3.0])
+    assert same_weights(one, written("again", b=[3.0], a=[1.0, 2.0]))
+    assert not same_weights(one, written("moved", a=[1.0, 2.0], b=[3.5]))
+    assert not same_weights(one, written("shorter", a=[1.0], b=[3.0]))
+    assert not same_weights(one, written("fewer", a=[1.0, 2.0]))

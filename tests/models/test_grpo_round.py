@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from conf.schema import TrainerConfig
+from conf.schema import OptimizerConfig, TrainerConfig
 from models.advantages import group_advantages
 from models.rollout import Rollout
 from models.trainer import Trainer
@@ -54,12 +54,13 @@ def round_of(
     rollouts: Sequence[Rollout],
     advantages: Sequence[Any],
     weights: list[dict[str, Tensor]] | None = None,
+    reference: Path | None = None,
 ) -> tuple[list[dict[str, Tensor]], dict[str, float]]:
     """The gradients with which a fresh trainer comes to the steps of its round, and what it reports.
 
     `weights` is given the model's weights after each step.
     """
-    trainer = Trainer.load(folder, config)
+    trainer = Trainer.load(folder, config, reference=reference)
     gradients: list[dict[str, Tensor]] = []
     step = trainer.weights.step
 
@@ -86,6 +87,36 @@ def assert_close(left: dict[str, Tensor], right: dict[str, Tensor], tolerance: f
 
 
 # --- settings
+
+
+def test_two_steps_are_two_of_plain_adamw(folder: Path, rollouts: list[Rollout]) -> None:
+    """The weights after a round of two steps in many microbatches: warm-up, clipping, decay, and ratios that are not 1.
+
+    Epsilon is large: next to 0, Adam makes a step of any rounding error.
+    """
+    optimizer = OptimizerConfig(learning_rate=0.02, warmup_steps=3, epsilon=1e-3, weight_decay=0.1, max_grad_norm=0.5)
+    config = trainer_config(steps_per_round=2, microbatch_tokens=15).model_copy(update={"optimizer": optimizer})
+    weights: list[dict[str, Tensor]] = []
+    round_of(folder, config, rollouts, ADVANTAGES, weights)
+
+    before, model = plain_model(folder), plain_model(folder)
+    plain = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), eps=1e-3, weight_decay=0.1)
+    ratios: list[float] = []
+    for step, groups in enumerate([(0, 2), (1,)]):
+        own = [(row, a) for row, a in zip(rollouts, ADVANTAGES, strict=True) if row.group in groups]
+        tokens = sum(len(row.token_ids) for row, _ in own)
+        plain.zero_grad()
+        for row, advantage in own:
+            place = (row.prompt_token_ids, row.token_ids)
+            ratio = (plain_logprobs(model, *place) - plain_logprobs(before, *place).detach()).exp()
+            ratios += ratio.tolist() if step else []
+            (-torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.28) * advantage).sum() / tokens).backward()
+        assert torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5) > 0.5
+        plain.param_groups[0]["lr"] = 0.02 * (step + 1) / 3
+        plain.step()
+        expected = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        assert_close(weights[step], expected, 1e-5)
+    assert max(abs(ratio - 1) for ratio in ratios) > 0.1  # far enough for the test to mean something
 
 
 def test_one_ratio_a_completion_in_the_second_step(folder: Path, rollouts: list[Rollout]) -> None:
@@ -173,6 +204,44 @@ def test_a_round_without_any_signal_takes_no_step(
     gradients, metrics = round_of(folder, trainer_config(), rollouts, advantages)
     assert gradients == []
     assert (metrics["skipped"], metrics["useful_groups"]) == (1.0, 0.0)
+
+
+def test_groups_of_equal_rewards_are_pulled_to_the_reference_and_no_more(
+    folder: Path, rollouts: list[Rollout], tmp_path: Path
+) -> None:
+    """With a KL term they take part, and are in the denominator: by the plain models."""
+    config = trainer_config(learning_rate=0.01)
+    mover = Trainer.load(folder, config)
+    mover.update(rollouts, ADVANTAGES)
+    mover.save_checkpoint(tmp_path / "moved")
+    model, reference = plain_model(tmp_path / "moved"), plain_model(folder)
+    places = [(row.prompt_token_ids, row.token_ids) for row in rollouts]
+    with torch.no_grad():
+        sampled = [
+            dataclasses.replace(row, sampler_logprobs=plain_logprobs(model, *place).tolist())
+            for row, place in zip(rollouts, places, strict=True)
+        ]
+    advantages = [*ADVANTAGES[:5], 0.0, 0.0, 0.0, 0.0]
+    kl = trainer_config(kl_coefficient=0.5)
+    (found,), metrics = round_of(tmp_path / "moved", kl, sampled, advantages, reference=folder)
+    tokens = sum(map(sum, LENGTHS))
+    for place, advantage in zip(places, advantages, strict=True):
+        logprobs = plain_logprobs(model, *place)
+        difference = plain_logprobs(reference, *place).detach() - logprobs
+        pull = 0.5 * (difference.exp() - difference - 1).sum()
+        ((pull - advantage * logprobs.sum()) / tokens).backward()
+    assert_close(found, gradients_of(model))
+    assert (metrics["groups"], metrics["useful_groups"], metrics["tokens"]) == (3.0, 2.0, tokens)
+    assert metrics["kl"] > 1e-4
+
+
+def test_log_probabilities_of_an_empty_completion_are_none(folder: Path, rollouts: list[Rollout]) -> None:
+    trainer = Trainer.load(folder, trainer_config(microbatch_tokens=12))
+    empty = rollout(rollouts[0].prompt_token_ids, [], 0, 9)
+    found = trainer.logprobs([empty, *rollouts])
+    assert found[0] == []
+    for row, logprobs in zip(rollouts, found[1:], strict=True):
+        assert logprobs == pytest.approx(row.sampler_logprobs, abs=1e-4)
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)

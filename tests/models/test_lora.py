@@ -1,17 +1,22 @@
-"""Adapters: what is adapted, that it starts as nothing, and that merging keeps what was learned."""
+"""Adapters: what is adapted, that it starts as nothing, its own folder, and that merging keeps what was learned."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from peft import PeftModel
 from peft.tuners.lora import LoraLayer
 from safetensors.torch import load_file
 from torch import Tensor
 
 from conf.schema import LoraConfig
-from models.lora import attach, merged_weights
+from models import lora
+from models.checkpoint import digest_folder
+from models.lora import MergeError, attach, dropout, merge, merged_weights
 from models.policy import load_model
+from models.probe import FILE, file_logprobs, read_probe
 from models.trainer import Trainer
 from tests.models.tiny import plain_logprobs, plain_model, sampled_groups, trainer_config, write_tiny
 
@@ -90,7 +95,7 @@ def test_merging_rounds_once(folder: Path) -> None:
         torch.testing.assert_close(merged[name], (tensor.float() + delta).bfloat16(), atol=0, rtol=0)
 
 
-def test_training_moves_only_the_adapters(folder: Path, tmp_path: Path) -> None:
+def test_training_moves_only_the_adapters(folder: Path) -> None:
     rollouts = sampled_groups(folder, [[4, 5], [6, 3]])
     trainer = Trainer.load(folder, trainer_config(lora=CONFIG))
     before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
@@ -99,8 +104,7 @@ def test_training_moves_only_the_adapters(folder: Path, tmp_path: Path) -> None:
     assert moved
     assert all(".lora_" in name for name in moved)
     assert set(trainer.weights.masters) == {name for name in before if ".lora_" in name}
-    trainer.weights.save(tmp_path)
-    assert all(".lora_" in name for name in load_file(tmp_path / "optimizer.safetensors"))
+    assert all(".lora_" in name for name in trainer.weights.tensors())
 
 
 def test_the_merged_checkpoint_is_a_plain_model_with_the_same_log_probabilities(
@@ -130,3 +134,96 @@ def test_the_seed_makes_the_adapter(folder: Path) -> None:
 
     assert all(a.equal(b) for a, b in zip(adapters(1), adapters(1), strict=True))
     assert not all(a.equal(b) for a, b in zip(adapters(1), adapters(2), strict=True))
+
+
+def studied(folder: Path, **changes: Any) -> Trainer:
+    config = trainer_config(lora=CONFIG.model_copy(update=changes), learning_rate=0.05)
+    trainer = Trainer.load(folder, config)
+    for _ in range(2):
+        trainer.update(sampled_groups(folder, [[4, 5], [6, 3]]), ADVANTAGES)
+    return trainer
+
+
+def test_an_adapters_folder_is_pefts_own(folder: Path, tmp_path: Path) -> None:
+    """It is read by peft's own loader, which puts it onto the plain model, and computes the same there."""
+    trainer = studied(folder)
+    trainer.save_adapter(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"adapter_model.safetensors", "adapter_config.json", FILE}
+    assert {tensor.dtype for tensor in load_file(tmp_path / "adapter_model.safetensors").values()} == {torch.bfloat16}
+    again = PeftModel.from_pretrained(plain_model(folder), tmp_path)
+    adapted = plain_model(folder)
+    attach(adapted, CONFIG)
+    own = {name: tensor.float() for name, tensor in trainer.model.state_dict().items() if ".lora_" in name}
+    assert len(own) == 2 * 7 * 2
+    adapted.load_state_dict(own, strict=False)
+    assert logits(again).equal(logits(adapted))
+    assert (logits(again) - logits(plain_model(folder))).abs().max() > 0.1
+
+
+def test_the_same_adapters_are_the_same_folder(folder: Path, tmp_path: Path) -> None:
+    """An update that is taken again comes to the same digest: the order of sets, which differs by process, is gone."""
+    for name in ("one", "again"):
+        studied(folder).save_adapter(tmp_path / name)
+    assert digest_folder(tmp_path / "one") == digest_folder(tmp_path / "again")
+    config = json.loads((tmp_path / "one" / "adapter_config.json").read_text())
+    assert config["target_modules"] == sorted(config["target_modules"])
+    assert (config["r"], config["lora_alpha"], config["bias"]) == (4, 8, "none")
+
+
+def test_an_adapter_merged_from_its_folder(folder: Path, tmp_path: Path) -> None:
+    trainer = studied(folder)
+    trainer.save_adapter(tmp_path / "adapter")
+    merge(folder, tmp_path / "adapter", tmp_path / "merged")
+    assert load_file(tmp_path / "merged" / "model.safetensors").keys() == load_file(folder / "model.safetensors").keys()
+    expected = merged_weights(trainer.model)
+    merged: Any = plain_model(tmp_path / "merged", dtype=torch.bfloat16)
+    assert all(tensor.equal(expected[name]) for name, tensor in merged.state_dict().items())
+    adapted, proven = read_probe(tmp_path / "adapter"), read_probe(tmp_path / "merged")
+    assert adapted is not None
+    assert proven is not None
+    assert adapted.token_ids == proven.token_ids
+    assert adapted.difference(proven.logprobs) < 0.05
+    assert adapted.difference(file_logprobs(folder, adapted.token_ids)) > 0.15  # of the base it could not be proven
+
+
+@pytest.mark.parametrize("how", ["nothing added", "twice", "one layer without"])
+def test_a_merge_gone_wrong(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    trainer = studied(folder)
+    trainer.save_adapter(tmp_path / "adapter")
+    base: Any = plain_model(folder, dtype=torch.bfloat16).state_dict()
+    right = merged_weights(trainer.model)
+    share = {"nothing added": 0.0, "twice": 2.0, "one layer without": 1.0}[how]
+
+    def wrong(model: Any) -> dict[str, Tensor]:
+        found = {name: base[name] + share * (tensor - base[name]) for name, tensor in right.items()}
+        return found | ({k: v for k, v in base.items() if ".layers.0." in k} if how == "one layer without" else {})
+
+    monkeypatch.setattr(lora, "merged_weights", wrong)
+    with pytest.raises(MergeError, match=r"differ from the adapters' by \d\.\d{3} nats a token, more than"):
+        merge(folder, tmp_path / "adapter", tmp_path / "merged")
+    assert read_probe(tmp_path / "merged") is None
+
+
+def test_dropout_is_the_adapters_alone_and_off_unless_switched_on(folder: Path) -> None:
+    model = plain_model(folder)
+    attach(model, LoraConfig(rank=4, alpha=8, dropout=0.5))
+    model.eval()
+    stir(model)
+    quiet = logits(model)
+    dropout(model, on=True)
+    drawing = {name for name, module in model.named_modules() if module.training}
+    assert drawing
+    assert all(".lora_dropout" in name for name in drawing)
+    assert not logits(model).equal(quiet)
+    assert not logits(model).equal(logits(model))
+    dropout(model, on=False)
+    assert logits(model).equal(quiet)
+
+
+def test_no_dropout_by_default(folder: Path) -> None:
+    model = plain_model(folder)
+    attach(model, CONFIG)
+    stir(model)
+    quiet = logits(model)
+    dropout(model, on=True)
+    assert logits(model).equal(quiet)

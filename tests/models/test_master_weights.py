@@ -1,12 +1,10 @@
 """Master weights: AdamW by hand and against torch, what bf16 would have lost, and going on bit for bit."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from conf.schema import OptimizerConfig
@@ -41,6 +39,11 @@ def bits(model: torch.nn.Module, weights: MasterWeights) -> list[Tensor]:
 
 def same_bits(left: list[Tensor], right: list[Tensor]) -> bool:
     return all(a.equal(b) for a, b in zip(left, right, strict=True))
+
+
+def on_paper(weights: MasterWeights) -> dict[str, Tensor]:
+    """What a file would hold: copies."""
+    return {name: tensor.clone() for name, tensor in weights.tensors().items()}
 
 
 def one_weight(value: float, dtype: torch.dtype = torch.float32) -> torch.nn.Linear:
@@ -169,46 +172,60 @@ def test_frozen_parameters_are_left_alone() -> None:
 
 @pytest.mark.parametrize("steps", [0, 1, 3])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_going_on_bit_for_bit(tmp_path: Path, steps: int, dtype: torch.dtype) -> None:
+def test_going_on_bit_for_bit(steps: int, dtype: torch.dtype) -> None:
     model = network(dtype)
     weights = MasterWeights(model, CONFIG.model_copy(update={"warmup_steps": 5}))
     study(model, weights, range(steps))
-    weights.save(tmp_path / "state")
+    state, untouched = on_paper(weights), on_paper(weights)
 
     other = network(dtype, seed=5)
     again = MasterWeights(other, weights.config)
-    again.load(tmp_path / "state")
+    study(other, again, range(7, 9))  # whatever it did before is forgotten
+    again.restore(state, steps)
     assert same_bits(bits(model, weights), bits(other, again))
     assert again.step_count == steps
 
     assert study(model, weights, range(3, 6)) == study(other, again, range(3, 6))
     assert same_bits(bits(model, weights), bits(other, again))
+    assert same_bits(list(state.values()), list(untouched.values()))  # the steps moved nothing of what was read
 
 
-def test_the_state_on_disk(tmp_path: Path) -> None:
+def test_what_there_is_to_go_on_from() -> None:
     model = network(torch.bfloat16)
     weights = MasterWeights(model, CONFIG)
     study(model, weights, range(3))
-    weights.save(tmp_path)
-    tensors = load_file(tmp_path / "optimizer.safetensors")
+    tensors = on_paper(weights)
     kinds = {name.split("/")[0] for name in tensors}
     assert kinds == {"master", "exp_avg", "exp_avg_sq", "step"}
     assert {tensor.dtype for tensor in tensors.values()} == {torch.float32}
     assert tensors["step/0.weight"].item() == 3.0
-    weights.load(tmp_path)
+    weights.restore(tensors, 3)
     for master in weights.masters.values():  # fused AdamW wants its step count beside the weights
         assert weights.optimizer.state[master]["step"].device == master.device
 
 
+def test_other_weights_are_refused() -> None:
+    """Of other names, or of other shapes; the trainer stays what it was."""
+    model = network()
+    weights = MasterWeights(model, CONFIG)
+    study(model, weights, range(1))
+    before = [tensor.clone() for tensor in bits(model, weights)]
+    named = {name.replace("2.", "4."): tensor for name, tensor in on_paper(weights).items()}
+    shaped = on_paper(weights) | {"master/0.bias": torch.zeros(5)}
+    for other in (named, shaped):
+        with pytest.raises(ValueError, match="not the weights that are trained here"):
+            weights.restore(other, 1)
+    assert same_bits(bits(model, weights), before)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_going_on_bit_for_bit_on_a_gpu(tmp_path: Path) -> None:
+def test_going_on_bit_for_bit_on_a_gpu() -> None:
     model, other = network().cuda(), network(seed=5).cuda()
     weights, again = MasterWeights(model, CONFIG), MasterWeights(other, CONFIG)
     for _ in range(2):
         model(batch(0).cuda()).sum().backward()
         weights.step()
-    weights.save(tmp_path)
-    again.load(tmp_path)
+    again.restore({name: tensor.cpu() for name, tensor in weights.tensors().items()}, 2)
     for each, masters in ((model, weights), (other, again)):
         each(batch(1).cuda()).sum().backward()
         masters.step()

@@ -1,7 +1,6 @@
-"""The trainer: what a round does to the weights, against the plain model; what it leaves out; and going on after it."""
+"""The trainer: what a round or a lesson does to the weights, against the plain model, and what it leaves out."""
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,14 +11,12 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from transformers import AutoModelForCausalLM
 
-from conf.schema import LoraConfig, TrainerConfig
-from models import trainer as trainer_module
-from models.checkpoint import digest_folder
+from conf.schema import TrainerConfig
 from models.rollout import Rollout
-from models.trainer import NonFiniteError, Trainer
+from models.trainer import Trainer
 from tests.models.tiny import plain_logprobs, plain_model, random_tokens, sampled_groups, trainer_config, write_tiny
+from tests.models.weights import weights_of
 
 LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]
@@ -39,14 +36,6 @@ def rollouts(folder: Path) -> list[Rollout]:
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computes in fp32, so that only rounding is between the trainer and the plain model."""
     monkeypatch.setattr(Trainer, "dtype", torch.float32)
-
-
-def weights_of(trainer: Trainer) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
-
-
-def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
-    return left.keys() == right.keys() and all(left[name].equal(right[name]) for name in left)
 
 
 def collected(trainer: Trainer, work: Callable[[], Any]) -> list[dict[str, Tensor]]:
@@ -242,86 +231,6 @@ def test_a_round_makes_good_answers_likelier(folder: Path, rollouts: list[Rollou
     assert gain() > before + 1.0
 
 
-# --- rounds without a step
-
-
-@pytest.mark.parametrize("coefficient", [0.0, 0.1])
-def test_too_few_useful_groups(folder: Path, rollouts: list[Rollout], coefficient: float) -> None:
-    """With a KL term groups without signal are trained on, but do not make a round worth its step."""
-    trainer = Trainer.load(folder, trainer_config(min_useful_groups=2, kl_coefficient=coefficient))
-    before = weights_of(trainer)
-    one_group = [1.0, -0.5, -0.5, *[0.0] * 6]
-    for advantages, useful in ((one_group, 1), ([0.0] * 9, 0), ([math.nan] * 9, 0)):
-        metrics = trainer.update(rollouts, advantages)
-        assert (metrics["skipped"], metrics["useful_groups"], metrics["groups"]) == (1.0, useful, 3.0)
-    assert trainer.update([], [])["skipped"] == 1.0
-    assert same(weights_of(trainer), before)
-    assert trainer.step == 0
-    assert trainer.update(rollouts, [1.0, -0.5, -0.5, 0.5, -0.5, *[0.0] * 4])["skipped"] == 0.0
-
-
-def test_steps_that_are_not_finite(folder: Path, rollouts: list[Rollout]) -> None:
-    """They are not taken and counted; a good one in between starts the count anew; the third in a row fails."""
-    trainer = Trainer.load(folder, trainer_config())
-    bad = [math.inf, *ADVANTAGES[1:]]
-    before = weights_of(trainer)
-    for _ in range(2):
-        assert trainer.update(rollouts, bad)["non_finite_steps"] == 1.0
-    assert same(weights_of(trainer), before)
-    assert trainer.step == 0
-
-    assert trainer.update(rollouts, ADVANTAGES)["non_finite_steps"] == 0.0
-    untroubled = Trainer.load(folder, trainer_config())
-    untroubled.update(rollouts, ADVANTAGES)
-    assert same(weights_of(trainer), weights_of(untroubled))
-
-    for _ in range(2):
-        trainer.update(rollouts, bad)
-    with pytest.raises(NonFiniteError, match="3 steps in a row, after step 1"):
-        trainer.update(rollouts, bad)
-    assert same(weights_of(trainer), weights_of(untroubled))
-
-
-def test_an_infinite_loss_with_finite_gradients_takes_no_step(
-    folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def infinite(*arguments: Any, **keywords: Any) -> Any:
-        loss, metrics = trainer_module_loss(*arguments, **keywords)
-        return loss + math.inf, metrics
-
-    trainer_module_loss = trainer_module.grpo_loss
-    monkeypatch.setattr(trainer_module, "grpo_loss", infinite)
-    trainer = Trainer.load(folder, trainer_config())
-    before = weights_of(trainer)
-    assert trainer.update(rollouts, ADVANTAGES)["non_finite_steps"] == 1.0
-    assert same(weights_of(trainer), before)
-
-
-def test_a_step_that_broke_off_leaves_nothing_behind(
-    folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Out of memory in the second microbatch: the gradients of the first are not in the next try."""
-    config = trainer_config(microbatch_tokens=12)
-    trainer = Trainer.load(folder, config)
-    calls = []
-
-    def broken(*arguments: Any) -> Any:
-        calls.append(arguments)
-        if len(calls) == 2:
-            raise MemoryError
-        return whole(*arguments)
-
-    whole = trainer_module.token_logprobs
-    with monkeypatch.context() as patch:
-        patch.setattr(trainer_module, "token_logprobs", broken)
-        with pytest.raises(MemoryError):
-            trainer.update(rollouts, ADVANTAGES)
-    trainer.update(rollouts, ADVANTAGES)
-    untroubled = Trainer.load(folder, config)
-    untroubled.update(rollouts, ADVANTAGES)
-    assert same(weights_of(trainer), weights_of(untroubled))
-
-
 # --- lessons
 
 
@@ -337,80 +246,3 @@ def test_a_lesson_is_the_cross_entropy_of_its_answers(folder: Path) -> None:
     assert_close(found, {name: parameter.grad for name, parameter in model.named_parameters()})
     assert metrics["loss"] == pytest.approx(float(loss.detach()))  # pyright: ignore
     assert metrics["tokens"] == 4.0
-
-
-# --- checkpoints
-
-
-@pytest.mark.parametrize("lora", [None, LoraConfig(rank=4, alpha=8)], ids=["full", "lora"])
-def test_going_on_is_bit_for_bit_the_same(
-    folder: Path, rollouts: list[Rollout], tmp_path: Path, lora: LoraConfig | None
-) -> None:
-    """Rounds 1 and 2, then save, load and round 3; against three rounds without a break."""
-    config = trainer_config(lora=lora, microbatch_tokens=20)
-    whole = Trainer.load(folder, config)
-    whole.update(rollouts, ADVANTAGES)
-    whole.update(rollouts, ADVANTAGES[::-1])
-    whole.save(tmp_path / "checkpoint", tmp_path / "state")
-    # with adapters the state belongs to the night's base
-    again = Trainer.load(tmp_path / "checkpoint" if lora is None else folder, config, tmp_path / "state")
-    assert again.step == 2
-    assert same(weights_of(again), weights_of(whole))
-    assert {k: v for k, v in again.update(rollouts, ADVANTAGES).items() if k != "seconds"} == {
-        k: v for k, v in whole.update(rollouts, ADVANTAGES).items() if k != "seconds"
-    }
-    assert same(weights_of(again), weights_of(whole))
-    again.save(tmp_path / "again", tmp_path / "again-state")
-    whole.save(tmp_path / "whole", tmp_path / "whole-state")
-    for kind in ("", "-state"):
-        assert digest_folder(tmp_path / f"again{kind}") == digest_folder(tmp_path / f"whole{kind}")
-
-
-def test_a_state_of_other_weights_wins_over_the_checkpoint(
-    folder: Path, rollouts: list[Rollout], tmp_path: Path
-) -> None:
-    """After round 1 the trainer is loaded from the night's base and the last round's state."""
-    trainer = Trainer.load(folder, trainer_config())
-    trainer.update(rollouts, ADVANTAGES)
-    trainer.save(tmp_path / "checkpoint", tmp_path / "state")
-    again = Trainer.load(folder, trainer_config(), tmp_path / "state")
-    assert same(weights_of(again), weights_of(trainer))
-
-
-def test_a_checkpoint_is_a_plain_folder(folder: Path, rollouts: list[Rollout], tmp_path: Path) -> None:
-    trainer = Trainer.load(folder, trainer_config())
-    trainer.update(rollouts, ADVANTAGES)
-    trainer.save_checkpoint(tmp_path)
-    plain: Any = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.bfloat16)
-    assert plain.config._attn_implementation == "sdpa"
-    assert same(plain.state_dict(), weights_of(trainer))
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert config["dtype"] == "bfloat16"
-    assert "packed_groups" not in (tmp_path / "config.json").read_text()
-
-
-def test_tokenizer_and_template_come_along_byte_for_byte(folder: Path, tmp_path: Path) -> None:
-    """The model's card, weights in other files and folders do not: they would be those of another checkpoint."""
-    source = tmp_path / "source"
-    write_tiny(source)
-    (source / "vocab.txt").write_bytes(b"\x00\r\n\xff")
-    (source / "README.md").write_text("notes")
-    (source / "pytorch_model.bin").write_bytes(b"old")
-    (source / "model.safetensors.index.json").write_text("{}")
-    (source / "pytorch_model.bin.index.json").write_text("{}")
-    (source / "onnx").mkdir()
-    target = tmp_path / "target"
-    Trainer.load(source, trainer_config()).save_checkpoint(target)
-    names = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "vocab.txt"]
-    for name in names:
-        assert (target / name).read_bytes() == (source / name).read_bytes()
-    own = {"config.json", "generation_config.json", "model.safetensors"}
-    assert {file.name for file in target.iterdir()} == own | set(names)
-    assert same(weights_of(Trainer.load(target, trainer_config())), weights_of(Trainer.load(folder, trainer_config())))
-
-
-def test_the_same_weights_make_the_same_checkpoint(folder: Path, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        Trainer.load(folder, trainer_config()).save_checkpoint(tmp_path / name)
-    Trainer.load(tmp_path / "one", trainer_config()).save_checkpoint(tmp_path / "three")
-    assert len({digest_folder(tmp_path / name) for name in ("one", "two", "three")}) == 1

@@ -23,9 +23,17 @@ VOCABULARY = 97
 
 
 def write_tiny(
-    folder: Path, architecture: Architecture = "llama", *, dtype: torch.dtype = torch.bfloat16, template: bool = True
+    folder: Path,
+    architecture: Architecture = "llama",
+    *,
+    dtype: torch.dtype = torch.bfloat16,
+    template: bool = True,
+    head_dim: int | None = None,
 ) -> Path:
-    """Writes a model of some 20,000 weights: a Llama with tied embeddings, or a Qwen3 with a head of its own."""
+    """Writes a model of some 20,000 weights: a Llama with tied embeddings, or a Qwen3 with a head of its own.
+
+    vLLM takes heads of 32 (`head_dim`) or more.
+    """
     shape: Any = {
         "vocab_size": VOCABULARY,
         "hidden_size": 32,
@@ -40,9 +48,9 @@ def write_tiny(
         "pad_token_id": 1,
     }
     if architecture == "llama":
-        config: Any = LlamaConfig(**shape, tie_word_embeddings=True)
+        config: Any = LlamaConfig(**shape, head_dim=head_dim, tie_word_embeddings=True)
     else:
-        config = Qwen3Config(**shape, head_dim=12, tie_word_embeddings=False)
+        config = Qwen3Config(**shape, head_dim=head_dim or 12, tie_word_embeddings=False)
     torch.manual_seed(1)
     AutoModelForCausalLM.from_config(config, dtype=dtype).save_pretrained(folder)
     write_tokenizer(folder, template)

@@ -6,20 +6,27 @@ import pytest
 
 from tasks.alarms import exam_alarms, forgotten_kinds, round_alarms
 
-GOOD = {"signal_share": 0.5, "skipped": 0.0, "null_rewards": 0, "masked_share": 0.0, "non_finite_steps": 0.0}
+GOOD = {
+    "groups": 40.0,
+    "useful_groups": 20.0,
+    "skipped": 0.0,
+    "null_rewards": 0,
+    "masked_share": 0.0,
+    "non_finite_steps": 0.0,
+}
 
 
 def test_a_good_night_is_silent() -> None:
     assert round_alarms([]) == []
     assert round_alarms([GOOD] * 10) == []
-    assert round_alarms([GOOD | {"signal_share": 0.1, "masked_share": 0.01}]) == []  # the limits themselves
+    assert round_alarms([GOOD | {"useful_groups": 4.0, "masked_share": 0.01}]) == []  # the limits themselves
 
 
 @pytest.mark.parametrize(
     ("rounds", "said"),
     [
         (
-            [GOOD | {"signal_share": 0.0}, GOOD | {"signal_share": 0.1}],
+            [GOOD | {"useful_groups": 0.0}, GOOD | {"useful_groups": 4.0}],
             "Hardly any group had a signal (5%): the problems are too hard or too easy to learn from.",
         ),
         ([GOOD, GOOD | {"skipped": 1.0}], "1 of 2 updates were skipped for want of useful groups."),
@@ -41,6 +48,13 @@ def test_one_alarm_for_one_fault(rounds: list[Mapping[str, float]], said: str) -
     assert round_alarms(rounds) == [said]
 
 
+def test_the_share_with_signal_is_that_of_all_groups_that_were_sampled() -> None:
+    """A round with refills has more groups: 14 of 110 have a signal, though the two rounds' shares average 0.07."""
+    rounds = [GOOD | {"groups": 10.0, "useful_groups": 0.0}, GOOD | {"groups": 100.0, "useful_groups": 14.0}]
+    assert round_alarms(rounds) == []
+    assert len(round_alarms([GOOD | {"groups": 110.0, "useful_groups": 8.0}])) == 1
+
+
 def test_the_graders_that_failed_are_named() -> None:
     rounds = [
         GOOD
@@ -59,7 +73,7 @@ def test_a_grader_that_failed_in_the_exam() -> None:
 
 
 def test_a_round_whose_update_was_skipped_has_no_figures_of_one() -> None:
-    skipped = {"signal_share": 0.02, "skipped": 1.0, "null_rewards": 0}
+    skipped = {"groups": 50.0, "useful_groups": 1.0, "skipped": 1.0, "null_rewards": 0}
     assert len(round_alarms([skipped])) == 2
 
 

@@ -1,5 +1,6 @@
 """Advantages over a group's own mean, in the groups' own order, with nothing for what was not graded."""
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,3 +85,17 @@ def test_the_penalty_near_the_length_limit(tmp_path: Path) -> None:
     found = by_place(run(tmp_path, rows, 4, lengths=[10, 15, 20, 9], cut=20, **settings))
     mean = (1.0 + 0.5 + 0.0 + 1.0) / 4
     assert [found[0, sample] for sample in range(4)] == pytest.approx([1 - mean, 0.5 - mean, -mean, 1 - mean])
+
+
+def test_which_groups_have_a_signal(tmp_path: Path) -> None:
+    """One right and one wrong; all right; one graded; none graded; and one whose completions are all empty."""
+    rewards = [[1.0, 0.0], [1.0, 1.0], [None, 1.0], [None, None], [1.0, 0.0]]
+    rows = [score(f"p{g}", g, s, reward) for g, group in enumerate(rewards) for s, reward in enumerate(group)]
+    run(tmp_path, rows, 2, lengths=[5] * 8 + [0, 0])
+    assert json.loads((tmp_path / "credit/signal.json").read_text()) == {"groups": 5, "with_signal": 1}
+
+
+def test_a_group_whose_signal_is_masked_has_none(tmp_path: Path) -> None:
+    rows = [score("a", 0, sample, reward) for sample, reward in enumerate([1.0, 0.0, 0.0, 0.0])]
+    run(tmp_path, rows, 4, lengths=[20, 5, 5, 5], cut=20, overlong="mask", max_completion_tokens=20)
+    assert json.loads((tmp_path / "credit/signal.json").read_text()) == {"groups": 1, "with_signal": 0}

@@ -46,6 +46,8 @@ def round_one(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Artifact]:
         seed="1 2026-11-20 round 1",
         excluded=[text for problem in exam for text in (problem.problem_id, problem.question)],
         max_prompt_tokens=10_000,
+        count=GRPO.prompts_per_round,
+        drawn=(),
     )
     prompts = commit(folder, "select_prompts", {}, 1.0)
     table: Any = read_table(folder / "prompts.parquet", PROMPTS)
@@ -67,6 +69,7 @@ def round_one(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Artifact]:
         reward=RewardConfig(format=0.1),
         sandbox=CONFIG.sandbox,
         solve_rates=None,
+        decay=0.7,
         night="2026-11-20",
     )
     return table, commit(scored, "score", {}, 1.0)

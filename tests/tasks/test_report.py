@@ -56,6 +56,7 @@ def test_seconds_are_summed_over_rounds_and_sitters(tmp_path: Path) -> None:
         "evaluate/candidate": 22.5,
         "round-01/sample": 12.0,
         "round-02/sample": 13.0,
+        "round-02/refill-1/sample": 2.0,
         "round-02/quiz": 4.0,
         "round-01/checkpoint": 6.0,
     }
@@ -67,7 +68,7 @@ def test_seconds_are_summed_over_rounds_and_sitters(tmp_path: Path) -> None:
     assert stage_seconds(tmp_path) == {
         "freeze_journal": 0.5,
         "evaluate": 42.5,
-        "sample": 25.0,
+        "sample": 27.0,
         "quiz": 4.0,
         "checkpoint": 6.0,
         "update": 17.25,

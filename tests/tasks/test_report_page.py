@@ -284,6 +284,23 @@ def test_markdown_is_a_dozen_lines_with_the_same_numbers(night: tuple[Path, dict
     assert "No exam" not in render_markdown({"night": "early"})
 
 
+def test_the_groups_of_the_night_are_told(night: tuple[Path, dict[str, Any]]) -> None:
+    page = render(*night)
+    told = "In the night: 30 groups sampled, 12 with signal, 6 drawn in place of others, 3 refills."
+    assert page.count(told) == 2  # below the picture, and for those who cannot see it
+    assert ">expected<" in page
+    assert ">of an even draw<" in page
+
+
+def test_a_night_of_an_earlier_version_has_no_such_figures(tmp_path: Path) -> None:
+    summary = write_night(tmp_path)
+    for file in tmp_path.glob("round-*/checkpoint/metrics.json"):
+        file.write_text(json.dumps({"signal_share": 0.5, "reward": 0.5}))
+    page = render(tmp_path, summary)
+    assert "Last round: 0.50.<" in page
+    assert ">expected<" not in page
+
+
 def write_mixed_night(folder: Path) -> Path:
     """Two rounds of GSM8K and MBPP, where every problem is a kind of its own; in the second the sandbox failed once."""
     asked = [
@@ -356,6 +373,26 @@ def test_problems_that_are_kinds_of_their_own_are_told_by_benchmark(tmp_path: Pa
     assert rates.loc["gsm8k"].to_dict() == {1: 0.5, 2: 0.5}
     assert tried.to_dict() == {"gsm8k": 8, "mbpp": 4}
     assert kind_history(folder) == [{"gsm8k": (10.0, 3.0)}] * 2
+
+
+def test_a_refill_is_part_of_its_round(tmp_path: Path) -> None:
+    """One more problem in round 2, solved twice; and one that was drawn but not yet scored when the night ended."""
+    folder = write_mixed_night(tmp_path)
+    name, refill = "gsm8k/train/2", folder / "round-02" / "refill-1"
+    asked = [prompt(name, 3, benchmark="gsm8k", kind=name, level=None)]
+    scores = [score(name, 3, sample, 1.0) for sample in range(2)]
+    rates = [solve_rate(name, 2, 2, level=None), solve_rate("gsm8k/train/0", 6, 3, level=None)]
+    write_stage(refill / "select_prompts", {"prompts": (PROMPTS, asked)})
+    (refill / "select_prompts" / "excluded.json").write_text(json.dumps({"gsm8k": ["gsm8k/train/8"]}))
+    write_stage(refill / "score", {"scores": (SCORES, scores), "solve_rates": (SOLVE_RATES, rates)})
+    later = [prompt("gsm8k/train/3", 4, benchmark="gsm8k", kind="gsm8k/train/3", level=None)]
+    write_stage(folder / "round-02" / "refill-2" / "select_prompts", {"prompts": (PROMPTS, later)})
+    assert benchmark_verdicts(folder)["gsm8k"]["correct"] == 4 + 2
+    assert verdicts_by_round(folder)["gsm8k"]["correct"].to_dict() == {1: 2, 2: 4}
+    assert verdict_counts(folder)["training"].sum() == 14
+    assert solve_rates(folder)[1].to_dict() == {"gsm8k": 10, "mbpp": 4}
+    assert kind_history(folder) == [{"gsm8k": (10.0, 3.0)}, {"gsm8k": (8.0, 5.0)}]
+    assert excluded_problems(folder)["gsm8k"] == ["gsm8k/train/7", "gsm8k/train/8"]
 
 
 def test_exam_answers_that_the_grader_failed_on(tmp_path: Path) -> None:

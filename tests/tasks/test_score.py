@@ -37,10 +37,11 @@ def run(
         prompts=asked,
         rollouts=sampled,
         sources=sources,
-        grpo=GrpoConfig(solve_rate_decay=decay, max_completion_tokens=100),
+        grpo=GrpoConfig(max_completion_tokens=100),
         reward=reward,
         sandbox=SandboxConfig(),
         solve_rates=before,
+        decay=decay,
         night="2026-11-20",
     )
     return Artifact(folder=scored, digest="score")
@@ -89,6 +90,7 @@ def test_earlier_tries_fade_and_kinds_that_were_not_drawn_stay(tmp_path: Path) -
     assert found[MINUS] == (1, 1)
     assert found["arithmetic/2/compare"] == pytest.approx((14, 7))
     assert rates(run(tmp_path / "forgetful", ASKED, ANSWERED, before, decay=0.0))[PLUS] == (3, 1)
+    assert rates(run(tmp_path / "refill", ASKED, ANSWERED, before, decay=1.0))[PLUS] == (13, 5)
 
 
 def test_what_the_grader_could_not_judge_is_no_try(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Which problems a round practises: where there is something to learn, everything sometimes, the exam never."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from conf.home import InputError
 from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from models.policy import load_tokenizer
 from rewards.arithmetic import Arithmetic
-from tasks.select_prompts import kind_weights, select_prompts, shares
+from tasks.select_prompts import expected_signal, kind_weights, select_prompts, shares
 from tasks.stage import Artifact
 from tasks.tables import PROMPTS, SOLVE_RATES, read_table
 from tests.tasks.committed_tables import solve_rate, write_stage
@@ -41,18 +42,21 @@ def select(
     seed: str = "1 2026-11-20 round 1",
     excluded: Sequence[str] = (),
     longest: int = 10_000,
+    drawn: Sequence[Path] = (),
 ) -> pd.DataFrame:
     folder.mkdir(parents=True)
     select_prompts.write(
         folder,
         sources=tuple(sources),
-        grpo=GrpoConfig(prompts_per_round=count, exploration=exploration),
+        grpo=GrpoConfig(exploration=exploration),
         student=StudentConfig(),
         checkpoint=student,
         solve_rates=solve_rates,
         seed=seed,
         excluded=excluded,
         max_prompt_tokens=longest,
+        count=count,
+        drawn=tuple(Artifact(folder=place, digest="") for place in drawn),
     )
     return read_table(folder / "prompts.parquet", PROMPTS)
 
@@ -87,6 +91,20 @@ def test_weights_are_probabilities_with_a_floor(solved: list[float], exploration
     found = kind_weights(kinds, dict(zip(kinds, solved, strict=True)), exploration)
     assert sum(found) == pytest.approx(1)
     assert min(found) >= exploration / len(kinds) - 1e-12
+
+
+def test_expected_signal_by_hand() -> None:
+    # of two completions: 1 − ¼ − ¼, nothing, and for the new kind 1 − 1/16 − 9/16 at the mean of the known, ¼
+    solved = {"half": 0.5, "never": 0.0}
+    assert expected_signal(["half"], solved, 2) == 0.5
+    assert expected_signal(["never"], solved, 2) == expected_signal(["always"], {"always": 1.0}, 8) == 0.0
+    assert expected_signal(["half", "never", "new"], solved, 2) == pytest.approx((0.5 + 0.0 + 0.375) / 3)
+
+
+@given(st.floats(0, 1), st.integers(2, 16))
+def test_expected_signal_is_that_of_the_binomial_distribution(rate: float, size: int) -> None:
+    mixed = sum(math.comb(size, k) * rate**k * (1 - rate) ** (size - k) for k in range(1, size))
+    assert expected_signal(["kind"], {"kind": rate}, size) == pytest.approx(mixed, abs=1e-12)
 
 
 def test_shares_by_hand() -> None:
@@ -164,6 +182,75 @@ def test_most_of_the_practice_is_where_there_is_most_to_learn(tmp_path: Path, st
     # 0.25 against 12 × 0.0475 = 0.57: 0.7 × 0.305 + 0.3 / 13 = 0.237 of all, fewer as the pool of this kind runs low
     assert counts.most_common(1)[0][0] == "arithmetic/1/times"
     assert 0.1 < counts["arithmetic/1/times"] / 800 < 0.27
+
+
+def test_exploration_of_1_is_an_even_draw(tmp_path: Path, student: Path) -> None:
+    """Whatever was solved before: the very same problems are drawn."""
+    solved = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0, "times": 0.1})
+    knowing = select(tmp_path / "knowing", student, exploration=1.0, solve_rates=solved)
+    assert knowing.question.tolist() == select(tmp_path / "not", student, exploration=1.0).question.tolist()
+    assert knowing.question.tolist() != select(tmp_path / "weighted", student, solve_rates=solved).question.tolist()
+
+
+def selection(folder: Path) -> dict[str, float]:
+    return json.loads((folder / "selection.json").read_text())
+
+
+def test_what_the_solve_rates_let_hope_for(tmp_path: Path, student: Path) -> None:
+    """Two kinds of thirteen have no signal, the others of eight completions at p = ½ nearly always."""
+    half = 1 - 2 * 0.5**8
+    solved = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0})
+    select(tmp_path / "weighted", student, solve_rates=solved, exploration=0.0)
+    assert selection(tmp_path / "weighted") == {
+        "drawn": 40,
+        "expected_signal_share": pytest.approx(half),
+        "even_signal_share": pytest.approx(half * 11 / 13),
+    }
+    table = select(tmp_path / "even", student, solve_rates=solved, exploration=1.0)
+    learnable = sum(kind.split("/")[2] not in ("gain-lose", "plus") for kind in table.kind)
+    assert selection(tmp_path / "even")["expected_signal_share"] == pytest.approx(half * learnable / 40)
+    select(tmp_path / "first", student)
+    assert selection(tmp_path / "first") == {"drawn": 40}
+
+
+def test_an_even_draw_is_even_within_each_benchmarks_share(tmp_path: Path, student: Path) -> None:
+    """Ten of GSM8K, of which nothing is known, and thirty of Arithmetic."""
+    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC.model_copy(update={"weight": 3.0})]
+    solved = rates(tmp_path / "rates", **{kind.split("/")[2]: 0.0 for kind in KINDS[:10]})
+    select(tmp_path / "round", student, sources=sources, solve_rates=solved)
+    usual = 3 / 13 * 0.5
+    unknown, half = 1 - usual**8 - (1 - usual) ** 8, 1 - 2 * 0.5**8
+    assert selection(tmp_path / "round")["even_signal_share"] == pytest.approx((unknown + 3 * half * 3 / 13) / 4)
+
+
+def test_a_refill_draws_nothing_that_the_round_has(tmp_path: Path, student: Path) -> None:
+    source = [gsm8k(tmp_path / "gsm8k", 12)]
+    first = select(tmp_path / "first", student, sources=source, count=7)
+    folders = [tmp_path / "first", tmp_path / "second"]
+    second = select(folders[1], student, sources=source, count=3, drawn=folders[:1], seed="refill 1")
+    third = select(tmp_path / "third", student, sources=source, count=3, drawn=folders, seed="refill 2")
+    ids = [*first.problem_id, *second.problem_id, *third.problem_id]
+    assert sorted(ids) == sorted(f"gsm8k/train/{n}" for n in range(12))
+    assert [*first.group, *second.group, *third.group] == list(range(12))
+    nothing = select(tmp_path / "fourth", student, sources=source, count=3, drawn=[*folders, tmp_path / "third"])
+    assert len(nothing) == selection(tmp_path / "fourth")["drawn"] == 0
+
+
+def test_a_refill_of_an_endless_benchmark(tmp_path: Path, student: Path) -> None:
+    """With the seed of the round itself it would draw the same problems again."""
+    first = select(tmp_path / "first", student)
+    again = select(tmp_path / "again", student, drawn=[tmp_path / "first"])
+    assert len(again) == 40
+    assert not set(first.question) & set(again.question)
+
+
+def test_a_refill_of_one_prompt_has_every_kind_to_choose_from(tmp_path: Path, student: Path) -> None:
+    only = rates(tmp_path / "rates", **{kind.split("/")[2]: 0.0 for kind in KINDS if not kind.endswith("/times")})
+    for number in range(10):
+        (kind,) = select(
+            tmp_path / str(number), student, count=1, exploration=0.0, solve_rates=only, seed=str(number)
+        ).kind
+        assert kind == "arithmetic/1/times"
 
 
 def test_prompts_are_shared_out_by_the_benchmarks_weights(tmp_path: Path, student: Path) -> None:

@@ -81,6 +81,20 @@ def test_the_manifest_says_what_went_in_and_what_came_out(tmp_path: Path) -> Non
     assert not list(tmp_path.rglob("*.draft"))
 
 
+def test_the_seconds_of_its_parts_do_not_make_it_another_artifact(tmp_path: Path) -> None:
+    found = []
+    for seconds in (1.5, 2.5):
+
+        def timed(folder: Path, *, text: str, took: float = seconds) -> dict[str, float]:
+            (folder / "out.txt").write_text(text)
+            return {"generate": took}
+
+        found.append(stage(tags=[])(timed)(tmp_path / str(seconds), "timed", text="one"))
+    assert [artifact.seconds_of("generate") for artifact in found] == [1.5, 2.5]
+    assert found[0].digest == found[1].digest
+    assert found[0].seconds_of("sync") == Notes()(tmp_path, text="one").seconds_of("sync") == 0.0
+
+
 def unmanifested(folder: Path) -> None:
     (folder / MANIFEST).unlink()
 
@@ -236,6 +250,7 @@ def shown(flow_run_id: str) -> dict[str, str]:
     [
         ("round-03/sample", "round 3 · sample"),
         ("round-12/quiz", "round 12 · quiz"),
+        ("round-03/refill-1/select_prompts", "round 3 · refill 1 · select prompts"),
         ("freeze_journal", "freeze journal"),
         ("evaluate/champion", "evaluate · champion"),
     ],

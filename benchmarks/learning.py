@@ -1,0 +1,117 @@
+"""Reward against learning time on the starter's Arithmetic: the night, the night without its choices, and TRL.
+
+    python -m benchmarks.learning [--minutes 2.5] [--seeds 1 2 3] [--variants …] [--plot FILE.png]
+
+All begin with the same student: the starter after the night's own lessons. The reward is the share of a fixed part of
+the exam (levels 1 and 2, which training never draws) that a checkpoint solves greedily; it is measured afterwards, and
+neither that nor the start of engine and trainer counts as learning time. Each finished run is a file under --out, and
+is not run again. Prints a Markdown table.
+"""
+
+import argparse
+import itertools
+import json
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.learning_runs import NIGHTS, TRL, accuracies, distilled, learn
+from flows import environment
+
+STUDENT, RESULTS = Path("school/benchmarks/starter"), Path("school/benchmarks/learning")
+VARIANTS = (*NIGHTS, *TRL)
+
+
+def main() -> None:
+    """Runs what is missing, prints the table and draws the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=2.5, help="of learning, a run")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--variants", nargs="+", default=VARIANTS, choices=VARIANTS)
+    parser.add_argument("--problems", type=int, default=100, help="of the exam, for each checkpoint")
+    parser.add_argument("--student", type=Path, default=STUDENT)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--plot", type=Path, help="write the picture here")
+    options = parser.parse_args()
+    environment.prepare()
+    if not (options.student / "config.json").exists():
+        from models.starter import write_starter
+
+        write_starter(options.student)
+    options.out.mkdir(parents=True, exist_ok=True)
+    runs = [run(variant, seed, options) for seed in options.seeds for variant in options.variants]
+    if options.plot is not None:
+        picture(runs, options.minutes).savefig(options.plot, dpi=110)
+    print(table(runs, options.minutes))
+
+
+def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """A finished run from its file, or a new one."""
+    name = f"{variant.replace(' ', '-').replace('×', 'x')}-seed-{seed}-{options.minutes:g}-minutes.json"
+    file: Path = options.out / name
+    if not file.exists():
+        student = distilled(options.student, seed, options.out.resolve() / f"distilled-{seed}")
+        with tempfile.TemporaryDirectory(dir=options.out) as work:
+            points = learn(variant, student, seed, options.minutes * 60, Path(work).resolve())
+            solved = accuracies([checkpoint for _, checkpoint in points], options.problems)
+        curve = [[seconds, share] for (seconds, _), share in zip(points, solved, strict=True)]
+        result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve}
+        file.write_text(json.dumps(result))
+    return json.loads(file.read_text())
+
+
+def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
+    """The reward at a time: on the straight line between the points around it, after the last point that one's."""
+    for (before, low), (after, high) in itertools.pairwise(curve):
+        if before <= seconds <= after:
+            return low + (high - low) * (seconds - before) / (after - before)
+    return curve[-1][1]
+
+
+def table(runs: Sequence[Mapping[str, Any]], minutes: float) -> str:
+    """The mean reward of each variant's seeds in the course of the time, and each seed's at its end."""
+    times = [minutes * 60 * quarter / 4 for quarter in range(5)]
+    lines = [
+        f"| variant | {' | '.join(f'{seconds:.0f} s' for seconds in times)} | each seed at the end | steps |",
+        f"|---|{'---|' * len(times)}---|---|",
+    ]
+    for variant, curves in by_variant(runs).items():
+        means = " | ".join(f"{statistics.mean(at(curve, seconds) for curve in curves):.3f}" for seconds in times)
+        ends = ", ".join(f"{at(curve, times[-1]):.2f}" for curve in curves)
+        steps = statistics.mean(sum(0 < seconds <= times[-1] for seconds, _ in curve) for curve in curves)
+        lines.append(f"| {variant} | {means} | {ends} | {steps:.1f} |")
+    return "\n".join(lines)
+
+
+def picture(runs: Sequence[Mapping[str, Any]], minutes: float) -> Any:
+    """The mean of each variant's seeds as a line, the seeds as thin ones."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+    axes = figure.subplots()
+    grid = [minutes * 60 * step / 60 for step in range(61)]
+    for place, (variant, curves) in enumerate(by_variant(runs).items()):
+        colour = f"C{place}"
+        for curve in curves:
+            axes.plot([seconds for seconds, _ in curve], [share for _, share in curve], color=colour, alpha=0.25, lw=1)
+        mean = [statistics.mean(at(curve, seconds) for curve in curves) for seconds in grid]
+        axes.plot(grid, mean, color=colour, lw=2, label=variant)
+    axes.set(xlabel="seconds of learning", ylabel="solved of the exam's levels 1 and 2", xlim=(0, minutes * 60))
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure
+
+
+def by_variant(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The curves of each variant's seeds."""
+    curves: dict[str, list[Any]] = {}
+    for one in runs:
+        curves.setdefault(one["variant"], []).append(one["curve"])
+    return curves
+
+
+if __name__ == "__main__":
+    main()

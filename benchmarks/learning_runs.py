@@ -1,0 +1,154 @@
+"""The runs that are compared: a student that learns for a given time, its weights kept on the way.
+
+Each gives points (seconds of learning, checkpoint); what a checkpoint can do is measured when the time is over.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.timed_night import (
+    FEW_ROUNDS,
+    Round,
+    metrics_of,
+    moments,
+    parts,
+    rounds_of,
+    run_night,
+    seconds_within,
+)
+from conf.load import STARTER, load_night
+from models.engine_environment import engine_environment, trainer_environment
+from rewards.arithmetic import Arithmetic
+from tasks.workers import Worker
+
+Point = tuple[float, Path]
+ENDLESS = 1000  # rounds: the time ends a run
+NIGHTS = {
+    "choice and refills": ["grpo.refills=1"],
+    "choice": ["grpo.refills=0"],
+    "even draw": ["grpo.refills=0", "grpo.exploration=1.0"],
+}
+TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, completions of each, batch
+
+
+def distilled(student: Path, seed: int, folder: Path) -> Path:
+    """The student after the starter night's own lessons with this seed; made once."""
+    if not (folder / "config.json").exists():
+        home = folder.with_name(f"{folder.name}-home")
+        shutil.rmtree(home, ignore_errors=True)
+        overrides = [f"student.source={student.resolve()}", f"seed={seed}", *FEW_ROUNDS]
+        night = run_night(home, overrides, until=lambda night: (night / "distill" / "manifest.json").exists())
+        checkpoint = home / "checkpoints" / (night / "distill" / "checkpoint.txt").read_text()
+        checkpoint.rename(folder)
+        shutil.rmtree(home)
+    return folder
+
+
+def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) -> list[Point]:
+    """One run: the student itself at 0 s, and the checkpoints on the way, the last at `seconds` or just after."""
+    kept = work / "kept"
+    kept.mkdir(parents=True)
+    found = (
+        _by_night(NIGHTS[variant], student, seed, seconds, work / "home", kept)
+        if variant in NIGHTS
+        else _by_trl(*TRL[variant], student, seed, seconds, kept)
+    )
+    beyond = next((place for place, (at, _) in enumerate(found) if at >= seconds), len(found))
+    return [(0.0, student), *found[: beyond + 1]]
+
+
+def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
+    """The share that each solves greedily of a fixed part of the exam's levels 1 and 2: training draws none of them."""
+    from tasks.evaluate import sit  # Prefect reads the environment when it is imported
+
+    config = load_night(STARTER)
+    benchmark = Arithmetic(levels=("1", "2"))
+    exam = benchmark.problems("test")
+    questions = [(benchmark, problem) for problem in exam[:: max(1, len(exam) // problems)][:problems]]
+    engine = Worker("engine", engine_environment(config.engine.kv_cache_gb))
+    found = []
+    for checkpoint in checkpoints:
+        rows = sit(questions, checkpoint, config.student, config.engine, config.exam.max_completion_tokens, engine)
+        found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
+    engine.close()
+    return found
+
+
+def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[float]:
+    """For each round the seconds of learning until its new weights lay on the disk.
+
+    `beside`: what of each round was neither sampling, grading nor update. In the first that holds the start of engine
+    and trainer; it counts as much as in the second.
+    """
+    start = done[0].begin + beside[0] - beside[1]
+    return [one.updated - start for one in done]
+
+
+def _by_night(
+    overrides: Sequence[str], student: Path, seed: int, seconds: float, home: Path, kept: Path
+) -> list[Point]:
+    """The real night, without lessons and quizzes, ended when its time is over."""
+    own = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
+    own += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS, *overrides]
+    found: list[Point] = []
+
+    def over(folder: Path) -> bool:
+        _keep(folder, home / "checkpoints", kept)
+        found[:] = _points(folder, kept)
+        return bool(found) and found[-1][0] >= seconds
+
+    run_night(home, own, until=over)
+    return found
+
+
+def _points(folder: Path, kept: Path) -> list[Point]:
+    """The rounds so far; none before the second is over, which says what the first one's start took."""
+    done = [one for one in rounds_of(moments(folder)) if metrics_of(folder, one.number) is not None]
+    if len(done) < 2:
+        return []
+    beside = [_beside(folder, one) for one in done]
+    seconds = learning_seconds(done, beside)
+    return [(at, kept / f"round-{one.number:02d}") for at, one in zip(seconds, done, strict=True)]
+
+
+def _beside(folder: Path, done: Round) -> float:
+    of_a_round = parts(done, metrics_of(folder, done.number) or {}, seconds_within(folder, done.number))
+    return sum(seconds for name, seconds in of_a_round.items() if name not in ("generate", "score", "update"))
+
+
+def _keep(folder: Path, checkpoints: Path, kept: Path) -> None:
+    """Links to the rounds' weights, which the night itself soon lets go of."""
+    for note in folder.glob("round-*/checkpoint/manifest.json"):
+        target = kept / note.parent.parent.name
+        if not target.exists():
+            source = checkpoints / (note.parent / "checkpoint.txt").read_text()
+            shutil.copytree(source, target, copy_function=os.link)
+
+
+def _by_trl(prompts: int, size: int, batch: int, student: Path, seed: int, seconds: float, kept: Path) -> list[Point]:
+    """TRL, in a process of its own."""
+    config = load_night(STARTER)
+    what = {
+        "student": str(student),
+        "kept": str(kept),
+        "seed": seed,
+        "seconds": seconds,
+        "prompts": prompts,
+        "size": size,
+        "batch": batch,
+        "max_tokens": config.grpo.max_completion_tokens,
+        "rate": config.optimizer.learning_rate,
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.trl_learning", json.dumps(what)],
+        env=os.environ | trainer_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return [(at, Path(folder)) for at, folder in json.loads(done.stdout.splitlines()[-1])]

@@ -1,0 +1,167 @@
+"""Where a night's rounds spend their time, and how that compares with vLLM alone and with TRL's whole step.
+
+    python -m benchmarks.night [--json] [--rounds 7] [--trace FILE]
+
+Two real nights (flow, Prefect's server, MLflow, engine and trainer), cut short: one of the starter's own rounds, one of
+*medium* rounds (4 prompts of 106 tokens × 8 completions of 128). Counted are the rounds after the first, which starts
+engine and trainer, and before the last, after which nothing is sampled beside the state's writing; of *medium* only
+those in which every group was useful, because TRL updates on all of its own too. A round's time is the wall clock's,
+from its beginning to the next one's.
+
+`overhead_share` is the starter round's; `sampling_ratio` comes from the sample stage with nothing beside it
+(benchmarks/sampling.py). With --trace, the starter night's stages as a file for ui.perfetto.dev or chrome://tracing,
+and one update's operators next to it.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import medium
+from benchmarks.timed_night import (
+    FEW_ROUNDS,
+    metrics_of,
+    moments,
+    overhead_share,
+    parts,
+    rounds_of,
+    run_night,
+    seconds_within,
+)
+from models.engine_environment import trainer_environment
+
+STUDENT, WORK = Path("school/benchmarks/starter"), Path("school/benchmarks")
+FIGURES = ("sampling_ratio", "round_ratio", "overhead_share")
+UNCOUNTED = 1  # rounds: the first starts the engine and the trainer
+TRL_BATCHES, TRL_STEPS = (8, 32), 3  # the first step is not counted
+
+
+def main() -> None:
+    """Runs everything and prints tables, or one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=7, help="of each night; the first and the last are not counted")
+    parser.add_argument("--student", type=Path, default=STUDENT)
+    parser.add_argument("--trace", type=Path, help="write the starter night's stages here, for a browser")
+    options = parser.parse_args()
+    if options.rounds < 3:
+        parser.error("--rounds: at least 3, the first and the last are not counted")
+    if not (options.student / "config.json").exists():
+        from models.starter import write_starter
+
+        write_starter(options.student)
+    found = measure(options.student, options.rounds, options.trace)
+    print(json.dumps(found) if options.json else page(found))
+
+
+def night_figures(student: Path, rounds: int = 7) -> dict[str, float]:
+    """`sampling_ratio`, `round_ratio` and `overhead_share` of the student in this folder."""
+    found = measure(student, rounds)
+    return {name: found[name] for name in FIGURES}
+
+
+def measure(student: Path, rounds: int, trace: Path | None = None) -> dict[str, Any]:
+    """The three figures, and what they were made from."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=WORK) as work:
+        home, lengths = Path(work).resolve(), [*FEW_ROUNDS, f"grpo.rounds={rounds}"]
+        short = run_night(home / "starter", [f"student.source={student.resolve()}", *lengths])
+        starter = profile(short, rounds)
+        if trace is not None:
+            from benchmarks.night_trace import write_trace
+
+            write_trace(short, trace)
+            _child("benchmarks.update_trace", str(short), str(trace.with_suffix(".update.json.gz")))
+        sampling = _child("benchmarks.sampling", home=home / "starter")
+        endless = medium.endless_student(student, home / "endless")
+        conversations = medium.write_problems(endless, home / "problems")
+        longer = run_night(home / "medium", [*lengths, *medium.overrides(endless, home / "problems")])
+        own = profile(longer, rounds, useful=medium.PROMPTS)
+        trl = trl_seconds(endless, conversations[: medium.PROMPTS])
+    return {
+        "sampling_ratio": sampling["stage"] / sampling["offline"],
+        "round_ratio": own["seconds"] / min(trl.values()),
+        "overhead_share": starter["overhead_share"],
+        "sampling_tokens_per_second": sampling,
+        "trl_step_seconds": trl,
+        "starter": starter,
+        "medium": own,
+    }
+
+
+def profile(folder: Path, rounds: int, useful: int = 0) -> dict[str, Any]:
+    """The medians over a night's counted rounds: seconds, their parts, the overhead, the state's seconds beside it.
+
+    Rounds with fewer than `useful` useful groups are left out; raises RuntimeError where none is left.
+    """
+    counted: list[dict[str, float]] = []
+    state: list[float] = []
+    for done in rounds_of(moments(folder)):
+        metrics = metrics_of(folder, done.number)
+        middle = UNCOUNTED < done.number < rounds
+        if middle and metrics is not None and metrics["useful_groups"] >= useful:
+            counted.append(parts(done, metrics, seconds_within(folder, done.number)))
+            state.append(metrics["seconds_checkpoint"])
+    if not counted:
+        raise RuntimeError(f"no round of {folder} had {useful} useful groups")
+    return {
+        "seconds": statistics.median(sum(of_a_round.values()) for of_a_round in counted),
+        "overhead_share": statistics.median(overhead_share(of_a_round) for of_a_round in counted),
+        "parts": {name: statistics.median(of_a_round[name] for of_a_round in counted) for name in counted[0]},
+        "state_seconds": statistics.median(state),
+        "rounds": len(counted),
+        "rounds_left_out": rounds - 1 - UNCOUNTED - len(counted),
+    }
+
+
+def trl_seconds(student: Path, conversations: Sequence[list[dict[str, str]]]) -> dict[str, float]:
+    """Seconds of TRL's whole step on the same conversations, by the batch that it computes at once."""
+    found = {}
+    for batch in TRL_BATCHES:
+        what = {
+            "student": str(student),
+            "conversations": conversations,
+            "size": medium.GROUP,
+            "max_tokens": medium.COMPLETION_TOKENS,
+            "batch": batch,
+            "steps": TRL_STEPS,
+        }
+        found[f"batch {batch}"] = statistics.median(_child("benchmarks.trl_step", json.dumps(what))[1:])
+    return found
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """For people."""
+    lines = []
+    for name in ("starter", "medium"):
+        own = found[name]
+        lines.append(f"{name}: a round of {own['seconds']:.2f} s (median of {own['rounds']} rounds, ")
+        lines[-1] += f"{own['rounds_left_out']} left out), overhead {own['overhead_share']:.1%}"
+        lines += [
+            f"  {part:32}{seconds:8.2f} s{seconds / own['seconds']:8.1%}" for part, seconds in own["parts"].items()
+        ]
+        lines += [f"  {'beside the next: the state':32}{own['state_seconds']:8.2f} s", ""]
+    rates = ", ".join(f"{name} {rate:.0f}" for name, rate in found["sampling_tokens_per_second"].items())
+    steps = ", ".join(f"{batch}: {seconds:.1f} s" for batch, seconds in found["trl_step_seconds"].items())
+    lines += [f"tokens a second: {rates}", f"TRL's whole step, medium: {steps}", ""]
+    return "\n".join([*lines, *(f"{name:16}{found[name]:8.3f}" for name in FIGURES)])
+
+
+def _child(module: str, *arguments: str, home: Path | None = None) -> Any:
+    """What another benchmark prints as JSON in its last line, in a process with the trainer's environment."""
+    environment = os.environ | (trainer_environment() if home is None else {"NIGHTSCHOOL_HOME": str(home)})
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()

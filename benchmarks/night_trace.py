@@ -1,0 +1,50 @@
+"""A night as a trace that opens in a browser (ui.perfetto.dev, chrome://tracing): one bar a stage."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timed_night import Moment, moments
+
+FLOW, STATE = 1, 2  # the rows of the picture
+
+
+def write_trace(folder: Path, file: Path) -> None:
+    """Writes the stages of a night, and in a row of its own the state's writing, as Chrome's trace events."""
+    found = moments(folder)
+    rows = [_row(FLOW, "the flow"), _row(STATE, "the state, beside it")]
+    events = [*rows, *stage_events(found), *_state_events(folder, found[0].at)]
+    file.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
+
+
+def stage_events(found: Sequence[Moment]) -> list[dict[str, Any]]:
+    """One event a stage, in microseconds since the first."""
+    began: dict[str, float] = {}
+    events = []
+    for moment in found:
+        if moment.done:
+            events.append(
+                _event(FLOW, moment.stage, began[moment.stage] - found[0].at, moment.at - began[moment.stage])
+            )
+        else:
+            began[moment.stage] = moment.at
+    return events
+
+
+def _state_events(folder: Path, start: float) -> list[dict[str, Any]]:
+    """The stage `checkpoint` runs on a thread of its own: it ended when its manifest was moved in."""
+    events = []
+    for manifest in sorted(folder.glob("round-*/checkpoint/manifest.json")):
+        seconds = json.loads(manifest.read_text())["seconds"]
+        name = manifest.parent.parent.name
+        events.append(_event(STATE, f"{name} checkpoint", manifest.stat().st_mtime - seconds - start, seconds))
+    return events
+
+
+def _event(row: int, name: str, begin: float, seconds: float) -> dict[str, Any]:
+    return {"ph": "X", "pid": 1, "tid": row, "name": name, "ts": begin * 1e6, "dur": seconds * 1e6}
+
+
+def _row(row: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": 1, "tid": row, "name": "thread_name", "args": {"name": name}}

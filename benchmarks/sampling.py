@@ -1,0 +1,148 @@
+"""The sample stage against vLLM's own offline generate: the same prompts and parameters, log-probabilities included.
+
+    NIGHTSCHOOL_HOME=… python -m benchmarks.sampling [--repeats 3]
+
+samples rounds of the home's night again, with the committed stage, its Prefect task and the engine's process, and
+nothing else going on; in between, in a process of its own, plain vLLM does the same. Prints one JSON object.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.timed_night import DATE
+from conf.home import Home
+from conf.load import load_night
+from conf.schema import EngineConfig
+from flows import environment
+from flows.prefect_server import prefect_api
+from models.engine_environment import engine_environment
+from tasks.workers import Worker
+
+if TYPE_CHECKING:
+    from flows.night import Night
+
+_llm: Any = None  # in the plain process
+Sampled = tuple[int, float]  # tokens, seconds
+
+
+def main() -> None:
+    """Ours, plain, ours: a change in the machine's pace falls on both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=3)
+    repeats = parser.parse_args().repeats
+    environment.prepare()
+    from prefect import flow  # it reads the environment when it is imported
+
+    measured: Any = flow(name="sampling")(compare)
+    with prefect_api(Home.here().root, None):
+        print(json.dumps(measured(repeats)))
+
+
+def compare(repeats: int) -> dict[str, float]:
+    """Tokens a second of the sample stage as a whole, of its call of the engine alone, and of plain vLLM."""
+    from flows.night import Night
+
+    home = Home.here()
+    night = Night(home, DATE, load_night(home.night(DATE) / "config.yaml"))
+    before = ours(night, repeats, "before")
+    offline = plain(night, repeats)
+    after = ours(night, repeats, "after")
+    return {
+        "stage": rate([sampled for sampled, _ in before + after]),
+        "generate": rate([sampled for _, sampled in before + after]),
+        "offline": rate(offline),
+    }
+
+
+def ours(night: "Night", repeats: int, place: str) -> list[tuple[Sampled, Sampled]]:
+    """Tokens with the seconds of the stage, and with those of the engine's call; the first, uncounted, starts it."""
+    from tasks.sample import sample
+    from tasks.stage import committed
+    from tasks.tables import read_rollouts
+
+    config, found = night.config, []
+    for number in range(repeats + 1):
+        artifact = night.run(
+            sample,
+            f"sampled-{place}/{number}",
+            prompts=committed(_prompts(night)),
+            checkpoint=_checkpoint(night),
+            grpo=config.grpo,
+            config=config.engine,
+            trust_remote_code=False,
+            seed=number,
+            engine=night.engine,
+        )
+        tokens = sum(len(rollout.token_ids) for rollout in read_rollouts(artifact.folder / "rollouts.parquet"))
+        found.append(((tokens, artifact.seconds), (tokens, artifact.seconds_of("generate"))))
+    night.engine.close()
+    return found[1:]
+
+
+def plain(night: "Night", repeats: int) -> list[Sampled]:
+    """The same by vLLM alone, as its documentation shows it, under the same environment."""
+    from tasks.tables import PROMPTS, read_table
+
+    config = night.config
+    prompts = read_table(_prompts(night) / "prompts.parquet", PROMPTS).prompt_token_ids
+    worker = Worker("plain", engine_environment(config.engine.kv_cache_gb), night.folder / "logs" / "plain.log")
+    arguments = (
+        _checkpoint(night),
+        config.engine,
+        [list(map(int, tokens)) for tokens in prompts],
+        config.grpo.group_size,
+        config.grpo.max_completion_tokens,
+    )
+    found = [worker.call(offline_generate, *arguments, seed=number) for number in range(repeats + 1)]
+    worker.close()
+    return found[1:]
+
+
+def offline_generate(
+    checkpoint: Path, config: EngineConfig, prompts: Sequence[list[int]], size: int, max_tokens: int, *, seed: int
+) -> Sampled:
+    """In the plain process: `LLM.generate`, and nothing but that is timed."""
+    global _llm
+    import torch
+    from vllm import LLM, SamplingParams
+
+    if _llm is None:
+        _llm = LLM(
+            model=str(checkpoint),
+            dtype="bfloat16",
+            max_model_len=config.max_model_len,
+            max_num_seqs=config.max_num_seqs,
+            enforce_eager=not torch.cuda.is_available(),
+            gpu_memory_utilization=config.gpu_memory_share,
+            generation_config="vllm",
+        )
+    torch.manual_seed(seed)
+    _llm.reset_prefix_cache()
+    requests: Any = [{"prompt_token_ids": prompt} for prompt in prompts]
+    params = SamplingParams(n=size, temperature=1.0, max_tokens=max_tokens, logprobs=0)
+    started = time.perf_counter()
+    outputs = _llm.generate(requests, params, use_tqdm=False)
+    seconds = time.perf_counter() - started
+    return sum(len(completion.token_ids) for output in outputs for completion in output.outputs), seconds
+
+
+def rate(sampled: Sequence[Sampled]) -> float:
+    """Tokens a second."""
+    return sum(tokens for tokens, _ in sampled) / sum(seconds for _, seconds in sampled)
+
+
+def _prompts(night: "Night") -> Path:
+    """A round's prompts, drawn when some solve rates were known."""
+    return night.folder / "round-02" / "select_prompts"
+
+
+def _checkpoint(night: "Night") -> Path:
+    return night.home.checkpoints / (night.folder / "distill" / "checkpoint.txt").read_text()
+
+
+if __name__ == "__main__":
+    main()

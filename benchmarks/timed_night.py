@@ -1,0 +1,191 @@
+"""A real night in a process of its own, with the moments noted at which its stages begin and end.
+
+    python -m benchmarks.timed_night MOMENTS night --config FILE …
+
+is the `nightschool` command with a listener on its log; `run_night` starts it, and may end it early.
+"""
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conf.home import Home
+from conf.load import STARTER
+from tasks.workers import die_with_parent
+
+DATE = "2026-01-01"
+MOMENTS, LOG = "moments.jsonl", "night.log"
+POLL = 0.5  # seconds
+OF_A_ROUND = re.compile(r"round (\d+) · (?:.* · )?(.+)")
+FEW_ROUNDS = ["grpo.quiz_every_rounds=0", "exam.target.problems=8", "exam.guards=[]"]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When (seconds since the epoch) a stage began, or was done, as the flow saw it."""
+
+    at: float
+    stage: str
+    done: bool
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: when it began, when its new weights lay on the disk, when the next thing began; seconds by stage."""
+
+    number: int
+    begin: float
+    updated: float
+    end: float
+    stages: Mapping[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time from this round's beginning to the next one's."""
+        return self.end - self.begin
+
+
+class Notes(logging.Handler):
+    """Writes down what `Night.tell` says, a line a moment."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(logging.INFO)
+        self.stream = file.open("w")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A stage begins (its `seconds` are None) or is done."""
+        stage = getattr(record, "stage", None)
+        if stage is not None:
+            done = getattr(record, "seconds", None) is not None
+            print(json.dumps({"at": record.created, "stage": stage, "done": done}), file=self.stream, flush=True)
+
+
+def run_night(
+    home: Path, overrides: Sequence[str], until: Callable[[Path], bool] | None = None, config: Path = STARTER
+) -> Path:
+    """Runs a night in the home, or until `until(its folder)` holds, which kills it. Returns the night's folder.
+
+    Raises RuntimeError where the night fails.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    folder = Home(home.resolve()).night(DATE)
+    command = [sys.executable, "-m", "benchmarks.timed_night", str(home / MOMENTS), "night", "--json", "--date", DATE]
+    command += ["--config", str(config), *(f"--set={override}" for override in overrides)]
+    parent = os.getpid()
+    with (home / LOG).open("w") as log:
+        night = subprocess.Popen(
+            command,
+            env=os.environ | {"NIGHTSCHOOL_HOME": str(home.resolve())},
+            stdout=log,
+            stderr=log,
+            preexec_fn=lambda: die_with_parent(parent),
+        )
+        try:
+            while night.poll() is None:
+                if until is not None and until(folder):
+                    return folder
+                time.sleep(POLL)
+        finally:
+            night.kill()  # its children die with it
+            night.wait()
+    if night.returncode != 0:
+        raise RuntimeError(f"the night failed: {(home / LOG).read_text()[-2000:]}")
+    return folder
+
+
+def moments(folder: Path) -> list[Moment]:
+    """What was noted of a night so far, in order."""
+    file = folder.parents[1] / MOMENTS
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [Moment(**json.loads(line)) for line in lines if line.endswith("\n")]
+
+
+def rounds_of(found: Sequence[Moment]) -> list[Round]:
+    """The rounds that are over: something has begun after them."""
+    begin: dict[int, float] = {}
+    updated: dict[int, float] = {}
+    end: dict[int, float] = {}
+    stages: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    began: dict[str, float] = {}
+    current = 0  # 0: outside of the rounds
+    for moment in found:
+        place = OF_A_ROUND.fullmatch(moment.stage)
+        number, stage = (int(place[1]), place[2]) if place else (0, moment.stage)
+        if number != current:
+            end[current], begin[number], current = moment.at, moment.at, number
+        if not moment.done:
+            began[moment.stage] = moment.at
+            continue
+        stages[number][stage] += moment.at - began[moment.stage]
+        if stage == "update":
+            updated[number] = moment.at
+    return [Round(n, begin[n], updated[n], end[n], dict(stages[n])) for n in sorted(updated) if n and n in end]
+
+
+def metrics_of(folder: Path, number: int) -> dict[str, float] | None:
+    """A round's figures as the night itself keeps them; None until they are committed."""
+    place = folder / f"round-{number:02d}" / "checkpoint"
+    return json.loads((place / "metrics.json").read_text()) if (place / "manifest.json").exists() else None
+
+
+def seconds_within(folder: Path, number: int) -> dict[str, float]:
+    """The seconds of a round's committed stages (refills included) and of their parts, from within: without Prefect
+    and the manifest.
+    """
+    seconds: dict[str, float] = defaultdict(float)
+    for file in (folder / f"round-{number:02d}").rglob("manifest.json"):
+        manifest: dict[str, Any] = json.loads(file.read_text())
+        for name, value in {manifest["stage"]: manifest["seconds"], **manifest["parts"]}.items():
+            seconds[name] += value
+    return dict(seconds)
+
+
+def parts(done: Round, metrics: Mapping[str, float], within: Mapping[str, float]) -> dict[str, float]:
+    """Where a round's wall-clock time went, in seconds; the parts add up to it.
+
+    `metrics`: the night's own figures of the round. `within`: `seconds_within`.
+    """
+    update = metrics["seconds_update"]
+    staged = {name: within[name] for name in ("select_prompts", "sample", "score", "credit")}
+    told = sum(done.stages.values())
+    return {
+        "select prompts": staged["select_prompts"],
+        "sync of the weights": within["sync"],
+        "generate": within["generate"],
+        "rollouts to their table": staged["sample"] - within["sync"] - within["generate"],
+        "score": staged["score"],
+        "credit": staged["credit"],
+        "update": update,
+        "new weights to the disk": done.stages["update"] - update,
+        "Prefect and manifests": told - done.stages["update"] - sum(staged.values()),
+        "waiting for the state, the rest": done.seconds - told,
+    }
+
+
+def overhead_share(of_a_round: Mapping[str, float]) -> float:
+    """What is neither sampling, grading nor update, as a share of the round."""
+    work = sum(of_a_round[name] for name in ("generate", "score", "update"))
+    return 1 - work / sum(of_a_round.values())
+
+
+def main() -> None:
+    """The `nightschool` command, listened to."""
+    notes, *arguments = sys.argv[1:]
+    logging.getLogger("nightschool").addHandler(Notes(Path(notes)))
+    sys.argv = ["nightschool", *arguments]
+    from flows import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""TRL's GRPOTrainer learning the starter's Arithmetic for a given time, its weights kept after every step.
+
+    python -m benchmarks.trl_learning '{"student": …, "kept": …, "seed": 1, "seconds": 150, …}'
+
+prints [[seconds, folder], …]. The time runs from the first step's beginning, without the writing of the weights. The
+settings are TRL's own (fp32 weights, bf16 computation, advantages over the group's deviation), but for the learning
+rate, warm-up and AdamW's betas, which are the night's.
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from benchmarks.trl_step import rendered, settings
+from models.probe import FILE as PROBE
+from rewards.arithmetic import Arithmetic
+from rewards.verifier import Attempt, Problem
+
+LEVELS = ("1", "2")
+PROBLEMS = 4000  # drawn evenly, more than can be practised
+
+
+class Clock(TrainerCallback):
+    """Keeps the weights after every step, with the learning time so far, and ends the training when it is over."""
+
+    def __init__(self, student: Path, kept: Path, limit: float) -> None:
+        self.student, self.kept, self.limit = student, kept, limit
+        self.started, self.paused = 0.0, 0.0
+        self.points: list[tuple[float, str]] = []
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """The time runs from the first step on."""
+        self.started = self.started or time.perf_counter()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """A step is done; what it takes to keep it does not count."""
+        now = time.perf_counter()
+        seconds = now - self.started - self.paused
+        folder = self.kept / f"step-{state.global_step:03d}"
+        keep(given["model"], self.student, folder)
+        self.points.append((seconds, str(folder)))
+        control.should_training_stop = seconds >= self.limit
+        self.paused += time.perf_counter() - now
+
+
+def keep(model: torch.nn.Module, student: Path, folder: Path) -> None:
+    """The weights in bf16, with everything else from the student's own folder."""
+    shutil.copytree(student, folder, ignore=shutil.ignore_patterns("*.safetensors", PROBE))
+    shared = model.get_input_embeddings() is not None and getattr(model.config, "tie_word_embeddings", False)  # pyright: ignore
+    tensors = {
+        name: tensor.detach().to("cpu", torch.bfloat16).contiguous()
+        for name, tensor in model.state_dict().items()
+        if not (shared and name == "lm_head.weight")
+    }
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def learn(
+    student: str,
+    kept: str,
+    seed: int,
+    seconds: float,
+    prompts: int,
+    size: int,
+    batch: int,
+    max_tokens: int,
+    rate: float,
+) -> list[tuple[float, str]]:
+    """Steps on `prompts` × `size` completions until the time is over. Returns when each was done, and its weights."""
+    benchmark = Arithmetic(levels=LEVELS)
+    problems = benchmark.draw(f"learning {seed}", PROBLEMS)
+    conversations = [[{"role": "user", "content": benchmark.prompt(problem)}] for problem in problems]
+    rows = [
+        {"prompt": rendered(student, own), "truth": problem.truth}
+        for own, problem in zip(conversations, problems, strict=True)
+    ]
+    clock = Clock(Path(student), Path(kept), seconds)
+    with tempfile.TemporaryDirectory() as output:
+        config = GRPOConfig(
+            **settings(output, prompts, size, batch, max_tokens),
+            learning_rate=rate,
+            lr_scheduler_type="constant_with_warmup",
+            warmup_steps=2,
+            adam_beta2=0.95,
+            max_steps=10_000,
+            seed=seed,
+        )
+        trainer = GRPOTrainer(
+            AutoModelForCausalLM.from_pretrained(student, dtype=torch.float32),
+            reward_funcs=correct,
+            args=config,
+            train_dataset=Dataset.from_list(rows),
+            processing_class=AutoTokenizer.from_pretrained(student),
+            callbacks=[clock],
+        )
+        trainer.train()
+    return clock.points
+
+
+def correct(completions: Sequence[str], truth: Sequence[str], **_: Any) -> list[float | None]:
+    """The night's own verifier as TRL's reward function."""
+    attempts = [
+        Attempt(Problem("", "arithmetic", "", true), text) for text, true in zip(completions, truth, strict=True)
+    ]
+    return [score.reward for score in Arithmetic().score(attempts)]
+
+
+def main() -> None:
+    """Learns as the argument says."""
+    print(json.dumps(learn(**json.loads(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    main()

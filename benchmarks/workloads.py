@@ -1,0 +1,53 @@
+"""The rollouts that updates are timed on: prompts and completions of given lengths, the same for everyone."""
+
+import json
+import random
+from pathlib import Path
+
+from models.rollout import Rollout
+
+LENGTHS = Path(__file__).with_name("rollout_lengths.json")  # (prompt, completions) of a starter night's third round
+VOCABULARY = range(100, 40_000)  # token ids; time does not depend on which
+SEED = 7
+
+
+def workload(name: str) -> list[Rollout]:
+    """The rollouts of a named workload; their advantages are `advantages(rollouts)`."""
+    chance = random.Random(SEED)
+    match name:
+        case "short":  # what a starter night does
+            return _rollouts(
+                [(55, [min(48, max(4, round(chance.gauss(25, 10)))) for _ in range(8)]) for _ in range(24)]
+            )
+        case "medium":
+            return _rollouts([(106, [128] * 8)] * 4)
+        case "ragged":
+            return _rollouts([(prompt, lengths) for prompt, lengths in json.loads(LENGTHS.read_text())])
+        case "long prompt":
+            return _rollouts([(400, [64] * 8)] * 4)
+        case "long completion":
+            return _rollouts([(106, [512] * 8)] * 2)
+    raise ValueError(f"no workload is called {name}")
+
+
+def grown(groups: int) -> list[Rollout]:
+    """Four times so many groups of 8 completions of 64 tokens: for time and memory against their number."""
+    return _rollouts([(64, [64] * 8)] * 4 * groups)
+
+
+def advantages(rollouts: list[Rollout]) -> list[float]:
+    """One a rollout: every second completion was right."""
+    return [0.5 if rollout.sample % 2 else -0.5 for rollout in rollouts]
+
+
+def _rollouts(groups: list[tuple[int, list[int]]]) -> list[Rollout]:
+    chance = random.Random(SEED)
+    rollouts = []
+    for group, (prompt, lengths) in enumerate(groups):
+        prompt_ids = chance.choices(VOCABULARY, k=prompt)
+        for sample, length in enumerate(lengths):
+            tokens = chance.choices(VOCABULARY, k=length)
+            rollouts.append(
+                Rollout(f"p{group}", group, sample, prompt_ids, tokens, [0.0] * length, [True] * length, "stop", "", "")
+            )
+    return rollouts

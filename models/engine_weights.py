@@ -1,0 +1,116 @@
+"""What the engine's memory holds, seen from inside of vLLM: weights are loaded here in place, and read back."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
+
+ADAPTED = "base_model.model."  # what peft puts in front of a module's name
+
+
+def reload(worker: Any, folder: str) -> list[str]:
+    """Loads a folder's weights in place, as vLLM's `collective_rpc` calls it. Returns the parameters left without.
+
+    A parameter is filled if vLLM's loader reports its name and the files held every tensor that it is made of: the
+    loader reports fused projections (queries, keys and values, say) as loaded when one of their tensors came.
+    """
+    model = worker.get_model()
+    wanted = [_plain(name) for name, _ in model.named_parameters()]
+    load = model.load_weights
+    given: set[str] = set()
+    reported: set[str] = set()
+
+    def noted(weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+        for name, tensor in weights:
+            given.add(name)
+            yield name, tensor
+
+    def load_noted(weights: Iterable[tuple[str, Tensor]]) -> set[str]:
+        names = load(noted(weights))
+        reported.update(wanted if names is None else names)  # a few models do not say
+        return reported
+
+    model.load_weights = load_noted
+    try:
+        worker.reload_weights(weights_path=folder)
+    except Exception:
+        finalize_layerwise_reload(model, worker.model_config)  # vLLM leaves the layers half taken apart
+        raise
+    finally:
+        del model.load_weights
+    came = set(_renamed(model, given))
+    lacking = {name for name in wanted if name not in came and not came.issuperset(_parts(model, name))}
+    return sorted(lacking | (set(wanted) - {_plain(name) for name in reported}))
+
+
+def differing(worker: Any, folder: str) -> tuple[list[str], int]:
+    """The parameters whose values in the engine's memory are not the files', and how many could be compared.
+
+    On a GPU that is each of them, fused ones too; on a CPU embeddings, norms and biases: vLLM repacks the linear
+    weights there and frees them (they are seen with the shape (0,)).
+    """
+    model = worker.get_model()
+    readable = {_plain(name): tensor for name, tensor in model.named_parameters() if tensor.numel()}
+    tensors = _tensors(model, folder)
+    wrong, compared = [], 0
+    for name, held in readable.items():
+        parts = [name] if name in tensors else _parts(model, name)
+        if tensors.keys() >= set(parts):
+            compared += 1
+            expected = torch.cat([tensors[part]() for part in parts]).to(device=held.device, dtype=held.dtype)
+            if not held[: len(expected)].equal(expected):  # vLLM pads the vocabulary
+                wrong.append(name)
+    return wrong, compared
+
+
+def differing_adapter(worker: Any, folder: str, scaling: float) -> tuple[list[str], int]:
+    """The same of the adapter that the engine serves: its matrices, the second times `scaling`, as vLLM keeps them."""
+    model = worker.get_model()
+    tensors = _tensors(model, folder)
+    wrong, compared = [], 0
+    for name, module in model.named_modules():
+        stacks = zip(getattr(module, "lora_a_stacked", ()), getattr(module, "lora_b_stacked", ()), strict=True)
+        for part, (down, up) in zip(_parts(model, f"{name}.lora"), stacks, strict=False):
+            for side, held, scale in (("A", down[0, 0], 1.0), ("B", up[0, 0], scaling)):
+                expected = torch.zeros_like(held)
+                if read := tensors.get(f"{part}_{side}.weight"):
+                    matrix = read().to(device=held.device, dtype=held.dtype) * scale
+                    expected[: matrix.shape[0], : matrix.shape[1]] = matrix
+                    compared += 1
+                if not held.equal(expected):
+                    wrong.append(f"{part}_{side}")
+    return wrong, compared
+
+
+def _plain(name: str) -> str:
+    """A parameter's name without what vLLM puts around it to serve adapters."""
+    return name.replace(".base_layer.", ".")
+
+
+def _parts(model: Any, name: str) -> list[str]:
+    """What a parameter is made of, by the files' names: `….qkv_proj.weight` of `….q_proj.weight` and two more."""
+    *prefix, module, leaf = name.split(".")
+    fused = getattr(model, "packed_modules_mapping", {})
+    return [".".join([*prefix, part, leaf]) for part in fused.get(module, [module])]
+
+
+def _renamed(model: Any, names: Iterable[str]) -> list[str]:
+    """Names in the files as vLLM's model calls them; fused parameters are still apart."""
+    mapper = getattr(model, "hf_to_vllm_mapper", None)
+    return list(names) if mapper is None else mapper.get_rename_mapper().apply_list(list(names))
+
+
+def _tensors(model: Any, folder: str) -> dict[str, Callable[[], Tensor]]:
+    """How to read each tensor of a folder's files, by vLLM's name for it."""
+    found: dict[str, Callable[[], Tensor]] = {}
+    for file in sorted(Path(folder).glob("*.safetensors")):
+        tensors = safe_open(file, framework="pt")
+        for name in tensors.keys():  # noqa: SIM118
+            for renamed in _renamed(model, [name.removeprefix(ADAPTED)]):
+                found[renamed] = partial(tensors.get_tensor, name)
+    return found

@@ -1,0 +1,125 @@
+"""Whether a model may be trained on packed groups: decided on loading it, by equality with the plain computation."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from models.logprobs import token_logprobs
+from models.packed_attention import ATTENTION
+from models.packing import Group, Pack, hidden_states, pack
+
+log = logging.getLogger("nightschool")
+
+SHAPES = ((9, (6, 1, 11)), (5, (4, 8)))  # tokens of the probe's prompts, and of their completions
+# What may lie between the two: nats in the mean, and a share of the gradient's size. In bf16 random tokens are hard to
+# predict and so widely rounded: with the starter 0.067 nats and 0.06 lie between packed and plain, as much as between
+# two of transformers' own ways; a mask off by one token is at 0.5 and 0.3.
+TOLERANCES = {torch.float32: (1e-4, 1e-3), torch.bfloat16: (0.2, 0.15)}
+
+# A pack's completion tokens: their log-probabilities (fp32, nats), and the entropies of their distributions
+LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]]
+
+
+def choose_packing(model: PreTrainedModel) -> LogProbs:
+    """`packed_logprobs`, with the model's attention set to it, where that computes what the plain model does.
+
+    Otherwise `plain_logprobs`, with one line in the log that says why. Compared are the log-probabilities of a small
+    probe, and the gradient of their weighted sum at every token's embedding, into which all layers' gradients go.
+    """
+    own = str(model.config._attn_implementation)
+    packed = pack(_probe(model.config.get_text_config().vocab_size), model.device)
+    expected = _measured(model, packed, plain_logprobs)
+    try:
+        model.set_attn_implementation(ATTENTION)
+        found = _measured(model, packed, packed_logprobs)
+        reason = _difference(found, expected, model.dtype)
+    except Exception as error:  # whatever goes wrong here, the plain way is open
+        reason = f"{type(error).__name__}: {error}"
+    if reason is None:
+        return packed_logprobs
+    model.set_attn_implementation(own)
+    log.warning(
+        "%s is not trained in packed groups but, slower, one completion at a time: %s", type(model).__name__, reason
+    )
+    return plain_logprobs
+
+
+def packed_logprobs(
+    model: PreTrainedModel, packed: Pack
+) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
+    """All groups in one pass, each prompt computed once."""
+    head: Any = model.get_output_embeddings()
+    return token_logprobs(hidden_states(model, packed), head.weight, packed.targets)
+
+
+def plain_logprobs(
+    model: PreTrainedModel, packed: Pack
+) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
+    """One completion after the other, through the model's own attention and its own head."""
+    found: list[tuple[Tensor, Tensor]] = []
+    for group in packed.groups:
+        for completion in group.completions:
+            ids = torch.tensor([[*group.prompt, *completion]], device=model.device)
+            output = model(input_ids=ids[:, :-1], use_cache=False)
+            logprobs = output.logits[0, len(group.prompt) - 1 :].float().log_softmax(dim=-1)
+            own = logprobs.gather(1, ids[0, len(group.prompt) :, None]).squeeze(1)
+            found.append((own, -torch.linalg.vecdot(logprobs.detach().exp(), logprobs.detach())))
+    logprobs, entropies = (torch.cat(each) for each in zip(*found, strict=True))
+    return logprobs, entropies
+
+
+def _probe(vocabulary: int) -> list[Group]:
+    chance = torch.Generator().manual_seed(0)
+
+    def tokens(count: int) -> list[int]:
+        return torch.randint(vocabulary, (count,), generator=chance).tolist()
+
+    return [Group(tokens(prompt), [tokens(length) for length in lengths], []) for prompt, lengths in SHAPES]
+
+
+def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple[Tensor, Tensor]:
+    """Log-probabilities [predicted], and the gradient of their weighted sum at the embeddings [tokens, hidden]."""
+    with torch.enable_grad(), _embeddings(model) as seen:
+        found, _ = logprobs(model, packed)
+        weights = torch.randn(len(found), generator=torch.Generator().manual_seed(1)).to(found)
+        gradients = torch.autograd.grad((found * weights).sum(), seen)
+    if len(gradients) == 1:
+        return found.detach(), gradients[0][0]
+    rows = iter(gradient[0] for gradient in gradients)
+    prompts, completions = [], []
+    for group in packed.groups:
+        own = [next(rows) for _ in group.completions]
+        prompts.append(torch.stack([row[: len(group.prompt)] for row in own]).sum(dim=0))
+        completions += [row[len(group.prompt) :] for row in own]
+    return found.detach(), torch.cat([*prompts, *completions])
+
+
+@contextmanager
+def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
+    """What the model's input embeddings put out while this is open, a tensor a forward pass."""
+    seen: list[Tensor] = []
+
+    def keep(module: torch.nn.Module, inputs: tuple[Int[Tensor, "..."]], output: Tensor) -> None:
+        seen.append(output)
+
+    handle = model.get_input_embeddings().register_forward_hook(keep)
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+def _difference(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], dtype: torch.dtype) -> str | None:
+    """What differs by more than the tolerances, as half a sentence; None where nothing does."""
+    nats, share = TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
+    logprobs = float((found[0] - expected[0]).abs().mean())
+    gradients = float((found[1] - expected[1]).float().norm() / expected[1].float().norm())
+    if logprobs <= nats and gradients <= share:
+        return None
+    return f"its log-probabilities would be off by {logprobs:.2g} nats, its gradients by {gradients:.1%}"

@@ -1,0 +1,77 @@
+"""A trainer's state on the disk: its tensors, and a note of where they stand that proves them whole."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from conf.home import NightError
+from models.checkpoint import digest_file
+from models.durable import write_atomically
+
+TENSORS, NOTE = "optimizer.safetensors", "state.json"
+VERSION = 2
+RANDOM = "random/"  # in front of a generator's name among the tensors
+
+
+class StateError(NightError):
+    """A trainer's state is missing, damaged, or not the one that was asked for."""
+
+
+@dataclass(frozen=True)
+class TrainerState:
+    """Everything that a trainer goes on from.
+
+    `weights`: master weights and the optimizer's own, by kind and name; `random`: the random generators, by device;
+    `step`: optimizer steps taken, which the learning rate follows too; `non_finite`: how many of the last in a row were
+    not, for want of a finite gradient; `checkpoint`: digest of the checkpoint that has the same weights.
+    """
+
+    weights: Mapping[str, Tensor]
+    random: Mapping[str, Tensor]
+    step: int
+    non_finite: int
+    checkpoint: str
+
+
+def write_state(folder: Path, state: TrainerState) -> None:
+    """Writes a state into a folder, the note last: without it, or with another's, the tensors do not count."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / NOTE).unlink(missing_ok=True)
+    random = {f"{RANDOM}{device}": generator for device, generator in state.random.items()}
+    save_file({**state.weights, **random}, folder / TENSORS)
+    note = {
+        "version": VERSION,
+        "checkpoint": state.checkpoint,
+        "step": state.step,
+        "non_finite": state.non_finite,
+        "tensors": digest_file(folder / TENSORS),
+    }
+    write_atomically(folder / NOTE, json.dumps(note) + "\n")
+
+
+def read_state(folder: Path, checkpoint: str | None = None) -> TrainerState:
+    """Reads what `write_state` wrote.
+
+    Raises StateError, in one line, where the state is missing, halved or changed, or does not belong to `checkpoint`
+    (a digest; None: whichever).
+    """
+    try:
+        note = json.loads((folder / NOTE).read_text())
+        if note["version"] != VERSION:
+            raise StateError(f"{folder / NOTE}: it has version {note['version']}, and this program reads {VERSION}")
+        if digest_file(folder / TENSORS) != note["tensors"]:
+            raise StateError(f"{folder / TENSORS}: it is not what was written: no trainer can go on from it")
+        belongs, step, non_finite = note["checkpoint"], note["step"], note["non_finite"]
+    except OSError as error:
+        raise StateError(f"{folder}: no whole trainer state is here ({error.strerror}: {error.filename})") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateError(f"{folder / NOTE}: it was damaged: no trainer can go on from it") from error
+    if checkpoint is not None and belongs != checkpoint:
+        raise StateError(f"{folder}: this trainer state belongs to the checkpoint {belongs}, not to {checkpoint}")
+    weights = load_file(folder / TENSORS)
+    random = {key.removeprefix(RANDOM): weights.pop(key) for key in list(weights) if key.startswith(RANDOM)}
+    return TrainerState(weights, random, step, non_finite, belongs)

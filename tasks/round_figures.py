@@ -1,0 +1,83 @@
+"""A round's figures, over all that it sampled: what was hoped for, what came, what the trainer did, and the time."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from tasks import verdicts
+from tasks.stage import Artifact
+from tasks.tables import SCORES, read_rollouts, read_table
+
+REWARD_PARTS = ("correct", "format", "length")  # of every score: see rewards/composition.py
+OUTLOOK = ("expected_signal_share", "even_signal_share")
+
+
+def round_figures(
+    prompts: Sequence[Artifact],
+    rollouts: Sequence[Artifact],
+    scores: Sequence[Artifact],
+    advantages: Sequence[Artifact],
+    trained: Mapping[str, float],
+) -> dict[str, float]:
+    """The figures of metrics.json; what is not a finite number is left out.
+
+    The artifacts are those of the round's first prompts, then of each refill. `trained`: what the trainer reports; its
+    `groups` and `useful_groups` are all that were sampled, and those with signal.
+    """
+    own = dict(trained)
+    found = {
+        **_selection(prompts),
+        **_answers(rollouts, scores),
+        "signal_share": own["useful_groups"] / own["groups"],
+        "seconds_select_prompts": _seconds(prompts),
+        "seconds_sample": _seconds(rollouts),
+        "seconds_sync": sum(artifact.seconds_of("sync") for artifact in rollouts),
+        "seconds_generate": sum(artifact.seconds_of("generate") for artifact in rollouts),
+        "seconds_score": _seconds(scores),
+        "seconds_credit": _seconds(advantages),
+        "seconds_update": own.pop("seconds"),
+        **own,
+    }
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
+    """Refills and groups replaced, and the share with signal that the solve rates let hope for.
+
+    `even_signal_share` is the same for problems drawn evenly. Before anything is solved there is nothing to hope for.
+    """
+    drawn: list[dict[str, float]] = [artifact.read_json("selection.json") for artifact in prompts]
+    found = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
+    if not all(name in one for one in drawn for name in OUTLOOK):
+        return found
+    groups = sum(one["drawn"] for one in drawn)
+    return found | {name: sum(one["drawn"] * one[name] for one in drawn) / groups for name in OUTLOOK}
+
+
+def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:
+    """What sampler and graders saw."""
+    sampled = [rollout for artifact in rollouts for rollout in read_rollouts(artifact.folder / "rollouts.parquet")]
+    table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
+    tokens = [len(rollout.token_ids) for rollout in sampled]
+    parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
+    by_benchmark: Counter[str] = Counter()
+    for artifact in scores:
+        by_benchmark.update(verdicts.as_metrics(artifact.read_json("verdicts.json")))
+    return {
+        "reward": float(table.reward.mean()),
+        "completion_length": sum(tokens) / len(tokens),
+        "truncated_share": sum(rollout.finish_reason == "length" for rollout in sampled) / len(sampled),
+        "null_rewards": int(table.reward.isna().sum()),
+        "tokens_per_second": sum(tokens) / _seconds(rollouts),
+        **{f"reward/{part}": float(parts[part].mean()) for part in REWARD_PARTS if part in parts},
+        **{f"verdicts/{verdict}": count for verdict, count in Counter(table.verdict).items()},
+        **by_benchmark,
+    }
+
+
+def _seconds(artifacts: Sequence[Artifact]) -> float:
+    return sum(artifact.seconds for artifact in artifacts)

@@ -1,0 +1,45 @@
+import pytest
+
+from benchmarks.learning import at, by_variant, picture, table
+from benchmarks.learning_runs import learning_seconds
+from benchmarks.timed_night import Round
+
+CURVE = [[0.0, 0.2], [10.0, 0.4], [40.0, 0.7]]
+
+
+@pytest.mark.parametrize(("seconds", "share"), [(0, 0.2), (5, 0.3), (10, 0.4), (25, 0.55), (40, 0.7), (99, 0.7)])
+def test_between_the_points(seconds: float, share: float) -> None:
+    assert at(CURVE, seconds) == pytest.approx(share)
+
+
+def test_a_student_that_took_no_step_stays_what_it_was() -> None:
+    assert at([[0.0, 0.2]], 30) == 0.2
+
+
+def run(variant: str, seed: int, curve: list[list[float]]) -> dict[str, object]:
+    return {"variant": variant, "seed": seed, "problems": 100, "curve": curve}
+
+
+RUNS = [run("choice", 1, CURVE), run("choice", 2, [[0.0, 0.4], [20.0, 0.8]]), run("TRL", 1, [[0.0, 0.2], [50.0, 0.7]])]
+
+
+def test_the_table_has_means_seeds_and_steps() -> None:
+    """Up to 40 s: TRL's only step is done later, and is not counted."""
+    lines = table(RUNS, 40 / 60).splitlines()
+    assert lines[0] == "| variant | 0 s | 10 s | 20 s | 30 s | 40 s | each seed at the end | steps |"
+    assert lines[2] == "| choice | 0.300 | 0.500 | 0.650 | 0.700 | 0.750 | 0.70, 0.80 | 1.5 |"
+    assert lines[3] == "| TRL | 0.200 | 0.300 | 0.400 | 0.500 | 0.600 | 0.60 | 0.0 |"
+    assert len(set(map(len, (line.split("|") for line in lines)))) == 1
+
+
+def test_the_picture_has_a_mean_for_each_variant() -> None:
+    axes = picture(RUNS, 40 / 60).axes[0]
+    means = {line.get_label(): line.get_ydata()[-1] for line in axes.lines if not line.get_label().startswith("_")}
+    assert means == pytest.approx({"choice": 0.75, "TRL": 0.6})
+    assert len(axes.lines) == len(RUNS) + len(by_variant(RUNS))
+
+
+def test_the_start_of_engine_and_trainer_is_no_learning_time() -> None:
+    """Round 1 began at 100 and took 30 s more beside its work than round 2, which is when both were started."""
+    rounds = [Round(1, 100.0, 150.0, 150.5, {}), Round(2, 150.5, 171.0, 171.5, {}), Round(3, 171.5, 191.0, 192.0, {})]
+    assert learning_seconds(rounds, [31.0, 1.0, 2.0]) == [20.0, 41.0, 61.0]

@@ -1,0 +1,154 @@
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from benchmarks.night import profile
+from benchmarks.night_trace import stage_events
+from benchmarks.timed_night import DATE, Moment, Notes, moments, overhead_share, parts, rounds_of, seconds_within
+from flows.night import Night
+
+# Two rounds, the second with a refill; in between 0.5 s that belong to no stage.
+TOLD = [
+    ("distill", 0.0, 3.0),
+    ("round 1 · select prompts", 10.0, 10.2),
+    ("round 1 · sample", 10.2, 14.0),
+    ("round 1 · score", 14.0, 14.1),
+    ("round 1 · credit", 14.1, 14.2),
+    ("round 1 · update", 14.5, 19.5),
+    ("round 2 · select prompts", 20.0, 20.2),
+    ("round 2 · sample", 20.2, 23.2),
+    ("round 2 · score", 23.2, 23.3),
+    ("round 2 · credit", 23.3, 23.4),
+    ("round 2 · refill 1 · select prompts", 23.4, 23.5),
+    ("round 2 · refill 1 · sample", 23.5, 24.5),
+    ("round 2 · refill 1 · score", 24.5, 24.6),
+    ("round 2 · refill 1 · credit", 24.6, 24.7),
+    ("round 2 · update", 25.0, 29.0),
+    ("evaluate · champion", 32.0, 33.0),
+]
+MOMENTS = [Moment(at, stage, done) for stage, *ends in TOLD for at, done in zip(ends, (False, True), strict=True)]
+
+
+def test_rounds_of_what_was_told() -> None:
+    first, second = rounds_of(MOMENTS)
+    assert (first.number, first.begin, first.updated, first.end) == (1, 10.0, 19.5, 20.0)
+    assert (second.number, second.begin, second.updated, second.end) == (2, 20.0, 29.0, 32.0)
+    assert second.seconds == 12.0
+    assert second.stages == pytest.approx(
+        {"select prompts": 0.3, "sample": 4.0, "score": 0.2, "credit": 0.2, "update": 4.0}
+    )
+
+
+def test_a_round_under_way_is_none() -> None:
+    """Nor is one that is done, as long as nothing has begun after it: its end is not known."""
+    assert [one.number for one in rounds_of(MOMENTS[:-2])] == [1]
+    assert [one.number for one in rounds_of(MOMENTS[:13])] == [1]
+    assert rounds_of(MOMENTS[:8]) == []
+
+
+WITHIN = {"select_prompts": 0.2, "sample": 3.8, "sync": 0.4, "generate": 3.0, "score": 0.1, "credit": 0.1}
+
+
+def test_the_parts_of_a_round() -> None:
+    second = rounds_of(MOMENTS)[1]
+    found = parts(second, {"seconds_update": 3.5}, WITHIN | {"checkpoint": 6.0})
+    assert found == pytest.approx(
+        {
+            "select prompts": 0.2,
+            "sync of the weights": 0.4,
+            "generate": 3.0,
+            "rollouts to their table": 0.4,
+            "score": 0.1,
+            "credit": 0.1,
+            "update": 3.5,
+            "new weights to the disk": 0.5,
+            "Prefect and manifests": 0.5,
+            "waiting for the state, the rest": 3.3,
+        }
+    )
+    assert sum(found.values()) == pytest.approx(second.seconds)
+    assert overhead_share(found) == pytest.approx(1 - 6.6 / 12)
+
+
+def test_what_the_night_tells_is_noted(tmp_path: Path) -> None:
+    folder = tmp_path / "nights" / DATE
+    notes, logger = Notes(tmp_path / "moments.jsonl"), logging.getLogger("nightschool")
+    level = logger.level
+    logger.addHandler(notes)
+    logger.setLevel(logging.INFO)
+    try:
+        Night.tell(None, "round 1 · sample", None)
+        logger.info("something else")
+        Night.tell(None, "round 1 · sample", 1.5)
+    finally:
+        logger.removeHandler(notes)
+        logger.setLevel(level)
+    with (tmp_path / "moments.jsonl").open("a") as stream:
+        stream.write('{"at": 3, "sta')  # being written
+    found = moments(folder)
+    assert [(moment.stage, moment.done) for moment in found] == [
+        ("round 1 · sample", False),
+        ("round 1 · sample", True),
+    ]
+    assert found[0].at <= found[1].at
+
+
+def write_night(home: Path, rounds: int, useful: dict[int, float]) -> Path:
+    """A night's moments, manifests and metrics: a round takes 10 s and 1 s more for each after the first."""
+    folder, at = home / "nights" / DATE, 0.0
+    told = []
+    for number in range(1, rounds + 1):
+        last = 6.0 + number - 1
+        for stage, seconds in (("sample", 3.0), ("score", 0.5), ("credit", 0.5), ("update", last)):
+            label = f"round {number} · {stage}"
+            told += [{"at": at, "stage": label, "done": False}, {"at": at + seconds, "stage": label, "done": True}]
+            at += seconds
+        place = folder / f"round-{number:02d}"
+        for stage, seconds in (("select_prompts", 0.0), ("sample", 2.9), ("score", 0.4), ("credit", 0.4)):
+            own = {"sync": 0.1, "generate": 2.5} if stage == "sample" else {}
+            write_manifest(place / stage, stage, seconds, own)
+        write_manifest(place / "checkpoint", "checkpoint", 5.0, {})
+        metrics = {"useful_groups": useful.get(number, 4.0), "seconds_update": last - 1, "seconds_checkpoint": 5.0}
+        (place / "checkpoint" / "metrics.json").write_text(json.dumps(metrics))
+    told.append({"at": at, "stage": "decide", "done": False})
+    (home / "moments.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
+    return folder
+
+
+def write_manifest(folder: Path, stage: str, seconds: float, own: dict[str, float]) -> None:
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text(json.dumps({"stage": stage, "seconds": seconds, "parts": own}))
+
+
+def test_a_profile_counts_neither_the_first_nor_the_last_round(tmp_path: Path) -> None:
+    found = profile(write_night(tmp_path, 5, {}), 5)
+    assert (found["rounds"], found["rounds_left_out"]) == (3, 0)
+    assert found["seconds"] == pytest.approx(12.0)  # rounds 2 to 4 take 11, 12 and 13 s
+    assert found["parts"]["update"] == pytest.approx(7.0)
+    assert found["overhead_share"] == pytest.approx(1 - (2.5 + 0.4 + 7.0) / 12)
+    assert found["state_seconds"] == 5.0
+
+
+def test_a_profile_leaves_out_rounds_with_groups_that_were_not_useful(tmp_path: Path) -> None:
+    folder = write_night(tmp_path, 5, {2: 3.0, 3: 3.0})
+    found = profile(folder, 5, useful=4)
+    assert (found["rounds"], found["rounds_left_out"]) == (1, 2)
+    assert found["seconds"] == pytest.approx(13.0)
+    with pytest.raises(RuntimeError, match="no round"):
+        profile(folder, 5, useful=5)
+
+
+def test_refills_count_within_their_round(tmp_path: Path) -> None:
+    folder = write_night(tmp_path, 2, {})
+    write_manifest(folder / "round-02" / "refill-1" / "sample", "sample", 1.5, {"sync": 0.25, "generate": 1.0})
+    found = seconds_within(folder, 2)
+    assert (found["sample"], found["generate"], found["sync"]) == pytest.approx((4.4, 3.5, 0.35))
+
+
+def test_a_trace_has_one_bar_a_stage() -> None:
+    found = stage_events(MOMENTS)
+    assert len(found) == len(TOLD)
+    update = next(event for event in found if event["name"] == "round 1 · update")
+    assert (update["ph"], update["ts"], update["dur"]) == ("X", pytest.approx(14.5e6), pytest.approx(5e6))

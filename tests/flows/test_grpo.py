@@ -1,0 +1,291 @@
+"""Whole rounds on the real stages, trainer, Prefect and MLflow; only the engine's answers are from a script."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import flow
+
+from conf.home import Home
+from conf.load import STARTER, load_night
+from flows.grpo import Rounds, round_metrics
+from flows.night import Night
+from models.checkpoint import keep, write_lineage
+from models.engine_environment import trainer_environment
+from models.policy import load_tokenizer
+from models.rollout import Rollout
+from tasks import engine as in_engine
+from tasks.alarms import round_alarms
+from tasks.report_evidence import sampled_answers, verdict_counts
+from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
+from tasks.tracking import Tracking
+from tasks.workers import Worker
+from tests.models.tiny import write_tiny
+
+DATE = "2026-11-20"
+SETTINGS = [
+    "grpo.rounds=3",
+    "grpo.prompts_per_round=4",
+    "grpo.group_size=2",
+    "grpo.refills=2",
+    "grpo.max_completion_tokens=8",
+    "grpo.quiz_every_rounds=0",
+    "grpo.sampler_ratio_band=[0.0, 1000.0]",  # the script's completions are not the policy's own
+    "engine.max_model_len=1000",
+    "optimizer.learning_rate=0.01",
+]
+# How many of each group's two completions are right, call after call of the engine.
+SCRIPT = [
+    (1, 1, 1, 1),  # round 1: nothing to replace
+    (0, 0, 0, 0),  # round 2: no signal at all
+    (0, 0, 0, 0),  # its first refill
+    (2, 0, 2, 2),  # its second
+    (0, 0, 2, 0),  # round 3: all wrong or all right
+    (1, 0, 1, 1),
+    (2,),  # in place of the one still without signal
+]
+
+
+class ScriptedEngine:
+    """In vLLM's place: as many right answers as the script says."""
+
+    def __init__(self, student: Path, script: Sequence[Sequence[int]]) -> None:
+        self.tokenizer: Any = load_tokenizer(student)
+        self.script = script
+        self.seeds: list[int] = []
+        self.asked: list[list[int]] = []  # the numbers in the questions, call by call
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if function is in_engine.sample:
+            return self.sample(*arguments, **options)
+        return {"sync": 0.25, "generate": 0.5} if function is in_engine.seconds else None
+
+    def sample(
+        self, checkpoint: Path, config: Any, prompts: list[list[int]], size: int, *, seed: int, **options: Any
+    ) -> list[list[Rollout]]:
+        found = [re.search(r"How many\? (\d+)", self.tokenizer.decode(prompt)) for prompt in prompts]
+        numbers = [int(match[1]) for match in found if match]
+        right = self.script[len(self.seeds)]
+        self.seeds.append(seed)
+        self.asked.append(numbers)
+        return [
+            [
+                rollout(group, sample, prompts[group], f"#### {number if sample < solved else -1}", checkpoint.name)
+                for sample in range(size)
+            ]
+            for group, (number, solved) in enumerate(zip(numbers, right, strict=True))
+        ]
+
+
+def rollout(group: int, sample: int, prompt: list[int], text: str, digest: str) -> Rollout:
+    tokens = [2 + (7 * group + sample) % 90, 5 + sample, 1]
+    return Rollout("", group, sample, prompt, tokens, [-4.5] * 3, [True] * 3, "stop", text, digest)
+
+
+@dataclass
+class School:
+    """What several nights share: a student, problems to choose from, and the trainer's process."""
+
+    root: Path
+    database: Path
+    student: Path
+    trainer: Worker
+
+    def home(self, name: str) -> Home:
+        """A home with the student in it; the same one for the same name."""
+        home = Home(self.root / name)
+        if not home.root.exists():
+            home.checkpoints.mkdir(parents=True)
+            shutil.copy(self.database, home.database_file)
+            shutil.copytree(self.student, home.checkpoints / self.student.name)
+        return home
+
+    def study(self, name: str, engine: ScriptedEngine, *settings: str, problems: int = 40) -> tuple[Path, Path]:
+        """Runs all rounds of a night, or what is left of them. Returns its folder and the candidate."""
+        home, source = self.home(name), write_problems(self.root / f"gsm8k-{problems}", problems)
+        config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]", *settings])
+        night = Night(home, DATE, config)
+        night.engine, night.trainer = engine, self.trainer  # pyright: ignore
+        night.folder.mkdir(parents=True, exist_ok=True)
+        tracking = Tracking(home, config)
+        tracking.open_run(night.folder, config, {})
+
+        @flow
+        def rounds() -> Path:
+            return Rounds(night, home.checkpoints / self.student.name, [], tracking, set()).run()
+
+        return night.folder, rounds()
+
+
+def write_problems(folder: Path, count: int) -> Path:
+    """GSM8K's two files; each question contains its answer."""
+    folder.mkdir(exist_ok=True)
+    rows = [json.dumps({"question": f"How many? {n}", "answer": f"#### {n}"}) for n in range(count)]
+    for split in ("train", "test"):
+        (folder / f"{split}.jsonl").write_text("\n".join(rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def school(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path, _empty_mlflow: Path) -> Iterator[School]:
+    root = tmp_path_factory.mktemp("rounds")
+    draft = write_tiny(root / "draft")
+    write_lineage(draft, None)
+    trainer = Worker("trainer", trainer_environment())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        yield School(root, _empty_mlflow, keep(draft, root / "students"), trainer)
+    trainer.close()
+
+
+@pytest.fixture(scope="module")
+def finished(school: School) -> tuple[Path, ScriptedEngine, Path]:
+    """An undisturbed night."""
+    engine = ScriptedEngine(school.student, SCRIPT)
+    folder, candidate = school.study("undisturbed", engine)
+    return folder, engine, candidate
+
+
+def passes(folder: Path, number: int) -> list[Path]:
+    place = folder / f"round-0{number}"
+    return [place, *sorted(place.glob("refill-*"))]
+
+
+def test_groups_without_signal_are_replaced_up_to_the_limit(finished: tuple[Path, ScriptedEngine, Path]) -> None:
+    folder, engine, _ = finished
+    assert [len(numbers) for numbers in engine.asked] == [4, 4, 4, 4, 4, 4, 1]
+    assert [[one.name for one in passes(folder, number)] for number in (1, 2, 3)] == [
+        ["round-01"],
+        ["round-02", "refill-1", "refill-2"],
+        ["round-03", "refill-1", "refill-2"],
+    ]
+    names = ("refills", "replaced_groups", "groups", "useful_groups", "signal_share", "skipped")
+    assert [[metrics[name] for name in names] for metrics in round_metrics(folder)] == [
+        [0, 0, 4, 4, 1.0, 0],
+        [2, 8, 12, 0, 0.0, 1],
+        [2, 5, 9, 3, pytest.approx(1 / 3), 0],
+    ]
+    for number, metrics in enumerate(round_metrics(folder), 1):  # what the flow goes by is what the trainer finds
+        signal = [json.loads((one / "credit" / "signal.json").read_text()) for one in passes(folder, number)]
+        assert sum(one["groups"] for one in signal) == metrics["groups"]
+        assert sum(one["with_signal"] for one in signal) == metrics["useful_groups"]
+
+
+def test_no_problem_is_drawn_twice_in_a_round_and_no_seed_used_twice(
+    finished: tuple[Path, ScriptedEngine, Path],
+) -> None:
+    _, engine, _ = finished
+    for calls in (engine.asked[1:4], engine.asked[4:7]):
+        drawn = [number for numbers in calls for number in numbers]
+        assert len(set(drawn)) == len(drawn)
+    assert len(set(engine.seeds)) == 7
+
+
+def test_groups_are_numbered_on_through_the_refills(finished: tuple[Path, ScriptedEngine, Path]) -> None:
+    folder, engine, _ = finished
+    sampled = [r for one in passes(folder, 3) for r in read_rollouts(one / "sample" / "rollouts.parquet")]
+    assert [(r.group, r.sample) for r in sampled] == [(group, sample) for group in range(9) for sample in range(2)]
+    asked = [number for numbers in engine.asked[4:] for number in numbers]
+    assert [r.problem_id for r in sampled[::2]] == [f"gsm8k/train/{number}" for number in asked]
+    prompts = [row for one in passes(folder, 3) for row in table(one / "select_prompts/prompts", PROMPTS)]
+    assert [row["group"] for row in prompts] == list(range(9))
+
+
+def test_solve_rates_fade_between_rounds_and_not_within_one(finished: tuple[Path, ScriptedEngine, Path]) -> None:
+    folder, _, _ = finished
+    last = [passes(folder, number)[-1] / "score" / "solve_rates" for number in (1, 2, 3)]
+    tried = [sum(row["tried"] for row in table(file, SOLVE_RATES)) for file in last]
+    assert tried == pytest.approx([8, 0.7 * 8 + 24, 0.7 * (0.7 * 8 + 24) + 18])
+    solved = [sum(row["solved"] for row in table(file, SOLVE_RATES)) for file in last]
+    assert solved == pytest.approx([4, 0.7 * 4 + 6, 0.7 * (0.7 * 4 + 6) + 7])
+
+
+def table(file: Path, schema: Any) -> list[dict[str, Any]]:
+    rows: Any = read_table(file.with_suffix(".parquet"), schema).to_dict("records")
+    return rows
+
+
+def test_a_round_without_any_signal_takes_no_step_and_is_an_alarm(
+    finished: tuple[Path, ScriptedEngine, Path],
+) -> None:
+    folder, _, candidate = finished
+    steps = [figures.get("loss") is not None for figures in round_metrics(folder)]
+    assert steps == [True, False, True]
+    idle, learned = (folder / f"round-0{number}/checkpoint/checkpoint.txt" for number in (2, 3))
+    assert learned.read_text() == candidate.name != idle.read_text()
+    assert round_alarms(round_metrics(folder)) == ["1 of 3 updates were skipped for want of useful groups."]
+    assert round_alarms(round_metrics(folder)[1:2])[0].startswith("Hardly any group had a signal (0%)")
+
+
+def test_the_figures_tell_what_was_hoped_for_and_where_the_time_went(
+    finished: tuple[Path, ScriptedEngine, Path], school: School
+) -> None:
+    folder, _, _ = finished
+    first, second, third = round_metrics(folder)
+    assert not {"expected_signal_share", "even_signal_share"} & first.keys()  # nothing was known yet
+    for metrics in (second, third):
+        assert 0 < metrics["even_signal_share"] < 0.5001  # at most 2p(1 − p): two completions, one of them right
+        assert 0 < metrics["expected_signal_share"] < 0.5001
+    assert [metrics["seconds_generate"] for metrics in (first, second, third)] == [0.5, 1.5, 1.5]
+    assert [metrics["seconds_sync"] for metrics in (first, second, third)] == [0.25, 0.75, 0.75]
+    for metrics in (first, second, third):
+        named = ("select_prompts", "sample", "score", "credit", "update", "checkpoint")
+        assert all(metrics[f"seconds_{name}"] > 0 for name in named)
+        assert metrics["seconds_round"] > metrics["seconds_update"]
+    client = Tracking(school.home("undisturbed"), load_night(STARTER)).client
+    run = (folder / "mlflow_run.txt").read_text()
+    shown = client.get_metric_history(run, "reward/replaced_groups")
+    assert [(metric.step, metric.value) for metric in shown] == [(1, 0), (2, 8), (3, 5)]
+
+
+def test_the_report_sees_the_refills(finished: tuple[Path, ScriptedEngine, Path]) -> None:
+    folder, engine, _ = finished
+    assert verdict_counts(folder)["training"].to_dict() == {"correct": 17, "wrong": 33}
+    solved = {answer.question for answer in sampled_answers(folder) if answer.verdict == "correct"}
+    numbers = [*engine.asked[4], *engine.asked[5], *engine.asked[6]]
+    first, refilled = ({f"How many? {numbers[group]}" for group in groups} for groups in ((2,), (4, 6, 7, 8)))
+    assert solved <= first | refilled
+    assert solved & refilled
+
+
+def test_a_night_killed_in_a_refill_goes_on_to_the_same_end(
+    finished: tuple[Path, ScriptedEngine, Path], school: School
+) -> None:
+    """Of the last round stand the first pass, and the prompts of its first refill."""
+    undisturbed, whole, expected = finished
+    shutil.copytree(school.home("undisturbed").root, school.root / "killed")
+    place = school.home("killed").night(DATE) / "round-03"
+    for lost in ("refill-1/sample", "refill-1/score", "refill-1/credit", "refill-2", "checkpoint"):
+        shutil.rmtree(place / lost)
+    shutil.rmtree(school.home("killed").checkpoints / expected.name)
+    engine = ScriptedEngine(school.student, SCRIPT[5:])
+    folder, candidate = school.study("killed", engine)
+    assert (engine.asked, engine.seeds) == (whole.asked[5:], whole.seeds[5:])
+    assert candidate.name == expected.name
+    timed = ["seconds_round" in metrics for metrics in round_metrics(folder)]
+    assert timed == [True, True, False]  # of a round that was cut in two nobody knows how long it took
+    for number in ("01", "02"):
+        metrics = f"round-{number}/checkpoint/metrics.json"
+        assert (folder / metrics).read_bytes() == (undisturbed / metrics).read_bytes()
+
+
+def test_a_small_benchmark_is_used_up(school: School) -> None:
+    engine = ScriptedEngine(school.student, [(0, 0, 0, 1), (0, 2)])
+    folder, _ = school.study("small", engine, "grpo.rounds=1", "grpo.refills=5", problems=6)
+    assert sorted(number for numbers in engine.asked for number in numbers) == list(range(6))
+    (metrics,) = round_metrics(folder)
+    assert [metrics[name] for name in ("refills", "replaced_groups", "groups", "useful_groups")] == [1, 2, 6, 1]
+
+
+def test_without_refills_nothing_is_replaced(school: School) -> None:
+    engine = ScriptedEngine(school.student, [(0, 0, 1, 1)])
+    folder, _ = school.study("plain", engine, "grpo.rounds=1", "grpo.refills=0")
+    assert passes(folder, 1) == [folder / "round-01"]
+    (metrics,) = round_metrics(folder)
+    names = ("refills", "replaced_groups", "groups", "useful_groups", "skipped")
+    assert [metrics[name] for name in names] == [0, 0, 4, 2, 0]

@@ -1,0 +1,150 @@
+"""The adapters' dropout: in the forward passes whose gradient is taken, and nowhere else."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from conf.schema import LoraConfig, TrainerConfig
+from models import lora
+from models.grpo import grpo_loss
+from models.packing import pack, split
+from models.rollout import Rollout
+from models.rollout_groups import grouped, padded_rows
+from models.trainer import Trainer
+from tests.models.tiny import random_tokens, sampled_groups, trainer_config, write_tiny
+
+LENGTHS = [[4, 3, 6], [2, 5]]
+ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7]
+EXAMPLES = [(random_tokens(4, 1), random_tokens(3, 2)), (random_tokens(9, 3), random_tokens(5, 4))]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
+
+
+@pytest.fixture(scope="module")
+def rollouts(folder: Path) -> list[Rollout]:
+    return sampled_groups(folder, LENGTHS)
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computes in fp32, so that only rounding is between two ways to the same number."""
+    monkeypatch.setattr(Trainer, "dtype", torch.float32)
+
+
+def settings(dropout: float, **grpo: Any) -> TrainerConfig:
+    grpo = {"sampler_ratio_band": (0.0, 1e9)} | grpo  # the sampler knew nothing of the adapters
+    return trainer_config(lora=LoraConfig(rank=4, alpha=8, dropout=dropout), **grpo)
+
+
+def stirred(folder: Path, config: TrainerConfig) -> Trainer:
+    """A trainer whose adapters do something: the same whatever their dropout."""
+    trainer = Trainer.load(folder, config)
+    chance = torch.Generator().manual_seed(3)
+    for master in trainer.weights.masters.values():
+        master.data.copy_(0.2 * torch.randn(master.shape, generator=chance))
+    trainer.weights.write_back()
+    return trainer
+
+
+def gradient(trainer: Trainer, work: Callable[[], Any]) -> Tensor:
+    """With which `work` comes to its one optimizer step, as one vector."""
+    found: list[Tensor] = []
+    step = trainer.weights.step
+
+    def record() -> float:
+        masters = trainer.weights.masters.values()
+        found.append(torch.cat([master.grad.flatten() for master in masters if master.grad is not None]).clone())
+        return step()
+
+    trainer.weights.step = record  # pyright: ignore[reportAttributeAccessIssue]
+    work()
+    trainer.weights.step = step
+    assert len(found) == 1
+    return found[0]
+
+
+def test_log_probabilities_are_taken_without_it(folder: Path, rollouts: list[Rollout]) -> None:
+    """Before a step, after one, and whatever the rate."""
+    plain, dropped = stirred(folder, settings(0.0)), stirred(folder, settings(0.5))
+    expected = plain.logprobs(rollouts)
+    assert dropped.logprobs(rollouts) == expected
+    dropped.update(rollouts, ADVANTAGES)
+    assert dropped.logprobs(rollouts) != expected
+    for name, master in dropped.weights.masters.items():
+        plain.weights.masters[name].data.copy_(master)
+    plain.weights.write_back()
+    assert dropped.logprobs(rollouts) == plain.logprobs(rollouts)
+
+
+def test_the_gradient_is_of_the_pass_with_it_over_the_old_policy_without(folder: Path, rollouts: list[Rollout]) -> None:
+    """By hand: ratios of log-probabilities with the seed's masks to those that were sampled from."""
+    trainer = stirred(folder, settings(0.5))
+    found = gradient(trainer, lambda: trainer.update(rollouts, ADVANTAGES))
+
+    twin = stirred(folder, settings(0.5))
+    (batch,) = split(grouped(rollouts, range(len(rollouts))), twin.config.microbatch_tokens)
+    packed = pack(batch, twin.device)
+    own = [rollouts[row] for row in packed.rows]
+    old = padded_rows(twin.token_logprobs(twin.model, packed)[0].detach(), packed)
+    lora.dropout(twin.model, on=True)
+    with twin.random.drawing():
+        policy = padded_rows(twin.token_logprobs(twin.model, packed)[0], packed)
+    tokens = sum(map(sum, LENGTHS))
+    loss, _ = grpo_loss(
+        policy,
+        old,
+        torch.tensor([ADVANTAGES[row] for row in packed.rows]),
+        torch.tensor([[place < len(r.token_ids) for place in range(6)] for r in own]),
+        config=twin.config.grpo,
+        denominator=tokens,
+        sampler_logprobs=torch.nn.utils.rnn.pad_sequence([torch.tensor(r.sampler_logprobs) for r in own], True),
+    )
+    loss.backward()
+    expected = gradient(twin, lambda: twin.weights.step())
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-4)
+    assert ((policy - old).abs() > 0.05).any()  # the masks matter
+
+
+def test_the_sampler_is_compared_with_the_policy_that_it_samples_from(folder: Path, rollouts: list[Rollout]) -> None:
+    """The figures of the mismatch are those without dropout; those of the ratio are not."""
+    plain, dropped = stirred(folder, settings(0.0)), stirred(folder, settings(0.5))
+    expected, found = plain.update(rollouts, ADVANTAGES), dropped.update(rollouts, ADVANTAGES)
+    for name in ("mismatch", "mismatch_max", "sampler_ratio", "sampler_k3"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-4)
+    assert found["clip_share"] > expected["clip_share"] == 0.0
+
+
+def test_the_masks_are_the_seeds(folder: Path, rollouts: list[Rollout]) -> None:
+    def moved(seed: int, disturbance: int = 0) -> list[Tensor]:
+        trainer = stirred(folder, settings(0.5).model_copy(update={"seed": seed}))
+        for _ in range(2):
+            trainer.update(rollouts, ADVANTAGES)
+            torch.rand(disturbance)
+        return list(trainer.weights.masters.values())
+
+    first = moved(1)
+    assert all(a.equal(b) for a, b in zip(first, moved(1, disturbance=9), strict=True))
+    assert not all(a.equal(b) for a, b in zip(first, moved(2), strict=True))
+
+
+def test_a_lesson_has_it_too(folder: Path) -> None:
+    plain, dropped = stirred(folder, settings(0.0)), stirred(folder, settings(0.5))
+    without, first = (gradient(trainer, lambda t=trainer: t.imitate(EXAMPLES)) for trainer in (plain, dropped))
+    assert not torch.allclose(without, first, atol=1e-3)
+    again = stirred(folder, settings(0.5))
+    assert gradient(again, lambda: again.imitate(EXAMPLES)).equal(first)
+
+
+def test_full_fine_tuning_and_no_dropout_draw_nothing(folder: Path, rollouts: list[Rollout]) -> None:
+    for config in (trainer_config(), settings(0.0)):
+        trainer = Trainer.load(folder, config)
+        before = trainer.random.tensors()["cpu"]
+        trainer.update(rollouts, ADVANTAGES)
+        assert trainer.random.tensors()["cpu"].equal(before)

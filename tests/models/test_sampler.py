@@ -1,0 +1,300 @@
+"""The sampler on the real vLLM: weights and adapters arrive, or it says that they did not."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from conf.home import NightError
+from conf.schema import EngineConfig, LoraConfig
+from models.checkpoint import base_of, keep, write_lineage
+from models.engine_environment import engine_environment
+from models.lora import merge
+from models.probe import FILE, Probe, SyncError, file_logprobs, read_probe, write_probe
+from models.rollout import Rollout
+from models.trainer import Trainer
+from tasks.workers import Worker
+from tests.models import engine_calls
+from tests.models.tiny import random_tokens, sampled_groups, trainer_config, write_tiny
+
+pytestmark = pytest.mark.engine
+
+PROMPTS = [random_tokens(size, seed=size) for size in (3, 9, 20)]
+LORA = LoraConfig(rank=4, alpha=8)
+MODEL = "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@pytest.fixture(scope="module")
+def base(checkpoints: Path) -> Path:
+    """As a hub has it: no probe."""
+    draft = write_tiny(checkpoints / "draft", head_dim=32)
+    write_lineage(draft, None)
+    return keep(draft, checkpoints)
+
+
+@pytest.fixture(scope="module")
+def rounds(base: Path) -> tuple[Path, Path]:
+    """Two rounds' checkpoints, one after the other, as the trainer writes them."""
+    return tuple(kept(base, trainer_config(learning_rate=3e-3)))  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="module")
+def adapters(rounds: tuple[Path, Path]) -> tuple[Path, Path]:
+    return tuple(kept(rounds[0], trainer_config(lora=LORA, learning_rate=3e-2)))  # type: ignore[return-value]
+
+
+def kept(start: Path, config: Any) -> Iterator[Path]:
+    trainer, parent = Trainer.load(start, config), start
+    rollouts = sampled_groups(start, [[4, 5], [6, 3]])
+    for _ in range(2):
+        trainer.update(rollouts, [1.0, -1.0, 0.5, -0.5])
+        draft = start.parent / "draft"
+        if config.lora is None:
+            trainer.save_checkpoint(draft)
+            write_lineage(draft, parent.name)
+        else:
+            trainer.save_adapter(draft)
+            write_lineage(draft, parent.name, start.name)
+        parent = keep(draft, start.parent)
+        yield parent
+
+
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Worker:
+    return Worker("engine", engine_environment(1.0), tmp_path_factory.mktemp("logs") / "engine.log")
+
+
+@pytest.fixture(scope="module")
+def plain(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    engine = worker(tmp_path_factory)
+    engine.call(engine_calls.start, base, EngineConfig(max_model_len=96, max_num_seqs=16))
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def serving(adapters: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """An engine that was restarted in the middle of a night of adapters."""
+    engine = worker(tmp_path_factory)
+    engine.call(engine_calls.start, adapters[0], EngineConfig(max_model_len=96, max_num_seqs=16, lora=LORA))
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def healthy(plain: Worker, base: Path, rounds: tuple[Path, Path]) -> Iterator[Worker]:
+    """The engine with round 1 in it; whatever a test did to it, a healthy sync heals."""
+    assert plain.call(engine_calls.load, rounds[0]) == rounds[0].name
+    yield plain
+    for checkpoint in (rounds[1], base):
+        assert plain.call(engine_calls.load, checkpoint) == checkpoint.name
+        assert agreement(plain, checkpoint) < 0.05
+
+
+def agreement(engine: Worker, checkpoint: Path, trainer: Trainer | None = None) -> float:
+    """Mean |log π − log μ| of tokens sampled from the engine, π by a trainer, or by transformers from the files."""
+    groups = engine.call(engine_calls.sample, PROMPTS, 3)
+    rollouts = [rollout for group in groups for rollout in group]
+    assert {rollout.policy_digest for rollout in rollouts} == {checkpoint.name}
+    if trainer is not None:
+        return gap(trainer.logprobs(rollouts), rollouts)
+    whole = [file_logprobs(checkpoint, [*r.prompt_token_ids, *r.token_ids]) for r in rollouts]
+    return gap([own[len(r.prompt_token_ids) - 1 :] for own, r in zip(whole, rollouts, strict=True)], rollouts)
+
+
+def gap(policy: list[list[float]], rollouts: list[Rollout]) -> float:
+    rows = zip(policy, rollouts, strict=True)
+    pairs = [pair for own, rollout in rows for pair in zip(own, rollout.sampler_logprobs, strict=True)]
+    return sum(abs(one - other) for one, other in pairs) / len(pairs)
+
+
+def altered(checkpoint: Path, folder: Path, change: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> Path:
+    """A copy of a checkpoint with other tensors; its probe stays."""
+    shutil.copytree(checkpoint, folder)
+    save_file(change(load_file(checkpoint / MODEL)), folder / MODEL, metadata={"format": "pt"})
+    return folder
+
+
+def reinterpreted(tensor: Tensor) -> Tensor:
+    return tensor.half().view(torch.bfloat16)
+
+
+def test_weights_arrive_in_place(healthy: Worker, rounds: tuple[Path, Path]) -> None:
+    first = healthy.call(engine_calls.sample, PROMPTS, 4)
+    assert agreement(healthy, rounds[0]) < 0.05
+    assert healthy.call(engine_calls.load, rounds[1]) == rounds[1].name
+    assert agreement(healthy, rounds[1]) < 0.05
+    assert healthy.call(engine_calls.sample, PROMPTS, 4) != first
+    healthy.call(engine_calls.load, rounds[0])
+    assert healthy.call(engine_calls.sample, PROMPTS, 4) == first
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        "model.layers.1.self_attn.k_proj.weight",  # one of three that vLLM fuses
+        "model.layers.0.mlp.up_proj.weight",  # one of two
+        "model.layers.0.mlp.down_proj.weight",
+        "model.layers.1.input_layernorm.weight",
+        "model.norm.weight",
+        "model.embed_tokens.weight",  # the head is tied to it
+    ],
+)
+def test_a_tensor_left_out(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path, left_out: str) -> None:
+    def without(found: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {name: tensor for name, tensor in found.items() if name != left_out}
+
+    broken = altered(rounds[1], tmp_path / "broken", without)
+    layer = left_out.split(".")[-2].replace("k_proj", "qkv_proj").replace("up_proj", "gate_up_proj")
+    with pytest.raises(SyncError, match=rf"broken is not .* nothing for model.*{layer}.weight; the same command"):
+        healthy.call(engine_calls.load, broken)
+    assert healthy.call(engine_calls.digest) == ""
+
+
+def test_a_loader_that_does_nothing(healthy: Worker, rounds: tuple[Path, Path]) -> None:
+    with pytest.raises(SyncError, match="other values than the file for model.embed_tokens.weight, "):
+        healthy.call(engine_calls.load_nothing, rounds[1])
+    assert healthy.call(engine_calls.digest) == ""
+
+
+def test_weights_of_the_round_before(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
+    """Nothing that the CPU's engine lets us read back differs, and the probe hardly: it is the same to the last bit."""
+
+    def nudged(found: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {k: (v.float() * 1.01).bfloat16() if "down_proj" in k else v for k, v in found.items()}
+
+    newer = altered(rounds[0], tmp_path / "newer", nudged)
+    before, probe = read_probe(rounds[0]), read_probe(newer)
+    assert before is not None
+    assert probe is not None
+    write_probe(newer, Probe(probe.token_ids, file_logprobs(newer, probe.token_ids)))
+    now = read_probe(newer)
+    assert now is not None
+    assert 1e-3 < before.difference(now.logprobs) < 0.05
+    with pytest.raises(SyncError, match=f"still computes what {rounds[0].name} does|other values"):
+        healthy.call(engine_calls.load_nothing, newer)
+    assert healthy.call(engine_calls.load, newer) == "newer"
+
+
+def test_the_same_weights_again_are_no_stale_sync(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
+    """A round that took no step: another digest, the same values."""
+    shutil.copytree(rounds[0], tmp_path / "skipped")
+    write_lineage(tmp_path / "skipped", rounds[0].name)
+    assert healthy.call(engine_calls.load, tmp_path / "skipped") == "skipped"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_another_precision_than_the_configuration_says(
+    healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path, dtype: torch.dtype
+) -> None:
+    broken = altered(rounds[1], tmp_path / "broken", lambda found: {k: v.to(dtype) for k, v in found.items()})
+    with pytest.raises(SyncError, match=rf"wrong precision: lm_head|model\.\S+ \({str(dtype)[6:]}, not bfloat16\)"):
+        healthy.call(engine_calls.load, broken)
+
+
+def test_bytes_of_another_precision(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
+    """The engine holds exactly what the file says, and the file is wrong."""
+    broken = altered(rounds[1], tmp_path / "broken", lambda found: {k: reinterpreted(v) for k, v in found.items()})
+    with pytest.raises(SyncError, match="nats a token from the trainer's"):
+        healthy.call(engine_calls.load, broken)
+    assert healthy.call(engine_calls.digest) == ""
+
+
+def test_weights_of_which_nothing_can_be_compared(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
+    """The probe alone tells a projection that is not the trainer's."""
+
+    def swapped(found: dict[str, Tensor]) -> dict[str, Tensor]:
+        names = [f"model.layers.{layer}.self_attn.o_proj.weight" for layer in (0, 1)]
+        return found | {names[0]: found[names[1]].clone(), names[1]: found[names[0]].clone()}
+
+    broken = altered(rounds[1], tmp_path / "broken", swapped)
+    with pytest.raises(SyncError, match="nats a token from the trainer's"):
+        healthy.call(engine_calls.load_without_readback, broken)
+
+
+def test_what_vllm_itself_refuses(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
+    unknown = {"model.layers.7.norm.weight": torch.ones(3)}
+    broken = altered(rounds[1], tmp_path / "broken", lambda found: found | unknown)
+    (broken / FILE).unlink()
+    with pytest.raises(NightError, match="vLLM could not load it"):
+        healthy.call(engine_calls.load, broken)
+
+
+def test_somebody_elses_checkpoint_in_full_precision(healthy: Worker, checkpoints: Path) -> None:
+    foreign = write_tiny(checkpoints / "foreign", dtype=torch.float32, head_dim=32)
+    assert healthy.call(engine_calls.load, foreign) == "foreign"
+    assert agreement(healthy, foreign) < 0.05
+
+
+def test_adapters_bases_and_merged_checkpoints_in_any_order(
+    serving: Worker, base: Path, rounds: tuple[Path, Path], adapters: tuple[Path, Path], checkpoints: Path
+) -> None:
+    assert serving.call(engine_calls.digest) == adapters[0].name
+    draft = checkpoints / "draft"
+    merge(base_of(adapters[1]), adapters[1], draft)
+    write_lineage(draft, adapters[1].name)
+    merged = keep(draft, checkpoints)
+    trainers = {adapter: adapted_trainer(adapter) for adapter in adapters}
+    seen: dict[Path, Any] = {}
+    for checkpoint in (adapters[0], adapters[1], merged, base, adapters[1], rounds[0], adapters[0], merged, base):
+        assert serving.call(engine_calls.load, checkpoint) == checkpoint.name
+        groups = serving.call(engine_calls.sample, PROMPTS, 3)
+        assert seen.setdefault(checkpoint, groups) == groups
+        assert agreement(serving, checkpoint, trainers.get(checkpoint)) < 0.05
+    assert seen[adapters[0]] != seen[adapters[1]] != seen[merged] != seen[rounds[0]]
+
+
+def adapted_trainer(adapter: Path) -> Trainer:
+    """A trainer that stands at an adapter."""
+    trainer = Trainer.load(base_of(adapter), trainer_config(lora=LORA))
+    tensors = load_file(adapter / "adapter_model.safetensors")
+    with torch.no_grad():
+        for name, parameter in trainer.model.named_parameters():
+            if ".lora_" in name:
+                parameter.copy_(tensors[f"base_model.model.{name.replace('.default.', '.')}"])
+    return trainer
+
+
+def test_an_adapter_that_was_not_loaded(serving: Worker, adapters: tuple[Path, Path]) -> None:
+    serving.call(engine_calls.load, adapters[0])
+    with pytest.raises(SyncError, match=r"other values than the file for model.layers.0.\S+_proj.lora_\w, .*more"):
+        serving.call(engine_calls.serve_the_last_adapter, adapters[1])
+    assert serving.call(engine_calls.digest) == ""
+    assert serving.call(engine_calls.load, adapters[1]) == adapters[1].name
+
+
+def test_an_adapter_of_another_strength(serving: Worker, adapters: tuple[Path, Path]) -> None:
+    """vLLM does what the folder says, and the folder says something else than the trainer."""
+    broken = shutil.copytree(adapters[1], adapters[1].with_name("broken"))
+    config = broken / "adapter_config.json"
+    config.write_text(config.read_text().replace('"lora_alpha": 8', '"lora_alpha": 64'))
+    with pytest.raises(SyncError, match="nats a token from the trainer's"):
+        serving.call(engine_calls.load, broken)
+    assert serving.call(engine_calls.load, adapters[0]) == adapters[0].name
+
+
+def test_an_adapter_whose_base_is_gone(serving: Worker, adapters: tuple[Path, Path], tmp_path: Path) -> None:
+    lonely = shutil.copytree(adapters[0], tmp_path / "lonely")
+    with pytest.raises(NightError, match="its base .* is gone"):
+        serving.call(engine_calls.load, lonely)
+
+
+def test_a_prompt_and_the_context(plain: Worker) -> None:
+    """Room for one token gets one; no room is refused in one line, and nothing of that call stays behind."""
+    before = plain.call(engine_calls.sample, PROMPTS, 2)
+    assert all(r.token_ids and (r.finish_reason == "length" or r.token_ids[-1] == 1) for g in before for r in g)
+    (found,) = plain.call(engine_calls.sample, [random_tokens(95, 1)], 2)
+    assert [len(rollout.token_ids) for rollout in found] == [1, 1]
+    for size in (0, 96, 200):
+        with pytest.raises(NightError, match=f"prompt 1 has {size} tokens, and the engine takes 1 to 95"):
+            plain.call(engine_calls.sample, [PROMPTS[0], random_tokens(size, 1)], 2)
+    assert plain.call(engine_calls.sample, PROMPTS, 2) == before

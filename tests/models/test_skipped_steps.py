@@ -1,0 +1,123 @@
+"""Steps that the trainer does not take: for want of signal, because they are not finite, or because they broke off."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conf.schema import LoraConfig
+from models import trainer as trainer_module
+from models.rollout import Rollout
+from models.trainer import NonFiniteError, Trainer
+from tests.models.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.weights import same, weights_of
+
+LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]
+ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
+
+
+@pytest.fixture(scope="module")
+def rollouts(folder: Path) -> list[Rollout]:
+    return sampled_groups(folder, LENGTHS)
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 0.1])
+def test_too_few_useful_groups(folder: Path, rollouts: list[Rollout], coefficient: float) -> None:
+    """With a KL term groups without signal are trained on, but do not make a round worth its step."""
+    trainer = Trainer.load(folder, trainer_config(min_useful_groups=2, kl_coefficient=coefficient))
+    before = weights_of(trainer)
+    one_group = [1.0, -0.5, -0.5, *[0.0] * 6]
+    for advantages, useful in ((one_group, 1), ([0.0] * 9, 0), ([math.nan] * 9, 0)):
+        metrics = trainer.update(rollouts, advantages)
+        assert (metrics["skipped"], metrics["useful_groups"], metrics["groups"]) == (1.0, useful, 3.0)
+    assert trainer.update([], [])["skipped"] == 1.0
+    assert same(weights_of(trainer), before)
+    assert trainer.step == 0
+    assert trainer.update(rollouts, [1.0, -0.5, -0.5, 0.5, -0.5, *[0.0] * 4])["skipped"] == 0.0
+
+
+def test_steps_that_are_not_finite(folder: Path, rollouts: list[Rollout], caplog: pytest.LogCaptureFixture) -> None:
+    """They are not taken, counted and logged; a good one in between begins the count anew; the third in a row fails."""
+    trainer = Trainer.load(folder, trainer_config())
+    bad = [math.inf, *ADVANTAGES[1:]]
+    before = weights_of(trainer)
+    for _ in range(2):
+        assert trainer.update(rollouts, bad)["non_finite_steps"] == 1.0
+    assert same(weights_of(trainer), before)
+    assert trainer.step == 0
+
+    assert trainer.update(rollouts, ADVANTAGES)["non_finite_steps"] == 0.0
+    untroubled = Trainer.load(folder, trainer_config())
+    untroubled.update(rollouts, ADVANTAGES)
+    assert same(weights_of(trainer), weights_of(untroubled))
+
+    for _ in range(2):
+        trainer.update(rollouts, bad)
+    with pytest.raises(NonFiniteError, match="3 steps in a row, after step 1"):
+        trainer.update(rollouts, bad)
+    assert same(weights_of(trainer), weights_of(untroubled))
+    said = [record.getMessage() for record in caplog.records if record.name == "nightschool"]
+    numbers = [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)]  # the step, and the how manieth in a row
+    assert said == [f"step {s} was not taken: the loss was not finite; {row} in a row" for s, row in numbers]
+
+
+def test_gradients_that_are_not_finite_behind_a_finite_loss(
+    folder: Path, rollouts: list[Rollout], caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = Trainer.load(folder, trainer_config())
+    before = weights_of(trainer)
+    weight = next(iter(trainer.weights.trained.values()))
+    hook = weight.register_hook(lambda gradient: gradient * math.nan)
+    assert trainer.update(rollouts, ADVANTAGES)["non_finite_steps"] == 1.0
+    assert same(weights_of(trainer), before)
+    assert "step 1 was not taken: the gradients' norm (nan) was not finite; 1 in a row" in caplog.text
+    hook.remove()
+    assert trainer.update(rollouts, ADVANTAGES)["non_finite_steps"] == 0.0
+
+
+def test_an_infinite_loss_with_finite_gradients_takes_no_step(
+    folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def infinite(*arguments: Any, **keywords: Any) -> Any:
+        loss, metrics = trainer_module_loss(*arguments, **keywords)
+        return loss + math.inf, metrics
+
+    trainer_module_loss = trainer_module.grpo_loss
+    monkeypatch.setattr(trainer_module, "grpo_loss", infinite)
+    trainer = Trainer.load(folder, trainer_config())
+    before = weights_of(trainer)
+    assert trainer.update(rollouts, ADVANTAGES)["non_finite_steps"] == 1.0
+    assert same(weights_of(trainer), before)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_a_step_that_broke_off_leaves_nothing_behind(
+    folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch, dropout: float
+) -> None:
+    """Out of memory in the second microbatch: the gradients of the first are not in the next try, nor its dropout."""
+    config = trainer_config(microbatch_tokens=12, lora=LoraConfig(dropout=dropout) if dropout else None)
+    trainer = Trainer.load(folder, config)
+    calls = []
+
+    def broken(*arguments: Any) -> Any:
+        calls.extend([arguments] if torch.is_grad_enabled() else [])
+        if len(calls) == 2:
+            raise MemoryError
+        return whole(*arguments)
+
+    whole = trainer.token_logprobs
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer, "token_logprobs", broken)
+        with pytest.raises(MemoryError):
+            trainer.update(rollouts, ADVANTAGES)
+    trainer.update(rollouts, ADVANTAGES)
+    untroubled = Trainer.load(folder, config)
+    untroubled.update(rollouts, ADVANTAGES)
+    assert same(weights_of(trainer), weights_of(untroubled))

@@ -1,0 +1,252 @@
+"""The trainer's process: whatever fails after a step, and however often it is asked again, no step is taken twice.
+
+Every night here is disturbed in another way and compared, to the last bit, with three rounds that nothing disturbed.
+"""
+
+import dataclasses
+import json
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors import SafetensorError
+
+from conf.schema import LoraConfig, TrainerConfig
+from models.checkpoint import LINEAGE, digest_folder
+from models.rollout import Rollout
+from models.trainer_state import NOTE, TENSORS, StateError
+from tasks import learner
+from tasks.learner import ElsewhereError, Predecessor, Updated
+from tests.models.tiny import sampled_groups, trainer_config, write_tiny
+
+ROUNDS = 3
+ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, -0.25]
+ADAPTERS = LoraConfig(rank=4, alpha=8, dropout=0.3)
+CONFIGS = {
+    "full": trainer_config(microbatch_tokens=20, steps_per_round=2),
+    "kl": trainer_config(kl_coefficient=0.1),
+    "adapters": trainer_config(microbatch_tokens=20, steps_per_round=2, lora=ADAPTERS),
+}
+
+Bits = list[tuple[str, str]]  # of every round: the checkpoint's digest, and that of the state's tensors
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
+
+
+@pytest.fixture(scope="module")
+def rollouts(student: Path) -> list[Rollout]:
+    return sampled_groups(student, [[4, 1, 6], [2, 5], [7, 3]])
+
+
+class Night:
+    """The rounds of one night, without anything but their updates."""
+
+    def __init__(self, root: Path, student: Path, config: TrainerConfig, rollouts: list[Rollout]) -> None:
+        self.root, self.config, self.rollouts = root, config, rollouts
+        self.checkpoints = root / "checkpoints"
+        self.base = self.checkpoints / "base"
+        self.base.parent.mkdir()
+        self.base.symlink_to(student)
+        self.current = self.base.name
+        new_process()
+
+    def predecessor(self, number: int) -> Predecessor:
+        return Predecessor(self.base, self.current, self.state(number - 1) if number > 1 else None)
+
+    def state(self, number: int) -> Path:
+        return self.root / "state" / f"round-{number:02d}"
+
+    def update(self, number: int) -> Updated:
+        """One round's update, each with advantages of its own."""
+        advantages = [*ADVANTAGES[number:], *ADVANTAGES[:number]]
+        return learner.update(self.predecessor(number), self.config, self.rollouts, advantages, self.checkpoints)
+
+    def save(self, number: int, updated: Updated) -> None:
+        learner.save_state(updated.checkpoint.name, self.state(number))
+        self.current = updated.checkpoint.name
+
+    def rounds(self, first: int = 1, last: int = ROUNDS) -> None:
+        for number in range(first, last + 1):
+            self.save(number, self.update(number))
+
+    def bits(self) -> Bits:
+        notes = [json.loads((self.state(number) / NOTE).read_text()) for number in range(1, ROUNDS + 1)]
+        for number, note in enumerate(notes, 1):
+            assert note["step"] == number * self.config.grpo.steps_per_round
+        return [(note["checkpoint"], note["tensors"]) for note in notes]
+
+
+def new_process() -> None:
+    """What the learner knows after its process died: nothing."""
+    learner._trainer, learner._held = None, None
+
+
+@pytest.fixture(autouse=True)
+def _left_as_it_was() -> Iterator[None]:
+    yield
+    new_process()
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def undisturbed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, student: Path, rollouts: list[Rollout]
+) -> tuple[TrainerConfig, Bits]:
+    config = CONFIGS[request.param]
+    night = Night(tmp_path_factory.mktemp("undisturbed"), student, config, rollouts)
+    night.rounds()
+    return config, night.bits()
+
+
+@pytest.fixture
+def expected(undisturbed: tuple[TrainerConfig, Bits]) -> Bits:
+    return undisturbed[1]
+
+
+@pytest.fixture
+def night(tmp_path: Path, student: Path, undisturbed: tuple[TrainerConfig, Bits], rollouts: list[Rollout]) -> Night:
+    return Night(tmp_path, student, undisturbed[0], rollouts)
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[None]:
+    """No file of this process grows beyond 4 kB: what no privilege is exempt from."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def file_in_the_way(folder: Path) -> Iterator[None]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("a file")
+    yield
+    folder.unlink()
+
+
+OBSTACLES = [full_disk, file_in_the_way]
+Obstacle = Callable[[Path], AbstractContextManager[None]]
+
+
+def test_the_rounds_differ(expected: Bits) -> None:
+    assert len({checkpoint for checkpoint, _ in expected}) == len({state for _, state in expected}) == ROUNDS
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_checkpoint_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle, number: int) -> None:
+    night.rounds(last=number - 1)
+    with obstacle(night.checkpoints / "draft"), pytest.raises((OSError, SafetensorError)):
+        night.update(number)
+    with pytest.raises(ElsewhereError):  # what has no checkpoint has no state either
+        learner.save_state(expected[number - 1][0], night.state(number))
+    night.rounds(first=number)
+    assert night.bits() == expected
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_the_state_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle) -> None:
+    night.rounds(last=1)
+    updated = night.update(2)
+    for _ in range(2):
+        with obstacle(night.state(2)), pytest.raises((OSError, SafetensorError)):
+            night.save(2, updated)
+    night.save(2, updated)
+    night.rounds(first=3)
+    assert night.bits() == expected
+
+
+@pytest.mark.parametrize("died", [False, True], ids=["same process", "new process"])
+def test_the_answer_was_lost(night: Night, expected: Bits, died: bool) -> None:
+    """The update is asked for again from the same predecessor, which the trainer has left by then."""
+    for number in range(1, ROUNDS + 1):
+        updated = night.update(number)
+        if died:
+            new_process()
+        assert night.update(number).checkpoint == updated.checkpoint
+        night.save(number, updated)
+    assert night.bits() == expected
+
+
+def test_the_process_died_after_each_step_and_after_each_state(night: Night, expected: Bits) -> None:
+    """Between checkpoint and state the update is taken again; a half checkpoint that lies about does not matter."""
+    for number in range(1, ROUNDS + 1):
+        updated = night.update(number)
+        new_process()
+        (night.checkpoints / "draft").mkdir()
+        (night.checkpoints / "draft" / "half.safetensors").write_bytes(b"half")
+        with pytest.raises(ElsewhereError, match=f"does not hold {updated.checkpoint.name}"):
+            night.save(number, updated)
+        assert night.update(number).checkpoint == updated.checkpoint
+        night.save(number, updated)
+        new_process()
+    assert night.bits() == expected
+
+
+def test_a_checkpoint_that_was_lost_meanwhile_is_made_again(night: Night, expected: Bits) -> None:
+    updated = night.update(1)
+    (updated.checkpoint / LINEAGE).write_text("{}")
+    new_process()
+    assert night.update(1).checkpoint == updated.checkpoint
+    assert digest_folder(updated.checkpoint) == updated.checkpoint.name
+    night.save(1, updated)
+    night.rounds(first=2)
+    assert night.bits() == expected
+
+
+def damaged(night: Night) -> Predecessor:
+    content = bytearray((night.state(1) / TENSORS).read_bytes())
+    content[-1] ^= 1
+    (night.state(1) / TENSORS).write_bytes(content)
+    return night.predecessor(2)
+
+
+def missing(night: Night) -> Predecessor:
+    return dataclasses.replace(night.predecessor(2), state=night.state(7))
+
+
+def of_another_round(night: Night) -> Predecessor:
+    return dataclasses.replace(night.predecessor(2), digest="cafe42")
+
+
+REFUSED: list[tuple[Callable[[Night], Predecessor], str]] = [
+    (damaged, "it is not what was written"),
+    (missing, "no whole trainer state is here"),
+    (of_another_round, "belongs to the checkpoint [0-9a-f]{20}, not to cafe42"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "line"), REFUSED, ids=[wrong.__name__ for wrong, _ in REFUSED])
+@pytest.mark.parametrize("undisturbed", ["full"], indirect=True)
+def test_a_state_that_is_not_the_predecessors_is_refused(
+    night: Night, wrong: Callable[[Night], Predecessor], line: str
+) -> None:
+    """Before any step; nothing is left behind."""
+    night.rounds(last=1)
+    predecessor = wrong(night)
+    new_process()
+    before = set(night.checkpoints.iterdir())
+    with pytest.raises(StateError, match=line):
+        learner.update(predecessor, night.config, night.rollouts, ADVANTAGES, night.checkpoints)
+    assert set(night.checkpoints.iterdir()) == before
+    with pytest.raises(ElsewhereError):
+        learner.save_state(night.current, night.state(2))
+
+
+@pytest.mark.parametrize("undisturbed", ["full"], indirect=True)
+def test_a_trainer_that_stands_elsewhere_is_loaded_anew(night: Night, expected: Bits, tmp_path: Path) -> None:
+    """Back to the first round from the last, as after a checkpoint stage that was damaged."""
+    night.rounds()
+    trainer: Any = learner._trainer
+    night.current = expected[0][0]
+    night.rounds(first=2)
+    assert learner._trainer is not trainer
+    assert night.bits() == expected
