@@ -143,7 +143,7 @@ class TrainerConfig(Section):
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = None
-    microbatch_tokens: Positive = Field(default=1024, description="packed tokens that go through the model at once")
+    microbatch_tokens: Positive = Field(default=1280, description="packed tokens that go through the model at once")
     device: Literal["auto", "cpu", "cuda"] = "auto"
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
     seed: int = 0
@@ -214,7 +214,7 @@ class NightConfig(Section):
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = None
-    microbatch_tokens: Positive = 1024
+    microbatch_tokens: Positive = 1280
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")

@@ -102,13 +102,14 @@ def _tensors(checkpoint: Path) -> dict[str, Tensor]:
     return found
 
 
-def keep(draft: Path, checkpoints: Path) -> Path:
-    """Moves a finished folder to its digest's name, durably, in one rename. Returns the checkpoint.
+def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:
+    """Moves a finished folder to its digest's name in one rename. Returns the checkpoint.
 
     A checkpoint of the same content that is there already stays, and the draft goes; one that was damaged since is
-    replaced.
+    replaced. Not `durable`: a power cut may damage it until `make_durable`.
     """
-    sync_folder(draft)
+    if durable:
+        sync_folder(draft)
     target = checkpoints / digest_folder(draft)
     if target.exists() and digest_folder(target) == target.name:
         shutil.rmtree(draft)
@@ -116,8 +117,15 @@ def keep(draft: Path, checkpoints: Path) -> Path:
         shutil.rmtree(target, ignore_errors=True)
         checkpoints.mkdir(parents=True, exist_ok=True)
         draft.rename(target)
-        sync(checkpoints)
+        if durable:
+            sync(checkpoints)
     return target
+
+
+def make_durable(checkpoint: Path) -> None:
+    """Forces a checkpoint to the disk."""
+    sync_folder(checkpoint)
+    sync(checkpoint.parent)
 
 
 def verify(checkpoint: Path) -> None:

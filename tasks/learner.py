@@ -80,7 +80,8 @@ def update(
     """One round's update. A trainer that does not stand at the predecessor is loaded anew: no step is taken twice.
 
     So an update that failed after its steps, or whose answer was lost, may be asked for again: it comes to the same
-    checkpoint (on a CPU to the last bit). Raises StateError where the state is not the predecessor's, or is damaged.
+    checkpoint (on a CPU to the last bit), which is not durable yet. Raises StateError where the state is not the
+    predecessor's, or is damaged.
     """
     global _trainer, _held
     from models.trainer import Trainer
@@ -93,7 +94,7 @@ def update(
     _held = None  # it stands nowhere until what came of its steps is kept
     metrics = _trainer.update(rollouts, advantages)
     base = predecessor.base.name if config.lora is not None else None
-    checkpoint = _keep(_trainer, checkpoints, parent=predecessor.digest, base=base)
+    checkpoint = _keep(_trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
     _held = checkpoint.name
     return Updated(checkpoint, metrics)
 
@@ -117,7 +118,7 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
     return keep(draft, checkpoints)
 
 
-def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None) -> Path:
+def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None, *, durable: bool = True) -> Path:
     """Keeps the trainer's weights as a checkpoint, or, where there is a `base` (a digest), its adapters beside that."""
     draft = _draft(checkpoints)
     if base is None:
@@ -125,7 +126,7 @@ def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None =
     else:
         trainer.save_adapter(draft)
     write_lineage(draft, parent, base)
-    return keep(draft, checkpoints)
+    return keep(draft, checkpoints, durable=durable)
 
 
 def _draft(checkpoints: Path) -> Path:

@@ -14,6 +14,7 @@ from prefect.cache_policies import NO_CACHE
 
 from conf.home import NightError
 from conf.schema import TrainerConfig
+from models.checkpoint import make_durable
 from models.durable import sync, sync_folder
 from tasks import learner
 from tasks.learner import Predecessor, Updated
@@ -106,7 +107,8 @@ def checkpoint(
     means: UpdateMeans,
     seconds_round: float | None,
 ) -> None:
-    """Makes the update count: writes the trainer's state (while the next round samples), figures and digests.
+    """Makes the update count, while the next round samples: forces its weights to the disk, writes the trainer's state,
+    figures and digests.
 
     Where the trainer's process died since the update, that is taken again, from the same predecessor and rollouts; it
     must come to the same checkpoint, which the next round samples from already. Raises UpdateChangedError where it does
@@ -117,6 +119,7 @@ def checkpoint(
     draft = state.with_name(f"{state.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     _save_state(draft, updated.checkpoint.name, rollouts, advantages, config, means)
+    make_durable(updated.checkpoint)
     sync_folder(draft)
     shutil.rmtree(state, ignore_errors=True)
     draft.rename(state)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
+from models import durable
 from models.checkpoint import (
     DamagedCheckpointError,
     base_of,
@@ -18,6 +19,7 @@ from models.checkpoint import (
     digest_file,
     digest_folder,
     keep,
+    make_durable,
     misfits,
     parent_of,
     same_weights,
@@ -114,6 +116,27 @@ def test_keeping_replaces_one_that_was_damaged(tmp_path: Path) -> None:
     (first / "config.json").write_bytes(b"[]")
     assert keep(fill(tmp_path / "draft"), tmp_path / "checkpoints") == first
     verify(first)
+
+
+def test_what_is_forced_to_the_disk_and_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forced: list[str] = []
+    sync = durable.sync
+
+    def note(path: Path) -> None:
+        forced.append(path.name)
+        sync(path)
+
+    monkeypatch.setattr(durable, "sync", note)
+    monkeypatch.setattr("models.checkpoint.sync", note)
+    files = {file.name for file in fill(tmp_path / "draft").rglob("*")}
+    kept = keep(tmp_path / "draft", tmp_path / "checkpoints", durable=False)
+    assert forced == []
+    make_durable(kept)
+    assert set(forced) == {*files, kept.name, "checkpoints"}
+    assert forced[-1] == "checkpoints"  # its entry last: what it names is there by then
+    forced.clear()
+    keep(fill(tmp_path / "draft"), tmp_path / "others")
+    assert set(forced) == {*files, "draft", "others"}
 
 
 def test_verifying_finds_a_flipped_bit(tmp_path: Path) -> None:
