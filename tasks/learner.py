@@ -1,7 +1,10 @@
 """What runs in the trainer's process: the trainer is held here from call to call."""
 
+import os
 import shutil
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +16,8 @@ from models.rollout import Rollout
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
     from models.distillation import Example
     from models.trainer import Trainer
+
+LOWEST = 19  # priority, as `nice` counts
 
 _trainer: "Trainer | None" = None
 _held: str | None = None  # the digest of the checkpoint that the trainer stands at
@@ -100,10 +105,19 @@ def update(
 
 
 def save_state(digest: str, state: Path) -> None:
-    """Writes the trainer's state into a folder. Raises ElsewhereError where it does not stand at `digest`."""
+    """Writes the trainer's state into a folder. Raises ElsewhereError where it does not stand at `digest`.
+
+    On a thread of the lowest priority: the next round samples meanwhile, and waits for nobody. (Only a thread that ends
+    can be given such a priority: to get it back takes a privilege.)
+    """
     if _trainer is None or _held != digest:
         raise ElsewhereError(f"the trainer does not hold {digest}: its process was restarted after the update")
-    _trainer.save_state(state, digest)
+    with ThreadPoolExecutor(1, initializer=_step_back) as writer:
+        writer.submit(_trainer.save_state, state, digest).result()
+
+
+def _step_back() -> None:
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST)
 
 
 def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:

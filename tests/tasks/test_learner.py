@@ -5,7 +5,9 @@ Every night here is disturbed in another way and compared, to the last bit, with
 
 import dataclasses
 import json
+import os
 import resource
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -250,3 +252,23 @@ def test_a_trainer_that_stands_elsewhere_is_loaded_anew(night: Night, expected: 
     night.rounds(first=2)
     assert learner._trainer is not trainer
     assert night.bits() == expected
+
+
+def test_the_state_is_written_with_the_lowest_priority(
+    tmp_path: Path, student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night = Night(tmp_path, student, CONFIGS["full"], rollouts)
+    updated = night.update(1)
+    priorities: list[int] = []
+    trainer: Any = learner._trainer
+    save = trainer.save_state
+
+    def note(state: Path, digest: str) -> None:
+        priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        save(state, digest)
+
+    monkeypatch.setattr(trainer, "save_state", note)
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    night.save(1, updated)
+    assert priorities == [learner.LOWEST]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before < learner.LOWEST
