@@ -1,8 +1,8 @@
 """Two layers of the usual language models with backward passes of their own, which keep less than autograd would.
 
 RMSNorm as transformers writes it keeps three copies of its input for the backward pass, two of them in fp32; a gated
-feed-forward layer keeps the activated gate beside gate, factor and product. Here the one keeps its input and a number a
-row, the other does without the activated gate.
+feed-forward layer keeps gate, activated gate, factor and their product. Here the one keeps its input and a number a
+row, the other gate and factor.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import silu
+from torch.nn import Linear
+from torch.nn.functional import linear, silu
 from transformers import PreTrainedModel
 
 PROBE_TOKENS = 4
@@ -49,6 +50,13 @@ def gated(gate: Float[Tensor, "... width"], factor: Float[Tensor, "... width"]) 
     return _Gated.apply(gate, factor)  # pyright: ignore[reportReturnType]
 
 
+def gated_down(
+    gate: Float[Tensor, "... width"], factor: Float[Tensor, "... width"], weight: Float[Tensor, "hidden width"]
+) -> Float[Tensor, "... hidden"]:
+    """(silu(gate) · factor) · weightᵀ: the rest of the layer, whose product need not be kept."""
+    return _GatedDown.apply(gate, factor, weight)  # pyright: ignore[reportReturnType]
+
+
 class _RmsNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, epsilon: float) -> Tensor:
@@ -81,6 +89,24 @@ class _Gated(torch.autograd.Function):
         return torch.ops.aten.silu_backward(gradient * factor, gate), gradient * silu(gate)
 
 
+class _GatedDown(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, factor: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(gate, factor, weight)
+        return linear(silu(gate) * factor, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        gate, factor, weight = ctx.saved_tensors
+        gradient, activated = gradients[0], silu(gate)
+        d_weight: Tensor | None = None
+        if ctx.needs_input_grad[2]:
+            d_weight = gradient.flatten(0, -2).T @ (activated * factor).flatten(0, -2)
+        d_product = gradient @ weight
+        d_factor = activated.mul_(d_product)
+        return torch.ops.aten.silu_backward(d_product.mul_(factor), gate), d_factor, d_weight
+
+
 def _lean_forward(module: Any) -> Forward | None:
     """The function that may stand in for a module's forward pass; None where nothing here looks like it."""
     if type(module).__name__.endswith("RMSNorm"):
@@ -92,7 +118,10 @@ def _lean_forward(module: Any) -> Forward | None:
 
 
 def _feed_forward(module: Any, inputs: Tensor) -> Tensor:
-    return module.down_proj(gated(module.gate_proj(inputs), module.up_proj(inputs)))
+    gate, factor, down = module.gate_proj(inputs), module.up_proj(inputs), module.down_proj
+    if type(down) is Linear and down.bias is None:
+        return gated_down(gate, factor, down.weight)
+    return down(gated(gate, factor))  # with an adapter, say
 
 
 @torch.no_grad()

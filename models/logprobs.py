@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-CHUNK = 1024  # positions whose logits are in memory at once, in the model's precision
-BLOCK = 64  # of these, how many are in fp32 at a time: few enough to stay in the processor's cache
+ROWS = 256  # positions whose logits are in memory at once on the way forward, in the model's precision
+COLUMNS = 8192  # tokens of the vocabulary whose logits are, for all positions, on the way back
+BLOCK = 2**22  # logits that are in fp32 at a time: few enough to stay in the processor's cache
 
 
 def token_logprobs(
@@ -16,8 +17,9 @@ def token_logprobs(
 ) -> tuple[Float[Tensor, "N"], Float[Tensor, "N"]]:
     """log softmax(hidden · headᵀ)[target] for each position, in fp32, and the distributions' entropy in nats.
 
-    Only the first is differentiable. The logits are computed in `hidden`'s precision, as the sampler does, a chunk at
-    a time, and once more in the backward pass.
+    Only the first is differentiable. The logits are computed in `hidden`'s precision, as the sampler does, some
+    positions at a time; in the backward pass once more, a part of the vocabulary at a time, so that each part of
+    `head`'s gradient is one product over all positions.
     """
     return _ChunkedLogprobs.apply(hidden, head, targets)  # pyright: ignore[reportReturnType]
 
@@ -29,8 +31,8 @@ class _ChunkedLogprobs(torch.autograd.Function):
     def forward(ctx: Any, hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         logprobs = torch.empty(len(targets), device=hidden.device)
         normalisers, entropies = torch.empty_like(logprobs), torch.empty_like(logprobs)
-        for start in range(0, len(targets), CHUNK):
-            logits = hidden[start : start + CHUNK] @ head.T
+        for start in range(0, len(targets), ROWS):
+            logits = hidden[start : start + ROWS] @ head.T
             for part, block in _blocks(start, logits):
                 scores = block.float()
                 highest = scores.amax(dim=1, keepdim=True)
@@ -50,23 +52,25 @@ class _ChunkedLogprobs(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
         hidden, head, targets, normalisers = ctx.saved_tensors
         gradient = gradients[0]
-        d_hidden = torch.empty_like(hidden)
-        d_head: Tensor | None = None  # summed in fp32 where there are several chunks
-        for start in range(0, len(targets), CHUNK):
-            chunk = slice(start, start + CHUNK)
-            logits = hidden[chunk] @ head.T
-            for part, block in _blocks(start, logits):
+        d_hidden = torch.zeros(hidden.shape, device=hidden.device)  # summed in fp32
+        d_head = torch.empty_like(head) if ctx.needs_input_grad[1] else None
+        for first in range(0, len(head), COLUMNS):
+            columns = slice(first, first + COLUMNS)
+            logits = hidden @ head[columns].T
+            places = (targets - first).clamp(0, logits.shape[1] - 1)
+            here = gradient.where(places == targets - first, 0.0)
+            for part, block in _blocks(0, logits):
                 shares = block.float().sub_(normalisers[part, None]).exp_().mul_(-gradient[part, None])
-                block.copy_(shares.scatter_add_(1, targets[part, None], gradient[part, None]))
-            d_hidden[chunk] = logits @ head
-            if ctx.needs_input_grad[1]:
-                own = logits.T @ hidden[chunk]
-                d_head = own if len(targets) <= CHUNK else own.float() if d_head is None else d_head.add_(own)
-        return d_hidden, None if d_head is None else d_head.to(head.dtype), None
+                block.copy_(shares.scatter_add_(1, places[part, None], here[part, None]))
+            d_hidden += logits @ head[columns]
+            if d_head is not None:
+                torch.mm(logits.T, hidden, out=d_head[columns])
+        return d_hidden.to(hidden.dtype), d_head, None
 
 
-def _blocks(start: int, logits: Float[Tensor, "chunk V"]) -> Iterator[tuple[slice, Float[Tensor, "block V"]]]:
-    """A chunk's rows a few at a time, each with its place among all positions; `start` is the chunk's."""
-    for first in range(0, len(logits), BLOCK):
-        block = logits[first : first + BLOCK]
+def _blocks(start: int, logits: Float[Tensor, "rows V"]) -> Iterator[tuple[slice, Float[Tensor, "block V"]]]:
+    """A few of the rows at a time, each with its place among all positions; `start` is the first's."""
+    size = max(1, BLOCK // logits.shape[1])
+    for first in range(0, len(logits), size):
+        block = logits[first : first + size]
         yield slice(start + first, start + first + len(block)), block

@@ -15,7 +15,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 ATTENTION = "packed_groups"
-BLOCK = 128  # a row's tokens that attend at once: later keys of theirs need not be looked at
+BLOCK = 64  # a row's tokens that attend at once: later keys of theirs need not be looked at
+KEPT = 512  # rows up to so many tokens keep what each gave to each key
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ def packed_attention(
 
 
 class _PackedAttention(torch.autograd.Function):
-    """Keeps queries, keys and values. What each token gave to each key is kept as well where rows are no longer than a
-    block; for longer ones, where it would be most of the memory, it is made again in the backward pass.
+    """Keeps queries, keys and values. What each token gave to each key is kept as well for rows of up to KEPT tokens;
+    for longer ones, where it would be most of the memory, it is made again in the backward pass.
     """
 
     @staticmethod
@@ -101,15 +102,14 @@ class _PackedAttention(torch.autograd.Function):
         ctx.layout, ctx.scale, ctx.window = layout, scale, window
         out, kept = torch.empty(query.shape, dtype=query.dtype), []
         for table, prefixed in _tables(layout):
-            shares: Tensor | None = None
             keys, values = _keys(key, layout, prefixed), _keys(value, layout, prefixed)
             own, found = table.rows(query), out.new_empty(*table.places.shape, *query.shape[1:])
             for columns, seen in _blocks(found.shape[1], keys.shape[1]):
                 queries = _folded(own[:, columns] * scale, key.shape[1])
                 shares = _shares(queries, keys[:, :seen], layout, prefixed, columns, window)
                 _unfold(shares @ values[:, :seen], found[:, columns], key.shape[1])
+                kept.append(shares if found.shape[1] <= KEPT else None)
             out[table.start : table.start + table.tokens] = table.tokens_of(found)
-            kept.append(shares if found.shape[1] <= BLOCK else None)
         ctx.save_for_backward(query, key, value, *kept)
         return out
 
@@ -118,17 +118,16 @@ class _PackedAttention(torch.autograd.Function):
         query, key, value, *kept = ctx.saved_tensors
         layout, scale, window, kv_heads = ctx.layout, ctx.scale, ctx.window, key.shape[1]
         found = [torch.empty(x.shape, dtype=x.dtype) for x in (query, key, value)]
-        # the completions first: they add to their prompts' gradients
-        for (table, prefixed), known in reversed(list(zip(_tables(layout), kept, strict=True))):
+        for table, prefixed in reversed(_tables(layout)):  # the completions add to their prompts' gradients
             keys, values = _keys(key, layout, prefixed), _keys(value, layout, prefixed)
             own, above = table.rows(query), table.rows(gradients[0])
             if not table.full:
                 above = above.masked_fill(~table.valid[:, :, None, None], 0.0)
             d_query, d_keys, d_values = torch.empty_like(own), torch.zeros_like(keys), torch.zeros_like(values)
-            for columns, seen in _blocks(d_query.shape[1], keys.shape[1]):
+            for columns, seen in reversed(_blocks(d_query.shape[1], keys.shape[1])):
                 queries = _folded(own[:, columns] * scale, kv_heads)
                 gradient = _folded(above[:, columns], kv_heads)
-                shares = known
+                shares = kept.pop()
                 if shares is None:
                     shares = _shares(queries, keys[:, :seen], layout, prefixed, columns, window)
                 d_values[:, :seen] += shares.transpose(1, 2) @ gradient

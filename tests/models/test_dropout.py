@@ -47,9 +47,8 @@ def stirred(folder: Path, config: TrainerConfig) -> Trainer:
     """A trainer whose adapters do something: the same whatever their dropout."""
     trainer = Trainer.load(folder, config)
     chance = torch.Generator().manual_seed(3)
-    for master in trainer.weights.masters.values():
-        master.data.copy_(0.2 * torch.randn(master.shape, generator=chance))
-    trainer.weights.write_back()
+    for adapter in trainer.weights.trained.values():
+        adapter.data.copy_(0.2 * torch.randn(adapter.shape, generator=chance))
     return trainer
 
 
@@ -59,8 +58,7 @@ def gradient(trainer: Trainer, work: Callable[[], Any]) -> Tensor:
     step = trainer.weights.step
 
     def record() -> float:
-        masters = trainer.weights.masters.values()
-        found.append(torch.cat([master.grad.flatten() for master in masters if master.grad is not None]).clone())
+        found.append(torch.cat([own.flatten() for own in trainer.weights.gradients.values()]))
         return step()
 
     trainer.weights.step = record  # pyright: ignore[reportAttributeAccessIssue]
@@ -78,8 +76,7 @@ def test_log_probabilities_are_taken_without_it(folder: Path, rollouts: list[Rol
     dropped.update(rollouts, ADVANTAGES)
     assert dropped.logprobs(rollouts) != expected
     for name, master in dropped.weights.masters.items():
-        plain.weights.masters[name].data.copy_(master)
-    plain.weights.write_back()
+        plain.weights.trained[name].data.copy_(master)
     assert dropped.logprobs(rollouts) == plain.logprobs(rollouts)
 
 

@@ -65,8 +65,7 @@ def round_of(
     step = trainer.weights.step
 
     def record() -> float:
-        masters = trainer.weights.masters.items()
-        gradients.append({name: master.grad.clone() for name, master in masters if master.grad is not None})
+        gradients.append({name: own.clone() for name, own in trainer.weights.gradients.items()})
         norm = step()
         if weights is not None:
             weights.append({name: tensor.clone() for name, tensor in trainer.model.state_dict().items()})

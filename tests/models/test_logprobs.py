@@ -41,7 +41,8 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 12, 13])
 def test_chunks_do_not_show(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logprobs, "CHUNK", 4)
+    for name, size in (("ROWS", 4), ("COLUMNS", 10), ("BLOCK", 62)):
+        monkeypatch.setattr(logprobs, name, size)
     hidden, head, targets = example(count)
     weights = torch.randn(count, generator=torch.Generator().manual_seed(9))
     found, entropies = token_logprobs(hidden, head, targets)

@@ -3,12 +3,15 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
 from torch import Tensor
 
 from conf.schema import OptimizerConfig
-from models.master_weights import MasterWeights
+from models.master_weights import PART, MasterWeights, divide, joined
 
 CONFIG = OptimizerConfig(learning_rate=0.1, warmup_steps=0, max_grad_norm=1e9)
 
@@ -32,9 +35,7 @@ def study(model: torch.nn.Module, weights: MasterWeights, seeds: range) -> list[
 
 
 def bits(model: torch.nn.Module, weights: MasterWeights) -> list[Tensor]:
-    states = [weights.optimizer.state[master] for master in weights.masters.values()]
-    moments = [state[name] for state in states for name in sorted(state)]
-    return [*model.state_dict().values(), *weights.masters.values(), *moments]
+    return [*model.state_dict().values(), *weights.masters.values(), *weights.tensors().values()]
 
 
 def same_bits(left: list[Tensor], right: list[Tensor]) -> bool:
@@ -144,6 +145,51 @@ def test_small_steps_are_not_lost_in_bf16() -> None:
     assert next(iter(weights.masters.values())).item() == pytest.approx(1.005, abs=1e-5)
 
 
+@given(arrays(np.uint32, 50))
+def test_an_fp32_number_is_a_bf16_and_a_remainder(bits: np.ndarray) -> None:
+    """Whatever its bits: exactly, and the bf16 is one of the two nearest."""
+    master = torch.from_numpy(bits.view(np.float32))
+    rounded, remainder = torch.empty(50, dtype=torch.bfloat16), torch.empty(50, dtype=torch.int16)
+    divide(master, rounded, remainder)
+    assert joined(rounded, remainder).view(torch.int32).equal(master.view(torch.int32))
+    normal = master.isfinite() & master.bfloat16().isfinite() & rounded.isfinite()
+    distance = (rounded.double() - master.double()).abs()
+    assert (distance <= (master.bfloat16().double() - master.double()).abs())[normal].all()
+
+
+@pytest.mark.parametrize("bits", [0x3F800000, 0x3F808000, 0x3F807FFF, 0xBF808000, 0x80000000, 0x7F7FFFFF, 0x00000001])
+def test_literal_halves(bits: int) -> None:
+    """1, the half above it and what is just below; its negative; −0; the largest and the smallest number."""
+    master = torch.tensor([bits if bits < 2**31 else bits - 2**32], dtype=torch.int32).view(torch.float32)
+    rounded, remainder = torch.empty(1, dtype=torch.bfloat16), torch.empty(1, dtype=torch.int16)
+    divide(master, rounded, remainder)
+    upper = (bits + 0x8000) >> 16
+    assert rounded.view(torch.int16).item() & 0xFFFF == upper
+    assert remainder.item() == bits - (upper << 16)
+    assert joined(rounded, remainder).view(torch.int32).item() & 0xFFFFFFFF == bits
+
+
+def test_in_bf16_the_masters_take_the_steps_of_fp32_weights() -> None:
+    """To the bit, in several parts, on the same gradients: what the model computes in does not come into it."""
+    shape = (3, PART - 1)
+    model, plain = torch.nn.Linear(PART - 1, 3, dtype=torch.bfloat16), torch.nn.Linear(PART - 1, 3)
+    plain.load_state_dict(model.state_dict())
+    weights, exact = MasterWeights(model, CONFIG), MasterWeights(plain, CONFIG)
+    for seed in range(3):
+        gradient = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).bfloat16()
+        for each in (model, plain):
+            (each.weight * gradient.to(each.weight.dtype)).sum().backward()
+        assert weights.step() == exact.step()
+    assert weights.masters["weight"].equal(plain.weight.detach())
+    assert not model.weight.float().equal(plain.weight)
+    assert (model.weight.float() - plain.weight).abs().max() <= plain.weight.abs().max() / 256
+
+
+def test_other_precisions_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"weight is of torch\.float16"):
+        MasterWeights(one_weight(1.0, torch.float16), CONFIG)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_no_step_on_gradients_that_are_not_finite(bad: float) -> None:
     model, twin = network(torch.bfloat16), network(torch.bfloat16)
@@ -196,12 +242,10 @@ def test_what_there_is_to_go_on_from() -> None:
     study(model, weights, range(3))
     tensors = on_paper(weights)
     kinds = {name.split("/")[0] for name in tensors}
-    assert kinds == {"master", "exp_avg", "exp_avg_sq", "step"}
-    assert {tensor.dtype for tensor in tensors.values()} == {torch.float32}
-    assert tensors["step/0.weight"].item() == 3.0
-    weights.restore(tensors, 3)
-    for master in weights.masters.values():  # fused AdamW wants its step count beside the weights
-        assert weights.optimizer.state[master]["step"].device == master.device
+    assert kinds == {"weight", "remainder", "exp_avg", "exp_avg_sq"}
+    assert sum(tensor.nbytes for tensor in tensors.values()) == 3 * 4 * sum(p.numel() for p in model.parameters())
+    assert tensors["remainder/0.weight"].any()
+    assert "remainder" not in {name.split("/")[0] for name in MasterWeights(network(), CONFIG).tensors()}
 
 
 def test_other_weights_are_refused() -> None:
@@ -211,8 +255,9 @@ def test_other_weights_are_refused() -> None:
     study(model, weights, range(1))
     before = [tensor.clone() for tensor in bits(model, weights)]
     named = {name.replace("2.", "4."): tensor for name, tensor in on_paper(weights).items()}
-    shaped = on_paper(weights) | {"master/0.bias": torch.zeros(5)}
-    for other in (named, shaped):
+    shaped = on_paper(weights) | {"weight/0.bias": torch.zeros(5)}
+    rounded = on_paper(weights) | {"weight/0.bias": weights.trained["0.bias"].detach().bfloat16()}
+    for other in (named, shaped, rounded):
         with pytest.raises(ValueError, match="not the weights that are trained here"):
             weights.restore(other, 1)
     assert same_bits(bits(model, weights), before)

@@ -49,12 +49,13 @@ def masked_attention(inputs: Sequence[Tensor], scaling: float | None, window: in
     return (shares @ value.repeat_interleave(2, dim=1)).transpose(1, 2)
 
 
-@pytest.mark.parametrize("block", [1, 2, 128])
+@pytest.mark.parametrize(("block", "kept"), [(1, 0), (1, 512), (2, 0), (2, 512), (128, 2), (128, 512)])
 @pytest.mark.parametrize(("scaling", "window"), [(None, None), (0.3, None), (None, 1), (None, 2), (None, 4), (None, 6)])
 def test_attention_and_its_gradients_as_a_masked_matrix(
-    monkeypatch: pytest.MonkeyPatch, scaling: float | None, window: int | None, block: int
+    monkeypatch: pytest.MonkeyPatch, scaling: float | None, window: int | None, block: int, kept: int
 ) -> None:
     monkeypatch.setattr("models.packed_attention.BLOCK", block)
+    monkeypatch.setattr("models.packed_attention.KEPT", kept)
     layout, inputs = attention_inputs()
     expected = masked_attention(inputs, scaling, window)
     above = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

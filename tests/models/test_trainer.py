@@ -44,8 +44,7 @@ def collected(trainer: Trainer, work: Callable[[], Any]) -> list[dict[str, Tenso
     step = trainer.weights.step
 
     def record() -> float:
-        masters = trainer.weights.masters.items()
-        found.append({name: master.grad.clone() for name, master in masters if master.grad is not None})
+        found.append({name: own.clone() for name, own in trainer.weights.gradients.items()})
         return step()
 
     trainer.weights.step = record  # pyright: ignore[reportAttributeAccessIssue]
