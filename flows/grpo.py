@@ -26,8 +26,6 @@ from tasks.tables import EVALUATIONS, read_table
 from tasks.tracking import Tracking
 from tasks.update import UpdateMeans, checkpoint, update
 
-KEPT_STATES = 2
-
 
 class Pass(NamedTuple):
     """A round's prompts, or those of one of its refills, and what came of them."""
@@ -171,7 +169,8 @@ class Rounds:
         if known is None:
             self._finish_saving()
             state = self._state(number - 1) if number > 1 else None
-            means = UpdateMeans(Predecessor(self.base, predecessor, state), night.home.checkpoints, night.trainer)
+            base = Predecessor(self.base, predecessor, state)
+            means = UpdateMeans(base, night.home.checkpoints, night.trainer, self._retired(number))
             night.engine.call(engine.sleep)
             label, started = f"round {number} · update", time.perf_counter()
             night.tell(label, None)
@@ -205,9 +204,8 @@ class Rounds:
         return seconds
 
     def _saved(self, number: int, future: PrefectFuture[Artifact]) -> None:
-        """Once an update is durable, tells MLflow, and lets go of what is no longer needed; beside the next round."""
+        """Once an update is durable, tells MLflow; beside the next round."""
         self._track(number, future.result())
-        self._retire_before(number)
 
     def _finish_saving(self) -> None:
         """Waits until the last update is durable. Raises what its saving raised."""
@@ -220,15 +218,18 @@ class Rounds:
 
     def retire(self, keep: Set[Path]) -> None:
         """Removes the rounds' checkpoints, except those to keep and those that the registry knows."""
-        for policy in self.policies:
-            if policy not in keep and policy.name not in self.registered:
-                shutil.rmtree(policy, ignore_errors=True)
+        for policy in self._passed(keep):
+            shutil.rmtree(policy, ignore_errors=True)
 
-    def _retire_before(self, number: int) -> None:
-        """Keeps the newest two trainer states, and the checkpoints that the night can still go on from."""
-        for old in range(1, number - KEPT_STATES + 1):
-            shutil.rmtree(self._state(old), ignore_errors=True)
-        self.retire(keep={self.base, *self.policies[-KEPT_STATES:]})
+    def _passed(self, keep: Set[Path]) -> list[Path]:
+        return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
+
+    def _retired(self, number: int) -> tuple[list[Path], list[Path]]:
+        """Checkpoints and trainer states that go when a round's are written: those before its predecessor's, which is
+        durable.
+        """
+        states = [self._state(old) for old in range(1, number - 1)]
+        return self._passed({self.base, *self.policies[-1:]}), [state for state in states if state.exists()]
 
     def _quiz(self, number: int) -> None:
         config, started = self.night.config, time.perf_counter()

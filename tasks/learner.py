@@ -1,10 +1,7 @@
 """What runs in the trainer's process: the trainer is held here from call to call."""
 
-import os
 import shutil
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +13,6 @@ from models.rollout import Rollout
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
     from models.distillation import Example
     from models.trainer import Trainer
-
-LOWEST = 19  # priority, as `nice` counts
 
 _trainer: "Trainer | None" = None
 _held: str | None = None  # the digest of the checkpoint that the trainer stands at
@@ -81,12 +76,13 @@ def update(
     rollouts: Sequence[Rollout],
     advantages: Sequence[float] | Sequence[Sequence[float]],
     checkpoints: Path,
+    retired: Sequence[Path] = (),
 ) -> Updated:
     """One round's update. A trainer that does not stand at the predecessor is loaded anew: no step is taken twice.
 
     So an update that failed after its steps, or whose answer was lost, may be asked for again: it comes to the same
-    checkpoint (on a CPU to the last bit), which is not durable yet. Raises StateError where the state is not the
-    predecessor's, or is damaged.
+    checkpoint (on a CPU to the last bit), which is not durable yet. `retired` checkpoints make room for it. Raises
+    StateError where the state is not the predecessor's, or is damaged.
     """
     global _trainer, _held
     from models.trainer import Trainer
@@ -98,26 +94,30 @@ def update(
         )
     _held = None  # it stands nowhere until what came of its steps is kept
     metrics = _trainer.update(rollouts, advantages)
+    _remove(retired)
     base = predecessor.base.name if config.lora is not None else None
     checkpoint = _keep(_trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
     _held = checkpoint.name
     return Updated(checkpoint, metrics)
 
 
-def save_state(digest: str, state: Path) -> None:
+def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
     """Writes the trainer's state into a folder. Raises ElsewhereError where it does not stand at `digest`.
 
-    On a thread of the lowest priority: the next round samples meanwhile, and waits for nobody. (Only a thread that ends
-    can be given such a priority: to get it back takes a privilege.)
+    `retired` states make room for it.
     """
     if _trainer is None or _held != digest:
         raise ElsewhereError(f"the trainer does not hold {digest}: its process was restarted after the update")
-    with ThreadPoolExecutor(1, initializer=_step_back) as writer:
-        writer.submit(_trainer.save_state, state, digest).result()
+    _remove(retired)
+    _trainer.save_state(state, digest)
 
 
-def _step_back() -> None:
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST)
+def _remove(retired: Sequence[Path]) -> None:
+    """Removes folders right before others of their size are written, into the memory that held them: on a virtual
+    machine memory that was never used before is several times slower.
+    """
+    for folder in retired:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:

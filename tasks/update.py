@@ -31,12 +31,22 @@ class UpdateChangedError(NightError):
 
 
 class UpdateMeans:
-    """What an update works with, kept together so that Prefect neither copies nor walks through it."""
+    """What an update works with, kept together so that Prefect neither copies nor walks through it.
 
-    def __init__(self, predecessor: Predecessor, checkpoints: Path, trainer: Worker) -> None:
+    `retired`: checkpoints, and trainer states, that no round goes on from any more; they go when new ones are written.
+    """
+
+    def __init__(
+        self,
+        predecessor: Predecessor,
+        checkpoints: Path,
+        trainer: Worker,
+        retired: tuple[Sequence[Path], Sequence[Path]] = ((), ()),
+    ) -> None:
         self.predecessor = predecessor
         self.checkpoints = checkpoints
         self.trainer = trainer
+        self.retired_checkpoints, self.retired_states = retired
 
 
 @task(
@@ -80,6 +90,7 @@ def _take(
         sampled,
         own,
         means.checkpoints,
+        means.retired_checkpoints,
     )
 
 
@@ -142,7 +153,7 @@ def _save_state(
 ) -> None:
     """The state of the trainer that stands at `digest`; one that does not is brought there again."""
     try:
-        means.trainer.call(learner.save_state, digest, folder)
+        means.trainer.call(learner.save_state, digest, folder, means.retired_states)
     except learner.ElsewhereError as elsewhere:
         log.warning("%s: the update is taken again", elsewhere)
         again = _take(rollouts, advantages, config, means).checkpoint.name
@@ -151,4 +162,4 @@ def _save_state(
                 f"the round's update, taken again, came to the checkpoint {again} and not to {digest}: "
                 "start the night again, and it goes on from the round before"
             ) from elsewhere
-        means.trainer.call(learner.save_state, digest, folder)
+        means.trainer.call(learner.save_state, digest, folder, means.retired_states)

@@ -176,6 +176,18 @@ def test_groups_without_signal_are_replaced_up_to_the_limit(finished: tuple[Path
         assert sum(one["with_signal"] for one in signal) == metrics["useful_groups"]
 
 
+def test_the_two_newest_states_and_checkpoints_stay(finished: tuple[Path, ScriptedEngine, Path]) -> None:
+    """The last round's, and its predecessor's, from which it would be taken again; and the base."""
+    folder, _, candidate = finished
+    made = [(folder / f"round-0{number}" / "checkpoint" / "checkpoint.txt").read_text() for number in (1, 2, 3)]
+    assert made[-1] == candidate.name
+    assert sorted(state.name for state in (folder / "state").iterdir()) == ["round-02", "round-03"]
+    kept = {checkpoint.name for checkpoint in candidate.parent.iterdir()}
+    assert made[0] not in kept
+    assert kept >= set(made[1:])
+    assert len(kept) == 3
+
+
 def test_no_problem_is_drawn_twice_in_a_round_and_no_seed_used_twice(
     finished: tuple[Path, ScriptedEngine, Path],
 ) -> None:

@@ -5,9 +5,7 @@ Every night here is disturbed in another way and compared, to the last bit, with
 
 import dataclasses
 import json
-import os
 import resource
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -254,21 +252,41 @@ def test_a_trainer_that_stands_elsewhere_is_loaded_anew(night: Night, expected: 
     assert night.bits() == expected
 
 
-def test_the_state_is_written_with_the_lowest_priority(
+def test_what_is_retired_goes_once_there_is_something_to_write(
     tmp_path: Path, student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And not before: neither while the steps are taken, nor where they fail."""
     night = Night(tmp_path, student, CONFIGS["full"], rollouts)
-    updated = night.update(1)
-    priorities: list[int] = []
+    night.rounds(last=1)
+    old = [tmp_path / "old checkpoint", tmp_path / "old state"]
+    for folder in old:
+        (folder / "inner").mkdir(parents=True)
+        (folder / "inner" / "file").write_text("old")
     trainer: Any = learner._trainer
-    save = trainer.save_state
+    take, save = trainer.update, trainer.save_state
+    seen: list[list[bool]] = []
 
-    def note(state: Path, digest: str) -> None:
-        priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
-        save(state, digest)
+    def watched(work: Any) -> Any:
+        def noting(*arguments: Any) -> Any:
+            seen.append([folder.exists() for folder in old])
+            return work(*arguments)
 
-    monkeypatch.setattr(trainer, "save_state", note)
-    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    night.save(1, updated)
-    assert priorities == [learner.LOWEST]
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before < learner.LOWEST
+        return noting
+
+    def fails(*_: Any) -> None:
+        raise OSError("no space left")
+
+    asked = (night.predecessor(2), night.config, rollouts, ADVANTAGES, night.checkpoints, old[:1])
+    monkeypatch.setattr(trainer, "update", fails)
+    with pytest.raises(OSError, match="no space left"):
+        learner.update(*asked)
+    learner._held = night.current
+    monkeypatch.setattr(trainer, "update", watched(take))
+    monkeypatch.setattr(trainer, "save_state", watched(save))
+    updated = learner.update(*asked)
+    assert not old[0].exists()
+    with pytest.raises(ElsewhereError):
+        learner.save_state("elsewhere", night.state(2), old[1:])
+    learner.save_state(updated.checkpoint.name, night.state(2), old[1:])
+    assert seen == [[True, True], [False, False]]
+    assert (night.state(2) / NOTE).exists()
