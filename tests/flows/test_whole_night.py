@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +41,79 @@ def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
     return [sys.executable, "-m", "flows", *arguments], os.environ | {"NIGHTSCHOOL_HOME": str(home)}
 
 
+def small_night(settings: list[str] = SMALL) -> list[str]:
+    return ["night", "--config", str(CONFIG), "--date", "2026-01-01", *(f"--set={setting}" for setting in settings)]
+
+
 def night(home: Path, *arguments: str, settings: list[str] = SMALL) -> subprocess.CompletedProcess[str]:
-    options = [f"--set={setting}" for setting in settings]
-    argv, environment = command(home, "night", "--config", str(CONFIG), "--date", "2026-01-01", *options, *arguments)
+    argv, environment = command(home, *small_night(settings), *arguments)
     return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=500, check=False)
 
 
+@dataclass(frozen=True)
+class Interruption:
+    """What was seen of a night ended by Ctrl-C: its exit and last words, and when its first rollouts were written."""
+
+    returncode: int
+    seconds: float
+    said: str
+    left_running: list[str]
+    written: int
+
+
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Interruption]:
+    """A home whose night was ended in its second round."""
     home = tmp_path_factory.mktemp("night") / "school"
+    argv, environment = command(home, *small_night())
+    going = subprocess.Popen(
+        argv,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),  # tests in the background ignore it
+    )
+    rounds = home / "nights" / "2026-01-01"
+    wait_for((rounds / "round-01" / "checkpoint" / "manifest.json").exists, 400)
+    asked = time.monotonic()
+    os.killpg(going.pid, signal.SIGINT)
+    _, said = going.communicate(timeout=60)
+    seconds = time.monotonic() - asked
+    time.sleep(2)
+    written = (rounds / "round-01" / "sample" / "rollouts.parquet").stat().st_mtime_ns
+    return home, Interruption(going.returncode, seconds, said, processes_of(home), written)
+
+
+@pytest.fixture(scope="module")
+def finished(interrupted: tuple[Path, Interruption]) -> tuple[Path, dict[str, Any]]:
+    """The same home, once the same command was given again."""
+    home, _ = interrupted
     done = night(home, "--json")
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1
     return home, json.loads(done.stdout)
+
+
+def test_ctrl_c_ends_a_night_within_ten_seconds_and_leaves_nothing_running(
+    interrupted: tuple[Path, Interruption],
+) -> None:
+    _, seen = interrupted
+    assert seen.returncode == 130
+    assert seen.seconds < 10
+    assert "go on with: nightschool night" in seen.said
+    assert seen.left_running == []
+
+
+def test_an_interrupted_night_goes_on_and_samples_no_round_again(
+    interrupted: tuple[Path, Interruption], finished: tuple[Path, dict[str, Any]]
+) -> None:
+    home, seen = interrupted
+    rollouts = home / "nights" / "2026-01-01" / "round-01" / "sample" / "rollouts.parquet"
+    assert rollouts.stat().st_mtime_ns == seen.written
+    assert finished[1]["rounds"] == 2
 
 
 def test_the_line_for_machines(finished: tuple[Path, dict[str, Any]]) -> None:
@@ -78,8 +139,9 @@ def test_the_rounds_left_what_the_design_says(finished: tuple[Path, dict[str, An
         refills = list(folder.glob(f"round-{number}/refill-*/credit/manifest.json"))
         assert metrics["refills"] == len(refills) <= 1
         assert metrics["groups"] == 6 + metrics["replaced_groups"] <= 12
-        for part in ("sample", "generate", "sync", "score", "update", "checkpoint", "round"):
+        for part in ("sample", "generate", "sync", "score", "update", "checkpoint"):
             assert metrics[f"seconds_{part}"] > 0
+        assert ("seconds_round" in metrics) == (number == "01")  # the second was cut in two
     assert not list(folder.rglob("*.draft"))
 
 
@@ -118,41 +180,6 @@ def test_another_configuration_is_another_night(finished: tuple[Path, dict[str, 
     assert refused.returncode == 2
     assert "grpo.rounds: 2 → 3" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
-
-
-def test_an_interrupted_night_goes_on(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    """Ctrl-C in the second round: over within 10 s, nothing left running, and the first round is not sampled again."""
-    home, summary = finished
-    student = home / "checkpoints" / summary["digests"]["champion"]
-    settings = [*SMALL, f"student.source={student}", "seed=7"]
-    argv, environment = command(
-        tmp_path, "night", "--config", str(CONFIG), "--date", "2026-01-02", *(f"--set={s}" for s in settings)
-    )
-    going = subprocess.Popen(
-        argv,
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        ),  # tests in the background ignore it
-    )
-    first = tmp_path / "nights" / "2026-01-02" / "round-01" / "credit" / "manifest.json"
-    wait_for(first.exists, 300)
-    os.killpg(going.pid, signal.SIGINT)
-    _, said = going.communicate(timeout=10)
-    assert going.returncode == 130
-    assert "go on with: nightschool night" in said
-    wait_for(lambda: not processes_of(tmp_path), 2)
-
-    rollouts = tmp_path / "nights" / "2026-01-02" / "round-01" / "sample" / "rollouts.parquet"
-    written = rollouts.stat().st_mtime_ns
-    again = [*argv, "--json"]
-    resumed = subprocess.run(again, env=environment, capture_output=True, text=True, timeout=500, check=False)
-    assert resumed.returncode == 0, resumed.stderr
-    assert rollouts.stat().st_mtime_ns == written
-    assert json.loads(resumed.stdout)["rounds"] == 2
 
 
 @pytest.mark.full

@@ -15,27 +15,19 @@ from models.packing import pack, split
 from models.rollout import Rollout
 from models.rollout_groups import grouped, padded_rows
 from models.trainer import Trainer
-from tests.models.tiny import random_tokens, sampled_groups, trainer_config, write_tiny
+from tests.models.tiny import random_tokens, sampled_groups, trainer_config
+from tests.models.weights import gradients_of_steps
 
 LENGTHS = [[4, 3, 6], [2, 5]]
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7]
 EXAMPLES = [(random_tokens(4, 1), random_tokens(3, 2)), (random_tokens(9, 3), random_tokens(5, 4))]
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
+pytestmark = pytest.mark.usefixtures("exact")
 
 
 @pytest.fixture(scope="module")
 def rollouts(folder: Path) -> list[Rollout]:
     return sampled_groups(folder, LENGTHS)
-
-
-@pytest.fixture(autouse=True)
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Computes in fp32, so that only rounding is between two ways to the same number."""
-    monkeypatch.setattr(Trainer, "dtype", torch.float32)
 
 
 def settings(dropout: float, **grpo: Any) -> TrainerConfig:
@@ -54,18 +46,8 @@ def stirred(folder: Path, config: TrainerConfig) -> Trainer:
 
 def gradient(trainer: Trainer, work: Callable[[], Any]) -> Tensor:
     """With which `work` comes to its one optimizer step, as one vector."""
-    found: list[Tensor] = []
-    step = trainer.weights.step
-
-    def record() -> float:
-        found.append(torch.cat([own.flatten() for own in trainer.weights.gradients.values()]))
-        return step()
-
-    trainer.weights.step = record  # pyright: ignore[reportAttributeAccessIssue]
-    work()
-    trainer.weights.step = step
-    assert len(found) == 1
-    return found[0]
+    (found,) = gradients_of_steps(trainer, work)
+    return torch.cat([own.flatten() for own in found.values()])
 
 
 def test_log_probabilities_are_taken_without_it(folder: Path, rollouts: list[Rollout]) -> None:

@@ -15,37 +15,20 @@ from models.advantages import group_advantages
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tests.models.tiny import (
+    ADVANTAGES,
+    LENGTHS,
     plain_logprobs,
     plain_model,
     random_tokens,
     rollout,
     sampled_groups,
     trainer_config,
-    write_tiny,
 )
 
 CONTEXT = 128  # tokens, of the tiny model
-LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]
-ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]
 AGGREGATIONS = ["token", "sequence", "constant"]
 
 pytestmark = pytest.mark.usefixtures("exact")
-
-
-@pytest.fixture
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Computes in fp32, so that only rounding is between the trainer and the plain model."""
-    monkeypatch.setattr(Trainer, "dtype", torch.float32)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
-
-
-@pytest.fixture(scope="module")
-def rollouts(folder: Path) -> list[Rollout]:
-    return sampled_groups(folder, LENGTHS)
 
 
 def round_of(

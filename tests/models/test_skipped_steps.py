@@ -11,21 +11,8 @@ from conf.schema import LoraConfig
 from models import trainer as trainer_module
 from models.rollout import Rollout
 from models.trainer import NonFiniteError, Trainer
-from tests.models.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.tiny import ADVANTAGES, trainer_config
 from tests.models.weights import same, weights_of
-
-LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]
-ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
-
-
-@pytest.fixture(scope="module")
-def rollouts(folder: Path) -> list[Rollout]:
-    return sampled_groups(folder, LENGTHS)
 
 
 @pytest.mark.parametrize("coefficient", [0.0, 0.1])

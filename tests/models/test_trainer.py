@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,46 +15,21 @@ from torch import Tensor
 from conf.schema import TrainerConfig
 from models.rollout import Rollout
 from models.trainer import Trainer
-from tests.models.tiny import plain_logprobs, plain_model, random_tokens, sampled_groups, trainer_config, write_tiny
-from tests.models.weights import weights_of
-
-LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]
-ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
-
-
-@pytest.fixture(scope="module")
-def rollouts(folder: Path) -> list[Rollout]:
-    return sampled_groups(folder, LENGTHS)
-
-
-@pytest.fixture
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Computes in fp32, so that only rounding is between the trainer and the plain model."""
-    monkeypatch.setattr(Trainer, "dtype", torch.float32)
-
-
-def collected(trainer: Trainer, work: Callable[[], Any]) -> list[dict[str, Tensor]]:
-    """The gradients with which `work` comes to each of its optimizer steps."""
-    found: list[dict[str, Tensor]] = []
-    step = trainer.weights.step
-
-    def record() -> float:
-        found.append({name: own.clone() for name, own in trainer.weights.gradients.items()})
-        return step()
-
-    trainer.weights.step = record  # pyright: ignore[reportAttributeAccessIssue]
-    work()
-    return found
+from tests.models.tiny import (
+    ADVANTAGES,
+    LENGTHS,
+    plain_logprobs,
+    plain_model,
+    random_tokens,
+    sampled_groups,
+    trainer_config,
+)
+from tests.models.weights import gradients_of_steps, weights_of
 
 
 def gradient_of(folder: Path, config: TrainerConfig, rollouts: Sequence[Rollout], advantages: Any) -> dict[str, Tensor]:
     trainer = Trainer.load(folder, config)
-    (gradient,) = collected(trainer, lambda: trainer.update(rollouts, advantages))
+    (gradient,) = gradients_of_steps(trainer, lambda: trainer.update(rollouts, advantages))
     return gradient
 
 
@@ -115,7 +90,7 @@ def test_groups_without_signal_and_null_rewards_leave_no_trace(folder: Path, rol
     advantages = [0.0, 0.0, *ADVANTAGES, math.nan, math.nan, math.nan, 0.0]
     trainer = Trainer.load(folder, trainer_config())
     metrics: dict[str, float] = {}
-    (found,) = collected(trainer, lambda: metrics.update(trainer.update(more, advantages)))
+    (found,) = gradients_of_steps(trainer, lambda: metrics.update(trainer.update(more, advantages)))
     assert_close(found, gradient_of(folder, trainer_config(), rollouts, ADVANTAGES), 0.0)
     assert (metrics["groups"], metrics["useful_groups"]) == (5.0, 3.0)
     assert metrics["tokens"] == sum(map(sum, LENGTHS))
@@ -148,7 +123,7 @@ def test_two_problems_with_groups_of_one_number_keep_their_prompts(folder: Path,
     alike = [dataclasses.replace(rollout, group=0) for rollout in rollouts]
     trainer = Trainer.load(folder, trainer_config())
     metrics: dict[str, float] = {}
-    (found,) = collected(trainer, lambda: metrics.update(trainer.update(alike, ADVANTAGES)))
+    (found,) = gradients_of_steps(trainer, lambda: metrics.update(trainer.update(alike, ADVANTAGES)))
     assert_close(found, gradient_of(folder, trainer_config(), rollouts, ADVANTAGES), 0.0)
     assert metrics["groups"] == 3.0
 
@@ -169,7 +144,7 @@ def test_the_second_step_of_a_round_knows_the_true_old_policy(folder: Path, roll
 
     trainer.weights.step = remember  # pyright: ignore[reportAttributeAccessIssue]
     metrics: dict[str, float] = {}
-    gradients = collected(trainer, lambda: metrics.update(trainer.update(rollouts, ADVANTAGES)))
+    gradients = gradients_of_steps(trainer, lambda: metrics.update(trainer.update(rollouts, ADVANTAGES)))
     assert len(gradients) == trainer.step == 2
     first = [i for i, rollout in enumerate(rollouts) if rollout.group != 1]
     assert_close(gradients[0], reinforce(folder, [rollouts[i] for i in first], [ADVANTAGES[i] for i in first]))
@@ -196,7 +171,7 @@ def test_the_reference_pulls_back(folder: Path, rollouts: list[Rollout], tmp_pat
     config = trainer_config(kl_coefficient=0.5)
     trainer = Trainer.load(folder, config)
     metrics: dict[str, float] = {}
-    (found,) = collected(trainer, lambda: metrics.update(trainer.update(rollouts, ADVANTAGES)))
+    (found,) = gradients_of_steps(trainer, lambda: metrics.update(trainer.update(rollouts, ADVANTAGES)))
     assert metrics["kl"] == pytest.approx(0.0, abs=1e-6)
     assert_close(found, gradient_of(folder, trainer_config(), rollouts, ADVANTAGES))
     trainer.save_checkpoint(tmp_path / "moved")
@@ -241,7 +216,7 @@ def test_a_lesson_is_the_cross_entropy_of_its_answers(folder: Path) -> None:
     loss.backward()  # pyright: ignore
     trainer = Trainer.load(folder, trainer_config(microbatch_tokens=8))
     metrics: dict[str, float] = {}
-    (found,) = collected(trainer, lambda: metrics.update(trainer.imitate(examples)))
+    (found,) = gradients_of_steps(trainer, lambda: metrics.update(trainer.imitate(examples)))
     assert_close(found, {name: parameter.grad for name, parameter in model.named_parameters()})
     assert metrics["loss"] == pytest.approx(float(loss.detach()))  # pyright: ignore
     assert metrics["tokens"] == 4.0

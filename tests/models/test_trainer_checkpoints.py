@@ -14,22 +14,8 @@ from models.checkpoint import digest_folder
 from models.rollout import Rollout
 from models.trainer import NonFiniteError, Trainer
 from models.trainer_state import StateError
-from tests.models.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.tiny import ADVANTAGES, trainer_config, write_tiny
 from tests.models.weights import same, weights_of
-
-LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]
-ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
-
-
-@pytest.fixture(scope="module")
-def rollouts(folder: Path) -> list[Rollout]:
-    return sampled_groups(folder, LENGTHS)
-
 
 ADAPTERS = [None, LoraConfig(rank=4, alpha=8), LoraConfig(rank=4, alpha=8, dropout=0.3)]
 

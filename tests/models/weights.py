@@ -1,4 +1,7 @@
-"""A trainer's weights, and whether two of them are the same in every bit."""
+"""A trainer's weights and gradients, and whether two sets of weights are the same in every bit."""
+
+from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor
 
@@ -11,3 +14,20 @@ def weights_of(trainer: Trainer) -> dict[str, Tensor]:
 
 def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
     return left.keys() == right.keys() and all(left[name].equal(right[name]) for name in left)
+
+
+def gradients_of_steps(trainer: Trainer, work: Callable[[], Any]) -> list[dict[str, Tensor]]:
+    """The gradients with which `work` comes to each of its optimizer steps."""
+    found: list[dict[str, Tensor]] = []
+    step = trainer.weights.step
+
+    def record() -> float:
+        found.append({name: own.clone() for name, own in trainer.weights.gradients.items()})
+        return step()
+
+    trainer.weights.step = record  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        work()
+    finally:
+        trainer.weights.step = step
+    return found

@@ -1,0 +1,26 @@
+"""What most tests of the trainer begin with: a tiny student, three groups that it sampled, and their advantages."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.rollout import Rollout
+from models.trainer import Trainer
+from tests.models.tiny import LENGTHS, sampled_groups, write_tiny
+
+
+@pytest.fixture(scope="package")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
+
+
+@pytest.fixture(scope="package")
+def rollouts(folder: Path) -> list[Rollout]:
+    return sampled_groups(folder, LENGTHS)
+
+
+@pytest.fixture
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainer computes in fp32, so that only rounding is between two ways to the same number."""
+    monkeypatch.setattr(Trainer, "dtype", torch.float32)
