@@ -1,15 +1,16 @@
 """The arithmetic floor of an update: the matrix products that it cannot do without, timed one by one."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from benchmarks.gauge import now
 from models.rollout import Rollout
 
-ROWS = 2048  # of a product: as many tokens as go through the model at once
+ROWS = 2048  # of a product: more than go through the model at once, so that none is too small to be fast
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def seconds_of_matrix_products(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
@@ -35,12 +36,12 @@ def seconds_of_matrix_products(student: Path, rollouts: Sequence[Rollout], steps
 
 def _rate(shape: tuple[int, int]) -> float:
     """Seconds a row of the three products of one layer."""
-    weight = torch.randn(shape, dtype=torch.bfloat16)
-    inputs = torch.randn(ROWS, shape[1], dtype=torch.bfloat16)
-    gradient = torch.randn(ROWS, shape[0], dtype=torch.bfloat16)
+    weight = torch.randn(shape, dtype=torch.bfloat16, device=DEVICE)
+    inputs = torch.randn(ROWS, shape[1], dtype=torch.bfloat16, device=DEVICE)
+    gradient = torch.randn(ROWS, shape[0], dtype=torch.bfloat16, device=DEVICE)
     torch.matmul(inputs, weight.T)
-    started = time.perf_counter()
+    started = now()
     torch.matmul(inputs, weight.T)
     torch.matmul(gradient, weight)
     torch.matmul(gradient.T, inputs)
-    return (time.perf_counter() - started) / ROWS
+    return (now() - started) / ROWS

@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks.learning_runs import NIGHTS, TRL, accuracies, distilled, learn
 from flows import environment
+from models.durable import write_atomically
 
 STUDENT, RESULTS = Path("school/benchmarks/starter"), Path("school/benchmarks/learning")
 VARIANTS = (*NIGHTS, *TRL)
@@ -49,7 +50,8 @@ def main() -> None:
 
 def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
     """A finished run from its file, or a new one."""
-    name = f"{variant.replace(' ', '-').replace('×', 'x')}-seed-{seed}-{options.minutes:g}-minutes.json"
+    of_what = f"{options.minutes:g}-minutes-{options.problems}-problems-{options.student.name}"
+    name = f"{variant.replace(' ', '-').replace('×', 'x')}-seed-{seed}-{of_what}.json"
     file: Path = options.out / name
     if not file.exists():
         student = distilled(options.student, seed, options.out.resolve() / f"distilled-{seed}")
@@ -58,7 +60,7 @@ def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
             solved = accuracies([checkpoint for _, checkpoint in points], options.problems)
         curve = [[seconds, share] for (seconds, _), share in zip(points, solved, strict=True)]
         result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve}
-        file.write_text(json.dumps(result))
+        write_atomically(file, json.dumps(result))
     return json.loads(file.read_text())
 
 

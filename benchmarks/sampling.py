@@ -2,8 +2,9 @@
 
     NIGHTSCHOOL_HOME=… python -m benchmarks.sampling [--repeats 3]
 
-samples rounds of the home's night again, with the committed stage, its Prefect task and the engine's process, and
-nothing else going on; in between, in a process of its own, plain vLLM does the same. Prints one JSON object.
+samples rounds of the home's night again, as the committed stage does in a night (through the engine's process, with the
+sync's check and the table), and nothing else going on; in between, in a process of its own, plain vLLM does the same
+with the same settings. Prints one JSON object.
 """
 
 import argparse

@@ -1,6 +1,5 @@
 """TRL's GRPOTrainer on given rollouts: its own training loop, with generation replaced by what was recorded."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
+from benchmarks.gauge import now
 from models.rollout import Rollout
 
 
@@ -23,11 +23,11 @@ class Stopwatch(TrainerCallback):
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         """The first microbatch is about to be computed."""
-        self.started = time.perf_counter()
+        self.started = now()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
         """The optimizer has stepped."""
-        self.seconds.append(time.perf_counter() - self.started)
+        self.seconds.append(now() - self.started)
 
 
 class RecordedTrainer(GRPOTrainer):

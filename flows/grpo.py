@@ -13,7 +13,7 @@ from prefect.futures import PrefectFuture
 
 from flows.night import Night, log
 from rewards.verifier import Problem
-from tasks import engine, verdicts
+from tasks import verdicts
 from tasks.credit import credit
 from tasks.evaluate import quiz
 from tasks.learner import Predecessor
@@ -171,7 +171,7 @@ class Rounds:
             state = self._state(number - 1) if number > 1 else None
             base = Predecessor(self.base, predecessor, state)
             means = UpdateMeans(base, night.home.checkpoints, night.trainer, self._retired(number))
-            night.engine.call(engine.sleep)
+            night.rest_engine()
             label, started = f"round {number} · update", time.perf_counter()
             night.tell(label, None)
             updated = update(label, rollouts, advantages, night.config.trainer, means)

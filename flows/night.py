@@ -4,6 +4,7 @@ import datetime
 import logging
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
 from models.durable import write_atomically
 from models.engine_environment import engine_environment, trainer_environment
+from tasks import engine
 from tasks.stage import Artifact, Stage, run_name
-from tasks.workers import Worker
+from tasks.workers import Worker, WorkerDiedError
 
 log = logging.getLogger("nightschool")
 
@@ -51,15 +53,21 @@ class Night:
         self.tell(run_name(place), time.perf_counter() - started)
         return artifact
 
+    def rest_engine(self) -> None:
+        """Leaves the GPU to the trainer. An engine that dies of it holds nothing any more: the next call starts it."""
+        if self.engine.running:
+            with suppress(WorkerDiedError):
+                self.engine.call(engine.sleep)
+
     def tell(self, what: str, seconds: float | None) -> None:
         """Logs that a stage begins (`seconds` None) or is done; whoever shows progress reads `stage` and `seconds`."""
         message = f"{what} begins" if seconds is None else f"{what}: {seconds:.1f} s"
         log.info(message, extra={"stage": what, "seconds": seconds})
 
     def close(self, grace: float = 5.0) -> None:
-        """Ends the child processes; `grace` seconds are left to each to finish what it does."""
-        self.engine.close(grace)
-        self.trainer.close(grace)
+        """Ends the child processes for good; `grace` seconds are left to each to finish what it does."""
+        self.engine.end(grace)
+        self.trainer.end(grace)
 
 
 def date_of_night(now: datetime.datetime) -> str:

@@ -31,6 +31,7 @@ from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
 MLFLOW_PAGES = "http://127.0.0.1:5000"
+SAVING_LIMIT = 60  # seconds
 
 
 @flow(name="nightly", flow_run_name="{date}", description="One night of study, from the journal to the report.")
@@ -51,8 +52,9 @@ def study(night: Night) -> dict[str, Any]:
     try:
         summary = _stages(night, tracking)
     except BaseException as error:
-        night.close(grace=0)
-        tracking.close_run("KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED")
+        interrupted = isinstance(error, KeyboardInterrupt)
+        night.close(grace=0 if interrupted else SAVING_LIMIT)  # a state that is being written is worth waiting for
+        tracking.close_run("KILLED" if interrupted else "FAILED")
         raise
     night.close()
     tracking.close_run("FINISHED")

@@ -69,10 +69,13 @@ def differing(worker: Any, folder: str) -> tuple[list[str], int]:
 
 
 def differing_adapter(worker: Any, folder: str, scaling: float) -> tuple[list[str], int]:
-    """The same of the adapter that the engine serves: its matrices, the second times `scaling`, as vLLM keeps them."""
+    """The same of the adapter that the engine serves: its matrices, the second times `scaling`, as vLLM keeps them.
+
+    A matrix of the file that the engine has no place for is wrong, too.
+    """
     model = worker.get_model()
     tensors = _tensors(model, folder)
-    wrong, compared = [], 0
+    wrong, compared = [], set[str]()
     for name, module in model.named_modules():
         stacks = zip(getattr(module, "lora_a_stacked", ()), getattr(module, "lora_b_stacked", ()), strict=True)
         for part, (down, up) in zip(_parts(model, f"{name}.lora"), stacks, strict=False):
@@ -81,10 +84,10 @@ def differing_adapter(worker: Any, folder: str, scaling: float) -> tuple[list[st
                 if read := tensors.get(f"{part}_{side}.weight"):
                     matrix = read().to(device=held.device, dtype=held.dtype) * scale
                     expected[: matrix.shape[0], : matrix.shape[1]] = matrix
-                    compared += 1
+                    compared.add(f"{part}_{side}.weight")
                 if not held.equal(expected):
                     wrong.append(f"{part}_{side}")
-    return wrong, compared
+    return wrong + sorted(tensors.keys() - compared), len(compared)
 
 
 def _plain(name: str) -> str:

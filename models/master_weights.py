@@ -34,29 +34,13 @@ class MasterWeights:
                 self.remainders[name] = torch.zeros_like(parameter, dtype=torch.int16)
             elif parameter.dtype != torch.float32:
                 raise ValueError(f"{name} is of {parameter.dtype}: only bfloat16 and float32 can be trained")
-            parameter.register_post_accumulate_grad_hook(self._collector(name))
+            parameter.register_post_accumulate_grad_hook(_collector(self.gradients[name]))
         self.step_count = 0
-
-    def _collector(self, name: str) -> Callable[[Tensor], None]:
-        def collect(parameter: Tensor) -> None:
-            assert parameter.grad is not None
-            self.gradients[name] += parameter.grad
-            parameter.grad = None
-
-        return collect
 
     @property
     def learning_rate(self) -> float:
         """The rate of the step to come: linear warm-up, then constant."""
         return self.config.learning_rate * min(1.0, (self.step_count + 1) / max(1, self.config.warmup_steps))
-
-    @property
-    def masters(self) -> dict[str, Tensor]:
-        """The fp32 weights by name, put together: copies."""
-        return {
-            name: joined(p.detach(), self.remainders[name]) if name in self.remainders else p.detach().clone()
-            for name, p in self.trained.items()
-        }
 
     def step(self) -> float:
         """One AdamW step on the collected gradients, which are then zero again. Returns their norm.
@@ -146,6 +130,15 @@ def divide(master: Float[Tensor, "..."], rounded: Float[Tensor, "..."], remainde
     upper = bits.add(HALF).bitwise_right_shift_(16)
     rounded.view(torch.int16).copy_(upper)
     remainder.copy_(bits - upper.bitwise_left_shift_(16))
+
+
+def _collector(total: Tensor) -> Callable[[Tensor], None]:
+    def collect(parameter: Tensor) -> None:
+        assert parameter.grad is not None
+        total.add_(parameter.grad)
+        parameter.grad = None
+
+    return collect
 
 
 def _zeros(parameter: Tensor) -> Tensor:

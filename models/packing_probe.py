@@ -17,10 +17,7 @@ from models.packing import Group, Pack, hidden_states, pack
 log = logging.getLogger("nightschool")
 
 SHAPES = ((9, (6, 1, 11)), (5, (4, 8)))  # tokens of the probe's prompts, and of their completions
-# What may lie between the two: nats in the mean, and a share of the gradient's size. In bf16 random tokens are hard to
-# predict and so widely rounded: with the starter 0.067 nats and 0.06 lie between packed and plain, as much as between
-# two of transformers' own ways; a mask off by one token is at 0.5 and 0.3.
-TOLERANCES = {torch.float32: (1e-4, 1e-3), torch.bfloat16: (0.2, 0.15)}
+NATS, SHARE = 1e-4, 1e-3  # what may lie between the two in fp32: in the mean, and as a share of the gradient's size
 
 # A pack's completion tokens: their log-probabilities (fp32, nats), and the entropies of their distributions
 LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]]
@@ -30,17 +27,18 @@ def choose_packing(model: PreTrainedModel) -> LogProbs:
     """`packed_logprobs`, with the model's attention set to it, where that computes what the plain model does.
 
     Otherwise `plain_logprobs`, with one line in the log that says why. Compared are the log-probabilities of a small
-    probe, and the gradient of their weighted sum at every token's embedding, into which all layers' gradients go.
+    probe, and the gradient of their weighted sum at every token's embedding, into which all layers' gradients go; in
+    fp32, where rounding hides no fault.
     """
     own = str(model.config._attn_implementation)
     packed = pack(_probe(model.config.get_text_config().vocab_size), model.device)
-    expected = _measured(model, packed, plain_logprobs)
-    try:
-        model.set_attn_implementation(ATTENTION)
-        found = _measured(model, packed, packed_logprobs)
-        reason = _difference(found, expected, model.dtype)
-    except Exception as error:  # whatever goes wrong here, the plain way is open
-        reason = f"{type(error).__name__}: {error}"
+    with _in_fp32(model):
+        expected = _measured(model, packed, plain_logprobs)
+        try:
+            model.set_attn_implementation(ATTENTION)
+            reason = _difference(_measured(model, packed, packed_logprobs), expected)
+        except Exception as error:  # whatever goes wrong here, the plain way is open
+            reason = f"{type(error).__name__}: {error}"
     if reason is None:
         return packed_logprobs
     model.set_attn_implementation(own)
@@ -101,6 +99,19 @@ def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple
 
 
 @contextmanager
+def _in_fp32(model: PreTrainedModel) -> Iterator[None]:
+    """The model computes in fp32 while this is open; then its own weights are back, to the bit."""
+    weights = {p: p.data for p in model.parameters() if p.dtype != torch.float32}
+    for parameter in weights:
+        parameter.data = parameter.data.float()
+    try:
+        yield
+    finally:
+        for parameter, own in weights.items():
+            parameter.data = own
+
+
+@contextmanager
 def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
     """What the model's input embeddings put out while this is open, a tensor a forward pass."""
     seen: list[Tensor] = []
@@ -115,11 +126,10 @@ def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
         handle.remove()
 
 
-def _difference(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], dtype: torch.dtype) -> str | None:
+def _difference(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> str | None:
     """What differs by more than the tolerances, as half a sentence; None where nothing does."""
-    nats, share = TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
     logprobs = float((found[0] - expected[0]).abs().mean())
     gradients = float((found[1] - expected[1]).float().norm() / expected[1].float().norm())
-    if logprobs <= nats and gradients <= share:
+    if logprobs <= NATS and gradients <= SHARE:
         return None
     return f"its log-probabilities would be off by {logprobs:.2g} nats, its gradients by {gradients:.1%}"

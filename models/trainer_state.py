@@ -13,7 +13,7 @@ from models.checkpoint import digest_file
 from models.durable import write_atomically
 
 TENSORS, NOTE = "optimizer.safetensors", "state.json"
-VERSION = 2
+VERSION = 3
 RANDOM = "random/"  # in front of a generator's name among the tensors
 
 

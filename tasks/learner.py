@@ -1,5 +1,6 @@
 """What runs in the trainer's process: the trainer is held here from call to call."""
 
+import gc
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,14 +55,16 @@ def lesson(
     checkpoints: Path,
 ) -> tuple[Path, list[dict[str, float]]]:
     """Distils worked answers into a checkpoint. Returns the new checkpoint and the figures of every step."""
-    global _trainer, _held
+    global _trainer
     from models.distillation import distill
     from models.trainer import Trainer
 
-    _trainer, _held = None, None
-    trainer = Trainer.load(checkpoint, lesson_config(config, lessons))
-    curve = list(distill(trainer, examples, lessons, config.seed))
-    return _keep(trainer, checkpoints, parent=checkpoint.name), curve
+    _let_go()
+    _trainer = Trainer.load(checkpoint, lesson_config(config, lessons))
+    curve = list(distill(_trainer, examples, lessons, config.seed))
+    kept = _keep(_trainer, checkpoints, parent=checkpoint.name)
+    _let_go()
+    return kept, curve
 
 
 def lesson_config(config: TrainerConfig, lessons: DistillConfig) -> TrainerConfig:
@@ -88,7 +91,7 @@ def update(
     from models.trainer import Trainer
 
     if _trainer is None or _held != predecessor.digest:
-        _trainer, _held = None, None  # first its memory: there is none for two
+        _let_go()  # there is no memory for two
         _trainer = Trainer.load(
             predecessor.base, config, predecessor.state, predecessor.base, stands_at=predecessor.digest
         )
@@ -112,6 +115,13 @@ def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
     _trainer.save_state(state, digest)
 
 
+def _let_go() -> None:
+    """Gives back the trainer's memory: model and layers refer to each other, so the collector has to come by."""
+    global _trainer, _held
+    _trainer, _held = None, None
+    gc.collect()
+
+
 def _remove(retired: Sequence[Path]) -> None:
     """Removes folders right before others of their size are written, into the memory that held them: on a virtual
     machine memory that was never used before is several times slower.
@@ -122,10 +132,9 @@ def _remove(retired: Sequence[Path]) -> None:
 
 def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
     """Merges an adapter into its base. Returns the full checkpoint; raises MergeError where the merge is not proven."""
-    global _trainer, _held
     from models import lora
 
-    _trainer, _held = None, None  # it is not needed any more, and its memory is
+    _let_go()  # it is not needed any more, and its memory is
     draft = _draft(checkpoints)
     lora.merge(base_of(adapter), adapter, draft, trust_remote_code)
     write_lineage(draft, adapter.name)

@@ -26,6 +26,10 @@ class WorkerDiedError(Exception):
     """A child process ended without an answer: killed, out of memory, or crashed. The next call starts a new one."""
 
 
+class WorkerEndedError(Exception):
+    """A call to a child that was ended for good: the night is over, and nothing is started any more."""
+
+
 class Worker:
     """One child process, started on first use, kept for all calls, gone with its parent.
 
@@ -40,13 +44,22 @@ class Worker:
         self.environment = dict(environment or {})
         self._keeper = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-keeper")
         self._pool: ProcessPoolExecutor | None = None
+        self._ended = False
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a child, as far as is known."""
+        return self._pool is not None
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Sends a call; `function` must be importable by name, arguments and result picklable."""
         return self._keeper.submit(self._send, function, *args, **kwargs).result()
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Sends a call and waits. Raises WorkerDiedError where the child dies, else what the function raises."""
+        """Sends a call and waits.
+
+        Raises what the function raises, WorkerDiedError where the child dies, WorkerEndedError where it was ended.
+        """
         return self.result(self.submit(function, *args, **kwargs))
 
     def result(self, future: Future[R]) -> R:
@@ -55,6 +68,7 @@ class Worker:
             return future.result()
         except (BrokenProcessPool, CancelledError) as broken:
             self._pool = None
+            self._refuse_if_ended()
             raise WorkerDiedError(f"the {self.name} process died (killed, out of memory, or crashed)") from broken
 
     def close(self, grace: float = 5.0) -> None:
@@ -73,7 +87,17 @@ class Worker:
             child.kill()
             child.join()
 
+    def end(self, grace: float = 5.0) -> None:
+        """`close`, for good: calls that wait for an answer, and later ones, raise WorkerEndedError."""
+        self._ended = True
+        self.close(grace)
+
+    def _refuse_if_ended(self) -> None:
+        if self._ended:
+            raise WorkerEndedError(f"the {self.name} process was ended")
+
     def _send(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        self._refuse_if_ended()
         if self._pool is not None:
             try:
                 return self._pool.submit(function, *args, **kwargs)

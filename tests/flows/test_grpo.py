@@ -54,6 +54,8 @@ SCRIPT = [
 class ScriptedEngine:
     """In vLLM's place: as many right answers as the script says."""
 
+    running = True
+
     def __init__(self, student: Path, script: Sequence[Sequence[int]]) -> None:
         self.tokenizer: Any = load_tokenizer(student)
         self.script = script

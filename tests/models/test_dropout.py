@@ -16,7 +16,7 @@ from models.rollout import Rollout
 from models.rollout_groups import grouped, padded_rows
 from models.trainer import Trainer
 from tests.models.tiny import random_tokens, sampled_groups, trainer_config
-from tests.models.weights import gradients_of_steps
+from tests.models.weights import gradients_of_steps, masters_of
 
 LENGTHS = [[4, 3, 6], [2, 5]]
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7]
@@ -57,7 +57,7 @@ def test_log_probabilities_are_taken_without_it(folder: Path, rollouts: list[Rol
     assert dropped.logprobs(rollouts) == expected
     dropped.update(rollouts, ADVANTAGES)
     assert dropped.logprobs(rollouts) != expected
-    for name, master in dropped.weights.masters.items():
+    for name, master in masters_of(dropped.weights).items():
         plain.weights.trained[name].data.copy_(master)
     assert dropped.logprobs(rollouts) == plain.logprobs(rollouts)
 
@@ -106,7 +106,7 @@ def test_the_masks_are_the_seeds(folder: Path, rollouts: list[Rollout]) -> None:
         for _ in range(2):
             trainer.update(rollouts, ADVANTAGES)
             torch.rand(disturbance)
-        return list(trainer.weights.masters.values())
+        return list(masters_of(trainer.weights).values())
 
     first = moved(1)
     assert all(a.equal(b) for a, b in zip(first, moved(1, disturbance=9), strict=True))

@@ -103,7 +103,7 @@ def test_training_moves_only_the_adapters(folder: Path) -> None:
     moved = {name for name, tensor in trainer.model.state_dict().items() if not tensor.equal(before[name])}
     assert moved
     assert all(".lora_" in name for name in moved)
-    assert set(trainer.weights.masters) == {name for name in before if ".lora_" in name}
+    assert set(trainer.weights.trained) == {name for name in before if ".lora_" in name}
     assert all(".lora_" in name for name in trainer.weights.tensors())
 
 
@@ -130,7 +130,7 @@ def test_the_merged_checkpoint_is_a_plain_model_with_the_same_log_probabilities(
 def test_the_seed_makes_the_adapter(folder: Path) -> None:
     def adapters(seed: int) -> list[Tensor]:
         config = trainer_config(lora=CONFIG).model_copy(update={"seed": seed})
-        return list(Trainer.load(folder, config).weights.masters.values())
+        return list(Trainer.load(folder, config).weights.trained.values())
 
     assert all(a.equal(b) for a, b in zip(adapters(1), adapters(1), strict=True))
     assert not all(a.equal(b) for a, b in zip(adapters(1), adapters(2), strict=True))

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from conf.schema import OptimizerConfig
 from models.master_weights import PART, MasterWeights, divide, joined
+from tests.models.weights import masters_of
 
 CONFIG = OptimizerConfig(learning_rate=0.1, warmup_steps=0, max_grad_norm=1e9)
 
@@ -35,7 +36,7 @@ def study(model: torch.nn.Module, weights: MasterWeights, seeds: range) -> list[
 
 
 def bits(model: torch.nn.Module, weights: MasterWeights) -> list[Tensor]:
-    return [*model.state_dict().values(), *weights.masters.values(), *weights.tensors().values()]
+    return [*model.state_dict().values(), *masters_of(weights).values(), *weights.tensors().values()]
 
 
 def same_bits(left: list[Tensor], right: list[Tensor]) -> bool:
@@ -142,7 +143,7 @@ def test_small_steps_are_not_lost_in_bf16() -> None:
         push(model, -1.0)
         weights.step()
     assert model.weight.item() == 1.0078125
-    assert next(iter(weights.masters.values())).item() == pytest.approx(1.005, abs=1e-5)
+    assert next(iter(masters_of(weights).values())).item() == pytest.approx(1.005, abs=1e-5)
 
 
 @given(arrays(np.uint32, 50))
@@ -180,7 +181,7 @@ def test_in_bf16_the_masters_take_the_steps_of_fp32_weights() -> None:
         for each in (model, plain):
             (each.weight * gradient.to(each.weight.dtype)).sum().backward()
         assert weights.step() == exact.step()
-    assert weights.masters["weight"].equal(plain.weight.detach())
+    assert masters_of(weights)["weight"].equal(plain.weight.detach())
     assert not model.weight.float().equal(plain.weight)
     assert (model.weight.float() - plain.weight).abs().max() <= plain.weight.abs().max() / 256
 
@@ -212,7 +213,7 @@ def test_frozen_parameters_are_left_alone() -> None:
     before = first.weight.clone()
     weights = MasterWeights(model, CONFIG)
     study(model, weights, range(2))
-    assert list(weights.masters) == ["2.weight", "2.bias"]
+    assert list(weights.trained) == ["2.weight", "2.bias"]
     assert first.weight.equal(before)
 
 

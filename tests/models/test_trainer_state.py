@@ -10,7 +10,7 @@ import torch
 from models.trainer_state import NOTE, TENSORS, StateError, TrainerState, read_state, write_state
 
 STATE = TrainerState(
-    weights={"master/a": torch.tensor([1.0, 2.0]), "step/a": torch.tensor(3.0)},
+    weights={"weight/a": torch.tensor([1.0, 2.0]), "exp_avg/a": torch.tensor(3.0)},
     random={"cpu": torch.arange(16, dtype=torch.uint8)},
     step=3,
     non_finite=2,
@@ -27,9 +27,9 @@ def folder(tmp_path: Path) -> Path:
 def test_there_and_back(folder: Path) -> None:
     found = read_state(folder, "cafe42")
     assert (found.step, found.non_finite, found.checkpoint) == (3, 2, "cafe42")
-    assert found.weights.keys() == {"master/a", "step/a"}
-    assert found.weights["master/a"].tolist() == [1.0, 2.0]
-    assert found.weights["step/a"].item() == 3.0
+    assert found.weights.keys() == {"weight/a", "exp_avg/a"}
+    assert found.weights["weight/a"].tolist() == [1.0, 2.0]
+    assert found.weights["exp_avg/a"].item() == 3.0
     assert found.random["cpu"].equal(torch.arange(16, dtype=torch.uint8))
     assert {file.name for file in folder.iterdir()} == {TENSORS, NOTE}
 
@@ -87,7 +87,7 @@ def half_the_tensors(folder: Path) -> None:
 
 
 def the_tensors_of_another_step(folder: Path) -> None:
-    write_state(folder.with_name("next"), TrainerState({"master/a": torch.zeros(2)}, {}, 4, 0, "beef17"))
+    write_state(folder.with_name("next"), TrainerState({"weight/a": torch.zeros(2)}, {}, 4, 0, "beef17"))
     (folder.with_name("next") / TENSORS).replace(folder / TENSORS)
 
 
@@ -98,7 +98,7 @@ DAMAGES: list[tuple[Callable[[Path], None], str]] = [
     (half_a_note, "state.json: it was damaged"),
     (a_note_without_a_step, "state.json: it was damaged"),
     (a_list_for_a_note, "state.json: it was damaged"),
-    (another_version, "it has version 1, and this program reads 2"),
+    (another_version, "it has version 1, and this program reads 3"),
     (a_flipped_bit, "it is not what was written"),
     (half_the_tensors, "it is not what was written"),
     (the_tensors_of_another_step, "it is not what was written"),
@@ -116,8 +116,8 @@ def test_a_damaged_state_is_refused(folder: Path, damage: Callable[[Path], None]
 
 def test_a_write_over_an_older_state_that_broke_off(folder: Path) -> None:
     """The older one's note does not stand beside the newer one's tensors."""
-    torn = TrainerState({"master/a": torch.zeros(2), "master/b": "no tensor"}, {}, 4, 0, "beef17")
-    with pytest.raises(ValueError, match="master/b"):
+    torn = TrainerState({"weight/a": torch.zeros(2), "weight/b": "no tensor"}, {}, 4, 0, "beef17")
+    with pytest.raises(ValueError, match="weight/b"):
         write_state(folder, torn)
     with pytest.raises(StateError, match="no whole trainer state"):
         read_state(folder)

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
+from models.master_weights import MasterWeights, joined
 from models.trainer import Trainer
 
 
@@ -14,6 +15,14 @@ def weights_of(trainer: Trainer) -> dict[str, Tensor]:
 
 def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
     return left.keys() == right.keys() and all(left[name].equal(right[name]) for name in left)
+
+
+def masters_of(weights: MasterWeights) -> dict[str, Tensor]:
+    """The fp32 weights by name, put together: copies."""
+    return {
+        name: joined(p.detach(), weights.remainders[name]) if name in weights.remainders else p.detach().clone()
+        for name, p in weights.trained.items()
+    }
 
 
 def gradients_of_steps(trainer: Trainer, work: Callable[[], Any]) -> list[dict[str, Tensor]]:

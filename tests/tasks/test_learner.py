@@ -4,8 +4,10 @@ Every night here is disturbed in another way and compared, to the last bit, with
 """
 
 import dataclasses
+import gc
 import json
 import resource
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -290,3 +292,19 @@ def test_what_is_retired_goes_once_there_is_something_to_write(
     learner.save_state(updated.checkpoint.name, night.state(2), old[1:])
     assert seen == [[True, True], [False, False]]
     assert (night.state(2) / NOTE).exists()
+
+
+def test_a_trainer_that_is_let_go_gives_back_its_memory(tmp_path: Path, student: Path, rollouts: list[Rollout]) -> None:
+    """At once, not when the collector happens to come by: the next one needs it."""
+    Night(tmp_path, student, CONFIGS["full"], rollouts).rounds(last=1)
+    trainer: Any = learner._trainer
+    held = [weakref.ref(trainer.model), *(weakref.ref(total) for total in trainer.weights.gradients.values())]
+    del trainer
+    gc.disable()
+    try:
+        new_process()
+        assert any(reference() is not None for reference in held)
+        learner._let_go()
+    finally:
+        gc.enable()
+    assert all(reference() is None for reference in held)

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -67,11 +68,13 @@ class Round:
         rollouts = sampled_groups(student, [[4, 1, 6], [2, 5]])
         self.tables = _tables(self.night / "tables", rollouts)
         self.predecessor = Predecessor(self.base, "base", None)
+        self.policies: list[Path] = []
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The stage's: its inputs and its means."""
-        means = UpdateMeans(self.predecessor, self.checkpoints, self.worker)
+        retired = (self.policies[:-1], [self.state(number) for number in range(1, len(self.policies))])
+        means = UpdateMeans(self.predecessor, self.checkpoints, self.worker, retired)
         inputs = {name: (artifact,) for name, artifact in self.tables.items()}
         return {**inputs, "config": CONFIG, "predecessor": self.predecessor.digest, "means": means}
 
@@ -84,6 +87,7 @@ class Round:
         arguments = {**self.arguments, "updated": updated, "state": self.state(number), "seconds_round": None}
         artifact = checkpoint(self.night, f"round-{number:02d}/checkpoint", **arguments)
         self.predecessor = Predecessor(self.base, updated.checkpoint.name, self.state(number))
+        self.policies.append(updated.checkpoint)
         return artifact
 
     def state(self, number: int) -> Path:
@@ -156,13 +160,18 @@ def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
 def test_a_process_that_dies_between_update_and_state(
     the_round: Round, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once before the state is asked for, once after: the round counts, and in the same bits."""
-    expected = undisturbed(the_round, 2)
+    """Once before the state is asked for, once after: the round counts, and in the same bits.
+
+    What the third round retires is gone by then; what it is taken again from is not.
+    """
+    expected = undisturbed(the_round, 3)
+    shutil.rmtree(the_round.checkpoints / expected[0][0])
     monkeypatch.setattr(logging.getLogger("nightschool"), "propagate", True)
 
     @flow
     def rounds() -> None:
-        for number, kill in ((1, the_round.kill), (2, the_round.kill_during_the_next_call)):
+        kills = (the_round.kill, lambda: None, the_round.kill_during_the_next_call)
+        for number, kill in enumerate(kills, 1):
             updated = the_round.update()
             kill()
             artifact = the_round.checkpoint(number, updated)
@@ -170,9 +179,11 @@ def test_a_process_that_dies_between_update_and_state(
             assert (artifact.folder / "checkpoint.txt").read_text() == updated.checkpoint.name
 
     rounds()
-    notes = [json.loads((the_round.state(number) / NOTE).read_text()) for number in (1, 2)]
-    assert [(note["checkpoint"], note["tensors"]) for note in notes] == expected
-    assert [note["step"] for note in notes] == [2, 4]
+    notes = [json.loads((the_round.state(number) / NOTE).read_text()) for number in (2, 3)]
+    assert [(note["checkpoint"], note["tensors"]) for note in notes] == expected[1:]
+    assert [note["step"] for note in notes] == [4, 6]
+    assert not the_round.state(1).exists()
+    assert [policy.exists() for policy in the_round.policies] == [False, True, True]
     assert caplog.text.count("the update is taken again") == 2
     assert not list(the_round.night.rglob("*.draft"))
 

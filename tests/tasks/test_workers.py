@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.workers import Worker, WorkerDiedError
+from tasks.workers import Worker, WorkerDiedError, WorkerEndedError
 from tests.tasks import child_calls
 
 PARENT = """
@@ -149,6 +149,18 @@ def test_close_twice_and_before_any_call() -> None:
     worker.call(child_calls.count)
     worker.close()
     worker.close()
+
+
+def test_a_child_that_was_ended_is_not_started_again(worker: Worker) -> None:
+    """Neither by the call that it was ended in, whose error is not one that is tried again, nor by a later one."""
+    worker.call(os.getpid)
+    waiting = worker.submit(time.sleep, 60)
+    worker.end(grace=0)
+    with pytest.raises(WorkerEndedError, match="was ended"):
+        worker.result(waiting)
+    with pytest.raises(WorkerEndedError, match="was ended"):
+        worker.call(os.getpid)
+    assert not worker.running
 
 
 def test_a_parent_killed_with_sigkill_leaves_no_child_behind(tmp_path: Path) -> None:

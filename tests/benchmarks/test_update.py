@@ -1,0 +1,59 @@
+"""What the update's benchmark makes of its measurements."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.update import GROWTH, WORKLOADS, _slope, fastest, table, trl_settings
+from benchmarks.workloads import advantages, grown, workload
+
+
+def measured(weights: str, batch: int, seconds: float) -> dict[str, Any]:
+    return {"seconds": seconds, "peak_gb": 1.0, "setting": {"weights": weights, "batch": batch}}
+
+
+def test_the_fastest_setting_of_a_precision_counts() -> None:
+    tried = [measured("float32", 8, 3.0), measured("float32", 32, 2.0), measured("bfloat16", 8, 1.0)]
+    assert fastest(tried, "float32")["setting"]["batch"] == 32
+    assert fastest(tried, "bfloat16")["seconds"] == 1.0
+
+
+@pytest.mark.parametrize(("power", "factor"), [(1.0, 3.0), (0.0, 2.0), (2.0, 0.1)])
+def test_the_growths_exponent_is_that_of_a_power_law(power: float, factor: float) -> None:
+    assert _slope(GROWTH, [factor * x**power for x in GROWTH]) == pytest.approx(power)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_trl_is_tried_with_checkpointing_and_without_and_in_both_precisions(name: str) -> None:
+    """Every batch divides the rollouts, and the larger is left out where it would take more memory than there is."""
+    rollouts = workload(name)
+    settings = trl_settings(rollouts)
+    assert {setting["checkpointing"] for setting in settings} == {True, False}
+    assert {setting["weights"] for setting in settings} == {"float32", "bfloat16"}
+    assert all(len(rollouts) % setting["batch"] == 0 for setting in settings)
+    assert {setting["batch"] for setting in settings} == (
+        {8} if name in ("long prompt", "long completion") else {8, 32}
+    )
+
+
+def test_workloads_are_what_their_names_say() -> None:
+    shape = {name: [(len(r.prompt_token_ids), len(r.token_ids)) for r in workload(name)] for name in WORKLOADS}
+    assert set(shape["medium"]) == {(106, 128)}
+    assert len(shape["medium"]) == 4 * 8
+    assert set(shape["long prompt"]) == {(400, 64)}
+    assert set(shape["long completion"]) == {(106, 512)}
+    assert len(shape["short"]) == 24 * 8
+    assert {prompt for prompt, _ in shape["short"]} == {55}
+    assert max(length for _, length in shape["short"]) == 48
+    assert 23 < sum(length for _, length in shape["short"]) / 192 < 27
+    assert [len(grown(groups)) for groups in GROWTH] == [32, 64, 128, 256]
+    assert sum(advantages(workload("medium"))) == 0.0
+
+
+def test_the_table_has_a_line_for_each_workload() -> None:
+    names = ("time_ratio", "memory_ratio", "floor_ratio", "seconds", "peak_gb", "trl_seconds", "trl_peak_gb")
+    row: dict[str, Any] = dict.fromkeys(names, 1.0) | {"bf16_weights": {"time_ratio": 0.9, "memory_ratio": 0.7}}
+    lines = table({"workloads": {"short": row}, "growth_exponent": 1.01}).splitlines()
+    assert lines[1].startswith("short")
+    assert "(0.90, 0.70)" in lines[1]
+    assert lines[-1].split() == ["growth_exponent", "1.010"]
