@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from conf.section import Positive, Section
+from conf.section import HubRevision, Positive, Section
 
 BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa"]
 
@@ -43,7 +43,7 @@ def _benchmark(info: ValidationInfo) -> str | None:
 # What says which problems of a benchmark are meant: the same in training and in the exam.
 Source = Annotated[str | None, Field(description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")]
 Revision = Annotated[
-    str | None,
+    HubRevision | None,
     AfterValidator(_has_revisions),
     Field(description="branch, tag or commit of the hub's dataset; null: its newest; a folder of JSONL has none"),
 ]

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from conf.home import InputError
+from conf.urls import struck
 
 Key = tuple[str, ...]  # a dotted path, taken apart: ("benchmarks", "0", "weight")
 
@@ -33,8 +34,8 @@ _ALLOWED = {
 
 
 def fault(place: str, what: str) -> InputError:
-    """`place: what` as an error of one line."""
-    return InputError(" ".join(f"{place}: {what}".splitlines()))
+    """`place: what` as an error of one line, without the passwords that a URL in it may carry."""
+    return InputError(struck(" ".join(f"{place}: {what}".splitlines())))
 
 
 def dotted(key: Key) -> str:
@@ -44,7 +45,7 @@ def dotted(key: Key) -> str:
 
 def shown(value: Any) -> str:
     """The value on one line, as JSON (which is YAML), at most 60 characters of it."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = struck(json.dumps(value, ensure_ascii=False, default=str))  # before it is cut: half a URL is none any more
     return text if len(text) <= 60 else text[:59] + "…"
 
 

@@ -1,6 +1,7 @@
 """Where everything lies that a night writes: one home, one folder a night, one folder a stage."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,21 @@ class InputError(Exception):
 
 class NightError(Exception):
     """The night cannot go on: one line that says what, where, and what to do. Exit code 1."""
+
+
+# What makes a folder a home, one that a night never ended in too.
+PARTS = ("journal", "nights", "checkpoints", "prefect", "mlflow.db", "night.lock")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def inside(folder: Path, name: str) -> Path:
+    """`folder / name`, where the name was read from a file or a database.
+
+    Raises NightError for a name that would lead out of the folder, or that is the folder itself.
+    """
+    if not NAME.fullmatch(name):
+        raise NightError(f"{folder}: {name[:60]!r} is no name of anything in it: what named it was damaged or forged")
+    return folder / name
 
 
 @dataclass(frozen=True)
@@ -50,5 +66,23 @@ class Home:
         return f"sqlite:///{self.database_file}"
 
     def night(self, date: str) -> Path:
-        """The folder of one night."""
-        return self.nights / date
+        """The folder of one night. Raises NightError where the date is nothing that could name one."""
+        return inside(self.nights, date)
+
+    def own(self) -> bool:
+        """Makes the home, for its owner alone (0700), or narrows one that others can enter. Returns whether it did that.
+
+        Raises InputError where the folder cannot be narrowed, or where others may need it: it holds other things than
+        a home does.
+        """
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.root.stat().st_mode & 0o077:
+            return False
+        another = "name a folder of its own: NIGHTSCHOOL_HOME=/path/to/school"
+        if any(self.root.iterdir()) and not any((self.root / part).exists() for part in PARTS):
+            raise InputError(f"{self.root}: others can enter this folder, and it holds other things; {another}")
+        try:
+            self.root.chmod(0o700)
+        except OSError as error:
+            raise InputError(f"{self.root}: others can enter this home, chmod 700: {error.strerror}; {another}") from None
+        return True

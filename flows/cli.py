@@ -15,7 +15,9 @@ import typer
 
 from conf.home import Home, InputError, NightError
 from conf.load import STARTER, load_night
+from conf.urls import struck
 from flows import environment
+from flows.address import LOOPBACK, named_address
 from flows.lock import NightRunningError, hold, refuse_second
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
@@ -104,7 +106,7 @@ def report(date: Date = None) -> None:
     """Prints where the morning report of a night lies (default: the last night that has one)."""
     from flows.history import last_report
 
-    print(last_report(Home.here(), date))
+    print(last_report(Home.here(), date and _checked_date(date)))
 
 
 @app.command()
@@ -196,11 +198,14 @@ def doctor(config: Config = STARTER, overrides: Overrides = None, as_json: AsJso
 def ui(
     prefect_port: Annotated[int, typer.Option(help="port of Prefect's pages")] = 4200,
     mlflow_port: Annotated[int, typer.Option(help="port of MLflow's pages")] = 5000,
+    host: Annotated[
+        str, typer.Option(help="address to serve on; others ask for the password in NIGHTSCHOOL_UI_PASSWORD")
+    ] = LOOPBACK,
 ) -> None:
-    """Serves Prefect's and MLflow's pages of this home on 127.0.0.1 until Ctrl-C."""
+    """Serves Prefect's and MLflow's pages of this home until Ctrl-C, to this machine alone if not told otherwise."""
     from flows.pages import serve
 
-    serve(Home.here(), prefect_port, mlflow_port)
+    serve(Home.here(), prefect_port, mlflow_port, named_address(host))
 
 
 @journal_app.command()
@@ -262,7 +267,7 @@ def _exit_codes() -> Iterator[None]:
         print(f"nightschool: the night failed; what is committed is kept: {error}", file=sys.stderr)
         sys.exit(1)
     except Exception:
-        traceback.print_exc()
+        print(struck(traceback.format_exc()), end="", file=sys.stderr)
         print("nightschool: the night failed; what is committed is kept, and the same command goes on", file=sys.stderr)
         sys.exit(1)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from prefect import flow
 
-from conf.schema import NightConfig
+from conf.home import Home
+from conf.schema import NightConfig, StudentConfig
 from models.engine_environment import engine_environment
 from tasks.decision import wilson
 from tasks.evaluate import evaluate
@@ -26,7 +27,7 @@ def exam(checkpoint: Path, config: NightConfig) -> dict[str, dict[str, Any]]:
                 "evaluate",
                 parts=config.exam.parts,
                 checkpoint=checkpoint,
-                student=config.student,
+                student=own(config.student, checkpoint, Home.here().checkpoints),
                 config=config.engine,
                 sandbox=config.sandbox,
                 max_completion_tokens=config.exam.max_completion_tokens,
@@ -40,3 +41,11 @@ def exam(checkpoint: Path, config: NightConfig) -> dict[str, dict[str, Any]]:
         str(part): dataclasses.asdict(wilson(int(rows.correct.sum()), len(rows)))
         for part, rows in graded.groupby("benchmark", sort=False)
     }
+
+
+def own(student: StudentConfig, checkpoint: Path, checkpoints: Path) -> StudentConfig:
+    """The student's settings, for a checkpoint. Code is trusted in the folder that they name and in those under the home
+    (which have none but that); in any other it is not.
+    """
+    named = checkpoint.parent == checkpoints or checkpoint == Path(student.source).resolve()
+    return student if named else student.model_copy(update={"trust_remote_code": False})

@@ -2,11 +2,15 @@
 
 import fcntl
 import json
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from conf.home import Home
+
+log = logging.getLogger("nightschool")
 _held: set[Path] = set()
 
 
@@ -18,13 +22,16 @@ class NightRunningError(Exception):
 def hold(root: Path, who: str) -> Iterator[None]:
     """Holds the home's lock; a second holder in the same process is let in, any other gets NightRunningError.
 
+    Makes the home first, for its owner alone; raises InputError where that cannot be.
+
     `flock` belongs to the open file: the kernel gives it back when the holder ends, however it ends.
     """
     file = root / "night.lock"
     if file in _held:
         yield
         return
-    root.mkdir(parents=True, exist_ok=True)
+    if Home(root).own():
+        log.warning(f"{root}: others could enter this home; from now on its owner alone can (mode 0700)")
     with file.open("a+") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conf.home import Home, InputError
+from conf.home import Home, InputError, inside
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
 from models.durable import write_atomically
@@ -43,7 +43,7 @@ class Night:
 
     def checkpoint(self, artifact: Artifact) -> Path:
         """The checkpoint that a stage noted."""
-        return self.home.checkpoints / (artifact.folder / "checkpoint.txt").read_text()
+        return inside(self.home.checkpoints, (artifact.folder / "checkpoint.txt").read_text())
 
     def run(self, stage: Stage, place: str, **arguments: Any) -> Artifact:
         """Runs a stage at a place in the night's folder, and tells how long it took."""

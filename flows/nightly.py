@@ -8,9 +8,10 @@ from typing import Any
 from prefect import flow
 from prefect.runtime import flow_run
 
-from conf.home import Home
+from conf.home import Home, inside
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
+from conf.urls import struck
 from flows.grpo import Rounds, round_metrics
 from flows.lock import hold
 from flows.night import Night, date_of_night, freeze_config
@@ -128,11 +129,11 @@ def _champion(night: Night, tracking: Tracking) -> Path:
     """The checkpoint that serves by day; on the first night the student as it comes. It stays tonight's champion."""
     note = night.folder / "champion.txt"
     if note.exists():
-        champion = night.home.checkpoints / note.read_text()
+        champion = inside(night.home.checkpoints, note.read_text())
     else:
         serving = Registry(tracking.client, night.config.name).named(DAYTIME)
         if serving is not None:
-            champion = night.home.checkpoints / serving.digest
+            champion = inside(night.home.checkpoints, serving.digest)
         else:
             champion = night.checkpoint(
                 night.run(
@@ -169,10 +170,15 @@ def _alarms(folder: Path) -> list[str]:
 
 
 def _prefect_link() -> dict[str, str]:
-    return {"prefect.flow_run": flow_run.get_id() or "", "prefect.url": flow_run.get_flow_run_ui_url() or ""}
+    return {"prefect.flow_run": flow_run.get_id() or "", "prefect.url": _prefect_page()}
+
+
+def _prefect_page() -> str:
+    """Where the run is seen; a worker's API URL, which it is made of, may carry a password."""
+    return struck(flow_run.get_flow_run_ui_url() or "")
 
 
 def _links(tracking: Tracking) -> dict[str, str]:
     """Where the night's run is seen; of a home's own databases while `nightschool ui` serves them."""
     server = tracking.uri.rstrip("/") if tracking.uri.startswith("http") else MLFLOW_PAGES
-    return {"mlflow": f"{server}/{tracking.run_path}", "prefect": flow_run.get_flow_run_ui_url() or ""}
+    return {"mlflow": f"{server}/{tracking.run_path}", "prefect": _prefect_page()}

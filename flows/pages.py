@@ -1,32 +1,44 @@
-"""Prefect's and MLflow's pages of a home, on loopback."""
+"""Prefect's and MLflow's pages of a home."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 from conf.home import Home
+from flows.address import USER, Address
 from flows.prefect_server import start_server, wait_until_ready
 from tasks.workers import die_with_parent
 
 
-def serve(home: Home, prefect_port: int, mlflow_port: int) -> None:
-    """Starts both servers, prints where they are, and ends them with Ctrl-C."""
+def serve(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> None:
+    """Starts both servers at an address, prints where they are, and ends them with Ctrl-C."""
+    home.own()
     folder = home.root / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
-    pages = f"http://127.0.0.1:{mlflow_port}/{experiment_page(home)}"
-    prefect, url = start_server(folder, prefect_port, log)
-    mlflow = _start_mlflow(home, mlflow_port)
+    pages = f"{address.url(mlflow_port)}/{experiment_page(home)}"
+    prefect, url = start_server(folder, prefect_port, log, address)
+    mlflow = _start_mlflow(home, mlflow_port, address)
     try:
         wait_until_ready(prefect, url, log)
         print(f"Prefect: {url.removesuffix('/api')}\nMLflow:  {pages}\nCtrl-C ends both.", flush=True)
+        if address.password:
+            print(f"MLflow asks for the user {USER} and the password; Prefect for both as {USER}:PASSWORD.", flush=True)
         while prefect.poll() is None and mlflow.poll() is None:
             time.sleep(0.5)
     finally:
         for server in (prefect, mlflow):
-            server.kill()
-            server.wait()
+            end(server)
+
+
+def end(server: subprocess.Popen[bytes]) -> None:
+    """Kills a server and the processes that it started: it leads a session of its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
 
 
 def experiment_page(home: Home) -> str:
@@ -42,13 +54,16 @@ def experiment_page(home: Home) -> str:
     return f"#/experiments{f'/{found[0]}' if len(found) == 1 else ''}?{TRAINING_VIEW}"
 
 
-def _start_mlflow(home: Home, port: int) -> subprocess.Popen[bytes]:
+def _start_mlflow(home: Home, port: int, address: Address) -> subprocess.Popen[bytes]:
     parent = os.getpid()
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", home.database]
     command += ["--default-artifact-root", (home.root / "mlartifacts").as_uri()]
+    if address.password:
+        command += ["--app-name", "nightschool", "--allowed-hosts", f"{address.name},{address.name}:{port}"]
+        command += ["--cors-allowed-origins", address.url(port)]
     with (home.root / "mlflow.log").open("ab") as output:
         return subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"],
+            [*command, "--host", address.host, "--port", str(port), "--workers", "1"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

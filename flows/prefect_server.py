@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 
+from conf.home import Home
+from conf.urls import PREFECT, checked
+from flows.address import HERE, HOSTS, LOOPBACK, USER, Address
 from tasks.workers import die_with_parent
 
 # The client keeps idle connections for longer than the server's default of 5 s; it then meets a closed one, and tries
@@ -29,7 +32,8 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     """The URL of the API that the night's flow reports to, with Prefect's settings pointing there.
 
     A configured API (PREFECT_API_URL or the active profile) is used as it is. Otherwise a server is started on
-    127.0.0.1, with its database under the home, so that `nightschool ui` shows its runs later.
+    127.0.0.1, with its database under the home, so that `nightschool ui` shows its runs later. Raises InputError where
+    the URL of a configured one carries a password.
     """
     from prefect.settings import (
         PREFECT_API_URL,
@@ -41,8 +45,9 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
 
     configured = get_current_settings().api.url
     if configured:
-        yield configured
+        yield checked(configured, "PREFECT_API_URL", PREFECT)
         return
+    Home(home).own()
     folder = home / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
     server, url = start_server(folder, port or free_port(), home / "prefect" / "server.log")
@@ -67,20 +72,31 @@ def _send_what_is_left() -> None:
         worker.drain_all(timeout=DRAIN_LIMIT)
 
 
-def start_server(folder: Path, port: int, log: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """Starts a Prefect server on loopback whose files lie in `folder`; it is killed when this thread ends."""
+def start_server(
+    folder: Path, port: int, log: Path, address: Address = HERE
+) -> tuple[subprocess.Popen[bytes], str]:
+    """Starts a Prefect server, on loopback if not told otherwise, whose files lie in `folder`.
+
+    It is killed when this thread ends.
+    """
     parent = os.getpid()
+    pages = address.url(port)
     environment = os.environ | {
         "PREFECT_HOME": str(folder),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         **{f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false" for service in IDLE_SERVICES},
-        "PREFECT_UI_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_UI_API_URL": f"{pages}/api",
+        # by default any page that the owner's browser is on may read the API
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": ",".join(f"http://{name}:{port}" for name in address.names),
+        HOSTS: ",".join(address.names),
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     }
     environment.pop("PREFECT_API_URL", None)
+    if address.password:
+        environment["PREFECT_SERVER_API_AUTH_STRING"] = f"{USER}:{address.password}"
     with log.open("ab") as output:
         server = subprocess.Popen(
-            [*SERVER, "--host", "127.0.0.1", "--port", str(port)],
+            [*SERVER, "--host", address.host, "--port", str(port)],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -88,7 +104,7 @@ def start_server(folder: Path, port: int, log: Path) -> tuple[subprocess.Popen[b
             start_new_session=True,  # Ctrl-C is for the night, which ends its server itself
             preexec_fn=lambda: die_with_parent(parent),
         )
-    return server, f"http://127.0.0.1:{port}/api"
+    return server, f"{pages}/api"
 
 
 def wait_until_ready(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
@@ -108,5 +124,5 @@ def wait_until_ready(server: subprocess.Popen[bytes], url: str, log: Path) -> No
 def free_port() -> int:
     """A port on loopback that nobody listens on."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((LOOPBACK, 0))
         return probe.getsockname()[1]

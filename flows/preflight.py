@@ -1,10 +1,12 @@
 """What is checked before a night writes anything: each fault is one line and exit code 2."""
 
 import json
+import os
 from typing import Any
 
 from conf.home import Home, InputError
 from conf.schema import NightConfig
+from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
 from flows.isolation import programs, require_sandbox
 from rewards import benchmarks
@@ -15,6 +17,8 @@ from tasks.enroll import check_source
 def check_night(home: Home, config: NightConfig) -> None:
     """Raises InputError for whatever would make the night fail for a reason that its owner can mend."""
     require(home, config)
+    for place, instead in {"MLFLOW_TRACKING_URI": MLFLOW, "PREFECT_API_URL": PREFECT}.items():
+        checked(os.environ.get(place, ""), place, instead)
     check_source(config.student)
     for source in config.benchmarks:
         if not benchmarks.configured(source).problems("train"):

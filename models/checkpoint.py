@@ -9,7 +9,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from conf.home import NightError
+from conf.home import NightError, inside
 from models.durable import sync, sync_folder
 
 CARD = "README.md"  # people may edit it: outside the digest
@@ -53,9 +53,10 @@ def parent_of(checkpoint: Path) -> str | None:
 def base_of(checkpoint: Path) -> Path:
     """The full checkpoint that an adapter belongs to, beside it; a full checkpoint is its own base.
 
-    Raises DamagedCheckpointError where the base is gone.
+    Raises DamagedCheckpointError where the base is gone, NightError where its name could be none.
     """
-    base = checkpoint.parent / (_lineage(checkpoint).get("base") or checkpoint.name)
+    named = _lineage(checkpoint).get("base")
+    base = checkpoint if named is None else inside(checkpoint.parent, named)
     if not base.is_dir():
         raise DamagedCheckpointError(f"{checkpoint}: its base {base.name} is gone: begin the night anew with --fresh")
     return base

@@ -12,7 +12,7 @@ from models.machine import core_quota, cores
 
 SYSTEM_LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"))
 
-# An owner's days are private.
+# An owner's days are private; what the owner has set to something else stays that.
 PRIVATE = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
@@ -29,7 +29,8 @@ def engine_environment(kv_cache_gb: float) -> dict[str, str]:
         # one process instead of two: less memory, and nothing that could outlive the worker
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_LOGGING_LEVEL": "WARNING",
-        **PRIVATE,
+        "GLOO_SOCKET_IFNAME": "lo",  # otherwise it looks its own host name up and listens at what it finds
+        **_private(),
     }
     if core_quota() < len(cores()):
         environment |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(math.ceil(core_quota()))}
@@ -43,7 +44,11 @@ def engine_environment(kv_cache_gb: float) -> dict[str, str]:
 def trainer_environment() -> dict[str, str]:
     """What to set for the trainer: on a CPU tcmalloc, which large tensors profit from; libiomp5 gives nothing here."""
     allocator = [str(library) for library in preload_libraries() if "tcmalloc" in library.name]
-    return PRIVATE | ({"LD_PRELOAD": allocator[0]} if allocator else {})
+    return _private() | ({"LD_PRELOAD": allocator[0]} if allocator else {})
+
+
+def _private() -> dict[str, str]:
+    return {name: os.environ.get(name, value) for name, value in PRIVATE.items()}
 
 
 def preload_libraries() -> list[Path]:

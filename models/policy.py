@@ -21,11 +21,15 @@ PLAIN_TEMPLATE = (
 def load_model(
     checkpoint: Path, dtype: torch.dtype, device: torch.device, trust_remote_code: bool = False
 ) -> PreTrainedModel:
-    """The causal language model of a local folder, with lean layers (see `models/lean_layers.py`)."""
+    """The causal language model of a local folder, with lean layers (see `models/lean_layers.py`).
+
+    Raises OSError where its weights are no safetensors: other files can run code when they are loaded.
+    """
     model: Any = AutoModelForCausalLM.from_pretrained(
         checkpoint,
         dtype=dtype,
         local_files_only=True,
+        use_safetensors=True,
         trust_remote_code=trust_remote_code,
     )
     make_lean(model)

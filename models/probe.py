@@ -73,6 +73,7 @@ def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code:
         dtype="auto",
         attn_implementation="sdpa",
         local_files_only=True,
+        use_safetensors=True,
         trust_remote_code=trust_remote_code,
     )
     ids = torch.tensor([token_ids])

@@ -34,6 +34,7 @@ class Sampler:
         self.llm = LLM(
             model=str(base),
             dtype="bfloat16",
+            load_format="safetensors",  # other files can run code when they are loaded
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
             enforce_eager=not cuda,

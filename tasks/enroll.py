@@ -54,6 +54,12 @@ def check_source(student: StudentConfig) -> None:
 
 def check_student(source: Path, key: str = "student.source") -> None:
     """Raises InputError, in the name of `key`, where a folder is no Hugging Face model with tokenizer and weights."""
+    if not any(source.glob("*.safetensors")) and (pickled := next(source.glob("pytorch_model*.bin"), None)):
+        raise InputError(
+            f"{key}: {pickled}: weights in a pickle, which can run code when it is loaded; turn them into safetensors: "
+            f"python -c \"from transformers import AutoModelForCausalLM as M; M.from_pretrained('{source}', "
+            f"weights_only=True).save_pretrained('{source}')\""
+        )
     needed = {"config.json": "a model's configuration", "tokenizer.json": "a tokenizer", "*.safetensors": "weights"}
     for pattern, what in needed.items():
         if not any(source.glob(pattern)):

@@ -6,6 +6,7 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from conf.home import NAME
 from tasks.registry import Registry
 
 
@@ -18,6 +19,8 @@ def prune(checkpoints: Path, nights: Path, keep_nights: int, registry: Registry)
     newest = sorted((folder.name for folder in nights.glob("????-??-??")), reverse=True)[:keep_nights]
     removed = []
     for version in registry.versions():
+        if not NAME.fullmatch(version.digest):  # no checkpoint of ours, and it could lead out of the folder
+            continue
         if version.promoted or version.aliases or not newest or version.night >= newest[-1]:
             continue
         registry.remove(version.version)

@@ -15,6 +15,7 @@ from mlflow.exceptions import MlflowException
 from conf.home import Home
 from conf.load import frozen_yaml
 from conf.schema import NightConfig, Section
+from conf.urls import MLFLOW, checked
 
 RUN_FILE = "mlflow_run.txt"
 # MLflow's pages show either an application's traces or a training's metrics. Which of the two is an experiment's is
@@ -48,8 +49,12 @@ GROUPS = {
 
 
 def tracking_uri(home: Home, config: NightConfig) -> str:
-    """Where MLflow keeps the evidence: as configured, else MLFLOW_TRACKING_URI, else the home's own database."""
-    return config.tracking.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or home.database
+    """Where MLflow keeps the evidence: as configured, else MLFLOW_TRACKING_URI, else the home's own database.
+
+    Raises InputError where the variable carries a password; the configuration refuses one itself.
+    """
+    named = checked(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
+    return config.tracking.tracking_uri or named or home.database
 
 
 class Tracking:

@@ -1,11 +1,21 @@
-"""The page of MLflow that a person is sent to: the night's runs, seen as trainings."""
+"""MLflow's pages: which a person is sent to (the night's runs, seen as trainings), and behind a password."""
 
-from collections.abc import Callable
+import base64
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from conf.home import Home
 from conf.load import STARTER, load_night
-from flows.pages import experiment_page
+from flows.address import LOOPBACK, PASSWORD, Address
+from flows.pages import _start_mlflow, end, experiment_page
+from flows.prefect_server import free_port
 from tasks.tracking import Tracking
 
 ALL = "#/experiments?workflowType=machine_learning"
@@ -23,3 +33,56 @@ def test_the_nights_own_experiment_or_of_several_all(home_with_mlflow: Callable[
     assert experiment_page(home) == f"#/experiments/{tracking.experiment_id}?workflowType=machine_learning"
     Tracking(home, load_night(STARTER, ["tracking.experiment=other"]))
     assert experiment_page(home) == ALL
+
+
+def asked(url: str, user: str | None = None, **headers: str) -> int:
+    """The status that a request comes to."""
+    if user is not None:
+        headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_mlflow_behind_a_password(
+    home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real server: pages, API and the way in for traces show nothing without it, and it is written nowhere."""
+    monkeypatch.setenv(PASSWORD, "planted-password")
+    home, port = home_with_mlflow("school"), free_port()
+    with ended(_start_mlflow(home, port, Address(LOOPBACK, "planted-password"))):
+        page = f"http://127.0.0.1:{port}"
+        wait_for_answer(page)
+        for path in ("/", "/health", "/version", "/ajax-api/2.0/mlflow/experiments/get?experiment_id=0", "/v1/traces"):
+            assert asked(page + path) == 401, path
+            assert asked(page + path, "nightschool:wrong") == asked(page + path, ":") == 401
+        right = "nightschool:planted-password"
+        assert asked(page + "/", right) == 200
+        assert asked(page + "/ajax-api/2.0/mlflow/experiments/get?experiment_id=0", right) == 200
+        assert asked(page + "/", right, Host="evil.example") == 403
+    log = (home.root / "mlflow.log").read_bytes()
+    assert b"401" in log
+    assert b"planted" not in log
+
+
+@contextmanager
+def ended(server: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ends the server and what it started; nobody listens afterwards."""
+    try:
+        yield
+    finally:
+        end(server)
+
+
+def wait_for_answer(page: str) -> None:
+    limit = time.monotonic() + 120
+    while True:
+        try:
+            asked(page)
+        except urllib.error.URLError:
+            assert time.monotonic() < limit
+            time.sleep(0.2)
+        else:
+            return

@@ -1,5 +1,6 @@
 """The night's own Prefect server: it answers on loopback, and it is gone when the night is, however that ends."""
 
+import base64
 import os
 import socket
 import subprocess
@@ -7,7 +8,9 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
@@ -16,10 +19,11 @@ from flows.prefect_server import free_port, prefect_api, wait_until_ready
 NIGHT = """
 import sys, time
 from pathlib import Path
+from flows.address import LOOPBACK, Address
 from flows.prefect_server import free_port, start_server, wait_until_ready
 
-folder = Path(sys.argv[1])
-server, url = start_server(folder, free_port(), folder / "server.log")
+folder, password = Path(sys.argv[1]), sys.argv[2]
+server, url = start_server(folder, free_port(), folder / "server.log", Address(LOOPBACK, password))
 wait_until_ready(server, url, folder / "server.log")
 print(url, flush=True)
 time.sleep(600)
@@ -37,9 +41,31 @@ def processes_of(folder: Path) -> Iterator[int]:
             yield int(process.name)
 
 
+def asked(url: str, **headers: str) -> tuple[int, Message]:
+    """The status that a request for the latest runs comes to, and the answer's headers."""
+    headers["Content-Type"] = "application/json"
+    request = urllib.request.Request(f"{url}/flow_runs/filter", b"{}", headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.headers
+    except HTTPError as error:
+        return error.code, error.headers
+
+
+def assert_guarded(url: str) -> None:
+    """The API wants the password, answers to no name but its own, and lets no other page's script read the answer."""
+    key = {"Authorization": "Basic " + base64.b64encode(b"nightschool:s3cret").decode()}
+    assert asked(url)[0] == asked(url, Authorization="Basic " + base64.b64encode(b"nightschool:").decode())[0] == 401
+    assert asked(url, **key)[0] == 200
+    assert asked(url, **key, Host="evil.example")[0] == 400
+    own = url.removesuffix("/api")
+    for origin, allowed in ((own, own), ("http://evil.example", None)):
+        assert asked(url, **key, Origin=origin)[1]["Access-Control-Allow-Origin"] == allowed
+
+
 def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-c", NIGHT, str(tmp_path)]
+    command = [sys.executable, "-c", NIGHT, str(tmp_path), "s3cret"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as night:
         assert night.stdout is not None
         url = night.stdout.readline().strip()
@@ -47,6 +73,7 @@ def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path) -> Non
         with urllib.request.urlopen(f"{url}/health", timeout=10) as answer:
             assert answer.read() == b"true"
         assert (tmp_path / "prefect.db").exists()
+        assert_guarded(url)
         assert list(processes_of(tmp_path))
         night.kill()
     limit = time.monotonic() + 2

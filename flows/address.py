@@ -1,0 +1,60 @@
+"""Where the pages listen: on loopback, or on an address that the owner names, and then behind a password."""
+
+import ipaddress
+import os
+import socket
+from dataclasses import dataclass
+
+from conf.home import InputError
+
+LOOPBACK = "127.0.0.1"
+USER = "nightschool"
+PASSWORD = "NIGHTSCHOOL_UI_PASSWORD"  # where it comes from, and MLflow's pages read it
+HOSTS = "NIGHTSCHOOL_PAGES_HOSTS"  # by which a server of ours is told its names
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host, and the password without which nobody is shown anything; none is needed on loopback."""
+
+    host: str = LOOPBACK
+    password: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The host as it stands in a URL."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    def url(self, port: int) -> str:
+        """The URL of a port there."""
+        return f"http://{self.name}:{port}"
+
+    @property
+    def names(self) -> list[str]:
+        """What a browser may call it: any other name is a stranger's that was made to point here (DNS rebinding)."""
+        return [self.name] if self.password else [LOOPBACK, "localhost"]
+
+
+HERE = Address()
+
+
+def named_address(host: str) -> Address:
+    """The address to serve on.
+
+    Raises InputError where it is not this machine's, is all of them at once, or has no password to guard it.
+    """
+    try:
+        with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            found = ipaddress.ip_address(probe.getsockname()[0])
+    except OSError as error:
+        raise InputError(f"--host: {host} is no address of this machine ({error.strerror}); ip address lists them") from None
+    if found.is_loopback:
+        return HERE
+    if found.is_unspecified:
+        raise InputError(f"--host: {host} is every address at once; name the one by which others reach this machine")
+    password = os.environ.get(PASSWORD)
+    if not password or not password.isascii():  # Prefect cannot compare others
+        raise InputError(
+            f"--host: others can reach {host}: set a password (in ASCII) in {PASSWORD} first, or leave --host out"
+        )
+    return Address(host, password)

@@ -1,0 +1,134 @@
+"""A student's folder that somebody else made: nothing in it is run, neither a pickle's code nor the model's own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from conf.home import InputError, NightError
+from conf.schema import StudentConfig
+from flows.exam import own
+from models.checkpoint import base_of
+from models.policy import load_model, load_tokenizer
+from models.probe import file_logprobs
+from tasks.enroll import check_student
+from tests.models.tiny import write_tiny
+
+CPU = torch.device("cpu")
+
+
+class Malicious:
+    """What unpickles by running code: here it leaves a file behind."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.trace,)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A file that is there as soon as any code of the folder was run."""
+    return tmp_path / "code-was-run"
+
+
+@pytest.fixture
+def pickled(tmp_path: Path, trace: Path) -> Path:
+    """A student whose weights are a pickle, and a malicious one."""
+    folder = write_tiny(tmp_path / "pickled")
+    (folder / "model.safetensors").unlink()
+    torch.save({"model.norm.weight": Malicious(trace)}, folder / "pytorch_model.bin")
+    return folder
+
+
+def test_the_pickle_is_malicious(pickled: Path, trace: Path) -> None:
+    """By its own proof: whoever loads it as a pickle runs it."""
+    torch.load(pickled / "pytorch_model.bin", weights_only=False)
+    assert trace.exists()
+
+
+def test_a_pickle_is_never_loaded(pickled: Path, trace: Path) -> None:
+    with pytest.raises(OSError, match="safetensors"):
+        load_model(pickled, torch.bfloat16, CPU)
+    with pytest.raises(OSError, match="safetensors"):
+        file_logprobs(pickled, [2, 3, 4])
+    assert not trace.exists()
+
+
+def test_beside_safetensors_it_is_not_looked_at(pickled: Path, trace: Path) -> None:
+    sound = write_tiny(pickled.parent / "sound")
+    (sound / "model.safetensors").rename(pickled / "model.safetensors")
+    check_student(pickled)
+    assert load_model(pickled, torch.bfloat16, CPU).num_parameters() > 0
+    assert not trace.exists()
+
+
+def test_a_student_in_a_pickle_is_refused_with_the_way_to_convert_it(pickled: Path, trace: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        check_student(pickled)
+    said = str(caught.value)
+    assert said.startswith(f"student.source: {pickled}/pytorch_model.bin: weights in a pickle, which can run code when")
+    assert "save_pretrained" in said
+    assert "\n" not in said
+    assert not trace.exists()
+
+
+def test_the_advice_makes_a_student_of_an_honest_pickle(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path / "honest")
+    before = load_model(folder, torch.bfloat16, CPU).state_dict()
+    (folder / "model.safetensors").unlink()
+    torch.save(before, folder / "pytorch_model.bin")
+    AutoModelForCausalLM.from_pretrained(folder, weights_only=True).save_pretrained(folder)  # as the line says
+    check_student(folder)
+    after = load_model(folder, torch.bfloat16, CPU).state_dict()
+    assert all(after[name].equal(tensor) for name, tensor in before.items())
+
+
+@pytest.fixture
+def own_code(tmp_path: Path, trace: Path) -> Path:
+    """A student with code of its own for configuration, model and tokenizer, each of which leaves the trace."""
+    folder = write_tiny(tmp_path / "own")
+    for module in ("configuration_own", "modeling_own", "tokenization_own"):
+        (folder / f"{module}.py").write_text(f"import pathlib\npathlib.Path({str(trace)!r}).touch()\n")
+    maps = {"AutoConfig": "configuration_own.Own", "AutoModelForCausalLM": "modeling_own.Own"}
+    for name, auto in (("config", maps), ("tokenizer_config", {"AutoTokenizer": ["tokenization_own.Own", None]})):
+        file = folder / f"{name}.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"auto_map": auto}))
+    return folder
+
+
+@pytest.mark.parametrize("model_type", ["llama", "own"])
+def test_code_that_comes_along_is_not_run(own_code: Path, trace: Path, model_type: str) -> None:
+    """Where transformers knows the model it takes its own code, else it refuses."""
+    file = own_code / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"model_type": model_type}))
+    for load in (lambda: load_model(own_code, torch.bfloat16, CPU), lambda: load_tokenizer(own_code)):
+        try:
+            load()
+        except ValueError as error:
+            assert model_type == "own", error
+            assert "trust_remote_code" in str(error), error
+    assert not trace.exists()
+
+
+def test_an_exam_trusts_the_model_that_the_configuration_names_and_no_other(tmp_path: Path) -> None:
+    mine, others, checkpoints = tmp_path / "mine", tmp_path / "others", tmp_path / "checkpoints"
+    trusted = StudentConfig(source=str(mine), trust_remote_code=True)
+    assert own(trusted, mine, checkpoints).trust_remote_code
+    assert own(trusted, checkpoints / "0a1b", checkpoints).trust_remote_code
+    assert not own(trusted, others, checkpoints).trust_remote_code
+    assert not own(trusted, checkpoints / "0a1b" / "deeper", checkpoints).trust_remote_code
+    assert not own(StudentConfig(source=str(mine)), mine, checkpoints).trust_remote_code
+
+
+@pytest.mark.parametrize("base", ["../../elsewhere", "..", "/etc", "", "a/b"])
+def test_an_adapter_whose_base_would_lie_elsewhere(tmp_path: Path, base: str) -> None:
+    adapter = tmp_path / "checkpoints" / "0a1b"
+    adapter.mkdir(parents=True)
+    (adapter / "nightschool.json").write_text(json.dumps({"version": 1, "parent": None, "base": base}))
+    with pytest.raises(NightError, match="is no name of anything in it"):
+        base_of(adapter)
