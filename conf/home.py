@@ -70,7 +70,7 @@ class Home:
         return inside(self.nights, date)
 
     def own(self) -> bool:
-        """Makes the home, for its owner alone (0700), or narrows one that others can enter. Returns whether it did that.
+        """Makes the home, its owner's alone (0700), or narrows one that others can enter. Returns whether it did that.
 
         Raises InputError where the folder cannot be narrowed, or where others may need it: it holds other things than
         a home does.
@@ -84,5 +84,7 @@ class Home:
         try:
             self.root.chmod(0o700)
         except OSError as error:
-            raise InputError(f"{self.root}: others can enter this home, chmod 700: {error.strerror}; {another}") from None
+            raise InputError(
+                f"{self.root}: others can enter this home, chmod 700: {error.strerror}; {another}"
+            ) from None
         return True

@@ -16,7 +16,7 @@ def struck(text: str) -> str:
 
 
 def complaint(url: str, instead: str) -> str | None:
-    """Why a URL is refused: it would be written into logs and records, and carries a password. None where it is good."""
+    """What is wrong with a URL that carries a password: it would be written into logs and records. Else None."""
     if PASSWORD.search(url) is None:
         return None
     return f"{struck(url)}: user and password of a URL would be written into the night's records; {instead}"

@@ -47,7 +47,9 @@ def named_address(host: str) -> Address:
         with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             found = ipaddress.ip_address(probe.getsockname()[0])
     except OSError as error:
-        raise InputError(f"--host: {host} is no address of this machine ({error.strerror}); ip address lists them") from None
+        raise InputError(
+            f"--host: {host} is no address of this machine ({error.strerror}); ip address lists them"
+        ) from None
     if found.is_loopback:
         return HERE
     if found.is_unspecified:

@@ -44,8 +44,9 @@ def exam(checkpoint: Path, config: NightConfig) -> dict[str, dict[str, Any]]:
 
 
 def own(student: StudentConfig, checkpoint: Path, checkpoints: Path) -> StudentConfig:
-    """The student's settings, for a checkpoint. Code is trusted in the folder that they name and in those under the home
-    (which have none but that); in any other it is not.
+    """The student's settings, for a checkpoint.
+
+    Code is trusted in the folder that they name and in those under the home, which have none but that; nowhere else.
     """
     named = checkpoint.parent == checkpoints or checkpoint == Path(student.source).resolve()
     return student if named else student.model_copy(update={"trust_remote_code": False})

@@ -72,9 +72,7 @@ def _send_what_is_left() -> None:
         worker.drain_all(timeout=DRAIN_LIMIT)
 
 
-def start_server(
-    folder: Path, port: int, log: Path, address: Address = HERE
-) -> tuple[subprocess.Popen[bytes], str]:
+def start_server(folder: Path, port: int, log: Path, address: Address = HERE) -> tuple[subprocess.Popen[bytes], str]:
     """Starts a Prefect server, on loopback if not told otherwise, whose files lie in `folder`.
 
     It is killed when this thread ends.

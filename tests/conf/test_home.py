@@ -42,7 +42,9 @@ def test_a_wider_one_is_narrowed_once(tmp_path: Path, wide: int) -> None:
 
 def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "projects" / "thesis").mkdir(parents=True)
-    with pytest.raises(InputError, match="others can enter this folder, and it holds other things; name a folder") as it:
+    with pytest.raises(
+        InputError, match="others can enter this folder, and it holds other things; name a folder"
+    ) as it:
         Home(tmp_path / "projects").own()
     assert "\n" not in str(it.value)
     assert mode(tmp_path / "projects") == 0o755
@@ -56,7 +58,9 @@ def test_somebody_elses_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     (tmp_path / "school").mkdir()
     monkeypatch.setattr(Path, "chmod", refuse)  # root may change every folder's
-    with pytest.raises(InputError, match="school: others can enter this home, chmod 700: Operation not permitted; name"):
+    with pytest.raises(
+        InputError, match="school: others can enter this home, chmod 700: Operation not permitted; name"
+    ):
         Home(tmp_path / "school").own()
 
 

@@ -39,7 +39,9 @@ def test_a_password_is_refused_and_struck_out(url: str, told: str) -> None:
     assert struck(told) == told
     with pytest.raises(InputError) as caught:
         checked(url, "MLFLOW_TRACKING_URI", MLFLOW)
-    assert str(caught.value).startswith(f"MLFLOW_TRACKING_URI: {told}: user and password of a URL would be written into")
+    assert str(caught.value).startswith(
+        f"MLFLOW_TRACKING_URI: {told}: user and password of a URL would be written into"
+    )
     assert str(caught.value).endswith(MLFLOW)
 
 
@@ -69,7 +71,7 @@ def test_no_complaint_about_the_configuration_repeats_a_password(override: str) 
 def test_a_configuration_file_with_a_password(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(STARTER.read_text() + "tracking: {tracking_uri: 'https://me:s3cret@host'}\n")
-    with pytest.raises(InputError, match=r"mine.yaml: tracking.tracking_uri: https://me:\*\*\*@host: user and") as caught:
+    with pytest.raises(InputError, match=r"mine.yaml: tracking\S+: https://me:\*\*\*@host: user and") as caught:
         load_night(file)
     assert "s3cret" not in str(caught.value)
 

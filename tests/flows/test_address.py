@@ -37,8 +37,8 @@ def test_another_address_wants_a_password_first(password: str | None, monkeypatc
     if password is not None:
         monkeypatch.setenv(PASSWORD, password)
     host = own_address()
-    said = f"--host: others can reach {host}: set a password (in ASCII) in NIGHTSCHOOL_UI_PASSWORD first, or leave --host out"
-    assert refused(host) == said
+    said = f"others can reach {host}: set a password (in ASCII) in NIGHTSCHOOL_UI_PASSWORD first, or leave --host out"
+    assert refused(host) == f"--host: {said}"
 
 
 def test_another_address_with_a_password(monkeypatch: pytest.MonkeyPatch) -> None:

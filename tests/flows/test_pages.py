@@ -46,9 +46,7 @@ def asked(url: str, user: str | None = None, **headers: str) -> int:
         return error.code
 
 
-def test_mlflow_behind_a_password(
-    home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mlflow_behind_a_password(home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch) -> None:
     """The real server: pages, API and the way in for traces show nothing without it, and it is written nowhere."""
     monkeypatch.setenv(PASSWORD, "planted-password")
     home, port = home_with_mlflow("school"), free_port()
