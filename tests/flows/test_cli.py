@@ -387,3 +387,26 @@ def test_help(run: Run, arguments: list[str]) -> None:
     outcome = run(*arguments)
     assert outcome.code == 0
     assert "Usage" in outcome.out
+
+
+def test_pages_are_not_served_to_everybody(run: Run, home: Home) -> None:
+    assert refused(run("ui", "--host", "0.0.0.0")).startswith("--host: 0.0.0.0 is every address at once; name the one")
+    assert refused(run("ui", "--host", "192.0.2.1")).startswith("--host: 192.0.2.1 is no address of this machine (")
+    assert not home.root.exists()
+
+
+@pytest.mark.parametrize("date", ["../../elsewhere", "????-??-??", "2026-11-31"])
+def test_a_report_of_what_is_no_date(run: Run, home: Home, date: str) -> None:
+    finish(home)
+    assert refused(run("report", "--date", date)) == f"--date: {date} is no date; write it as 2026-11-20"
+
+
+def test_a_password_is_struck_out_of_an_unforeseen_error(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("cannot reach https://me:s3cret@host/api")
+
+    monkeypatch.setattr("flows.history.nights", fail)
+    outcome = run("status")
+    assert outcome.code == 1
+    assert "cannot reach https://me:***@host/api" in outcome.err
+    assert "s3cret" not in outcome.err

@@ -1,6 +1,7 @@
 """One night at a time on one home, and no lock that outlives its holder."""
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -98,3 +99,13 @@ def test_a_holder_that_has_not_said_its_name_yet(tmp_path: Path) -> None:
         (tmp_path / "night.lock").write_text("")
         with pytest.raises(NightRunningError, match="another night is just starting"):
             refuse_second(tmp_path)
+
+
+def test_the_home_is_made_for_its_owner_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with hold(tmp_path / "school", "the night 2026-11-20"):
+        assert stat.S_IMODE((tmp_path / "school").stat().st_mode) == 0o700
+    assert caplog.text == ""
+    (tmp_path / "school").chmod(0o755)
+    with hold(tmp_path / "school", "the night 2026-11-20"):
+        assert stat.S_IMODE((tmp_path / "school").stat().st_mode) == 0o700
+    assert caplog.text.count(f"{tmp_path}/school: others could enter this home; from now on its owner alone can") == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.home import Home, InputError
+from conf.home import Home, InputError, NightError
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from flows.night import Night, check_identity, date_of_night, freeze_config
@@ -87,3 +87,18 @@ def test_where_things_lie(tmp_path: Path) -> None:
     assert night.checkpoint(distilled) == tmp_path / "checkpoints" / "cafe42"
     night.close()
     assert not night.folder.exists()  # the children start on first use, and only they write logs
+
+
+@pytest.mark.parametrize("noted", ["..", "../../elsewhere", "/etc", ""])
+def test_a_note_that_names_no_checkpoint(tmp_path: Path, noted: str) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", starter())
+    (tmp_path / "checkpoint.txt").write_text(noted)
+    with pytest.raises(NightError, match="checkpoints: .* is no name of anything in it"):
+        night.checkpoint(Artifact(folder=tmp_path, digest=""))
+    night.close()
+
+
+def test_a_date_that_would_lead_out_of_the_home(tmp_path: Path) -> None:
+    """As a flow's parameter it comes unchecked."""
+    with pytest.raises(NightError, match="nights: .* is no name of anything in it"):
+        Night(Home(tmp_path), "../../elsewhere", starter())

@@ -194,3 +194,9 @@ def test_the_summary_of_a_finished_night(tmp_path: Path) -> None:
     (home.night("2026-11-20") / "summary.json").write_text('{"night": "2026-11-20"}')
     assert finished_summary(home, "2026-11-20") == {"night": "2026-11-20"}
     assert finished_summary(home, "2026-11-21") is None
+
+
+@pytest.mark.parametrize("name", ["MLFLOW_TRACKING_URI", "PREFECT_API_URL"])
+def test_a_password_in_a_url(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "https://me:s3cret@elsewhere/api")
+    assert refused(tmp_path, starter()).startswith(f"{name}: https://me:***@elsewhere/api: user and password of a URL")

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -17,6 +18,8 @@ import pytest
 from conf.home import Home
 from tasks.registry import DAYTIME
 from tasks.tables import read_rollouts
+from tests.flows.planted import MARK, owners_environment, with_keys
+from tests.flows.watched import can_watch, watching
 
 pytestmark = pytest.mark.engine
 
@@ -38,7 +41,13 @@ SMALL = [
 
 
 def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    return [sys.executable, "-m", "flows", *arguments], os.environ | {"NIGHTSCHOOL_HOME": str(home)}
+    watch = watching(connections(home))
+    return [*watch, sys.executable, "-m", "flows", *arguments], owners_environment() | {"NIGHTSCHOOL_HOME": str(home)}
+
+
+def connections(home: Path) -> Path:
+    """Where the watcher writes down what the nights of a home send to others."""
+    return home.with_name(f"{home.name}-connections.txt")
 
 
 def small_night(settings: list[str] = SMALL) -> list[str]:
@@ -93,6 +102,7 @@ def finished(interrupted: tuple[Path, Interruption]) -> tuple[Path, dict[str, An
     home, _ = interrupted
     done = night(home, "--json")
     assert done.returncode == 0, done.stderr
+    assert MARK not in done.stdout + done.stderr
     assert len(done.stdout.splitlines()) == 1
     return home, json.loads(done.stdout)
 
@@ -104,6 +114,7 @@ def test_ctrl_c_ends_a_night_within_ten_seconds_and_leaves_nothing_running(
     assert seen.returncode == 130
     assert seen.seconds < 10
     assert "go on with: nightschool night" in seen.said
+    assert MARK not in seen.said
     assert seen.left_running == []
 
 
@@ -162,6 +173,23 @@ def test_mlflow_has_the_run_and_the_versions(finished: tuple[Path, dict[str, Any
     serving = client.get_model_version_by_alias("starter", DAYTIME)
     expected = "candidate" if summary["decision"] == "promoted" else "champion"
     assert serving.tags["digest"] == summary["digests"][expected]
+
+
+@pytest.mark.skipif(not can_watch(), reason="no network can be made here: it takes root, TUN, and ip")
+def test_a_night_sends_nothing_to_others_and_lets_nobody_connect(finished: tuple[Path, dict[str, Any]]) -> None:
+    """From enrolment to report, interruption included; its environment is that of a shell, not of a test."""
+    assert connections(finished[0]).read_text() == ""
+
+
+def test_no_key_of_the_environment_is_in_anything_that_a_night_wrote(finished: tuple[Path, dict[str, Any]]) -> None:
+    home, _ = finished
+    written = {file.name for file in home.rglob("*")}
+    assert {"config.yaml", "prefect.db", "mlflow.db", "report.html", "rollouts.parquet", "engine.log"} <= written
+    assert list(with_keys(home)) == []
+
+
+def test_the_home_is_its_owners_alone(finished: tuple[Path, dict[str, Any]]) -> None:
+    assert stat.S_IMODE(finished[0].stat().st_mode) == 0o700
 
 
 def test_a_finished_night_is_not_run_again(finished: tuple[Path, dict[str, Any]]) -> None:

@@ -8,6 +8,9 @@ from tasks.prune import prune
 from tasks.registry import Version
 
 
+ELSEWHERE = ("..", ".", "../journal", "digest1/..", "/tmp/elsewhere", "sha256:00")
+
+
 @dataclass
 class FakeRegistry:
     """Versions, and which of them were removed."""
@@ -63,3 +66,16 @@ def test_weights_that_are_gone_already(tmp_path: Path) -> None:
     _, registry, checkpoints = run(tmp_path, versions, 2, ["2026-11-18", "2026-11-19", "2026-11-20"])
     assert registry.removed == ["1"]
     assert not (checkpoints / "digest1").exists()
+
+
+def test_what_names_no_folder_of_ours_is_left_alone(tmp_path: Path) -> None:
+    """The digest is a tag in a database that others may write to."""
+    (tmp_path / "journal").mkdir()
+    foreign = [Version(str(n), name, "", "2026-11-01", "candidate", 0.5, False, ()) for n, name in enumerate(ELSEWHERE)]
+    removed, registry, checkpoints = run(tmp_path, [], 1, ["2026-11-19", "2026-11-20"])
+    (checkpoints / "digest1").mkdir(parents=True)
+    registry.found = foreign
+    stand_in: Any = registry
+    assert prune.fn(checkpoints, tmp_path / "nights", 1, stand_in) == removed == registry.removed == []
+    assert (checkpoints / "digest1").exists()
+    assert (tmp_path / "journal").exists()

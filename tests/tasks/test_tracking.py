@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.home import Home
+from conf.home import Home, InputError
 from conf.load import frozen_yaml, load_night
 from conf.schema import NightConfig
 from tasks.tracking import RUN_FILE, Tracking, tracking_uri
@@ -150,3 +150,13 @@ def test_an_experiment_that_is_there_already_gets_the_tag_unless_its_owner_chose
         tracking = Tracking(home, load_night(CONF / "starter.yaml", [f"tracking.experiment={name}"]))
         assert tracking.experiment_id == made[name]
         assert client.get_experiment(made[name]).tags["mlflow.experimentKind"] == kind
+
+
+def test_a_password_in_the_url_of_the_evidence_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:s3cret@elsewhere")
+    with pytest.raises(
+        InputError, match=r"MLFLOW_TRACKING_URI: https://me:\*\*\*@elsewhere: user and password"
+    ) as caught:
+        Tracking(Home(tmp_path), load_night(CONF / "starter.yaml"))
+    assert "s3cret" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
