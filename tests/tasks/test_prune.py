@@ -7,7 +7,6 @@ from typing import Any
 from tasks.prune import prune
 from tasks.registry import Version
 
-
 ELSEWHERE = ("..", ".", "../journal", "digest1/..", "/tmp/elsewhere", "sha256:00")
 
 
