@@ -58,9 +58,12 @@ def _start_mlflow(home: Home, port: int, address: Address) -> subprocess.Popen[b
     parent = os.getpid()
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", home.database]
     command += ["--default-artifact-root", (home.root / "mlartifacts").as_uri()]
+    # MLflow's own list takes a stranger's 10.evil.example for an address of a private network
+    places = [f"{name}:{port}" for name in address.names]
+    command += ["--allowed-hosts", ",".join(places)]
+    command += ["--cors-allowed-origins", ",".join(f"http://{place}" for place in places)]
     if address.password:
-        command += ["--app-name", "nightschool", "--allowed-hosts", f"{address.name},{address.name}:{port}"]
-        command += ["--cors-allowed-origins", address.url(port)]
+        command += ["--app-name", "nightschool"]
     with (home.root / "mlflow.log").open("ab") as output:
         return subprocess.Popen(
             [*command, "--host", address.host, "--port", str(port), "--workers", "1"],

@@ -59,7 +59,7 @@ def test_mlflow_behind_a_password(home_with_mlflow: Callable[[str], Home], monke
         right = "nightschool:planted-password"
         assert asked(page + "/", right) == 200
         assert asked(page + "/ajax-api/2.0/mlflow/experiments/get?experiment_id=0", right) == 200
-        assert asked(page + "/", right, Host="evil.example") == 403
+        assert asked(page + "/", right, Host="10.evil.example") == 403
     log = (home.root / "mlflow.log").read_bytes()
     assert b"401" in log
     assert b"planted" not in log
