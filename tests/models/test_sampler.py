@@ -20,6 +20,7 @@ from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.workers import Worker
 from tests.models import engine_calls
+from tests.models.malicious import write_malicious
 from tests.models.tiny import random_tokens, sampled_groups, trainer_config, write_tiny
 
 pytestmark = pytest.mark.engine
@@ -227,6 +228,15 @@ def test_what_vllm_itself_refuses(healthy: Worker, rounds: tuple[Path, Path], tm
     (broken / FILE).unlink()
     with pytest.raises(NightError, match="vLLM could not load it"):
         healthy.call(engine_calls.load, broken)
+
+
+def test_a_pickle_in_place_of_the_weights(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
+    shutil.copytree(rounds[1], broken := tmp_path / "pickled")
+    (broken / MODEL).unlink()
+    write_malicious(broken / "pytorch_model.bin", tmp_path / "code-was-run")
+    with pytest.raises(SyncError, match="pickled.*vLLM could not load it"):
+        healthy.call(engine_calls.load, broken)
+    assert not (tmp_path / "code-was-run").exists()
 
 
 def test_somebody_elses_checkpoint_in_full_precision(healthy: Worker, checkpoints: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,19 +13,10 @@ from models.checkpoint import base_of
 from models.policy import load_model, load_tokenizer
 from models.probe import file_logprobs
 from tasks.enroll import check_student
+from tests.models.malicious import write_malicious
 from tests.models.tiny import write_tiny
 
 CPU = torch.device("cpu")
-
-
-class Malicious:
-    """What unpickles by running code: here it leaves a file behind."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.trace,)
 
 
 @pytest.fixture
@@ -40,7 +30,7 @@ def pickled(tmp_path: Path, trace: Path) -> Path:
     """A student whose weights are a pickle, and a malicious one."""
     folder = write_tiny(tmp_path / "pickled")
     (folder / "model.safetensors").unlink()
-    torch.save({"model.norm.weight": Malicious(trace)}, folder / "pytorch_model.bin")
+    write_malicious(folder / "pytorch_model.bin", trace)
     return folder
 
 
