@@ -70,6 +70,8 @@ class Rounds:
         Returns the candidate: the checkpoint after the last one, its adapter merged; the base where there was none.
         """
         night, before = self.night, ended_early(self.night.folder)
+        if before:
+            log.warning(before.why, extra={"rounds": before.rounds})
         self.lap = time.perf_counter()
         night.spare(self.allowance.after)
         try:

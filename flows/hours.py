@@ -14,9 +14,8 @@ from conf.load import load_night
 from conf.schema import NightConfig
 from tasks.workers import HoursOverError
 
-LATE = (
-    30 * 60.0
-)  # seconds that an exam may go on after the hours rather than be lost, where it takes longer than thought
+# Seconds that whatever is not a round may go on after the night's hours: rather late with an outcome than without one.
+LATE = 30 * 60.0
 EXAM_MARGIN = 1.25  # the candidate's exam takes at most so many times as long as the slower of the other two
 REST = 60.0  # seconds for the last state, the decision, promotion and report
 MERGE = 60.0  # seconds, where the night trains adapters
@@ -78,9 +77,8 @@ def past_rounds(nights: Path, name: str) -> list[float]:
     """Seconds of the rounds that ran whole in the newest finished night of a configuration's name; none without one."""
     for summary in sorted(nights.glob("????-??-??/summary.json"), reverse=True):
         if _name(summary.with_name("config.yaml")) == name:
-            figures = [
-                json.loads(file.read_text()) for file in sorted(summary.parent.glob("round-*/checkpoint/metrics.json"))
-            ]
+            files = sorted(summary.parent.glob("round-*/checkpoint/metrics.json"))
+            figures = [json.loads(file.read_text()) for file in files]
             if found := [one["seconds_round"] for one in figures if "seconds_round" in one]:
                 return found
     return []

@@ -96,7 +96,7 @@ class Worker:
         return self.result(self.submit(function, *args, **kwargs), kind)
 
     def result(self, future: Future[R], kind: str = "") -> R:
-        """The answer to `submit`, with the errors of `call`. `kind`: of the calls whose times its own is held against."""
+        """The answer to `submit`, with the errors of `call`. `kind`: of the calls that its time is compared with."""
         try:
             seconds = self._await(future, kind)
             answer = future.result()
