@@ -34,6 +34,14 @@ class _Dumper(yaml.SafeDumper):
     """Writes what `_Loader` reads back: the text "1e-4" gets quotes."""
 
 
+# YAML 1.1 reads 22:15 as the number 1335, in base 60; people, and YAML 1.2, read a time of day.
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, re.compile(f"(?!.*:)(?:{kind.pattern})", kind.flags) if tag in _NUMBERS else kind) for tag, kind in kinds
+    ]
+    for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 for _kind in (_Loader, _Dumper):
     _kind.add_implicit_resolver(
         "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from conf.benchmark import BenchmarkConfig, ExamPart
+from conf.hours import time_of_day, time_zone
 from conf.section import HubRevision, Positive, Section, Share
 from conf.urls import MLFLOW, complaint
 
@@ -227,8 +228,30 @@ class NightConfig(Section):
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
+    budget_minutes: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="minutes after its start in which the night is to end; null: as long as it takes"
+    )
+    deadline: str | None = Field(default=None, description='time of day at which the night is to end, such as "06:30"')
+    deadline_time_zone: str | None = Field(
+        default=None, description="IANA name of the zone of the deadline and of the date; null: the machine's"
+    )
     tracking: TrackingConfig = TrackingConfig()
     prefect: PrefectConfig = PrefectConfig()
+
+    @field_validator("deadline")
+    @classmethod
+    def deadline_is_a_time_of_day(cls, value: str | None) -> str | None:
+        """As people write it; a night's hours are reckoned by it."""
+        if value is not None:
+            time_of_day(value)
+        return value
+
+    @field_validator("deadline_time_zone")
+    @classmethod
+    def time_zone_is_known(cls, value: str | None) -> str | None:
+        """A misspelled zone would otherwise be found at night."""
+        time_zone(value)
+        return value
 
     @model_validator(mode="after")
     def benchmarks_differ(self) -> Self:

@@ -1,7 +1,6 @@
 """The `nightschool` command."""
 
 import dataclasses
-import datetime
 import os
 import shlex
 import sys
@@ -14,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conf.home import Home, InputError, NightError
+from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.urls import struck
 from flows import environment
 from flows.address import LOOPBACK, named_address
+from flows.dates import check_deadline, checked_date, date_of_night
 from flows.lock import NightRunningError, hold, refuse_second
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
@@ -48,7 +49,9 @@ def night(
     as_json: AsJson = False,
 ) -> None:
     """Runs a night, or goes on with one that was interrupted."""
-    home, settings, date = Home.here(), load_night(config, overrides or []), _checked_date(date)
+    home, settings = Home.here(), load_night(config, overrides or [])
+    now = clocks_in(settings.deadline_time_zone)
+    date = date_of_night(now) if date is None else checked_date(date, "--date", now)
     from flows import console  # after what is said at once: the libraries take seconds to import
     from flows.night import check_identity
     from flows.preflight import check_night, finished_summary
@@ -59,6 +62,7 @@ def night(
     if summary is not None:
         print(f"The night {date} is finished; --date names another, --fresh begins it anew.", file=sys.stderr)
     else:
+        check_deadline(settings, date, now)
         refuse_second(home.root)
         check_night(home, settings)
         summary = _run_night(home, settings, date, fresh, config, overrides or [])
@@ -237,17 +241,6 @@ def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
     if uri == home.database and not home.database_file.exists():
         return None
     return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), settings.name)
-
-
-def _checked_date(date: str | None) -> str:
-    from flows.night import date_of_night
-
-    if date is None:
-        return date_of_night(datetime.datetime.now())
-    try:
-        return datetime.date.fromisoformat(date).isoformat()
-    except ValueError:
-        raise InputError(f"--date: {date} is no date; write it as 2026-11-20") from None
 
 
 @contextmanager

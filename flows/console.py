@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ out = Console()
 
 STAGES_BESIDE_ROUNDS = 7  # freeze, enroll, distill, reward model, three exams; decide and report are instants
 STAGES_IN_A_ROUND = 5
+UNFORESEEN = re.compile("refill|quiz|merge")  # by the bar's total
 
 
 class NightProgress(logging.Handler):
@@ -27,7 +29,6 @@ class NightProgress(logging.Handler):
 
     def __init__(self, config: NightConfig) -> None:
         super().__init__(logging.INFO)
-        total = STAGES_BESIDE_ROUNDS + STAGES_IN_A_ROUND * config.grpo.rounds
         self.started = time.monotonic()
         self.progress = Progress(
             SpinnerColumn(),
@@ -39,7 +40,7 @@ class NightProgress(logging.Handler):
             transient=True,
             disable=not err.is_terminal,
         )
-        self.bar = self.progress.add_task("starting Prefect's server", total=total)
+        self.bar = self.progress.add_task("starting Prefect's server", total=_stages(config.grpo.rounds))
 
     def __enter__(self) -> Self:
         self.progress.start()
@@ -54,18 +55,24 @@ class NightProgress(logging.Handler):
         self.progress.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A stage begins (its `seconds` are None) or is done."""
+        """A stage begins (its `seconds` are None) or is done, or the night makes do with fewer `rounds`."""
         what, seconds = getattr(record, "stage", None), getattr(record, "seconds", None)
+        if (rounds := getattr(record, "rounds", None)) is not None:
+            self.progress.update(self.bar, total=_stages(rounds))
         if what is None:
             return
         if seconds is None:
             self.progress.update(self.bar, description=what)
             return
-        if "refill" not in what:  # the total does not foresee them
+        if not UNFORESEEN.search(what):
             self.progress.advance(self.bar)
         if not err.is_terminal:
             minutes, rest = divmod(int(time.monotonic() - self.started), 60)
             print(f"{minutes:3d}:{rest:02d}  {what:34} {seconds:6.1f} s", file=sys.stderr, flush=True)
+
+
+def _stages(rounds: int) -> int:
+    return STAGES_BESIDE_ROUNDS + STAGES_IN_A_ROUND * rounds
 
 
 def say_json(value: Any) -> None:
@@ -89,6 +96,8 @@ def say_summary(summary: Mapping[str, Any]) -> None:
         out.print(f"  {reason}", highlight=False, soft_wrap=True)
     if verdicts := summary.get("verdicts"):  # a night of an earlier version has none
         out.print(f"  Verdicts in training: {told(verdicts)}.", highlight=False, soft_wrap=True)
+    for incident in summary.get("incidents", []):
+        out.print(f"  {incident}", highlight=False, soft_wrap=True)
     for alarm in summary["alarms"]:
         out.print(f"  [bold red]alarm[/bold red] {alarm}", highlight=False, soft_wrap=True)
     todo = (

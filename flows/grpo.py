@@ -6,25 +6,28 @@ import shutil
 import time
 from collections.abc import Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from prefect.futures import PrefectFuture
 
+from flows.hours import LATE, Allowance
 from flows.night import Night, log
+from flows.quizzes import hold_quiz, is_quizzed, quiz_accuracy
 from rewards.verifier import Problem
 from tasks import verdicts
 from tasks.credit import credit
-from tasks.evaluate import quiz
+from tasks.incidents import end_early, ended_early
 from tasks.learner import Predecessor
 from tasks.merge import merge
 from tasks.sample import sample
 from tasks.score import score
 from tasks.select_prompts import select_prompts
-from tasks.stage import Artifact, run_name
-from tasks.tables import EVALUATIONS, read_table
+from tasks.stage import MANIFEST, Artifact, run_name
 from tasks.tracking import Tracking
 from tasks.update import UpdateMeans, checkpoint, update
+from tasks.workers import HoursOverError, WorkerDiedError
 
 
 class Pass(NamedTuple):
@@ -37,10 +40,19 @@ class Pass(NamedTuple):
 
 
 class Rounds:
-    """The rounds of one night, and what goes from one to the next: the policy, and the solve rates."""
+    """The rounds of one night, and what goes from one to the next: the policy, and the solve rates.
+
+    `exam_seconds`: what the exam takes that comes after them.
+    """
 
     def __init__(
-        self, night: Night, base: Path, exam: Sequence[Problem], tracking: Tracking, registered: Set[str]
+        self,
+        night: Night,
+        base: Path,
+        exam: Sequence[Problem],
+        tracking: Tracking,
+        registered: Set[str],
+        exam_seconds: float = 0.0,
     ) -> None:
         self.night, self.base, self.tracking, self.registered = night, base, tracking, registered
         self.excluded = sorted({text for problem in exam for text in (problem.problem_id, problem.question)})
@@ -50,18 +62,49 @@ class Rounds:
         self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.policies: list[Path] = []
         self.lap = time.perf_counter()  # when the round before was over
+        self.allowance = Allowance(night.hours, night.config, night.home.nights, exam_seconds)
 
     def run(self) -> Path:
-        """All rounds. Returns the candidate: the checkpoint after the last one, its adapter merged."""
-        grpo = self.night.config.grpo
+        """All rounds, or as many as fit into the night's hours and as the children live through.
+
+        Returns the candidate: the checkpoint after the last one, its adapter merged; the base where there was none.
+        """
+        night, before = self.night, ended_early(self.night.folder)
+        if before:
+            log.warning(before.why, extra={"rounds": before.rounds})
         self.lap = time.perf_counter()
-        for number in range(1, grpo.rounds + 1):
-            self._round(number)
-            if grpo.quiz_every_rounds and number % grpo.quiz_every_rounds == 0 and self._can_be_quizzed:
-                self._quiz(number)
-        self._finish_saving()
+        night.spare(self.allowance.after)
+        try:
+            for number in range(1, (before.rounds if before else night.config.grpo.rounds) + 1):
+                self._require_time(number)
+                self._round(number)
+                if is_quizzed(night.config, number):
+                    self._quiz(number)
+            night.spare(-LATE)
+            self._finish_saving()
+        except (HoursOverError, WorkerDiedError) as error:
+            night.spare(-LATE)
+            self._end_early(error)
         self.books.shutdown()
-        return self._merged() if self.night.config.lora is not None and self.policies else self.current
+        return self._merged() if night.config.lora is not None and self.policies else self.current
+
+    def _require_time(self, number: int) -> None:
+        """Raises HoursOverError where a round does not fit any more; one that is committed costs nothing."""
+        if not self._is_committed(number):
+            self.allowance.require(number, is_quizzed(self.night.config, number))
+
+    def _end_early(self, error: HoursOverError | WorkerDiedError) -> None:
+        """The rounds that are committed count. What another one has stays in its folder, and leads to nothing."""
+        with suppress(HoursOverError, WorkerDiedError):
+            self._finish_saving()
+        while self.policies and not self._is_committed(len(self.policies)):
+            self.policies.pop()
+        self.current = self.policies[-1] if self.policies else self.base
+        done, all_rounds = len(self.policies), self.night.config.grpo.rounds
+        end_early(self.night.folder, done, f"The night ended its rounds after {done} of {all_rounds}: {error}.")
+
+    def _is_committed(self, number: int) -> bool:
+        return (self.night.folder / f"round-{number:02d}" / "checkpoint" / MANIFEST).exists()
 
     def _merged(self) -> Path:
         """The last round's adapter, merged into its base."""
@@ -178,6 +221,8 @@ class Rounds:
             night.tell(label, time.perf_counter() - started)
             self._go_on_from(updated.checkpoint)
             seconds = self._lap()
+            if whole:
+                self.allowance.rounds.append(seconds)
             saving = checkpoint.submit(
                 night.folder,
                 f"{place}/checkpoint",
@@ -190,7 +235,9 @@ class Rounds:
             self.saving = self.books.submit(self._saved, number, saving)
         else:
             self._go_on_from(night.checkpoint(known))
-            self._track(number, known)
+            figures = self._track(number, known)
+            if "seconds_round" in figures:
+                self.allowance.rounds.append(figures["seconds_round"])
             self._lap()
 
     def _go_on_from(self, policy: Path) -> None:
@@ -209,12 +256,14 @@ class Rounds:
 
     def _finish_saving(self) -> None:
         """Waits until the last update is durable. Raises what its saving raised."""
-        if self.saving is not None:
-            self.saving.result()
-            self.saving = None
+        saving, self.saving = self.saving, None
+        if saving is not None:
+            saving.result()
 
-    def _track(self, number: int, artifact: Artifact) -> None:
-        self.tracking.log_round(number, artifact.read_json("metrics.json"))
+    def _track(self, number: int, artifact: Artifact) -> dict[str, float]:
+        figures: dict[str, float] = artifact.read_json("metrics.json")
+        self.tracking.log_round(number, figures)
+        return figures
 
     def retire(self, keep: Set[Path]) -> None:
         """Removes the rounds' checkpoints, except those to keep and those that the registry knows."""
@@ -232,38 +281,14 @@ class Rounds:
         return self._passed({self.base, *self.policies[-1:]}), [state for state in states if state.exists()]
 
     def _quiz(self, number: int) -> None:
-        config, started = self.night.config, time.perf_counter()
-        target = config.exam.target
-        whole = target.benchmark == "math"  # MATH-500 is a part of the exam's problems only
-        changes = {"problems": config.grpo.quiz_problems, "subset": None if whole else target.subset}
-        part = target.model_copy(update=changes)
-        found = self.night.run(
-            quiz,
-            f"round-{number:02d}/quiz",
-            part=part,
-            seed=f"{config.seed} {self.night.date} quiz",
-            checkpoint=self.current,
-            student=config.student,
-            config=config.sampler,
-            sandbox=config.sandbox,
-            max_completion_tokens=config.exam.max_completion_tokens,
-            engine=self.night.engine,
-        )
+        started = time.perf_counter()
+        found = hold_quiz(self.night, number, self.current)
         self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
+        self.allowance.quizzes.append(found.seconds)
         self.lap += time.perf_counter() - started  # a quiz is no part of a round
-
-    @property
-    def _can_be_quizzed(self) -> bool:
-        """Whether the exam's target has training problems at all."""
-        return self.night.config.exam.target.benchmark != "humaneval"
 
     def _state(self, number: int) -> Path:
         return self.night.folder / "state" / f"round-{number:02d}"
-
-
-def quiz_accuracy(found: Artifact) -> float:
-    """The share of a quiz that was solved."""
-    return float(read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct.mean())
 
 
 def round_metrics(folder: Path) -> list[dict[str, float]]:

@@ -1,6 +1,5 @@
 """A night under way: its folder, its configuration, its child processes."""
 
-import datetime
 import logging
 import shutil
 import time
@@ -12,9 +11,10 @@ from typing import Any
 from conf.home import Home, InputError, inside
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
+from flows.hours import LATE, Hours
 from models.durable import write_atomically
 from models.engine_environment import engine_environment, trainer_environment
-from tasks import engine
+from tasks import engine, incidents
 from tasks.stage import Artifact, Stage, run_name
 from tasks.workers import Worker, WorkerDiedError
 
@@ -30,11 +30,15 @@ class Night:
     config: NightConfig
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
+    hours: Hours = field(init=False)
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
-        self.engine = Worker("engine", engine_environment(self.config.engine.kv_cache_gb), logs / "engine.log")
-        self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log")
+        in_engine = engine_environment(self.config.engine.kv_cache_gb)
+        self.engine = Worker("engine", in_engine, logs / "engine.log", self.note)
+        self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note)
+        self.hours = Hours.of(self.config, self.date)
+        self.spare(-LATE)
 
     @property
     def folder(self) -> Path:
@@ -59,6 +63,14 @@ class Night:
             with suppress(WorkerDiedError):
                 self.engine.call(engine.sleep)
 
+    def spare(self, seconds: float) -> None:
+        """From now on no child is waited for longer than until so many seconds before the end of the night's hours."""
+        self.engine.until = self.trainer.until = self.hours.end - seconds
+
+    def note(self, what: str) -> None:
+        """Keeps an incident, for the report."""
+        incidents.note(self.folder, what)
+
     def tell(self, what: str, seconds: float | None) -> None:
         """Logs that a stage begins (`seconds` None) or is done; whoever shows progress reads `stage` and `seconds`."""
         message = f"{what} begins" if seconds is None else f"{what}: {seconds:.1f} s"
@@ -68,11 +80,6 @@ class Night:
         """Ends the child processes for good; `grace` seconds are left to each to finish what it does."""
         self.engine.end(grace)
         self.trainer.end(grace)
-
-
-def date_of_night(now: datetime.datetime) -> str:
-    """The night's date: yesterday's when it starts before noon."""
-    return (now - datetime.timedelta(days=now.hour < 12)).date().isoformat()
 
 
 def check_identity(folder: Path, config: NightConfig) -> None:

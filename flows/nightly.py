@@ -1,20 +1,23 @@
 """The whole night: freeze → distill → GRPO → exam → decision → promotion → report."""
 
-import datetime
 import shutil
 from pathlib import Path
 from typing import Any
 
 from prefect import flow
 from prefect.runtime import flow_run
+from prefect.states import Completed, State
 
 from conf.home import Home, inside
+from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.urls import struck
+from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.grpo import Rounds, round_metrics
-from flows.lock import hold
-from flows.night import Night, date_of_night, freeze_config
+from flows.lock import NightRunningError, hold
+from flows.night import Night, freeze_config
+from flows.preflight import finished_summary
 from models.checkpoint import verify
 from tasks.alarms import exam_alarms, forgotten_kinds, round_alarms
 from tasks.decide import decide
@@ -33,17 +36,29 @@ from tasks.tracking import Tracking
 
 MLFLOW_PAGES = "http://127.0.0.1:5000"
 SAVING_LIMIT = 60  # seconds
+REFUSED = "Refused"
 
 
 @flow(name="nightly", flow_run_name="{date}", description="One night of study, from the journal to the report.")
-def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[str, Any]:
-    """Runs or goes on with the night of a date (default: tonight's) on the home. Returns its summary."""
-    home = Home.here()
-    date = date or date_of_night(datetime.datetime.now())
-    with hold(home.root, f"the night {date}"):
-        config = config or load_night(STARTER)
-        freeze_config(home.night(date), config, fresh=False)
-        return study(Night(home, date, config))
+def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[str, Any] | State[Any]:
+    """Runs or goes on with the night of a date (default: of its scheduled start) on the home. Returns its summary.
+
+    A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
+    failed. Raises InputError for a date or a deadline that cannot be, before anything is written.
+    """
+    home, config = Home.here(), config or load_night(STARTER)
+    now = clocks_in(config.deadline_time_zone)
+    scheduled = clocks_in(config.deadline_time_zone, flow_run.get_scheduled_start_time().timestamp())
+    if reason := too_late(scheduled, now, flow_run.get_run_count()):
+        return Completed(name=REFUSED, message=reason)
+    date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
+    check_deadline(config, date, now)
+    try:
+        with hold(home.root, f"the night {date}"):
+            freeze_config(home.night(date), config, fresh=False)
+            return finished_summary(home, date) or study(Night(home, date, config))
+    except NightRunningError as error:
+        return Completed(name=REFUSED, message=str(error))
 
 
 def study(night: Night) -> dict[str, Any]:
@@ -85,13 +100,16 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     )
     night.run(fit_reward_model, "fit_reward_model", day=day)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
-    rounds = Rounds(night, distilled, exam, tracking, registered)
+    sat = {"champion": _sit(night, "champion", champion), "distilled": _sit(night, "distilled", distilled)}
+    slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
+    rounds = Rounds(night, distilled, exam, tracking, registered, slower)
     sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
     night.trainer.close()
+    sat["candidate"] = _sit(night, "candidate", sitters["candidate"])
     decision = night.run(
         decide,
         "decide",
-        **{who: _sit(night, who, checkpoint) for who, checkpoint in sitters.items()},
+        **sat,
         exam=config.exam,
         seed=config.seed,
     )
@@ -102,7 +120,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     return report(
         night.folder,
         read_decision(night.folder),
-        config.grpo.rounds,
+        len(rounds.policies),
         _alarms(night.folder),
         _links(tracking),
         tracking,

@@ -25,6 +25,7 @@ AGAIN = ("timeout", "out_of_memory", "crashed")
 PAIRS_A_WORKER = 2000  # then a new one, so that sympy's memory does not grow through the night
 PASSED_ON = ("PATH", "HOME", "PYTHONPATH", "LD_LIBRARY_PATH")  # of the environment; no keys, no LD_PRELOAD
 START_SECONDS = 120.0
+ORDER_SECONDS = 30.0  # to fork or end a worker takes milliseconds; a parent that does not answer by then is stuck
 
 
 class MathWorkersError(Exception):
@@ -109,7 +110,7 @@ class MathEquality:
                 ready = self._control.recv(64)
             except OSError:
                 ready = b""
-            self._control.settimeout(None)
+            self._control.settimeout(ORDER_SECONDS)
             if not ready:
                 self.close()
                 raise MathWorkersError(f"math-verify's process did not start: {_last_line(errors)}")

@@ -14,6 +14,7 @@ from rewards.jail.worker import Policy, Worker, scored
 from rewards.verifier import Score
 
 MAX_SOURCE_BYTES = 1 << 20
+MOST_STUCK = 8  # workers that did not answer in time: then it is the sandbox, and each further one would cost minutes
 __all__ = ["Layer", "Program", "Sandbox", "SandboxUnavailable"]
 
 
@@ -67,6 +68,7 @@ class Sandbox:
             raise ValueError(f"no layer is called {', '.join(sorted(unknown))}; there are {', '.join(get_args(Layer))}")
         self.size = workers or len(os.sched_getaffinity(0))
         self.without = frozenset(without)
+        self.stuck = 0
         self.workers: list[Worker] = []
 
     def __enter__(self) -> Self:
@@ -97,11 +99,12 @@ class Sandbox:
         """A score for each program, in the same order.
 
         What the sandbox itself failed at is tried again in a fresh worker; if that fails too while the canary passes,
-        the program is to blame and has crashed.
+        the program is to blame and has crashed. Once MOST_STUCK workers were stuck, nothing is tried any more.
         """
         scores = self._run(programs)
         for index in [index for index, score in enumerate(scores) if score.verdict == "grader_failed"]:
-            scores[index] = self._again(programs[index], scores[index])
+            if self.stuck < MOST_STUCK:
+                scores[index] = self._again(programs[index], scores[index])
         return scores
 
     def _again(self, program: Program, first: Score) -> Score:
@@ -120,6 +123,9 @@ class Sandbox:
         waiting = deque(enumerate(programs))
         pool = list(self.workers if workers is None else workers)
         while len(scores) < len(programs):
+            if self.stuck >= MOST_STUCK:
+                scores |= {index: scored("grader_failed", "the sandbox is stuck", 0.0) for index, _ in waiting}
+                waiting.clear()
             for worker in pool:
                 while waiting and worker.idle:
                     index, program = waiting.popleft()
@@ -129,6 +135,7 @@ class Sandbox:
                     else:
                         worker.begin(index, program)
             for worker in _answering([worker for worker in pool if not worker.idle]):
+                self.stuck += time.monotonic() > worker.deadline
                 index, score = worker.finish()
                 scores[index] = score
                 if not worker.alive:

@@ -10,6 +10,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
 from models.durable import write_atomically
+from tasks.incidents import ended_early, incidents
 from tasks.promote import intervals_of
 from tasks.report_evidence import benchmark_verdicts
 from tasks.report_page import render, render_markdown
@@ -49,7 +50,7 @@ def summarise(
     """What a machine may want to know of a night: the line that `nightschool night --json` prints."""
     intervals = {who: intervals_of(decision, who) for who in SITTERS}
     compared = decision["comparisons"]
-    any_part = decision["target"]
+    any_part, early = decision["target"], ended_early(folder)
     return {
         "night": folder.name,
         "decision": "promoted" if decision["promote"] else "kept",
@@ -64,6 +65,8 @@ def summarise(
             "candidate": compared["candidate"][any_part]["after_digest"],
         },
         "rounds": rounds,
+        "ended_early": early.why if early else None,
+        "incidents": incidents(folder),
         "verdicts": benchmark_verdicts(folder),
         "seconds": stage_seconds(folder),
         "alarms": list(alarms),

@@ -40,6 +40,7 @@ EMPTY: dict[str, Any] = {
     "benchmarks": {},
     "digests": {},
     "rounds": 0,
+    "incidents": [],
     "seconds": {},
     "alarms": [],
     "report": "",
@@ -103,6 +104,7 @@ def render_markdown(summary: Mapping[str, Any]) -> str:
         lines.append("")
     lines += [f"- {_plain(reason)}" for reason in summary["reasons"]]
     lines += [f"- **Alarm:** {_plain(alarm)}" for alarm in summary["alarms"]]
+    lines += [f"- {_plain(incident)}" for incident in summary["incidents"]]
     lines += [
         "",
         f"{summary['rounds']} rounds, {duration(sum(summary['seconds'].values()))}. {first.to_do}",

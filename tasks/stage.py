@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict
 from conf.schema import Section
 from models.checkpoint import digest_file
 from models.durable import sync_folder, write_atomically
-from tasks.workers import WorkerDiedError
+from tasks.workers import WorkerDiedError, working_on
 
 MANIFEST = "manifest.json"
 NUMBERED = re.compile(r"(round|refill)-(\d+)")
@@ -117,7 +117,8 @@ class Stage:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         started = time.perf_counter()
-        parts = self.write(folder, **means.arguments)
+        with working_on(self.name):
+            parts = self.write(folder, **means.arguments)
         return commit(folder, self.name, inputs, time.perf_counter() - started, parts)
 
 

@@ -21,7 +21,7 @@ from tasks.learner import Predecessor, Updated
 from tasks.round_figures import round_figures
 from tasks.stage import Artifact, stage, worker_died
 from tasks.tables import ADVANTAGES, read_rollouts, read_table
-from tasks.workers import Worker
+from tasks.workers import Worker, working_on
 
 log = logging.getLogger("nightschool")
 
@@ -68,7 +68,8 @@ def update(
 
     The artifacts are those of the round's first prompts, then of each refill.
     """
-    updated = _take(rollouts, advantages, config, means)
+    with working_on("update"):
+        updated = _take(rollouts, advantages, config, means)
     if bad := updated.metrics.get("non_finite_steps"):
         log.warning("%s: %d steps were not taken: loss or gradients were not finite", label, bad)
     return updated

@@ -4,26 +4,42 @@ One small seam on the standard library's process pool, so that a cluster's actor
 """
 
 import ctypes
+import math
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from contextvars import ContextVar
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Lock
 from typing import ParamSpec, TypeVar
 
+from conf.home import NightError
+from tasks.watch import QUIET, Watch, next_limit
+
 P = ParamSpec("P")
 R = TypeVar("R")
 PR_SET_PDEATHSIG = 1
+KILL_LIMIT = 30.0  # seconds; a process that the kernel cannot end is left to it
 _SPAWNING = Lock()
+_stage: ContextVar[str] = ContextVar("stage", default="")
 
 
-class WorkerDiedError(Exception):
+class WorkerDiedError(NightError):
     """A child process ended without an answer: killed, out of memory, or crashed. The next call starts a new one."""
+
+
+class WorkerHungError(WorkerDiedError):
+    """A child process that did nothing any more, or took far too long, and was ended for it."""
+
+
+class HoursOverError(NightError):
+    """What is not done yet does not fit into the night's hours any more."""
 
 
 class WorkerEndedError(Exception):
@@ -35,13 +51,26 @@ class Worker:
 
     Calls are answered one after the other, in order. PR_SET_PDEATHSIG follows the *thread* that made the child, so
     all children are made on a thread of this object's own, which lives until `close`. What a child prints goes into
-    the file `log`.
+    the file `log`; that it died or hung is told to `on_loss`. A child that uses no processor time for `quiet` seconds
+    is ended, and so is one whose call takes many times as long as any of its kind before. Later than `until` (seconds
+    since the epoch) no call is waited for.
     """
 
-    def __init__(self, name: str, environment: Mapping[str, str] | None = None, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
+        on_loss: Callable[[str], None] = lambda _: None,
+        quiet: float = QUIET,
+    ) -> None:
         self.name = name
         self.log = log
         self.environment = dict(environment or {})
+        self.on_loss = on_loss
+        self.quiet = quiet
+        self.until = math.inf
+        self._longest: dict[str, float] = {}  # seconds, by kind of call
         self._keeper = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-keeper")
         self._pool: ProcessPoolExecutor | None = None
         self._ended = False
@@ -58,18 +87,47 @@ class Worker:
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Sends a call and waits.
 
-        Raises what the function raises, WorkerDiedError where the child dies, WorkerEndedError where it was ended.
+        Raises what the function raises, WorkerDiedError where the child dies, WorkerHungError where it hangs,
+        HoursOverError where `until` is past, WorkerEndedError where it was ended.
         """
-        return self.result(self.submit(function, *args, **kwargs))
+        kind = " · ".join(dict.fromkeys(name for name in (_stage.get(), function.__name__) if name))
+        if time.time() >= self.until:
+            raise HoursOverError(f"the night's hours were over before {kind} began")
+        return self.result(self.submit(function, *args, **kwargs), kind)
 
-    def result(self, future: Future[R]) -> R:
-        """The answer to `submit`, with the errors of `call`."""
+    def result(self, future: Future[R], kind: str = "") -> R:
+        """The answer to `submit`, with the errors of `call`. `kind`: of the calls that its time is compared with."""
         try:
-            return future.result()
+            seconds = self._await(future, kind)
+            answer = future.result()
+            self._longest[kind] = max(seconds, self._longest.get(kind, 0.0))
+            return answer
         except (BrokenProcessPool, CancelledError) as broken:
             self._pool = None
             self._refuse_if_ended()
-            raise WorkerDiedError(f"the {self.name} process died (killed, out of memory, or crashed)") from broken
+            raise self._lost("died (killed, out of memory, or crashed)", kind, WorkerDiedError) from broken
+
+    def _await(self, future: Future[R], kind: str) -> float:
+        """Waits as long as an answer is to be expected; a child that gives none is killed. Returns the seconds."""
+        processes = list((self._pool._processes or {}) if self._pool else {})
+        if not processes:  # it was closed meanwhile, and the answer is there or never comes
+            return 0.0
+        watch = Watch(processes[0], self.quiet, next_limit(self._longest.get(kind)))
+        while not wait([future], watch.poll).done:
+            if time.time() >= self.until:
+                self.close(grace=0)
+                raise HoursOverError(f"the night's hours were over before {kind} was done")
+            if complaint := watch.complaint():
+                self.close(grace=0)
+                self._refuse_if_ended()
+                raise self._lost(f"{complaint}; it was ended", kind, WorkerHungError)
+        return watch.seconds
+
+    def _lost(self, how: str, kind: str, error: type[WorkerDiedError]) -> WorkerDiedError:
+        """The error that says how the child was lost; whoever keeps the night's incidents hears of it too."""
+        at = f" at {kind}" if kind else ""
+        self.on_loss(f"the {self.name} process {how}{at}")
+        return error(f"the {self.name} process {how}{at}{f'; its log: {self.log}' if self.log else ''}")
 
     def close(self, grace: float = 5.0) -> None:
         """Ends the child and gives back its memory; a later call starts a new one.
@@ -85,7 +143,7 @@ class Worker:
         for child in children:
             child.join(max(0.0, limit - time.monotonic()))
             child.kill()
-            child.join()
+            child.join(KILL_LIMIT)
 
     def end(self, grace: float = 5.0) -> None:
         """`close`, for good: calls that wait for an answer, and later ones, raise WorkerEndedError."""
@@ -119,6 +177,16 @@ class Worker:
                         os.environ[key] = value
         self._pool = pool
         return future
+
+
+@contextmanager
+def working_on(stage: str) -> Iterator[None]:
+    """What calls from within are for: each stage's calls have a history of their own, by which they are limited."""
+    token = _stage.set(stage)
+    try:
+        yield
+    finally:
+        _stage.reset(token)
 
 
 def _start(parent: int, log: Path | None) -> None:

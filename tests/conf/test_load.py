@@ -425,3 +425,37 @@ def test_identity_is_what_was_resolved_and_not_how_it_was_written(tmp_path: Path
         changed(f"grpo.rounds={load_night(STARTER).grpo.rounds}", "lora=null")
     )
     assert re.fullmatch("[0-9a-f]{64}", identity(load_night(STARTER)))
+
+
+@pytest.mark.parametrize("written", ["06:30", "6:30", '"06:30"', "22:15", "'22:15'", "1:20"])
+def test_a_deadline_needs_no_quotes(in_folder: Path, written: str) -> None:
+    """YAML 1.1 takes 22:15 for the number 1335."""
+    in_folder.write_text(f"{SMALL}deadline: {written}\ndeadline_time_zone: Europe/Berlin\nbudget_minutes: 90\n")
+    expected = written.strip("'\"")
+    config = load_night(in_folder)
+    assert (config.deadline, config.deadline_time_zone, config.budget_minutes) == (expected, "Europe/Berlin", 90.0)
+    assert changed(f"deadline={written}").deadline == expected
+    (in_folder.parent / "frozen.yaml").write_text(frozen_yaml(config))
+    assert load_night(in_folder.parent / "frozen.yaml") == config
+
+
+def test_hours_do_not_make_it_another_night() -> None:
+    other = changed("deadline=06:30", "deadline_time_zone=Europe/Berlin", "budget_minutes=90")
+    assert identity(other) == identity(changed())
+    assert (changed().deadline, changed().budget_minutes) == (None, None)
+    assert changed("deadline=06:30", "deadline=null").deadline is None
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("deadline=25:00", '"25:00" is no time of day; write it as "06:30"'),
+        ("deadline=soon", '"soon" is no time of day; write it as "06:30"'),
+        ("deadline=390", "390 is not allowed; a text, in quotes where it looks like something else"),
+        ("deadline_time_zone=Europe/Berln", '"Europe/Berln" is no time zone; did you mean Europe/Berlin?'),
+        ("budget_minutes=0", "0 is not allowed; more than 0.0"),
+        ("budget_minutes=1:30", '"1:30" is not allowed; a number'),
+    ],
+)
+def test_wrong_hours_are_one_line(override: str, said: str) -> None:
+    assert refusal(STARTER, override) == f"--set {override}: {said}"

@@ -21,7 +21,7 @@ from flows.night import freeze_config
 from tests.flows.test_lock import holder
 from tests.tasks.tiny_student import write_student
 
-DATE = "2026-11-20"
+DATE = "2026-01-20"
 
 
 class Outcome(NamedTuple):
@@ -165,6 +165,27 @@ def test_a_date_that_is_none(run: Run, home: Home, date: str) -> None:
     assert not home.root.exists()
 
 
+PAST_DEADLINE = ("--set=deadline=06:30", "--set=deadline_time_zone=Europe/Berlin")
+
+
+@pytest.mark.usefixtures("no_night")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--date=2999-01-01",), "--date: 2999-01-01 is in the future, today is "),
+        (
+            (f"--date={DATE}", *PAST_DEADLINE),
+            f"deadline: 06:30 of the night {DATE} is past, it was at 2026-01-21 06:30 CET; "
+            "name another, or go on without: --set deadline=null",
+        ),
+        (("--set=deadline_time_zone=Mars",), '--set deadline_time_zone=Mars: "Mars" is no time zone; '),
+    ],
+)
+def test_hours_that_cannot_be(run: Run, home: Home, arguments: tuple[str, ...], said: str) -> None:
+    assert refused(run("night", *arguments)).startswith(said)
+    assert not home.root.parent.exists()
+
+
 @pytest.mark.usefixtures("no_night")
 @pytest.mark.parametrize("place", ["/proc", "/proc/school", "{tmp}/file", "{tmp}/file/school"])
 def test_a_home_that_cannot_be_written_to(
@@ -249,7 +270,7 @@ def test_a_finished_night_is_told_and_not_run_again(run: Run, home: Home, monkey
     assert outcome.out.count("\n") == 1
     assert "--date" in outcome.err
     assert "--fresh" in outcome.err
-    told = run("night", "--date", DATE)
+    told = run("night", "--date", DATE, *PAST_DEADLINE)  # and no time
     assert told.code == 0
     for part in ("0.613", "The candidate won", "[0.51, 0.61], ü", "the grader failed", "report.html", "rollback"):
         assert part in told.out

@@ -1,6 +1,7 @@
 """One night at a time on one home, and no lock that outlives its holder."""
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -20,6 +21,18 @@ from flows.lock import hold
 with hold(Path(sys.argv[1]), "the night 2026-11-20"):
     print("held", flush=True)
     time.sleep(600)
+"""
+
+PARENT = """
+import subprocess, sys, time
+from pathlib import Path
+from flows.lock import hold
+
+if __name__ == "__main__":
+    with hold(Path(sys.argv[1]), "the night 2026-11-20"):
+        orphan = subprocess.Popen(["sleep", "600"], close_fds=False, start_new_session=True)
+        print(orphan.pid, flush=True)
+        time.sleep(600)
 """
 
 
@@ -56,6 +69,26 @@ def test_the_lock_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
         refuse_second(tmp_path)
         with hold(tmp_path, "the night 2026-11-21"):
             assert '"the night 2026-11-21"' in (tmp_path / "night.lock").read_text()
+
+
+def test_an_orphan_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """Not even one that was told to inherit everything."""
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, str(script), str(tmp_path / "school")]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        orphan = int(parent.stdout.readline())
+        with pytest.raises(NightRunningError):
+            refuse_second(tmp_path / "school")
+        parent.kill()
+    try:
+        os.kill(orphan, 0)  # it lives on
+        with hold(tmp_path / "school", "the next"):
+            pass
+    finally:
+        os.kill(orphan, signal.SIGKILL)
 
 
 def test_the_holder_itself_may_come_again(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
-"""A night's date and identity, and where things lie in it."""
+"""A night's identity, and where things lie in it."""
 
-import datetime
 from pathlib import Path
 
 import pytest
@@ -8,27 +7,12 @@ import pytest
 from conf.home import Home, InputError, NightError
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from flows.night import Night, check_identity, date_of_night, freeze_config
+from flows.night import Night, check_identity, freeze_config
 from tasks.stage import Artifact
 
 
 def starter(*overrides: str) -> NightConfig:
     return load_night(STARTER, overrides)
-
-
-@pytest.mark.parametrize(
-    ("now", "date"),
-    [
-        ("2026-11-20T22:30:00", "2026-11-20"),
-        ("2026-11-20T12:00:00", "2026-11-20"),
-        ("2026-11-21T00:00:00", "2026-11-20"),
-        ("2026-11-21T11:59:59", "2026-11-20"),
-        ("2026-03-01T03:00:00", "2026-02-28"),
-        ("2027-01-01T01:00:00", "2026-12-31"),
-    ],
-)
-def test_before_noon_it_is_still_last_night(now: str, date: str) -> None:
-    assert date_of_night(datetime.datetime.fromisoformat(now)) == date
 
 
 def test_the_configuration_is_frozen_once(tmp_path: Path) -> None:

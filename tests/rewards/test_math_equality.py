@@ -146,6 +146,19 @@ def test_the_loss_of_all_processes_is_said_and_mended() -> None:
         assert equality.compare([EQUAL]) == ["equal"]
 
 
+def test_a_parent_that_is_stuck_is_the_graders_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rewards.math_equality.ORDER_SECONDS", 2.0)
+    with MathEquality(workers=1) as equality:
+        equality.compare([EQUAL])
+        family = processes(equality)
+        os.kill(family[0], signal.SIGSTOP)  # it forks no worker any more, and ends none
+        equality._idle.clear()
+        with pytest.raises(MathWorkersError, match="math-verify's processes are gone .timed out"):
+            equality.compare([EQUAL])
+        assert not alive(family[0])
+        assert equality.compare([EQUAL]) == ["equal"]
+
+
 def test_a_start_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "math_verify.py").write_text("raise ImportError('none here')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -215,6 +215,18 @@ class TestTheGraderItself:
             assert [score.verdict for score in scores] == ["correct"] * 12
             assert all(worker.process.pid != outer.pid for worker in opened.workers)
 
+    def test_a_sandbox_that_is_stuck_grades_nothing_and_does_not_wait_for_ever(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("rewards.sandbox.MOST_STUCK", 1)
+        with Sandbox(workers=1) as opened:
+            monkeypatch.setattr("rewards.jail.worker.LOST_SECONDS", -26.5)  # a second instead of a minute and a half
+            for process in psutil.Process(opened.workers[0].process.pid).children(recursive=True):
+                process.suspend()
+            scores = opened.run([Program("def f(x): return 2", ("assert f(1) == 2",), seconds=0.1)] * 3)
+        assert [(score.reward, score.verdict) for score in scores] == [(None, "grader_failed")] * 3
+        assert [score.detail for score in scores[1:]] == ["the sandbox is stuck"] * 2
+
     def test_order_is_kept(self, sandbox: Sandbox) -> None:
         programs = [Program(f"def f(x): return {n}", (f"assert f(1) == {n if n % 3 else -1}",)) for n in range(30)]
         assert [score.verdict for score in sandbox.run(programs)] == [

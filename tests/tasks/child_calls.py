@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import NoReturn
 
 calls = 0
@@ -35,3 +36,19 @@ def say(text: str) -> str | None:
 def sleep(seconds: float) -> float:
     time.sleep(seconds)
     return seconds
+
+
+def spin(seconds: float) -> float:
+    """Works for so long."""
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        pass
+    return seconds
+
+
+def hang_once(note: Path) -> str:
+    """Hangs the first time that it is asked, and answers afterwards."""
+    if not note.exists():
+        note.touch()
+        time.sleep(600)
+    return "an answer"

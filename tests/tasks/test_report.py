@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from models.durable import write_atomically
+from tasks.incidents import EARLY, FILE, end_early, note
 from tasks.report import stage_seconds, summarise
+from tasks.report_page import render, render_markdown
 from tests.tasks.night_folder import DIGESTS, PARTS, TARGET, write_night
 
 
@@ -42,6 +44,24 @@ def test_the_summary_is_what_the_design_says(night: Path) -> None:
             assert interval["n"] == count
             assert interval["low"] <= interval["accuracy"] <= interval["high"]
     assert found["report"] == str(night / "report.html")
+
+
+def test_what_befell_the_night_is_told(night: Path) -> None:
+    assert (summary(night)["ended_early"], summary(night)["incidents"]) == (None, [])
+    try:
+        note(night, "the engine process died")
+        end_early(night, 3, "there was no time <b>left</b>")
+        found = summary(night)
+        page = render(night, found)
+    finally:
+        (night / EARLY).unlink()
+        (night / FILE).unlink()
+    assert found["ended_early"] == "there was no time <b>left</b>"
+    assert [line[6:] for line in found["incidents"]] == ["the engine process died", "there was no time <b>left</b>"]
+    assert "there was no time &lt;b&gt;left&lt;/b&gt;" in page
+    told = render_markdown(found)
+    assert "the engine process died\n" in told
+    assert "there was no time \\<b>left\\</b>" in told
 
 
 @pytest.mark.parametrize(("promote", "said"), [(True, "promoted"), (False, "kept")])

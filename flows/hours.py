@@ -1,0 +1,95 @@
+"""A night's hours: until when it may go on, and whether another round fits."""
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conf.home import InputError
+from conf.hours import deadline_of
+from conf.load import load_night
+from conf.schema import NightConfig
+from tasks.workers import HoursOverError
+
+# Seconds that whatever is not a round may go on after the night's hours: rather late with an outcome than without one.
+LATE = 30 * 60.0
+EXAM_MARGIN = 1.25  # the candidate's exam takes at most so many times as long as the slower of the other two
+REST = 60.0  # seconds for the last state, the decision, promotion and report
+MERGE = 60.0  # seconds, where the night trains adapters
+
+
+@dataclass(frozen=True)
+class Hours:
+    """Until when a night may go on: seconds since the epoch (inf: as long as it takes), and what says so."""
+
+    end: float = math.inf
+    because: str = ""
+
+    @classmethod
+    def of(cls, config: NightConfig, date: str) -> "Hours":
+        """The hours of a night that starts or goes on now: until its deadline or its budget's end, what comes first."""
+        ends: list[tuple[float, str]] = []
+        if config.budget_minutes is not None:
+            ends.append((time.time() + 60 * config.budget_minutes, f"budget_minutes ({config.budget_minutes:g})"))
+        if config.deadline is not None:
+            moment = deadline_of(date, config.deadline, config.deadline_time_zone)
+            ends.append((moment.timestamp(), f"the deadline ({config.deadline})"))
+        return cls(*min(ends)) if ends else cls()
+
+
+class Allowance:
+    """Whether another round fits, so that the night ends within its hours: exam, decision and report included.
+
+    `rounds`, `quizzes`: seconds of this night's rounds that ran whole, and of its quizzes. `exam`: of the slower exam
+    of champion and student after distillation, sat before the rounds; the first quiz is thought to take as long.
+    """
+
+    def __init__(self, hours: Hours, config: NightConfig, nights: Path, exam: float) -> None:
+        self.hours, self.config, self.nights = hours, config, nights
+        self.rounds: list[float] = []
+        self.quizzes: list[float] = []
+        self.exam = exam
+        self.after = EXAM_MARGIN * exam + REST + (MERGE if config.lora is not None else 0.0)
+
+    def require(self, number: int, quizzed: bool) -> None:
+        """Raises HoursOverError where the round does not fit any more. One of which nothing is known takes no time."""
+        if math.isinf(self.hours.end):
+            return
+        needed = likely(self.rounds or past_rounds(self.nights, self.config.name))
+        needed += max(self.quizzes, default=self.exam) if quizzed else 0.0
+        left = self.hours.end - time.time()
+        if left < needed + self.after:
+            raise HoursOverError(
+                f"round {number} was not begun: it would take about {_told(needed)} and what comes after the rounds "
+                f"{_told(self.after)}, but {self.hours.because} left {_told(max(left, 0.0))}"
+            )
+
+
+def likely(rounds: Sequence[float]) -> float:
+    """What the next round takes after rounds of so many seconds: the slower of their median and the last; 0 of none."""
+    return max(statistics.median(rounds), rounds[-1]) if rounds else 0.0
+
+
+def past_rounds(nights: Path, name: str) -> list[float]:
+    """Seconds of the rounds that ran whole in the newest finished night of a configuration's name; none without one."""
+    for summary in sorted(nights.glob("????-??-??/summary.json"), reverse=True):
+        if _name(summary.with_name("config.yaml")) == name:
+            files = sorted(summary.parent.glob("round-*/checkpoint/metrics.json"))
+            figures = [json.loads(file.read_text()) for file in files]
+            if found := [one["seconds_round"] for one in figures if "seconds_round" in one]:
+                return found
+    return []
+
+
+def _name(file: Path) -> str | None:
+    try:
+        return load_night(file).name
+    except InputError:  # of another version
+        return None
+
+
+def _told(seconds: float) -> str:
+    return f"{seconds / 60:.1f} minutes"

@@ -1,0 +1,40 @@
+"""The quizzes between rounds: small exams on training problems, which show the trend and choose nothing."""
+
+from pathlib import Path
+
+from conf.schema import NightConfig
+from flows.night import Night
+from tasks.evaluate import quiz
+from tasks.stage import Artifact
+from tasks.tables import EVALUATIONS, read_table
+
+
+def is_quizzed(config: NightConfig, number: int) -> bool:
+    """Whether a quiz comes after the round; an exam's target without training problems has none to ask."""
+    every = config.grpo.quiz_every_rounds
+    return every > 0 and number % every == 0 and config.exam.target.benchmark != "humaneval"
+
+
+def hold_quiz(night: Night, number: int, checkpoint: Path) -> Artifact:
+    """The quiz after a round, sat by its checkpoint."""
+    config = night.config
+    target = config.exam.target
+    whole = target.benchmark == "math"  # MATH-500 is a part of the exam's problems only
+    changes = {"problems": config.grpo.quiz_problems, "subset": None if whole else target.subset}
+    return night.run(
+        quiz,
+        f"round-{number:02d}/quiz",
+        part=target.model_copy(update=changes),
+        seed=f"{config.seed} {night.date} quiz",
+        checkpoint=checkpoint,
+        student=config.student,
+        config=config.sampler,
+        sandbox=config.sandbox,
+        max_completion_tokens=config.exam.max_completion_tokens,
+        engine=night.engine,
+    )
+
+
+def quiz_accuracy(found: Artifact) -> float:
+    """The share of a quiz that was solved."""
+    return float(read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct.mean())
