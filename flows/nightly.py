@@ -11,8 +11,9 @@ from prefect.runtime import flow_run
 from conf.home import Home
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
+from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.grpo import Rounds, round_metrics
-from flows.lock import hold
+from flows.lock import NIGHT, hold
 from flows.night import Night, date_of_night, freeze_config
 from models.checkpoint import verify
 from tasks.alarms import exam_alarms, forgotten_kinds, round_alarms
@@ -39,7 +40,8 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     """Runs or goes on with the night of a date (default: tonight's) on the home. Returns its summary."""
     home = Home.here()
     date = date or date_of_night(datetime.datetime.now())
-    with hold(home.root, f"the night {date}"):
+    with hold(home.root, f"{NIGHT}{date}"):
+        claim_flow_run(home)
         config = config or load_night(STARTER)
         freeze_config(home.night(date), config, fresh=False)
         return study(Night(home, date, config))
@@ -48,7 +50,8 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
 def study(night: Night) -> dict[str, Any]:
     """All stages of a night; what is committed already is not run again."""
     tracking = Tracking(night.home, night.config)
-    tracking.open_run(night.folder, night.config, _prefect_link())
+    tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **_prefect_link()})
+    claim_mlflow_run(night.home, tracking.client, tracking.experiment_id, tracking.run_id)
     try:
         summary = _stages(night, tracking)
     except BaseException as error:
@@ -95,7 +98,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         seed=config.seed,
     )
     promote(decision, sitters, night.date, tracking, config.name)
-    prune(night.home.checkpoints, night.home.nights, config.keep_nights, Registry(tracking.client, config.name))
+    prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
     return report(

@@ -6,6 +6,7 @@ import sys
 import time
 
 from conf.home import Home
+from flows.crashed_runs import show_crashed, show_killed
 from flows.prefect_server import start_server, wait_until_ready
 from tasks.workers import die_with_parent
 
@@ -15,11 +16,13 @@ def serve(home: Home, prefect_port: int, mlflow_port: int) -> None:
     folder = home.root / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
+    show_killed(home)
     pages = f"http://127.0.0.1:{mlflow_port}/{experiment_page(home)}"
     prefect, url = start_server(folder, prefect_port, log)
     mlflow = _start_mlflow(home, mlflow_port)
     try:
         wait_until_ready(prefect, url, log)
+        show_crashed(home, url)
         print(f"Prefect: {url.removesuffix('/api')}\nMLflow:  {pages}\nCtrl-C ends both.", flush=True)
         while prefect.poll() is None and mlflow.poll() is None:
             time.sleep(0.5)
