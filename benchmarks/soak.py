@@ -43,8 +43,6 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="write the picture here")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if options.rounds < 2:
-        parser.error("--rounds: at least 2, for there is no slope of one")
     if not (options.student / "config.json").exists():
         from models.starter import write_starter
 
