@@ -57,7 +57,7 @@ def claim_flow_run(home: Home) -> None:
     own, mark = flow_run.get_id(), home_mark(home)
     with _only_books(), get_client(sync_client=True) as client:
         if own is not None:
-            client.update_flow_run(UUID(own), tags={*flow_run.get_tags(), mark})
+            client.update_flow_run(UUID(own), tags=sorted({*flow_run.get_tags(), mark}))
         for run in _flow_runs(client, mark):
             if str(run.id) != own:
                 _crash(client, run)

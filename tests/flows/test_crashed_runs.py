@@ -104,9 +104,9 @@ def task_states(client: SyncPrefectClient, run: UUID) -> list[StateType | None]:
 def test_a_killed_night_is_shown_as_crashed_when_the_next_begins(tmp_path: Path, client: SyncPrefectClient) -> None:
     home = Home(tmp_path / "school")
     dead = killed_night(home, client)
-    elsewhere = client.create_flow_run(tonight, {"home": home}, tags=["home-elsewhere"], state=Running())
+    elsewhere = client.create_flow_run(tonight, tags=["home-elsewhere"], state=Running())
     other_flow = client.create_flow_run(another, tags=[home_mark(home)], state=Running())
-    unmarked = client.create_flow_run(tonight, {"home": home}, state=Running())
+    unmarked = client.create_flow_run(tonight, state=Running())
     assert client.read_flow_run(dead).state_type == StateType.RUNNING
     own = tonight(home)
     found = client.read_flow_run(dead)
@@ -124,7 +124,7 @@ def test_a_killed_night_is_shown_as_crashed_when_the_next_begins(tmp_path: Path,
 def test_the_pages_of_a_home_show_its_dead_nights(tmp_path: Path, client: SyncPrefectClient) -> None:
     """Marked or not: the database is the home's own. Not while a night runs there."""
     api = PREFECT_API_URL.value() or ""
-    dead = client.create_flow_run(tonight, {"home": Home(tmp_path)}, state=Running())
+    dead = client.create_flow_run(tonight, state=Running())
     with holder(tmp_path):
         show_crashed(Home(tmp_path), api)
     assert client.read_flow_run(dead.id).state_type == StateType.RUNNING

@@ -30,7 +30,7 @@ def config(*overrides: str) -> NightConfig:
 
 def commit(
     folder: Path, stages: dict[str, float], rounds: Sequence[float | None] = (), quiz: float | None = None
-) -> None:| None] = [], quiz: float | None = None) -> None:  # noqa: B006
+) -> None:
     """Stages with their seconds; rounds with theirs by the clock (None: an interruption cut it in two)."""
     for place, seconds in stages.items():
         (folder / place).mkdir(parents=True)
