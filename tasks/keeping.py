@@ -27,7 +27,7 @@ def reasons(home: Home, registry: Registry, oldest: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for version in registry.versions():
-        if why := _standing(version, oldest):
+        if why := _standing(version, oldest) or _foreign(home, version):
             found[version.digest] = why
     for digest, model in registry.others().items():
         found.setdefault(digest, f"it is registered as {model} too, whose own nights prune it")
@@ -69,6 +69,13 @@ def _standing(version: Version, oldest: str) -> str | None:
     if version.night >= oldest:
         return f"the night {version.night} is one of the newest (version {version.version})"
     return None
+
+
+def _foreign(home: Home, version: Version) -> str | None:
+    """Homes that share a server may share a model's name; neither its weights nor its night are here then."""
+    if (home.checkpoints / version.digest).is_dir() or home.night(version.night).is_dir():
+        return None
+    return f"another home's (version {version.version})"
 
 
 def _bases(home: Home, found: dict[str, str]) -> dict[str, str]:

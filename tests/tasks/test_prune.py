@@ -249,3 +249,14 @@ def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: Scho
         }
     assert consumed(school.home.nights) == taken  # no line of the journal is learnt twice
     assert school.prune() == []
+
+
+def test_a_version_of_another_home_on_the_same_server_stays(school: School) -> None:
+    others, own = school.version("another home's", "2026-11-10"), school.version("own", "2026-11-16")
+    school.night("2026-11-16")
+    for checkpoint in (others, own):
+        for file in checkpoint.iterdir():
+            file.unlink()
+        checkpoint.rmdir()
+    assert school.prune() == [f"version 2 ({own.name})"]  # its weights were gone already
+    assert school.registered() == [others.name]
