@@ -53,16 +53,17 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
     """What goes and what stays; nothing is touched."""
     oldest = oldest_kept(home, keep_nights)
     stays = reasons(home, registry, oldest)
-    versions = {version.digest: version for version in registry.versions()}
+    versions = registry.versions()
+    known = {version.digest for version in versions}
     on_disk = {folder.name for folder in home.checkpoints.glob("*") if DIGEST.fullmatch(folder.name)}
-    stays |= elsewhere(home, registry.client, (on_disk | versions.keys()) - stays.keys())
+    stays |= elsewhere(home, registry.client, (on_disk | known) - stays.keys())| versions.keys()) - stays.keys())
     goes: list[Item] = []
-    for digest, version in versions.items():
-        if digest not in stays:
+    for version in versions:
+        if (digest := version.digest) not in stays:
             why = f"never promoted, and the night {version.night} is older than the newest {keep_nights}"
             folder = (home.checkpoints / digest,) if digest in on_disk else ()
             goes.append(Item(f"version {version.version} ({digest})", why, version.version, folder))
-    for digest in sorted(on_disk - stays.keys() - versions.keys()):
+    for digest in sorted(on_disk - stays.keys() - known):
         goes.append(Item(f"checkpoint {digest}", "nothing names it", None, (home.checkpoints / digest,)))
     if (draft := home.checkpoints / "draft").exists():
         goes.append(Item("draft", "a checkpoint that never became one", None, (draft,)))
