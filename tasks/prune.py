@@ -56,7 +56,7 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
     versions = registry.versions()
     known = {version.digest for version in versions}
     on_disk = {folder.name for folder in home.checkpoints.glob("*") if DIGEST.fullmatch(folder.name)}
-    stays |= elsewhere(home, registry.client, (on_disk | known) - stays.keys())| versions.keys()) - stays.keys())
+    stays |= elsewhere(home, registry.client, (on_disk | known) - stays.keys())
     goes: list[Item] = []
     for version in versions:
         if (digest := version.digest) not in stays:
