@@ -36,10 +36,16 @@ def _entry(folder: Path, running: str | None) -> dict[str, Any]:
         return {"night": folder.name, "state": found["decision"], "detail": detail, "alarms": found["alarms"]}
     detail = f"committed last: {_last_committed(folder)}"
     if folder.name == running:
-        return {"night": folder.name, "state": "running", "detail": detail, "alarms": []}
+        return {"night": folder.name, "state": "running", "detail": detail, "alarms": _raised(folder)}
     again = ["nightschool", "night", "--config", str(folder / "config.yaml"), "--date", folder.name]
     detail = f"{detail}; go on with: {shlex.join(again)}"
-    return {"night": folder.name, "state": "interrupted", "detail": detail, "alarms": []}
+    return {"night": folder.name, "state": "interrupted", "detail": detail, "alarms": _raised(folder)}
+
+
+def _raised(folder: Path) -> list[str]:
+    """What a night that is not finished has raised so far."""
+    file = folder / "alarms.json"
+    return [alarm["sentence"] for alarm in json.loads(file.read_text())] if file.exists() else []
 
 
 def _last_committed(folder: Path) -> str:

@@ -73,7 +73,7 @@ def _standing(version: Version, oldest: str) -> str | None:
 
 def _foreign(home: Home, version: Version) -> str | None:
     """Homes that share a server may share a model's name; neither its weights nor its night are here then."""
-    if (home.checkpoints / version.digest).is_dir() or home.night(version.night).is_dir():
+    if (home.checkpoints / version.digest).is_dir() or (home.nights / version.night).is_dir():
         return None
     return f"another home's (version {version.version})"
 

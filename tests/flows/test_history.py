@@ -41,6 +41,9 @@ def test_every_night_with_its_state(home: Home) -> None:
     ]
     running = nights(home, "2026-11-20")[-1]
     assert (running["state"], running["detail"]) == ("running", "committed last: round 2 · score")
+    raised = [{"name": "no-signal", "severe": False, "sentence": "Hardly any group had a signal.", "round": 2}]
+    (home.night("2026-11-20") / "alarms.json").write_text(json.dumps(raised))
+    assert nights(home)[-1]["alarms"] == nights(home, "2026-11-20")[-1]["alarms"] == ["Hardly any group had a signal."]
 
 
 def interrupted(home: Home, date: str, last: str) -> dict[str, Any]:
