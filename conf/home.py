@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+SUMMARY = "summary.json"  # in the folder of a night, which is then finished
+
 
 class InputError(Exception):
     """The user's input is wrong: one line that says what, where, and what is allowed. Exit code 2."""

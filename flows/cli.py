@@ -19,7 +19,7 @@ from conf.urls import struck
 from flows import environment
 from flows.address import LOOPBACK, named_address
 from flows.dates import check_deadline, checked_date, date_of_night
-from flows.lock import NightRunningError, hold, refuse_second
+from flows.lock import NIGHT, NightRunningError, hold, refuse_second
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
     from tasks.registry import Registry
@@ -76,7 +76,7 @@ def _run_night(home: Home, settings: Any, date: str, fresh: bool, config: Path, 
 
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
     try:
-        with hold(home.root, f"the night {date}"), console.NightProgress(settings):
+        with hold(home.root, f"{NIGHT}{date}"), console.NightProgress(settings):
             freeze_config(home.night(date), settings, fresh)
             with prefect_api(home.root, settings.prefect.port):
                 from flows.nightly import nightly
@@ -91,18 +91,12 @@ def _run_night(home: Home, settings: Any, date: str, fresh: bool, config: Path, 
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
-    """What the nights of this home have come to."""
+    """What runs now, how far it is and how long it will take, and what the last nights decided."""
     from flows import console
-    from flows.history import nights
+    from flows.status import status, told
 
-    found = nights(Home.here())
-    if as_json:
-        console.say_json(found)
-        return
-    for entry in found:
-        print(f"{entry['night']}  {entry['state']:12} {entry['detail']}")
-    if not found:
-        print("no nights yet: `nightschool night` runs the first")
+    found = status(Home.here())
+    console.say_json(found) if as_json else print(*told(found), sep="\n")
 
 
 @app.command()
@@ -181,6 +175,22 @@ def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
     if before is None:
         raise InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
     print(f"version {before.version} ({before.digest}) serves again; a second rollback undoes this one")
+
+
+@app.command()
+def prune(
+    config: Config = STARTER,
+    overrides: Overrides = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only show what would go, and why the rest stays")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Removes checkpoints and tables that no promotion chose and no night needs, as every night does at its end."""
+    from flows import console
+    from flows.upkeep import prune_home, told
+
+    home, settings = Home.here(), load_night(config, overrides or [])
+    found = prune_home(home, _registry(config, overrides), settings.keep_nights, dry_run)
+    console.say_json(found) if as_json else print(*told(found), sep="\n")
 
 
 @app.command()

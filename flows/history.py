@@ -1,16 +1,22 @@
 """What the nights of a home have come to."""
 
 import json
+import os
+import shlex
 from pathlib import Path
 from typing import Any
 
-from conf.home import Home, InputError
+from conf.home import SUMMARY, Home, InputError
 from tasks.stage import MANIFEST, run_name
 
 
-def nights(home: Home) -> list[dict[str, Any]]:
-    """Every night with its state (`promoted`, `kept`, `unfinished`) and a line on it, the oldest first."""
-    return [_entry(folder) for folder in sorted(home.nights.glob("????-??-??"))]
+def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
+    """Every night with its state and a line on it, the oldest first.
+
+    The state is `promoted` or `kept`, or, of a night that is not finished, `running` (where it is the one named so) or
+    `interrupted`: the line then tells the command that goes on.
+    """
+    return [_entry(folder, running) for folder in sorted(home.nights.glob("????-??-??"))]
 
 
 def last_report(home: Home, date: str | None) -> Path:
@@ -21,13 +27,39 @@ def last_report(home: Home, date: str | None) -> Path:
     return found[-1]
 
 
-def _entry(folder: Path) -> dict[str, Any]:
-    summary = folder / "summary.json"
+def _entry(folder: Path, running: str | None) -> dict[str, Any]:
+    summary = folder / SUMMARY
     if summary.exists():
         found = json.loads(summary.read_text())
         accuracy = {who: found["accuracy"][who]["accuracy"] for who in ("champion", "candidate")}
         detail = f"{found['target']}: {accuracy['champion']:.3f} → {accuracy['candidate']:.3f}"
         return {"night": folder.name, "state": found["decision"], "detail": detail, "alarms": found["alarms"]}
-    committed = sorted(folder.rglob(MANIFEST), key=lambda file: file.stat().st_mtime)
-    last = run_name(str(committed[-1].parent.relative_to(folder))) if committed else "nothing yet"
-    return {"night": folder.name, "state": "unfinished", "detail": f"committed last: {last}", "alarms": []}
+    detail = f"committed last: {_last_committed(folder)}"
+    if folder.name == running:
+        return {"night": folder.name, "state": "running", "detail": detail, "alarms": _raised(folder)}
+    again = ["nightschool", "night", "--config", str(folder / "config.yaml"), "--date", folder.name]
+    detail = f"{detail}; go on with: {shlex.join(again)}"
+    return {"night": folder.name, "state": "interrupted", "detail": detail, "alarms": _raised(folder)}
+
+
+def _raised(folder: Path) -> list[str]:
+    """What a night that is not finished has raised so far."""
+    file = folder / "alarms.json"
+    return [alarm["sentence"] for alarm in json.loads(file.read_text())] if file.exists() else []
+
+
+def _last_committed(folder: Path) -> str:
+    # os.walk: what a night removes meanwhile is passed over
+    committed = {
+        Path(place): _moment(Path(place) / MANIFEST) for place, _, files in os.walk(folder) if MANIFEST in files
+    }
+    if not committed:
+        return "nothing yet"
+    return run_name(str(max(committed, key=lambda place: committed[place]).relative_to(folder)))
+
+
+def _moment(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -1,15 +1,19 @@
 """One night at a time on one home: a lock that dies with its holder."""
 
+import datetime
 import fcntl
 import json
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TextIO
 
 from conf.home import Home
 
+NIGHT = "the night "  # how a night names itself to the lock, before its date
 log = logging.getLogger("nightschool")
 _held: set[Path] = set()
 
@@ -33,13 +37,10 @@ def hold(root: Path, who: str) -> Iterator[None]:
     if Home(root).own():
         log.warning(f"{root}: others could enter this home; from now on its owner alone can (mode 0700)")
     with file.open("a+") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            handle.seek(0)
-            raise NightRunningError(_holder(handle.read(), root)) from None
+        _take(handle, root)
+        since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
         handle.truncate(0)
-        handle.write(json.dumps({"who": who, "pid": os.getpid()}))
+        handle.write(json.dumps({"who": who, "pid": os.getpid(), "since": since}))
         handle.flush()
         _held.add(file)
         try:
@@ -62,6 +63,38 @@ def refuse_second(root: Path) -> None:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             raise NightRunningError(_holder(handle.read(), root)) from None
+
+
+def holder(root: Path) -> dict[str, Any] | None:
+    """What the holder of the home said of itself (`who`, `pid`, `since`); None where nobody holds it. Writes nothing.
+
+    Empty where it holds it since this very moment.
+    """
+    try:
+        handle = (root / "night.lock").open()
+    except OSError:
+        return None
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            try:
+                return json.loads(handle.read())
+            except json.JSONDecodeError:
+                return {}
+    return None
+
+
+def _take(handle: TextIO, root: Path) -> None:
+    """Locks the file; who only asks holds it for an instant too, and is waited for."""
+    for patience in (0.05, 0.1, 0.2, 0.0):  # seconds
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(patience)
+    handle.seek(0)
+    raise NightRunningError(_holder(handle.read(), root))
 
 
 def _holder(note: str, root: Path) -> str:

@@ -12,6 +12,7 @@ from conf.home import Home, InputError, inside
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
 from flows.hours import LATE, Hours
+from flows.progress import note_progress
 from models.durable import write_atomically
 from models.engine_environment import engine_environment, trainer_environment
 from tasks import engine, incidents
@@ -72,9 +73,10 @@ class Night:
         incidents.note(self.folder, what)
 
     def tell(self, what: str, seconds: float | None) -> None:
-        """Logs that a stage begins (`seconds` None) or is done; whoever shows progress reads `stage` and `seconds`."""
+        """Logs and notes that a stage begins (`seconds` None) or is done; whoever shows progress reads the two."""
         message = f"{what} begins" if seconds is None else f"{what}: {seconds:.1f} s"
         log.info(message, extra={"stage": what, "seconds": seconds})
+        note_progress(self.folder, what, seconds is not None)
 
     def close(self, grace: float = 5.0) -> None:
         """Ends the child processes for good; `grace` seconds are left to each to finish what it does."""

@@ -13,9 +13,10 @@ from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.urls import struck
+from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.grpo import Rounds, round_metrics
-from flows.lock import NightRunningError, hold
+from flows.lock import NIGHT, NightRunningError, hold
 from flows.night import Night, freeze_config
 from flows.preflight import finished_summary
 from models.checkpoint import verify
@@ -54,7 +55,8 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
     check_deadline(config, date, now)
     try:
-        with hold(home.root, f"the night {date}"):
+        with hold(home.root, f"{NIGHT}{date}"):
+            claim_flow_run(home)
             freeze_config(home.night(date), config, fresh=False)
             return finished_summary(home, date) or study(Night(home, date, config))
     except NightRunningError as error:
@@ -64,7 +66,8 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
 def study(night: Night) -> dict[str, Any]:
     """All stages of a night; what is committed already is not run again."""
     tracking = Tracking(night.home, night.config)
-    tracking.open_run(night.folder, night.config, _prefect_link())
+    tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **_prefect_link()})
+    claim_mlflow_run(night.home, tracking.client, tracking.experiment_id, tracking.run_id)
     try:
         summary = _stages(night, tracking)
     except BaseException as error:
@@ -114,7 +117,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         seed=config.seed,
     )
     promote(decision, sitters, night.date, tracking, config.name)
-    prune(night.home.checkpoints, night.home.nights, config.keep_nights, Registry(tracking.client, config.name))
+    prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
     return report(

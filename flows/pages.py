@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from conf.home import Home
 from flows.address import USER, Address
+from flows.crashed_runs import show_crashed, show_killed
 from flows.prefect_server import start_server, wait_until_ready
 from tasks.workers import die_with_parent
 
@@ -19,11 +20,13 @@ def serve(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> 
     folder = home.root / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
+    show_killed(home)
     pages = f"{address.url(mlflow_port)}/{experiment_page(home)}"
     prefect, url = start_server(folder, prefect_port, log, address)
     mlflow = _start_mlflow(home, mlflow_port, address)
     try:
         wait_until_ready(prefect, url, log)
+        show_crashed(home, url)
         print(f"Prefect: {url.removesuffix('/api')}\nMLflow:  {pages}\nCtrl-C ends both.", flush=True)
         if address.password:
             print(f"MLflow asks for the user {USER} and the password; Prefect for both as {USER}:PASSWORD.", flush=True)

@@ -1,29 +1,118 @@
-"""Upkeep: checkpoints that were never promoted do not stay for ever."""
+"""Upkeep: what no promotion chose and no night needs does not stay for ever (the rule: docs/upkeep.md)."""
 
+import re
 import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from conf.home import NAME
+from conf.home import SUMMARY, Home, InputError
+from conf.load import load_night
+from tasks.keeping import elsewhere, oldest_kept, reasons
 from tasks.registry import Registry
+
+DIGEST = re.compile(r"[0-9a-f]{20}")  # a folder of another name is none of ours
+BIG_TABLES = ("sample/rollouts.parquet", "score/scores.parquet", "credit/advantages.parquet")
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that goes: a registered version, what lies on the disk, or both together."""
+
+    what: str
+    why: str
+    version: str | None
+    paths: tuple[Path, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes that it gives back: a file that has another name elsewhere gives nothing."""
+        return sum(size_of(path) for path in self.paths)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What goes, and why each of the other checkpoints stays, by its digest."""
+
+    goes: tuple[Item, ...]
+    stays: Mapping[str, str]
 
 
 @task(name="prune", tags=["registry"], cache_policy=NO_CACHE)
-def prune(checkpoints: Path, nights: Path, keep_nights: int, registry: Registry) -> list[str]:
-    """Removes versions and weights of checkpoints that no promotion chose, older than the newest `keep_nights` nights.
+def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
+    """Removes what the rule lets go, under the home's lock. Returns what that was."""
+    found = plan(home, keep_nights, registry)
+    carry_out(found, registry)
+    return [item.what for item in found.goes]
 
-    Their runs and exam rows stay, in MLflow and in the nights' folders. Returns the digests removed.
+
+def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
+    """What goes and what stays; nothing is touched."""
+    oldest = oldest_kept(home, keep_nights)
+    stays = reasons(home, registry, oldest)
+    versions = registry.versions()
+    known = {version.digest for version in versions}
+    on_disk = {folder.name for folder in home.checkpoints.glob("*") if DIGEST.fullmatch(folder.name)}
+    stays |= elsewhere(home, registry.client, (on_disk | known) - stays.keys())
+    goes: list[Item] = []
+    for version in versions:
+        if (digest := version.digest) not in stays:
+            why = f"never promoted, and the night {version.night} is older than the newest {keep_nights}"
+            folder = (home.checkpoints / digest,) if digest in on_disk else ()
+            goes.append(Item(f"version {version.version} ({digest})", why, version.version, folder))
+    for digest in sorted(on_disk - stays.keys() - known):
+        goes.append(Item(f"checkpoint {digest}", "nothing names it", None, (home.checkpoints / digest,)))
+    if (draft := home.checkpoints / "draft").exists():
+        goes.append(Item("draft", "a checkpoint that never became one", None, (draft,)))
+    goes += _old_tables(home, registry.model, oldest)
+    return Plan(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
+
+
+def carry_out(found: Plan, registry: Registry) -> None:
+    """Removes what goes: each registry entry before its weights.
+
+    A crash in between leaves weights that nothing names, which go next time, and never an entry without weights.
     """
-    newest = sorted((folder.name for folder in nights.glob("????-??-??")), reverse=True)[:keep_nights]
-    removed = []
-    for version in registry.versions():
-        if not NAME.fullmatch(version.digest):  # no checkpoint of ours, and it could lead out of the folder
+    for item in found.goes:
+        if item.version is not None:
+            if _chosen(registry, item.version):  # its owner promoted it meanwhile
+                continue
+            registry.remove(item.version)
+        for path in item.paths:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _chosen(registry: Registry, version: str) -> bool:
+    return any(one.version == version and (one.aliases or one.promoted) for one in registry.versions())
+
+
+def size_of(path: Path) -> int:
+    """The bytes of a file, or of all files in a folder, that would be free without it."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(status.st_size for file in files if (status := file.stat()).st_nlink == 1)
+
+
+def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:
+    """What each round of old, finished nights sampled. Their exams, figures, decisions and reports stay, and the
+    freezes, which say how much of the journal was read.
+    """
+    for folder in sorted(home.nights.glob("????-??-??")):
+        if folder.name >= oldest or not (folder / SUMMARY).exists():
             continue
-        if version.promoted or version.aliases or not newest or version.night >= newest[-1]:
-            continue
-        registry.remove(version.version)
-        shutil.rmtree(checkpoints / version.digest, ignore_errors=True)
-        removed.append(version.digest)
-    return removed
+        places = (f"{rounds}/{table}" for rounds in ("round-*", "round-*/refill-*") for table in BIG_TABLES)
+        tables = tuple(file for place in places for file in sorted(folder.glob(place)))
+        if tables and _model_of(folder) == model:
+            yield Item(f"rollouts of {folder.name}", "a finished night, older than the newest", None, tables)
+
+
+def _model_of(night: Path) -> str | None:
+    try:
+        return load_night(night / "config.yaml").name
+    except InputError:  # of another version: leave it alone
+        return None

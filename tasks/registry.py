@@ -56,6 +56,16 @@ class Registry:
             if v.tags.get("digest")  # what others registered under this name is none of ours
         ]
 
+    def others(self) -> dict[str, str]:
+        """The digests that other registered models name, each with the name of such a model."""
+        found: dict[str, str] = {}
+        token = None
+        while True:
+            page = self.client.search_model_versions(page_token=token)
+            found |= {v.tags["digest"]: v.name for v in page if v.name != self.model and v.tags.get("digest")}
+            if not (token := page.token):
+                return found
+
     def named(self, alias: str) -> Version | None:
         """The version under an alias."""
         return next((version for version in self.versions() if alias in version.aliases), None)

@@ -7,6 +7,8 @@ import pytest
 from benchmarks.night import profile
 from benchmarks.night_trace import stage_events
 from benchmarks.timed_night import DATE, Moment, Notes, moments, overhead_share, parts, rounds_of, seconds_within
+from conf.home import Home
+from conf.load import STARTER, load_night
 from flows.night import Night
 
 # Two rounds, the second with a refill; in between 0.5 s that belong to no stage.
@@ -74,14 +76,15 @@ def test_the_parts_of_a_round() -> None:
 
 def test_what_the_night_tells_is_noted(tmp_path: Path) -> None:
     folder = tmp_path / "nights" / DATE
+    night = Night(Home(tmp_path), DATE, load_night(STARTER))
     notes, logger = Notes(tmp_path / "moments.jsonl"), logging.getLogger("nightschool")
     level = logger.level
     logger.addHandler(notes)
     logger.setLevel(logging.INFO)
     try:
-        Night.tell(None, "round 1 · sample", None)
+        night.tell("round 1 · sample", None)
         logger.info("something else")
-        Night.tell(None, "round 1 · sample", 1.5)
+        night.tell("round 1 · sample", 1.5)
     finally:
         logger.removeHandler(notes)
         logger.setLevel(level)

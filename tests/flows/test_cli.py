@@ -323,12 +323,14 @@ def test_ctrl_c_says_how_to_go_on(run: Run, home: Home, monkeypatch: pytest.Monk
 
 def test_status_and_report(run: Run, home: Home) -> None:
     assert run("status").out == "no nights yet: `nightschool night` runs the first\n"
-    assert run("status", "--json").out == "[]\n"
+    assert run("status", "--json").out == '{"running": null, "nights": []}\n'
     assert "no report yet" in refused(run("report"))
     assert not home.root.exists()
     finish(home)
     assert run("status").out.startswith("2026-11-20  promoted     arithmetic-1-2: 0.613 → 0.613")
-    (night,) = json.loads(run("status", "--json").out)
+    found = json.loads(run("status", "--json").out)
+    (night,) = found["nights"]
+    assert found["running"] is None
     assert (night["night"], night["state"]) == (DATE, "promoted")
     assert run("report").out == f"{home.night(DATE)}/report.html\n"
 

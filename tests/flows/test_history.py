@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,19 @@ def test_every_night_with_its_state(home: Home) -> None:
             "detail": "arithmetic-1-2: 0.055 → 0.613",
             "alarms": ["an alarm"],
         },
-        {"night": "2026-11-19", "state": "unfinished", "detail": "committed last: nothing yet", "alarms": []},
-        {"night": "2026-11-20", "state": "unfinished", "detail": "committed last: round 2 · score", "alarms": []},
+        {"night": "2026-11-19", **interrupted(home, "2026-11-19", "nothing yet")},
+        {"night": "2026-11-20", **interrupted(home, "2026-11-20", "round 2 · score")},
     ]
+    running = nights(home, "2026-11-20")[-1]
+    assert (running["state"], running["detail"]) == ("running", "committed last: round 2 · score")
+    raised = [{"name": "no-signal", "severe": False, "sentence": "Hardly any group had a signal.", "round": 2}]
+    (home.night("2026-11-20") / "alarms.json").write_text(json.dumps(raised))
+    assert nights(home)[-1]["alarms"] == nights(home, "2026-11-20")[-1]["alarms"] == ["Hardly any group had a signal."]
+
+
+def interrupted(home: Home, date: str, last: str) -> dict[str, Any]:
+    again = f"nightschool night --config {home.night(date)}/config.yaml --date {date}"
+    return {"state": "interrupted", "detail": f"committed last: {last}; go on with: {again}", "alarms": []}
 
 
 def test_a_home_without_nights(tmp_path: Path) -> None:

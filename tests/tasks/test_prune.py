@@ -1,80 +1,264 @@
-"""Upkeep removes what no promotion chose and nobody needs, and nothing else."""
+"""Upkeep removes what no promotion chose and no night needs, and nothing else: on a real registry and real folders."""
 
-from dataclasses import dataclass, field
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from tasks.prune import prune
-from tasks.registry import Version
+import pytest
+
+from conf.home import SUMMARY, Home
+from conf.load import STARTER, frozen_yaml, load_night
+from models.checkpoint import keep, write_lineage
+from tasks.freeze_journal import OFFSETS, consumed
+from tasks.prune import carry_out, plan, prune, size_of
+from tasks.registry import DAYTIME, PREVIOUS, Registry
+from tasks.tracking import RUN_FILE, Tracking
+
+DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
 
 ELSEWHERE = ("..", ".", "../journal", "digest1/..", "/tmp/elsewhere", "sha256:00")
 
 
-@dataclass
-class FakeRegistry:
-    """Versions, and which of them were removed."""
+class School:
+    """A home with four finished nights, whose runs its MLflow knows."""
 
-    found: list[Version]
-    removed: list[str] = field(default_factory=list)
+    def __init__(self, home: Home) -> None:
+        self.home, self.config = home, load_night(STARTER)
+        self.tracking = Tracking(home, self.config)
+        self.registry = Registry(self.tracking.client, "starter")
+        home.night(DATES[0]).mkdir(parents=True)
+        self.tracking.open_run(home.night(DATES[0]), self.config, {})
+        for date in DATES:
+            self.night(date)
 
-    def versions(self) -> list[Version]:
-        return self.found
+    def night(self, date: str, *, finished: bool = True, run: str | None = None, sat: tuple[Path, ...] = ()) -> Path:
+        folder = self.home.night(date)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.yaml").write_text(frozen_yaml(self.config))
+        (folder / RUN_FILE).write_text(run or self.tracking.run_id)
+        if finished:
+            digests = {str(place): checkpoint.name for place, checkpoint in enumerate(sat)}
+            (folder / SUMMARY).write_text(json.dumps({"digests": digests}))
+        return folder
 
-    def remove(self, version: str) -> None:
-        self.removed.append(version)
+    def checkpoint(self, text: str, base: str | None = None) -> Path:
+        draft = self.home.checkpoints / "new"
+        draft.mkdir(parents=True)
+        (draft / "model.safetensors").write_text(text)
+        write_lineage(draft, None, base)
+        return keep(draft, self.home.checkpoints)
+
+    def version(self, text: str, date: str, *, model: str = "starter", promote: bool = False) -> Path:
+        checkpoint = self.checkpoint(text)
+        registry, tags = Registry(self.tracking.client, model), {"role": "candidate", "night": date}
+        made = registry.register(checkpoint, self.tracking.run_id, self.tracking.experiment_id, tags, {})
+        if promote:
+            registry.promote(made.version)
+        return checkpoint
+
+    def prune(self, keep_nights: int = 2) -> list[str]:
+        return prune.fn(self.home, keep_nights, self.registry)
+
+    def on_disk(self) -> set[str]:
+        return {folder.name for folder in self.home.checkpoints.iterdir()}
+
+    def registered(self, model: str = "starter") -> list[str]:
+        return [version.digest for version in Registry(self.tracking.client, model).versions()]
 
 
-def version(number: int, night: str, *aliases: str, promoted: bool = False) -> Version:
-    return Version(str(number), f"digest{number}", "", night, "candidate", 0.5, promoted, aliases)
+@pytest.fixture
+def school(home_with_mlflow: Callable[[str], Home]) -> School:
+    return School(home_with_mlflow("school"))
 
 
-def run(tmp_path: Path, versions: list[Version], keep: int, nights: list[str]) -> tuple[list[str], FakeRegistry, Path]:
-    checkpoints, registry = tmp_path / "checkpoints", FakeRegistry(versions)
-    for one in versions:
-        (checkpoints / one.digest).mkdir(parents=True)
-    for night in nights:
-        (tmp_path / "nights" / night).mkdir(parents=True)
-    stand_in: Any = registry
-    return prune.fn(checkpoints, tmp_path / "nights", keep, stand_in), registry, checkpoints
+def names(*checkpoints: Path) -> set[str]:
+    return {checkpoint.name for checkpoint in checkpoints}
 
 
-def test_old_losers_go_and_all_others_stay(tmp_path: Path) -> None:
-    versions = [
-        version(1, "2026-11-17", promoted=True),
-        version(2, "2026-11-17", "previous"),
-        version(3, "2026-11-17"),
-        version(4, "2026-11-18"),
-        version(5, "2026-11-19"),
-        version(6, "2026-11-20", "daytime", promoted=True),
+def test_old_losers_go_and_all_others_stay(school: School) -> None:
+    first = school.version("promoted once", DATES[0], promote=True)
+    before = school.version("the one before", DATES[0], promote=True)
+    loser, second = school.version("a loser", DATES[0]), school.version("another", DATES[1])
+    recent = school.version("recent", DATES[2])
+    serving = school.version("serving", DATES[1], promote=True)
+    named = school.version("named by hand", DATES[0])
+    school.tracking.client.set_registered_model_alias("starter", "mine", "7")
+    found = plan(school.home, 2, school.registry)
+    assert [(item.version, item.what) for item in found.goes] == [
+        ("3", f"version 3 ({loser.name})"),
+        ("4", f"version 4 ({second.name})"),
     ]
-    nights = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
-    removed, registry, checkpoints = run(tmp_path, versions, 2, nights)
-    assert removed == ["digest3", "digest4"]
-    assert registry.removed == ["3", "4"]
-    assert sorted(folder.name for folder in checkpoints.iterdir()) == ["digest1", "digest2", "digest5", "digest6"]
+    assert found.goes[0].why == "never promoted, and the night 2026-11-17 is older than the newest 2"
+    assert found.goes[0].size == size_of(loser) == sum(file.stat().st_size for file in loser.iterdir())
+    assert found.stays == {
+        first.name: "it was promoted (version 1, the night 2026-11-17)",
+        before.name: f"{PREVIOUS} (version 2)",
+        recent.name: "the night 2026-11-19 is one of the newest (version 5)",
+        serving.name: f"{DAYTIME} (version 6)",
+        named.name: "mine (version 7)",
+    }
+    assert school.on_disk() == names(first, before, loser, second, recent, serving, named)  # to plan touches nothing
+    assert school.prune() == [f"version 3 ({loser.name})", f"version 4 ({second.name})"]
+    assert school.on_disk() == set(school.registered()) == names(first, before, recent, serving, named)
+    assert school.prune() == []
 
 
-def test_nothing_goes_before_there_are_as_many_nights(tmp_path: Path) -> None:
-    versions = [version(1, "2026-11-19"), version(2, "2026-11-20")]
-    assert run(tmp_path, versions, 7, ["2026-11-19", "2026-11-20"])[0] == []
-    assert run(tmp_path / "none", versions, 1, [])[0] == []
+def test_nothing_goes_before_there_are_as_many_nights(school: School) -> None:
+    loser = school.version("a loser", DATES[0])
+    assert school.prune(keep_nights=4) == []
+    assert school.prune(keep_nights=5) == []
+    assert school.prune(keep_nights=3) == [f"version 1 ({loser.name})"]
 
 
-def test_weights_that_are_gone_already(tmp_path: Path) -> None:
-    versions = [version(1, "2026-11-18"), version(2, "2026-11-20")]
-    _, registry, checkpoints = run(tmp_path, versions, 2, ["2026-11-18", "2026-11-19", "2026-11-20"])
-    assert registry.removed == ["1"]
-    assert not (checkpoints / "digest1").exists()
+def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(
+    school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losers = [school.version(text, DATES[0]) for text in ("one", "two")]
+    killed: list[str] = []
+
+    def remove_and_die(version: str) -> None:
+        school.tracking.client.delete_model_version("starter", version)
+        killed.append(version)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(school.registry, "remove", remove_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            school.prune()
+    assert killed == ["1"]
+    assert school.registered() == [losers[1].name]
+    assert school.on_disk() == names(*losers)  # never an entry without weights
+    assert school.prune() == [f"version 2 ({losers[1].name})", f"checkpoint {losers[0].name}"]
+    assert school.on_disk() == set()
 
 
-def test_what_names_no_folder_of_ours_is_left_alone(tmp_path: Path) -> None:
-    """The digest is a tag in a database that others may write to."""
-    (tmp_path / "journal").mkdir()
-    foreign = [Version(str(n), name, "", "2026-11-01", "candidate", 0.5, False, ()) for n, name in enumerate(ELSEWHERE)]
-    removed, registry, checkpoints = run(tmp_path, [], 1, ["2026-11-19", "2026-11-20"])
-    (checkpoints / "digest1").mkdir(parents=True)
-    registry.found = foreign
-    stand_in: Any = registry
-    assert prune.fn(checkpoints, tmp_path / "nights", 1, stand_in) == removed == registry.removed == []
-    assert (checkpoints / "digest1").exists()
-    assert (tmp_path / "journal").exists()
+def test_what_an_unfinished_night_goes_on_from_stays_whatever_the_registry_says(school: School) -> None:
+    champion = school.version("its champion", DATES[0])
+    base = school.checkpoint("the base of its adapter")
+    adapter, state, distilled = (
+        school.checkpoint("its adapter", base=base.name),
+        school.checkpoint("its state's"),
+        school.checkpoint("its lessons'"),
+    )
+    stray = school.checkpoint("nobody's")
+    night = school.night("2026-11-16", finished=False)
+    (night / "champion.txt").write_text(champion.name)
+    for place, checkpoint in (("distill", distilled), ("round-01/checkpoint", adapter)):
+        (night / place).mkdir(parents=True)
+        (night / place / "checkpoint.txt").write_text(checkpoint.name)
+    for number, note in (("01", json.dumps({"checkpoint": state.name})), ("02", "damaged")):
+        (night / "state" / f"round-{number}").mkdir(parents=True)
+        (night / "state" / f"round-{number}" / "state.json").write_text(note)
+    assert school.prune() == [f"checkpoint {stray.name}"]
+    assert school.on_disk() == names(champion, base, adapter, state, distilled)
+    assert school.registered() == [champion.name]
+    stays = plan(school.home, 2, school.registry).stays
+    assert stays[adapter.name] == "the night 2026-11-16 is unfinished: finish it, or remove its folder"
+    assert stays[base.name] == f"it is the base of {adapter.name}"
+    school.night("2026-11-16", finished=True)
+    assert len(school.prune()) == 5
+    assert school.on_disk() == set()
+
+
+def test_another_model_of_the_home_prunes_its_own(school: School) -> None:
+    own, others = school.version("own", DATES[0]), school.version("another's", DATES[0], model="gsm8k")
+    shared = school.version("both's", DATES[0])
+    school.version("both's", DATES[0], model="gsm8k", promote=True)
+    assert school.prune() == [f"version 1 ({own.name})"]
+    assert school.on_disk() == names(others, shared)
+    assert school.registered("gsm8k") == [others.name, shared.name]
+    assert school.registered() == [shared.name]
+    prune.fn(school.home, 2, Registry(school.tracking.client, "gsm8k"))
+    assert school.on_disk() == names(shared)
+
+
+def test_weights_of_nights_that_keep_their_books_elsewhere_stay(school: School) -> None:
+    """As with an empty database in the place of the one that knows what serves."""
+    sat = school.checkpoint("the champion of another database")
+    school.night("2026-11-16", run="0123456789abcdef0123456789abcdef", sat=(sat,))
+    assert school.prune() == []
+    assert plan(school.home, 2, school.registry).stays == {sat.name: "the night 2026-11-16 keeps its books elsewhere"}
+    (school.home.night("2026-11-16") / RUN_FILE).unlink()
+    assert school.prune() == []
+    school.night("2026-11-16", sat=(sat,))
+    assert school.prune() == [f"checkpoint {sat.name}"]
+
+
+def test_what_is_promoted_between_plan_and_removal_stays(school: School) -> None:
+    loser = school.version("a loser, yet", DATES[0])
+    found = plan(school.home, 2, school.registry)
+    assert len(found.goes) == 1
+    school.registry.promote("1")
+    carry_out(found, school.registry)
+    assert school.registered() == [loser.name]
+    assert school.on_disk() == names(loser)
+
+
+def test_a_draft_goes_and_what_is_none_of_ours_does_not(school: School, tmp_path: Path) -> None:
+    for name in ("draft", "my-model", "0123456789abcdef", "lost+found"):
+        (school.home.checkpoints / name).mkdir(parents=True)
+        (school.home.checkpoints / name / "file").write_text("12345")
+    os.link(school.home.checkpoints / "draft" / "file", tmp_path / "kept elsewhere")
+    (school.home.checkpoints / "draft" / "own").write_text("123")
+    (item,) = plan(school.home, 2, school.registry).goes
+    assert item.size == 3  # the other file's bytes would not be free
+    assert school.prune() == ["draft"]
+    assert school.on_disk() == {"my-model", "0123456789abcdef", "lost+found"}
+
+
+def test_a_hostile_digest_in_the_registry_leads_nowhere(school: School, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    school.version("a loser", DATES[0])
+    school.tracking.client.set_model_version_tag("starter", "1", "digest", "../../precious")
+    school.prune()
+    assert (tmp_path / "precious").is_dir()
+
+
+def write_round(folder: Path) -> None:
+    for place in ("select_prompts/prompts", "sample/rollouts", "score/scores", "credit/advantages"):
+        for one in (folder / "round-01", folder / "round-01" / "refill-1"):
+            (one / place).parent.mkdir(parents=True, exist_ok=True)
+            (one / place).with_suffix(".parquet").write_text("table")
+    (folder / "round-01" / "checkpoint").mkdir()
+    (folder / "round-01" / "checkpoint" / "metrics.json").write_text("{}")
+    (folder / "evaluate" / "candidate").mkdir(parents=True)
+    (folder / "evaluate" / "candidate" / "evaluations.parquet").write_text("table")
+    (folder / "freeze_journal").mkdir()
+    (folder / "freeze_journal" / "manifest.json").write_text("{}")
+    (folder / "freeze_journal" / OFFSETS).write_text(json.dumps({f"{folder.name}.jsonl": 7}))
+
+
+def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: School) -> None:
+    other = school.night("2026-11-16")
+    (other / "config.yaml").write_text(frozen_yaml(school.config).replace("name: starter", "name: gsm8k"))
+    unfinished = school.night("2026-11-15", finished=False)
+    folders = [*(school.home.night(date) for date in DATES), other, unfinished]
+    for folder in folders:
+        write_round(folder)
+    before = {folder: {file for file in folder.rglob("*") if file.is_file()} for folder in folders}
+    taken = consumed(school.home.nights)
+    assert len(taken) == 6
+    assert school.prune() == [f"rollouts of {DATES[0]}", f"rollouts of {DATES[1]}"]
+    gone = {folder: before[folder] - {*folder.rglob("*")} for folder in folders}
+    for folder in folders[2:]:
+        assert gone[folder] == set()
+    for folder in folders[:2]:
+        assert {str(file.relative_to(folder)) for file in gone[folder]} == {
+            f"round-01/{refill}{table}.parquet"
+            for refill in ("", "refill-1/")
+            for table in ("sample/rollouts", "score/scores", "credit/advantages")
+        }
+    assert consumed(school.home.nights) == taken  # no line of the journal is learnt twice
+    assert school.prune() == []
+
+
+def test_a_version_of_another_home_on_the_same_server_stays(school: School) -> None:
+    others, own = school.version("another home's", "2026-11-10"), school.version("own", "2026-11-16")
+    school.night("2026-11-16")
+    for checkpoint in (others, own):
+        for file in checkpoint.iterdir():
+            file.unlink()
+        checkpoint.rmdir()
+    assert school.prune() == [f"version 2 ({own.name})"]  # its weights were gone already
+    assert school.registered() == [others.name]

@@ -1,0 +1,169 @@
+"""Memory over a long night: many short rounds on the starter model, and each process's resident memory, round by round.
+
+    python -m benchmarks.soak --rounds 100 [--plot docs/soak.png] [--json]
+
+The real engine, trainer, Prefect server and MLflow; only the rounds are small. Resident memory is what the kernel
+counts as PSS (/proc/<pid>/smaps_rollup: pages that processes share are split among them), read twice a second; a
+round's figure is the median of its readings. The slope is the least squares' over the second half of the rounds, in MB
+a round: what a process needs to warm up lies in the first half, and is no leak.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from benchmarks.timed_night import FEW_ROUNDS, run_night
+
+STUDENT, WORK = Path("school/benchmarks/starter"), Path("school/benchmarks")
+SMALL = [
+    "grpo.prompts_per_round=6",
+    "grpo.group_size=8",
+    "grpo.refills=0",
+    "grpo.min_useful_groups=1",
+    "grpo.max_completion_tokens=24",
+    "exam.max_completion_tokens=24",
+]
+NAMES = {"engine.log": "engine", "trainer.log": "trainer", "server.log": "Prefect server"}  # by where the output goes
+Readings = dict[str, dict[int, list[float]]]  # MB, by process and round
+
+
+def main() -> None:
+    """Runs the night, then prints a table, or one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--student", type=Path, default=STUDENT)
+    parser.add_argument("--plot", type=Path, help="write the picture here")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if not (options.student / "config.json").exists():
+        from models.starter import write_starter
+
+        write_starter(options.student)
+    found = summarise(soak(options.student, options.rounds))
+    if options.plot is not None:
+        picture(found).savefig(options.plot, dpi=110)
+    print(json.dumps({"rounds": options.rounds, "processes": found}) if options.json else page(found))
+
+
+def soak(student: Path, rounds: int) -> Readings:
+    """Runs a night of so many rounds, and reads the memory of its processes meanwhile."""
+    found: Readings = defaultdict(lambda: defaultdict(list))
+
+    def read(folder: Path) -> bool:
+        done = len(list(folder.glob("round-*/checkpoint/manifest.json")))
+        under_way = (folder / "round-01" / "sample").exists() and done < rounds
+        if under_way:
+            for name, megabytes in _processes():
+                found[name][done + 1].append(megabytes)
+        return False
+
+    WORK.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=WORK) as home:
+        overrides = [f"student.source={student.resolve()}", f"grpo.rounds={rounds}", *FEW_ROUNDS, *SMALL]
+        run_night(Path(home), overrides, until=read)
+    return found
+
+
+def summarise(readings: Mapping[str, Mapping[int, Sequence[float]]]) -> dict[str, dict[str, Any]]:
+    """For each process: the rounds that were read, its MB in each, the highest reading, and the slope in MB a round."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, by_round in sorted(readings.items()):
+        rounds = sorted(by_round)
+        megabytes = [statistics.median(by_round[number]) for number in rounds]
+        peak = max(max(own) for own in by_round.values())
+        found[name] = {"rounds": rounds, "mb": megabytes, "peak_mb": peak, "slope_mb": slope(rounds, megabytes)}
+    return found
+
+
+def slope(rounds: Sequence[int], megabytes: Sequence[float]) -> float | None:
+    """MB a round over the second half, by least squares; None of fewer than two rounds."""
+    half = len(rounds) // 2
+    if len(rounds) - half < 2:
+        return None
+    return statistics.linear_regression(rounds[half:], megabytes[half:]).slope
+
+
+def page(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """For people."""
+    lines = [
+        f"{'process':16}{'first':>10}{'middle':>10}{'last':>10}{'peak':>10}   MB, and MB a round in the second half"
+    ]
+    for name, own in found.items():
+        megabytes, rising = own["mb"], own["slope_mb"]
+        places = (megabytes[0], megabytes[len(megabytes) // 2], megabytes[-1], own["peak_mb"])
+        slope_told = "too few rounds" if rising is None else f"{rising:+.3f}"
+        lines.append(f"{name:16}" + "".join(f"{value:10.1f}" for value in places) + f"   {slope_told}")
+    return "\n".join(lines)
+
+
+def picture(found: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Resident memory against rounds, a line a process."""
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for name, own in found.items():
+        rising = "" if own["slope_mb"] is None else f", {own['slope_mb']:+.2f} MB a round"
+        axes.plot(own["rounds"], own["mb"], label=f"{name}{rising}")
+    axes.set(xlabel="round", ylabel="resident memory (PSS), MB", title="One long night of short rounds")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure
+
+
+def _processes() -> Iterator[tuple[str, float]]:
+    """The processes below this one, the night's, with their MB; those that share a name are added up."""
+    sums: dict[str, float] = defaultdict(float)
+    for pid in descendants(os.getpid()):
+        if (megabytes := resident_mb(pid)) is not None:
+            sums[name_of(pid)] += megabytes
+    yield from sums.items()
+
+
+def descendants(root: int) -> list[int]:
+    """The processes below one."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = stat.read_text().rpartition(")")[2].split()[1]  # a name may hold blanks and brackets
+        except OSError:
+            continue
+        children[int(parent)].append(int(stat.parent.name))
+    found, todo = [], [root]
+    while todo:
+        below = children[todo.pop()]
+        found += below
+        todo += below
+    return found
+
+
+def name_of(pid: int) -> str:
+    """What a process of a night is: night, engine, trainer or Prefect's server; anything else is another."""
+    try:
+        words = (Path("/proc") / str(pid) / "cmdline").read_text().split("\0")
+        output = Path(os.readlink(f"/proc/{pid}/fd/1")).name
+    except OSError:
+        return "other"
+    if "benchmarks.timed_night" in words:
+        return "night"
+    return NAMES.get(output, "other")
+
+
+def resident_mb(pid: int) -> float | None:
+    """PSS in MB; None of a process that has ended."""
+    try:
+        lines = (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("Pss:")), None)
+
+
+if __name__ == "__main__":
+    main()

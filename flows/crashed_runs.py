@@ -1,0 +1,125 @@
+"""Runs whose process died without a word are shown as crashed, in Prefect and in MLflow, not as running for ever.
+
+A night does so at its start, when it holds the home's lock: whatever else of this home is said to run is dead. A server
+may be shared, so only runs that carry the home's mark are touched. `nightschool ui` does the same to the home's own
+databases, where every night is this home's.
+"""
+
+import hashlib
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from mlflow import MlflowClient
+from mlflow.entities import Run
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    FlowFilter,
+    FlowFilterName,
+    FlowRunFilter,
+    FlowRunFilterId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    FlowRunFilterTags,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.runtime import flow_run
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Crashed
+
+from conf.home import Home
+from flows.lock import holder
+
+log = logging.getLogger("nightschool")
+
+NIGHTLY = "nightly"  # the flow's name
+HOME_TAG = "nightschool.home"
+NIGHT_RUN = "attributes.status = 'RUNNING' and tags.`mlflow.source.name` = 'nightschool night'"
+UNDER_WAY = [StateType.RUNNING, StateType.PENDING]
+MESSAGE = "The night's process ended without a word (killed, out of memory, or the machine went down)."
+
+
+def home_mark(home: Home) -> str:
+    """What tells this home from all others that share a server: a digest of the machine's name and the home's path."""
+    return "home-" + hashlib.sha256(f"{socket.gethostname()}:{home.root}".encode()).hexdigest()[:12]
+
+
+def claim_flow_run(home: Home) -> None:
+    """Marks tonight's flow run as this home's, and shows as crashed what else has the mark and is said to run.
+
+    To be called under the home's lock.
+    """
+    own, mark = flow_run.get_id(), home_mark(home)
+    with _only_books(), get_client(sync_client=True) as client:
+        if own is not None:
+            client.update_flow_run(UUID(own), tags=sorted({*flow_run.get_tags(), mark}))
+        for run in _flow_runs(client, mark):
+            if str(run.id) != own:
+                _crash(client, run)
+
+
+def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_id: str) -> None:
+    """The same in MLflow, where the runs are tagged already: they end as killed."""
+    with _only_books():
+        for run in client.search_runs([experiment_id], f"{NIGHT_RUN} and tags.`{HOME_TAG}` = '{home_mark(home)}'"):
+            if run.info.run_id != run_id:
+                client.set_terminated(run.info.run_id, "KILLED")
+
+
+def show_crashed(home: Home, api: str) -> None:
+    """Shows the dead nights in the home's own Prefect database, which is served at `api`, as crashed."""
+    with _only_books(), temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
+        found = _flow_runs(client, None)
+        if holder(home.root) is None:  # asked afterwards: a night holds the lock before its run begins
+            for run in found:
+                _crash(client, run)
+
+
+def show_killed(home: Home) -> None:
+    """Shows the dead nights in the home's own MLflow database as killed."""
+    if not home.database_file.exists():
+        return
+    with _only_books():
+        client = MlflowClient(tracking_uri=home.database)
+        experiments = [experiment.experiment_id for experiment in client.search_experiments()]
+        found: list[Run] = list(client.search_runs(experiments, NIGHT_RUN))
+        if holder(home.root) is None:
+            for run in found:
+                client.set_terminated(run.info.run_id, "KILLED")
+
+
+def _flow_runs(client: SyncPrefectClient, mark: str | None) -> list[FlowRun]:
+    """The nights that are said to be under way, of one home or of all."""
+    return client.read_flow_runs(
+        flow_filter=FlowFilter(name=FlowFilterName(any_=[NIGHTLY])),
+        flow_run_filter=FlowRunFilter(
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY)),
+            tags=FlowRunFilterTags(all_=[mark]) if mark else None,
+        ),
+    )
+
+
+def _crash(client: SyncPrefectClient, run: FlowRun) -> None:
+    """The run's tasks first: one that is interrupted here is found again."""
+    tasks = client.read_task_runs(
+        flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id])),
+        task_run_filter=TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=UNDER_WAY), name=None)),
+    )
+    for task in tasks:
+        client.set_task_run_state(task.id, Crashed(message=MESSAGE), force=True)
+    client.set_flow_run_state(run.id, Crashed(message=MESSAGE), force=True)
+    log.info("the run %s of an earlier start is shown as crashed", run.name)
+
+
+@contextmanager
+def _only_books() -> Iterator[None]:
+    """Whatever a server comes up with: that old runs look alive is worth a warning, and no night."""
+    try:
+        yield
+    except Exception as error:
+        log.warning("runs that died could not be shown as crashed: %s", error)

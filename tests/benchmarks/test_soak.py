@@ -1,0 +1,55 @@
+"""The soak's arithmetic, and its look at real processes."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.soak import descendants, name_of, page, picture, resident_mb, slope, summarise
+
+HOLDER = "import time; held = bytearray(60_000_000); held[::4096] = b'x' * len(held[::4096]); print(); time.sleep(600)"
+
+
+def test_the_slope_is_the_second_halfs() -> None:
+    assert slope([1, 2, 3, 4, 5, 6, 7, 8], [0, 900, 1000, 1000, 1000, 1003, 1006, 1009]) == pytest.approx(3.0)
+    assert slope([1, 2, 3, 4], [500, 100, 7, 7]) == 0
+    assert slope([10, 20, 30, 40], [0, 0, 100, 110]) == pytest.approx(1.0)  # rounds that nobody read are no rounds less
+    assert slope([1, 2], [5, 6]) is None
+
+
+def test_a_rounds_figure_is_the_median_of_its_readings() -> None:
+    found = summarise({"trainer": {2: [40.0], 1: [10.0, 30.0, 11.0], 3: [41.0, 43.0], 4: [44.0]}})
+    assert found == {
+        "trainer": {
+            "rounds": [1, 2, 3, 4],
+            "mb": [11.0, 40.0, 42.0, 44.0],
+            "peak_mb": 44.0,
+            "slope_mb": pytest.approx(2.0),
+        }
+    }
+    head, row = page(found).splitlines()
+    assert head.split()[:5] == ["process", "first", "middle", "last", "peak"]
+    assert row.split() == ["trainer", "11.0", "42.0", "44.0", "44.0", "+2.000"]
+    (line,) = picture(found).axes[0].get_lines()
+    assert line.get_ydata().tolist() == [11.0, 40.0, 42.0, 44.0]
+
+
+def test_a_process_is_known_by_where_its_output_goes_and_weighed(tmp_path: Path) -> None:
+    with (tmp_path / "engine.log").open("w") as output:
+        child = subprocess.Popen([sys.executable, "-uc", HOLDER], stdout=output)
+        try:
+            limit = time.monotonic() + 60
+            while not (tmp_path / "engine.log").read_text():
+                assert time.monotonic() < limit
+                time.sleep(0.05)
+            assert child.pid in descendants(os.getpid())
+            assert name_of(child.pid) == "engine"
+            assert 60 < (resident_mb(child.pid) or 0) < 120
+        finally:
+            child.kill()
+            child.wait()
+    assert resident_mb(child.pid) is None
+    assert child.pid not in descendants(os.getpid())
