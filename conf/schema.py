@@ -193,6 +193,14 @@ class TrackingConfig(Section):
     experiment: str = "nightschool"
 
 
+class AlarmsConfig(Section):
+    """How an alarm reaches the owner while the night runs; see docs/watching.md."""
+
+    command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None, description="a program and its arguments, run once an alarm, which it finds on its input"
+    )
+
+
 class PrefectConfig(Section):
     """The Prefect server that the night starts when none is configured."""
 
@@ -220,6 +228,7 @@ class NightConfig(Section):
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
     tracking: TrackingConfig = TrackingConfig()
     prefect: PrefectConfig = PrefectConfig()
+    alarms: AlarmsConfig = AlarmsConfig()
 
     @model_validator(mode="after")
     def benchmarks_differ(self) -> Self:

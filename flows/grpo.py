@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 from prefect.futures import PrefectFuture
 
 from flows.night import Night, log
+from flows.watch import Watch
 from rewards.verifier import Problem
 from tasks import verdicts
 from tasks.credit import credit
 from tasks.evaluate import quiz
 from tasks.learner import Predecessor
 from tasks.merge import merge
+from tasks.round_figures import round_figures
 from tasks.sample import sample
 from tasks.score import score
 from tasks.select_prompts import select_prompts
@@ -49,16 +51,20 @@ class Rounds:
         self.saving: Future[None] | None = None
         self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.policies: list[Path] = []
+        self.watch = Watch(night, tracking)
         self.lap = time.perf_counter()  # when the round before was over
 
     def run(self) -> Path:
-        """All rounds. Returns the candidate: the checkpoint after the last one, its adapter merged."""
+        """All rounds, or those up to a severe alarm. Returns the candidate: the last checkpoint, its adapter merged."""
         grpo = self.night.config.grpo
         self.lap = time.perf_counter()
+        self.watch.book.publish()  # those from before an interruption
         for number in range(1, grpo.rounds + 1):
             self._round(number)
             if grpo.quiz_every_rounds and number % grpo.quiz_every_rounds == 0 and self._can_be_quizzed:
                 self._quiz(number)
+            if self.watch.ends_learning(self.current, self._state(number - 1)):
+                break
         self._finish_saving()
         self.books.shutdown()
         return self._merged() if self.night.config.lora is not None and self.policies else self.current
@@ -188,9 +194,12 @@ class Rounds:
                 seconds_round=seconds if whole else None,
             )
             self.saving = self.books.submit(self._saved, number, saving)
+            figures = round_figures(prompts, rollouts, scores, advantages, updated.metrics)
+            self.watch.figures.append(figures | ({"seconds_round": seconds} if whole else {}))
         else:
             self._go_on_from(night.checkpoint(known))
             self._track(number, known)
+            self.watch.figures.append(known.read_json("metrics.json"))
             self._lap()
 
     def _go_on_from(self, policy: Path) -> None:
@@ -249,7 +258,10 @@ class Rounds:
             max_completion_tokens=config.exam.max_completion_tokens,
             engine=self.night.engine,
         )
-        self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
+        solved, graded = quiz_counts(found)
+        self.watch.quizzes[number] = solved, graded
+        if graded:
+            self.tracking.log({"quiz/accuracy": solved / graded}, number)
         self.lap += time.perf_counter() - started  # a quiz is no part of a round
 
     @property
@@ -261,9 +273,10 @@ class Rounds:
         return self.night.folder / "state" / f"round-{number:02d}"
 
 
-def quiz_accuracy(found: Artifact) -> float:
-    """The share of a quiz that was solved."""
-    return float(read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct.mean())
+def quiz_counts(found: Artifact) -> tuple[int, int]:
+    """How many answers of a quiz were correct, and how many were graded."""
+    correct = read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct
+    return int(correct.sum()), int(correct.count())
 
 
 def round_metrics(folder: Path) -> list[dict[str, float]]:

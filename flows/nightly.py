@@ -7,15 +7,15 @@ from typing import Any
 
 from prefect import flow
 from prefect.runtime import flow_run
+from prefect.states import Completed
 
 from conf.home import Home
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from flows.grpo import Rounds, round_metrics
+from flows.grpo import Rounds
 from flows.lock import hold
 from flows.night import Night, date_of_night, freeze_config
 from models.checkpoint import verify
-from tasks.alarms import exam_alarms, forgotten_kinds, round_alarms
 from tasks.decide import decide
 from tasks.distill import distill
 from tasks.enroll import enroll
@@ -26,7 +26,6 @@ from tasks.promote import promote, read_decision
 from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
-from tasks.report_evidence import kind_history, ungraded_answers
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
@@ -42,7 +41,7 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     with hold(home.root, f"the night {date}"):
         config = config or load_night(STARTER)
         freeze_config(home.night(date), config, fresh=False)
-        return study(Night(home, date, config))
+        return _concluded(study(Night(home, date, config)))
 
 
 def study(night: Night) -> dict[str, Any]:
@@ -93,6 +92,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         **{who: _sit(night, who, checkpoint) for who, checkpoint in sitters.items()},
         exam=config.exam,
         seed=config.seed,
+        severe=rounds.watch.severe,
     )
     promote(decision, sitters, night.date, tracking, config.name)
     prune(night.home.checkpoints, night.home.nights, config.keep_nights, Registry(tracking.client, config.name))
@@ -101,8 +101,8 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     return report(
         night.folder,
         read_decision(night.folder),
-        config.grpo.rounds,
-        _alarms(night.folder),
+        len(rounds.watch.figures),
+        rounds.watch.morning(),
         _links(tracking),
         tracking,
     )
@@ -163,9 +163,14 @@ def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
     )
 
 
-def _alarms(folder: Path) -> list[str]:
-    found = round_alarms(round_metrics(folder)) + exam_alarms(ungraded_answers(folder))
-    return found + forgotten_kinds(kind_history(folder))
+def _concluded(summary: dict[str, Any]) -> Any:
+    """The summary as the flow's result, in a final state whose message says the alarms first. Prefect hands the state's
+    data on to whoever called the flow.
+    """
+    alarms = summary["alarms"]
+    told = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}: {' '.join(alarms)}" if alarms else "No alarms."
+    outcome = "The candidate was promoted." if summary["decision"] == "promoted" else "The champion stays."
+    return Completed(message=f"{told} {outcome}", data=summary)
 
 
 def _prefect_link() -> dict[str, str]:

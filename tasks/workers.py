@@ -20,6 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 PR_SET_PDEATHSIG = 1
 _SPAWNING = Lock()
+_LIBC = ctypes.CDLL(None, use_errno=True)  # opened here: between fork and exec that could wait for ever for a lock
 
 
 class WorkerDiedError(Exception):
@@ -135,6 +136,6 @@ def _start(parent: int, log: Path | None) -> None:
 
 def die_with_parent(parent: int) -> None:
     """Asks the kernel to kill this process when the thread that made it ends; ends at once if it has already."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
