@@ -41,7 +41,7 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     with hold(home.root, f"the night {date}"):
         config = config or load_night(STARTER)
         freeze_config(home.night(date), config, fresh=False)
-        return _concluded(study(Night(home, date, config)))
+        return concluded(study(Night(home, date, config)))
 
 
 def study(night: Night) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
     )
 
 
-def _concluded(summary: dict[str, Any]) -> Any:
+def concluded(summary: dict[str, Any]) -> Any:
     """The summary as the flow's result, in a final state whose message says the alarms first. Prefect hands the state's
     data on to whoever called the flow.
     """
