@@ -1,4 +1,4 @@
-"""An alarm is raised once, everywhere, whatever interrupts the night: with a real Prefect server and MLflow database."""
+"""An alarm is raised once, everywhere, whatever interrupts the night: on a real Prefect server and MLflow database."""
 
 import json
 import logging
@@ -25,6 +25,14 @@ SEVERE = Alarm("graders_failing", True, "The grader failed on 99 completions in 
 COMMAND = [sys.executable, "-c", "import sys; open('told.jsonl', 'a').write(sys.stdin.read())"]
 
 
+def in_flow(do: Callable[[], None]) -> None:
+
+    def ringing() -> None:
+        do()
+
+    ringing()
+
+
 class Evening:
     """A night's book, which may be opened anew; everything rings inside a flow run, as in a night."""
 
@@ -40,7 +48,7 @@ class Evening:
 
     def ring(self, *alarms: Alarm) -> AlarmBook:
         book = self.book()
-        flow(name="ring")(lambda: book.ring(alarms))()
+        in_flow(lambda: book.ring(alarms))
         return book
 
     def told(self) -> list[str]:
@@ -147,7 +155,7 @@ def test_a_night_killed_right_after_the_note_shows_the_alarm_and_runs_no_command
             evening.book().ring([SLOW])
     assert evening.tags() == {}
     book = evening.book()
-    flow(name="goes on")(book.publish)()
+    in_flow(book.publish)
     assert evening.tags() == {"alarms": "1", "alarm.slow_round": SLOW.sentence}
     evening.ring(SLOW)
     assert evening.told() == []
@@ -156,6 +164,6 @@ def test_a_night_killed_right_after_the_note_shows_the_alarm_and_runs_no_command
 def test_without_alarms_there_is_nothing_to_show(evening: Evening) -> None:
     before = artifacts()
     evening.ring()
-    flow(name="goes on")(evening.book().publish)()
+    in_flow(evening.book().publish)
     assert (evening.tags(), artifacts()) == ({}, before)
     assert not (evening.folder / "alarms.json").exists()
