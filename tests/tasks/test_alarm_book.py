@@ -26,7 +26,7 @@ COMMAND = [sys.executable, "-c", "import sys; open('told.jsonl', 'a').write(sys.
 
 
 def in_flow(do: Callable[[], None]) -> None:
-
+    @flow
     def ringing() -> None:
         do()
 
