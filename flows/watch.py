@@ -9,6 +9,7 @@ from tasks.alarms import exam_alarms, kind_alarms
 from tasks.disk_room import bytes_of_a_round, disk_alarms
 from tasks.report_evidence import kind_history, ungraded_answers
 from tasks.round_alarms import round_alarms
+from tasks.stage import MANIFEST
 from tasks.tracking import Tracking
 
 
@@ -28,7 +29,8 @@ class Watch:
         """
         number = len(self.figures)
         found = round_alarms(self.figures, self.quizzes)
-        if number < self.night.config.grpo.rounds:
+        following = self.night.folder / f"round-{number + 1:02d}" / "checkpoint" / MANIFEST
+        if number < self.night.config.grpo.rounds and not following.exists():  # what is committed needs no room
             free = shutil.disk_usage(self.night.home.root).free
             found += disk_alarms(free, bytes_of_a_round(checkpoint, state), number)
         self.book.ring(found)

@@ -25,7 +25,7 @@ def tell_owner(command: Sequence[str], alarm: Alarm, night: str, output: Path, l
     file `output`. The processes that it starts end with it, and it ends with the night. Whatever goes wrong is logged;
     its arguments are not, for they may hold a key.
     """
-    line = json.dumps({"night": night, **asdict(alarm)}, ensure_ascii=False) + "\n"
+    line = json.dumps({"night": night, **asdict(alarm)}) + "\n"
     try:
         child = _start(command, alarm.sentence, output)
     except (OSError, ValueError, subprocess.SubprocessError) as error:

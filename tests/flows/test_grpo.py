@@ -342,3 +342,13 @@ def test_a_severe_alarm_ends_the_learning_for_good(
     assert engine.asked == []
     assert kept_alarms(folder)["disk_short"] == alarm
     assert told.read_text() == "once"
+
+
+def test_a_disk_that_filled_up_since_takes_no_committed_round_back(
+    finished: tuple[Path, ScriptedEngine, Path], school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(school.home("undisturbed").root, school.root / "filled")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    folder, candidate = school.study("filled", ScriptedEngine(school.student, []))
+    assert candidate.name == finished[2].name
+    assert "disk_short" not in kept_alarms(folder)
