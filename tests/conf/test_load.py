@@ -102,6 +102,8 @@ def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
         ),
         ("grpo:\n  rounds: 2", "grpo: 2", "grpo: 2 is not allowed; a mapping of keys"),
         ("grpo:", "lora: {targets: 5}\ngrpo:", "lora.targets: 5 is not allowed; a list or 'all-linear'"),
+        ("grpo:", "alarms: {command: mail me}\ngrpo:", 'alarms.command: "mail me" is not allowed; a list'),
+        ("grpo:", "alarms: {command: []}\ngrpo:", "alarms.command: [] is not allowed; at least 1 of them"),
         ("name: small", "name: My night", 'name: "My night" is not allowed; must match ^[a-z0-9-]+$'),
         (
             '["1"]}\ngrpo',

@@ -194,3 +194,9 @@ def test_the_summary_of_a_finished_night(tmp_path: Path) -> None:
     (home.night("2026-11-20") / "summary.json").write_text('{"night": "2026-11-20"}')
     assert finished_summary(home, "2026-11-20") == {"night": "2026-11-20"}
     assert finished_summary(home, "2026-11-21") is None
+
+
+def test_a_command_for_alarms_that_cannot_be_run(tmp_path: Path) -> None:
+    said = refused(tmp_path, starter("alarms.command=[/no/such/program, key-1234]"))
+    assert said == "alarms.command: /no/such/program is no program that can be run here; give its whole path"
+    check_night(Home(tmp_path / "school"), starter("alarms.command=[sh]"))
