@@ -21,8 +21,8 @@ from conf.schema import NightConfig
 
 STARTER = Path(__file__).parent / "starter.yaml"  # the embedded default
 
-# Where the books are kept and by when a night must end do not make it another night.
-NOT_IDENTITY = re.compile(r"prefect|tracking|deadline.*|budget.*")
+# Where the books are kept, who is told, and by when a night must end do not make it another night.
+NOT_IDENTITY = re.compile(r"prefect|tracking|alarms|deadline.*|budget.*")
 _ABSENT = object()
 
 

@@ -203,6 +203,14 @@ class TrackingConfig(Section):
         return uri
 
 
+class AlarmsConfig(Section):
+    """How an alarm reaches the owner while the night runs; see docs/watching.md."""
+
+    command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None, description="a program and its arguments, run once an alarm, which it finds on its input"
+    )
+
+
 class PrefectConfig(Section):
     """The Prefect server that the night starts when none is configured."""
 
@@ -237,6 +245,7 @@ class NightConfig(Section):
     )
     tracking: TrackingConfig = TrackingConfig()
     prefect: PrefectConfig = PrefectConfig()
+    alarms: AlarmsConfig = AlarmsConfig()
 
     @field_validator("deadline")
     @classmethod

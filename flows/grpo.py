@@ -14,13 +14,15 @@ from prefect.futures import PrefectFuture
 
 from flows.hours import LATE, Allowance
 from flows.night import Night, log
-from flows.quizzes import hold_quiz, is_quizzed, quiz_accuracy
+from flows.quizzes import hold_quiz, is_quizzed, quiz_counts
+from flows.watch import Watch
 from rewards.verifier import Problem
 from tasks import verdicts
 from tasks.credit import credit
 from tasks.incidents import end_early, ended_early
 from tasks.learner import Predecessor
 from tasks.merge import merge
+from tasks.round_figures import round_figures
 from tasks.sample import sample
 from tasks.score import score
 from tasks.select_prompts import select_prompts
@@ -61,11 +63,13 @@ class Rounds:
         self.saving: Future[None] | None = None
         self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.policies: list[Path] = []
+        self.watch = Watch(night, tracking)
         self.lap = time.perf_counter()  # when the round before was over
         self.allowance = Allowance(night.hours, night.config, night.home.nights, exam_seconds)
 
     def run(self) -> Path:
-        """All rounds, or as many as fit into the night's hours and as the children live through.
+        """All rounds, or those up to a severe alarm, or as many as fit into the night's hours and as the children live
+        through.
 
         Returns the candidate: the checkpoint after the last one, its adapter merged; the base where there was none.
         """
@@ -73,6 +77,7 @@ class Rounds:
         if before:
             log.warning(before.why, extra={"rounds": before.rounds})
         self.lap = time.perf_counter()
+        self.watch.book.publish()  # those from before an interruption
         night.spare(self.allowance.after)
         try:
             for number in range(1, (before.rounds if before else night.config.grpo.rounds) + 1):
@@ -80,6 +85,8 @@ class Rounds:
                 self._round(number)
                 if is_quizzed(night.config, number):
                     self._quiz(number)
+                if self.watch.ends_learning(self.current, self._state(number - 1)):
+                    break
             night.spare(-LATE)
             self._finish_saving()
         except (HoursOverError, WorkerDiedError) as error:
@@ -99,6 +106,7 @@ class Rounds:
             self._finish_saving()
         while self.policies and not self._is_committed(len(self.policies)):
             self.policies.pop()
+        del self.watch.figures[len(self.policies) :]
         self.current = self.policies[-1] if self.policies else self.base
         done, all_rounds = len(self.policies), self.night.config.grpo.rounds
         end_early(self.night.folder, done, f"The night ended its rounds after {done} of {all_rounds}: {error}.")
@@ -233,9 +241,12 @@ class Rounds:
                 seconds_round=seconds if whole else None,
             )
             self.saving = self.books.submit(self._saved, number, saving)
+            figures = round_figures(prompts, rollouts, scores, advantages, updated.metrics)
+            self.watch.figures.append(figures | ({"seconds_round": seconds} if whole else {}))
         else:
             self._go_on_from(night.checkpoint(known))
             figures = self._track(number, known)
+            self.watch.figures.append(figures)
             if "seconds_round" in figures:
                 self.allowance.rounds.append(figures["seconds_round"])
             self._lap()
@@ -283,7 +294,10 @@ class Rounds:
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
         found = hold_quiz(self.night, number, self.current)
-        self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
+        solved, graded = quiz_counts(found)
+        self.watch.quizzes[number] = solved, graded
+        if graded:
+            self.tracking.log({"quiz/accuracy": solved / graded}, number)
         self.allowance.quizzes.append(found.seconds)
         self.lap += time.perf_counter() - started  # a quiz is no part of a round
 

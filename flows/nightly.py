@@ -15,12 +15,11 @@ from conf.schema import NightConfig
 from conf.urls import struck
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
-from flows.grpo import Rounds, round_metrics
+from flows.grpo import Rounds
 from flows.lock import NIGHT, NightRunningError, hold
 from flows.night import Night, freeze_config
 from flows.preflight import finished_summary
 from models.checkpoint import verify
-from tasks.alarms import exam_alarms, forgotten_kinds, round_alarms
 from tasks.decide import decide
 from tasks.distill import distill
 from tasks.enroll import enroll
@@ -31,7 +30,6 @@ from tasks.promote import promote, read_decision
 from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
-from tasks.report_evidence import kind_history, ungraded_answers
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
@@ -58,7 +56,7 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
         with hold(home.root, f"{NIGHT}{date}"):
             claim_flow_run(home)
             freeze_config(home.night(date), config, fresh=False)
-            return finished_summary(home, date) or study(Night(home, date, config))
+            return finished_summary(home, date) or concluded(study(Night(home, date, config)))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
 
@@ -115,6 +113,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         **sat,
         exam=config.exam,
         seed=config.seed,
+        severe=rounds.watch.severe,
     )
     promote(decision, sitters, night.date, tracking, config.name)
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
@@ -124,7 +123,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         night.folder,
         read_decision(night.folder),
         len(rounds.policies),
-        _alarms(night.folder),
+        rounds.watch.morning(),
         _links(tracking),
         tracking,
     )
@@ -185,9 +184,14 @@ def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
     )
 
 
-def _alarms(folder: Path) -> list[str]:
-    found = round_alarms(round_metrics(folder)) + exam_alarms(ungraded_answers(folder))
-    return found + forgotten_kinds(kind_history(folder))
+def concluded(summary: dict[str, Any]) -> Any:
+    """The summary as the flow's result, in a final state whose message says the alarms first. Prefect hands the state's
+    data on to whoever called the flow.
+    """
+    alarms = summary["alarms"]
+    told = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}: {' '.join(alarms)}" if alarms else "No alarms."
+    outcome = "The candidate was promoted." if summary["decision"] == "promoted" else "The champion stays."
+    return Completed(message=f"{told} {outcome}", data=summary)
 
 
 def _prefect_link() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from typing import Any
 
 from conf.home import Home, InputError
@@ -23,6 +24,8 @@ def check_night(home: Home, config: NightConfig) -> None:
     for source in config.benchmarks:
         if not benchmarks.configured(source).problems("train"):
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
+    if (command := config.alarms.command) and shutil.which(command[0]) is None:
+        raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
     _check_parts(config)
     require_sandbox(programs(config), config.sandbox)
 

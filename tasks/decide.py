@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from conf.schema import ExamConfig
-from tasks.decision import Comparison, compare
+from tasks.decision import Comparison, Decision, compare
 from tasks.decision import decide as decide_on
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
@@ -23,8 +23,12 @@ def decide(
     candidate: Artifact,
     exam: ExamConfig,
     seed: int,
+    severe: tuple[str, ...] = (),
 ) -> None:
-    """Compares the three on every part of the exam, and writes the decision with its reasons."""
+    """Compares the three on every part of the exam, and writes the decision with its reasons.
+
+    After `severe` alarms (their sentences) the champion stays, whatever the exam says.
+    """
     rows = {
         who: read_table(artifact.folder / "evaluations.parquet", EVALUATIONS)
         for who, artifact in {"champion": champion, "distilled": distilled, "candidate": candidate}.items()
@@ -38,6 +42,9 @@ def decide(
     decision = decide_on(
         against[exam.target.name], [(against[part.name], part.margin) for part in exam.guards], exam.alpha
     )
+    if severe:
+        vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
+        decision = Decision(False, (*vetoes, *decision.reasons))
     found: dict[str, Any] = {
         "promote": decision.promote,
         "reasons": list(decision.reasons),

@@ -97,14 +97,16 @@ def render_markdown(summary: Mapping[str, Any]) -> str:
     summary = EMPTY | dict(summary)
     first = _headline(summary, {})
     columns = [who for who in WHO if summary["accuracy"].get(who)]
-    lines = [f"# Night of {_day(summary['night'])}: {first.title}", "", first.changed, ""]
+    lines = [f"# Night of {_day(summary['night'])}: {first.title}", ""]
+    if summary["alarms"]:
+        lines += [*(f"- **Alarm:** {plain_line(alarm)}" for alarm in summary["alarms"]), ""]
+    lines += [first.changed, ""]
     if columns:
         lines += [f"| exam | n | {' | '.join(WHO[who] for who in columns)} |", f"|:--|{'--:|' * (len(columns) + 1)}"]
         lines += [_row(part, three, columns) for part, three in summary["benchmarks"].items()]
         lines.append("")
-    lines += [f"- {_plain(reason)}" for reason in summary["reasons"]]
-    lines += [f"- **Alarm:** {_plain(alarm)}" for alarm in summary["alarms"]]
-    lines += [f"- {_plain(incident)}" for incident in summary["incidents"]]
+    lines += [f"- {plain_line(reason)}" for reason in summary["reasons"]]
+    lines += [f"- {plain_line(incident)}" for incident in summary["incidents"]]
     lines += [
         "",
         f"{summary['rounds']} rounds, {duration(sum(summary['seconds'].values()))}. {first.to_do}",
@@ -228,6 +230,6 @@ def _row(part: str, three: Mapping[str, Any], columns: list[str]) -> str:
     return f"| {part} | {next((one['n'] for one in known if one), 0)} | {' | '.join(cells)} |"
 
 
-def _plain(text: str) -> str:
+def plain_line(text: str) -> str:
     """Text of one line that cannot open an HTML tag."""
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", " ".join(str(text).split()))

@@ -28,6 +28,7 @@ PR_SET_PDEATHSIG = 1
 KILL_LIMIT = 30.0  # seconds; a process that the kernel cannot end is left to it
 _SPAWNING = Lock()
 _stage: ContextVar[str] = ContextVar("stage", default="")
+_LIBC = ctypes.CDLL(None, use_errno=True)  # opened here: between fork and exec that could wait for ever for a lock
 
 
 class WorkerDiedError(NightError):
@@ -203,6 +204,6 @@ def _start(parent: int, log: Path | None) -> None:
 
 def die_with_parent(parent: int) -> None:
     """Asks the kernel to kill this process when the thread that made it ends; ends at once if it has already."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)

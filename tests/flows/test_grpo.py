@@ -3,9 +3,11 @@
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,8 +22,8 @@ from models.engine_environment import trainer_environment
 from models.policy import load_tokenizer
 from models.rollout import Rollout
 from tasks import engine as in_engine
-from tasks.alarms import round_alarms
 from tasks.report_evidence import sampled_answers, verdict_counts
+from tasks.round_alarms import round_alarms
 from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
 from tasks.tracking import Tracking
 from tasks.workers import Worker
@@ -232,8 +234,10 @@ def test_a_round_without_any_signal_takes_no_step_and_is_an_alarm(
     assert steps == [True, False, True]
     idle, learned = (folder / f"round-0{number}/checkpoint/checkpoint.txt" for number in (2, 3))
     assert learned.read_text() == candidate.name != idle.read_text()
-    assert round_alarms(round_metrics(folder)) == ["1 of 3 updates were skipped for want of useful groups."]
-    assert round_alarms(round_metrics(folder)[1:2])[0].startswith("Hardly any group had a signal (0%)")
+    alarms = {alarm.name: alarm for alarm in round_alarms(round_metrics(folder))}
+    assert alarms["skipped_updates"].sentence == "For want of useful groups no step was taken in round 2."
+    assert not any(alarm.severe for alarm in alarms.values())
+    assert round_alarms(round_metrics(folder)[1:2])[0].sentence.startswith("Hardly any group had a signal (0%)")
 
 
 def test_the_figures_tell_what_was_hoped_for_and_where_the_time_went(
@@ -303,3 +307,48 @@ def test_without_refills_nothing_is_replaced(school: School) -> None:
     (metrics,) = round_metrics(folder)
     names = ("refills", "replaced_groups", "groups", "useful_groups", "skipped")
     assert [metrics[name] for name in names] == [0, 0, 4, 2, 0]
+
+
+def kept_alarms(folder: Path) -> dict[str, dict[str, Any]]:
+    return {alarm["name"]: alarm for alarm in json.loads((folder / "alarms.json").read_text())}
+
+
+def test_alarms_are_raised_while_the_night_runs(finished: tuple[Path, ScriptedEngine, Path], school: School) -> None:
+    """By the figures that the trainer just reported, before they are durable; the rounds go on."""
+    folder, _, _ = finished
+    alarm = kept_alarms(folder)["skipped_updates"]
+    assert (alarm["severe"], alarm["round"]) == (False, 2)
+    client = Tracking(school.home("undisturbed"), load_night(STARTER)).client
+    tags = client.get_run((folder / "mlflow_run.txt").read_text()).data.tags
+    assert tags["alarm.skipped_updates"] == alarm["sentence"]
+
+
+def test_a_severe_alarm_ends_the_learning_for_good(
+    school: School, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gone on with, when there is room again, the night ends at the same round, and nobody is told twice."""
+    told = tmp_path / "told"
+    command = [sys.executable, "-c", f"open({str(told)!r}, 'a').write('once')"]
+    setting = f"alarms.command={json.dumps(command)}"
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+        folder, candidate = school.study("full", ScriptedEngine(school.student, SCRIPT), setting)
+    assert sorted(place.name for place in folder.glob("round-*")) == ["round-01"]
+    assert candidate.name == (folder / "round-01/checkpoint/checkpoint.txt").read_text()
+    alarm = kept_alarms(folder)["disk_short"]
+    assert (alarm["severe"], alarm["round"]) == (True, 1)
+    engine = ScriptedEngine(school.student, [])
+    assert school.study("full", engine, setting) == (folder, candidate)
+    assert engine.asked == []
+    assert kept_alarms(folder)["disk_short"] == alarm
+    assert told.read_text() == "once"
+
+
+def test_a_disk_that_filled_up_since_takes_no_committed_round_back(
+    finished: tuple[Path, ScriptedEngine, Path], school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(school.home("undisturbed").root, school.root / "filled")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    folder, candidate = school.study("filled", ScriptedEngine(school.student, []))
+    assert candidate.name == finished[2].name
+    assert "disk_short" not in kept_alarms(folder)

@@ -200,3 +200,9 @@ def test_the_summary_of_a_finished_night(tmp_path: Path) -> None:
 def test_a_password_in_a_url(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "https://me:s3cret@elsewhere/api")
     assert refused(tmp_path, starter()).startswith(f"{name}: https://me:***@elsewhere/api: user and password of a URL")
+
+
+def test_a_command_for_alarms_that_cannot_be_run(tmp_path: Path) -> None:
+    said = refused(tmp_path, starter("alarms.command=[/no/such/program, key-1234]"))
+    assert said == "alarms.command: /no/such/program is no program that can be run here; give its whole path"
+    check_night(Home(tmp_path / "school"), starter("alarms.command=[sh]"))

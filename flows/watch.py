@@ -1,0 +1,48 @@
+"""What is looked at after every round, and whether the learning goes on."""
+
+import shutil
+from pathlib import Path
+
+from flows.night import Night
+from tasks.alarm_book import AlarmBook
+from tasks.alarms import exam_alarms, kind_alarms
+from tasks.disk_room import bytes_of_a_round, disk_alarms
+from tasks.report_evidence import kind_history, ungraded_answers
+from tasks.round_alarms import round_alarms
+from tasks.stage import MANIFEST
+from tasks.tracking import Tracking
+
+
+class Watch:
+    """The figures of the rounds and quizzes so far, and the alarms that come of them."""
+
+    def __init__(self, night: Night, tracking: Tracking) -> None:
+        self.night = night
+        self.book = AlarmBook(night.folder, tracking, night.config.alarms.command)
+        self.figures: list[dict[str, float]] = []
+        self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
+
+    def ends_learning(self, checkpoint: Path, state: Path) -> bool:
+        """Raises the alarms of the rounds so far. True where a severe one forbids another round.
+
+        `checkpoint` and `state` are the newest; the disk must have room for another such pair.
+        """
+        number = len(self.figures)
+        found = round_alarms(self.figures, self.quizzes)
+        following = self.night.folder / f"round-{number + 1:02d}" / "checkpoint" / MANIFEST
+        if number < self.night.config.grpo.rounds and not following.exists():  # what is committed needs no room
+            free = shutil.disk_usage(self.night.home.root).free
+            found += disk_alarms(free, bytes_of_a_round(checkpoint, state), number)
+        self.book.ring(found)
+        return bool(self.book.severe(number))
+
+    def morning(self) -> list[str]:
+        """Raises the alarms that the whole night shows. Returns the sentences of all."""
+        folder = self.night.folder
+        self.book.ring(exam_alarms(ungraded_answers(folder)) + kind_alarms(kind_history(folder)))
+        return self.book.sentences
+
+    @property
+    def severe(self) -> tuple[str, ...]:
+        """Why nothing may be promoted."""
+        return tuple(alarm.sentence for alarm in self.book.severe(len(self.figures)))
