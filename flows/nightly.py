@@ -2,6 +2,7 @@
 
 import datetime
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from flows.grpo import Rounds, round_metrics
 from flows.lock import hold
-from flows.night import Night, date_of_night, freeze_config
-from models.checkpoint import verify
+from flows.night import Night, date_of_night, freeze_config, settle_layout
+from models.checkpoint import is_whole, verify
+from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
 from tasks.alarms import exam_alarms, forgotten_kinds, round_alarms
 from tasks.decide import decide
 from tasks.distill import distill
@@ -22,16 +24,20 @@ from tasks.enroll import enroll
 from tasks.evaluate import evaluate, exam_problems
 from tasks.fit_reward_model import fit_reward_model
 from tasks.freeze_journal import freeze_journal
-from tasks.promote import promote, read_decision
+from tasks.promote import promote
 from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
 from tasks.report_evidence import kind_history, ungraded_answers
-from tasks.stage import Artifact
+from tasks.stage import Artifact, committed
 from tasks.tracking import Tracking
 
 MLFLOW_PAGES = "http://127.0.0.1:5000"
 SAVING_LIMIT = 60  # seconds
+IRREPLACEABLE = (
+    "no night can make a champion again: bring the folder back from a backup, or go back to the one before with "
+    "`nightschool rollback`, and begin this night anew with --fresh"
+)
 
 
 @flow(name="nightly", flow_run_name="{date}", description="One night of study, from the journal to the report.")
@@ -40,6 +46,7 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     home = Home.here()
     date = date or date_of_night(datetime.datetime.now())
     with hold(home.root, f"the night {date}"):
+        settle_layout(home)
         config = config or load_night(STARTER)
         freeze_config(home.night(date), config, fresh=False)
         return study(Night(home, date, config))
@@ -54,7 +61,10 @@ def study(night: Night) -> dict[str, Any]:
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt)
         night.close(grace=0 if interrupted else SAVING_LIMIT)  # a state that is being written is worth waiting for
-        tracking.close_run("KILLED" if interrupted else "FAILED")
+        with suppress(Exception):  # on a full disk nobody can note that it failed; what was raised matters more
+            tracking.close_run("KILLED" if interrupted else "FAILED")
+        if disk_is_full(error) and not isinstance(error, DiskFullError):
+            raise full_disk(night.home.root) from error
         raise
     night.close()
     tracking.close_run("FINISHED")
@@ -64,23 +74,22 @@ def study(night: Night) -> dict[str, Any]:
 def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     config = night.config
     day = _freeze(night)
+    Registry(tracking.client, config.name).settle()
     champion = _champion(night, tracking)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
-    distilled = night.checkpoint(
-        night.run(
-            distill,
-            "distill",
-            day=day,
-            checkpoint=champion,
-            config=config.distill,
-            trainer_config=config.trainer,
-            student=config.student,
-            sandbox=config.sandbox,
-            exam_questions=tuple(problem.question for problem in exam),
-            max_tokens=config.engine.max_model_len,
-            checkpoints=night.home.checkpoints,
-            trainer=night.trainer,
-        )
+    distilled = night.made(
+        distill,
+        "distill",
+        day=day,
+        checkpoint=champion,
+        config=config.distill,
+        trainer_config=config.trainer,
+        student=config.student,
+        sandbox=config.sandbox,
+        exam_questions=tuple(problem.question for problem in exam),
+        max_tokens=config.engine.max_model_len,
+        checkpoints=night.home.checkpoints,
+        trainer=night.trainer,
     )
     night.run(fit_reward_model, "fit_reward_model", day=day)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
@@ -94,13 +103,13 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         exam=config.exam,
         seed=config.seed,
     )
-    promote(decision, sitters, night.date, tracking, config.name)
+    carried_out = promote(decision, sitters, night.date, tracking, config.name)
     prune(night.home.checkpoints, night.home.nights, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
     return report(
         night.folder,
-        read_decision(night.folder),
+        carried_out,
         config.grpo.rounds,
         _alarms(night.folder),
         _links(tracking),
@@ -127,25 +136,24 @@ def _freeze(night: Night) -> Artifact:
 def _champion(night: Night, tracking: Tracking) -> Path:
     """The checkpoint that serves by day; on the first night the student as it comes. It stays tonight's champion."""
     note = night.folder / "champion.txt"
-    if note.exists():
-        champion = night.home.checkpoints / note.read_text()
-    else:
+    if not note.exists():
         serving = Registry(tracking.client, night.config.name).named(DAYTIME)
-        if serving is not None:
-            champion = night.home.checkpoints / serving.digest
-        else:
-            champion = night.checkpoint(
-                night.run(
-                    enroll,
-                    "enroll",
-                    student=night.config.student,
-                    checkpoints=night.home.checkpoints,
-                    trainer=night.trainer,
-                )
-            )
-        note.write_text(champion.name)
-    verify(champion)
+        write_atomically(note, serving.digest if serving else _enrolled(night).name)
+    champion = night.home.checkpoints / note.read_text()
+    if not is_whole(champion) and committed(night.folder / "enroll"):
+        _enrolled(night)
+    verify(champion, IRREPLACEABLE)
     return champion
+
+
+def _enrolled(night: Night) -> Path:
+    return night.made(
+        enroll,
+        "enroll",
+        student=night.config.student,
+        checkpoints=night.home.checkpoints,
+        trainer=night.trainer,
+    )
 
 
 def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
