@@ -1,5 +1,6 @@
 """Where everything lies that a night writes: one home, one folder a night, one folder a stage."""
 
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ class NightError(Exception):
     """The night cannot go on: one line that says what, where, and what to do. Exit code 1."""
 
 
+LAYOUT = 1  # the version of what lies where in a home, and of what the files in it mean
 # What makes a folder a home, one that a night never ended in too.
-PARTS = ("journal", "nights", "checkpoints", "prefect", "mlflow.db", "night.lock")
+PARTS = ("journal", "nights", "checkpoints", "prefect", "mlflow.db", "night.lock", "layout.json")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -39,8 +41,18 @@ class Home:
 
     @classmethod
     def here(cls) -> "Home":
-        """`NIGHTSCHOOL_HOME`; not set or empty: `./school`."""
-        return cls(Path(os.environ.get("NIGHTSCHOOL_HOME") or "school").resolve())
+        """`NIGHTSCHOOL_HOME`; not set or empty: `./school`.
+
+        Raises InputError where the home there is one of another version of Night school.
+        """
+        home = cls(Path(os.environ.get("NIGHTSCHOOL_HOME") or "school").resolve())
+        home._refuse_other_layout()
+        return home
+
+    @property
+    def layout_file(self) -> Path:
+        """Which version of the layout this home has; a home without the file is empty, or of the first version."""
+        return self.root / "layout.json"
 
     @property
     def journal(self) -> Path:
@@ -90,3 +102,20 @@ class Home:
                 f"{self.root}: others can enter this home, chmod 700: {error.strerror}; {another}"
             ) from None
         return True
+
+    def _refuse_other_layout(self) -> None:
+        try:
+            version = json.loads(self.layout_file.read_text())["version"]
+        except OSError:  # none yet; and whether a home can be used at all is for other checks to say
+            return
+        except (ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{self.layout_file}: it was damaged; write {json.dumps({'version': LAYOUT})} into it if this home is "
+                "one of this version of Night school"
+            ) from None
+        if version != LAYOUT:
+            age = "a newer" if isinstance(version, int) and version > LAYOUT else "another"
+            raise InputError(
+                f"{self.root}: {age} version of Night school wrote this home (layout {version}, this one knows "
+                f"{LAYOUT}): go on with that version, or name another home with NIGHTSCHOOL_HOME"
+            )

@@ -163,6 +163,7 @@ def promote(version: str, config: Config = STARTER, overrides: Overrides = None)
     known = [v.version for v in registry.versions()] if registry else []
     if registry is None or version not in known:
         raise InputError(f"promote: there is no version {version}; there are {', '.join(known) or 'none yet'}")
+    _refuse_damaged(next(v.digest for v in registry.versions() if v.version == version))
     registry.promote(version)
     print(f"version {version} serves from now on; `nightschool rollback` undoes it")
 
@@ -170,10 +171,16 @@ def promote(version: str, config: Config = STARTER, overrides: Overrides = None)
 @app.command()
 def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
     """Goes back to the version that served before; doing it twice changes nothing."""
+    from tasks.registry import PREVIOUS
+
     registry = _registry(config, overrides)
-    before = registry.rollback() if registry else None
-    if before is None:
+    if registry is not None:
+        registry.settle()
+    before = registry.named(PREVIOUS) if registry else None
+    if registry is None or before is None:
         raise InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
+    _refuse_damaged(before.digest)
+    registry.rollback()
     print(f"version {before.version} ({before.digest}) serves again; a second rollback undoes this one")
 
 
@@ -251,6 +258,16 @@ def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
     if uri == home.database and not home.database_file.exists():
         return None
     return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), settings.name)
+
+
+def _refuse_damaged(digest: str) -> None:
+    from models.checkpoint import is_whole
+
+    checkpoint = Home.here().checkpoints / digest
+    if not is_whole(checkpoint):
+        raise InputError(
+            f"{checkpoint}: it was changed or damaged, or is gone: it cannot serve; choose another version"
+        )
 
 
 @contextmanager

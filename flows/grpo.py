@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from prefect.futures import PrefectFuture
 
 from flows.hours import LATE, Allowance
+from flows.lost_round import LostRoundError, require_outcome
 from flows.night import Night, log
 from flows.quizzes import hold_quiz, is_quizzed, quiz_counts
 from flows.watch import Watch
@@ -26,7 +27,7 @@ from tasks.round_figures import round_figures
 from tasks.sample import sample
 from tasks.score import score
 from tasks.select_prompts import select_prompts
-from tasks.stage import MANIFEST, Artifact, run_name
+from tasks.stage import MANIFEST, Artifact, run_name, uncommit
 from tasks.tracking import Tracking
 from tasks.update import UpdateMeans, checkpoint, update
 from tasks.workers import HoursOverError, WorkerDiedError
@@ -64,6 +65,7 @@ class Rounds:
         self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.policies: list[Path] = []
         self.watch = Watch(night, tracking)
+        self.own: set[int] = set()  # the rounds that this start of the night has taken itself
         self.lap = time.perf_counter()  # when the round before was over
         self.allowance = Allowance(night.hours, night.config, night.home.nights, exam_seconds)
 
@@ -72,7 +74,21 @@ class Rounds:
         through.
 
         Returns the candidate: the checkpoint after the last one, its adapter merged; the base where there was none.
+        What an earlier start of the night left of a round, and was damaged since, is made again: from the round before,
+        or, where that is damaged too or was pruned, from as far back as it takes. Rollouts on the disk stay.
         """
+        while True:
+            try:
+                return self._run()
+            except LostRoundError as lost:
+                log.warning("%s", lost)
+                self._finish_saving()
+                uncommit(self.night.folder / f"round-{lost.number:02d}" / "checkpoint")
+                self.current, self.solve_rates = self.base, None
+                self.policies.clear()
+                self.watch.figures.clear()
+
+    def _run(self) -> Path:
         night, before = self.night, ended_early(self.night.folder)
         if before:
             log.warning(before.why, extra={"rounds": before.rounds})
@@ -92,6 +108,8 @@ class Rounds:
         except (HoursOverError, WorkerDiedError) as error:
             night.spare(-LATE)
             self._end_early(error)
+        if not (night.folder / "merge" / MANIFEST).exists():  # from then on nobody needs the last adapter
+            self._require(len(self.policies), None)
         self.books.shutdown()
         return self._merged() if night.config.lora is not None and self.policies else self.current
 
@@ -117,7 +135,7 @@ class Rounds:
     def _merged(self) -> Path:
         """The last round's adapter, merged into its base."""
         night = self.night
-        merged = night.run(
+        return night.made(
             merge,
             "merge",
             adapter=self.current,
@@ -125,11 +143,12 @@ class Rounds:
             checkpoints=night.home.checkpoints,
             trainer=night.trainer,
         )
-        return night.checkpoint(merged)
 
     def _round(self, number: int) -> None:
         place = f"round-{number:02d}"
         whole = not (self.night.folder / place).exists()  # no part of it is from before an interruption
+        if not (self.night.folder / place / "checkpoint" / MANIFEST).exists():
+            self._require(number - 1, self._state(number - 1))
         passes = self._passes(number, place)
         self._learn(number, place, passes, whole)
         self.solve_rates = passes[-1].scores
@@ -176,17 +195,17 @@ class Rounds:
     def _practise(self, place: str, seed: str, prompts: Artifact, passes: Sequence[Pass]) -> Pass:
         """Samples, scores and credits completions of the prompts."""
         config = self.night.config
-        rollouts = self.night.run(
-            sample,
-            f"{place}/sample",
-            prompts=prompts,
-            checkpoint=self.current,
-            grpo=config.grpo,
-            config=config.sampler,
-            trust_remote_code=config.student.trust_remote_code,
-            seed=random.Random(seed).getrandbits(31),
-            engine=self.night.engine,
-        )
+        inputs: dict[str, Any] = {
+            "prompts": prompts,
+            "checkpoint": self.current,
+            "grpo": config.grpo,
+            "config": config.sampler,
+            "trust_remote_code": config.student.trust_remote_code,
+            "seed": random.Random(seed).getrandbits(31),
+        }
+        if not self.current.is_dir() and sample.committed(self.night.folder, f"{place}/sample", **inputs) is None:
+            raise LostRoundError(len(self.policies), "its checkpoint was pruned, and is needed to sample again")
+        rollouts = self.night.run(sample, f"{place}/sample", **inputs, engine=self.night.engine)
         scores = self.night.run(
             score,
             f"{place}/score",
@@ -220,6 +239,8 @@ class Rounds:
         if known is None:
             self._finish_saving()
             state = self._state(number - 1) if number > 1 else None
+            if state is not None and not state.is_dir():
+                raise LostRoundError(number - 1, "its state was pruned, and is needed to learn again")
             base = Predecessor(self.base, predecessor, state)
             means = UpdateMeans(base, night.home.checkpoints, night.trainer, self._retired(number))
             night.rest_engine()
@@ -228,6 +249,7 @@ class Rounds:
             updated = update(label, rollouts, advantages, night.config.trainer, means)
             night.tell(label, time.perf_counter() - started)
             self._go_on_from(updated.checkpoint)
+            self.own.add(number)
             seconds = self._lap()
             if whole:
                 self.allowance.rounds.append(seconds)
@@ -250,6 +272,11 @@ class Rounds:
             if "seconds_round" in figures:
                 self.allowance.rounds.append(figures["seconds_round"])
             self._lap()
+
+    def _require(self, number: int, state: Path | None) -> None:
+        """Raises LostRoundError where what an earlier start of the night left of a round was damaged since."""
+        if number and number not in self.own:
+            require_outcome(number, self.current, state)
 
     def _go_on_from(self, policy: Path) -> None:
         self.current = policy
@@ -292,6 +319,8 @@ class Rounds:
         return self._passed({self.base, *self.policies[-1:]}), [state for state in states if state.exists()]
 
     def _quiz(self, number: int) -> None:
+        if not self.current.is_dir():  # pruned since: the quiz was sat long ago
+            return
         started = time.perf_counter()
         found = hold_quiz(self.night, number, self.current)
         solved, graded = quiz_counts(found)

@@ -1,5 +1,6 @@
 """A night under way: its folder, its configuration, its child processes."""
 
+import json
 import logging
 import shutil
 import time
@@ -8,15 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conf.home import Home, InputError, inside
+from conf.home import LAYOUT, Home, InputError, inside
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
 from flows.hours import LATE, Hours
 from flows.progress import note_progress
-from models.durable import write_atomically
+from models.checkpoint import is_whole
+from models.durable import make_folder, write_atomically
 from models.engine_environment import engine_environment, trainer_environment
 from tasks import engine, incidents
-from tasks.stage import Artifact, Stage, run_name
+from tasks.stage import MANIFEST, Artifact, Stage, run_name, uncommit
 from tasks.workers import Worker, WorkerDiedError
 
 log = logging.getLogger("nightschool")
@@ -58,6 +60,15 @@ class Night:
         self.tell(run_name(place), time.perf_counter() - started)
         return artifact
 
+    def made(self, stage: Stage, place: str, **arguments: Any) -> Path:
+        """Runs a stage that makes a checkpoint, and once more where that was damaged since. Returns the checkpoint."""
+        checkpoint = self.checkpoint(self.run(stage, place, **arguments))
+        if not is_whole(checkpoint):
+            log.warning("%s was damaged since it was made: it is made again", checkpoint)
+            uncommit(self.folder / place)
+            checkpoint = self.checkpoint(self.run(stage, place, **arguments))
+        return checkpoint
+
     def rest_engine(self) -> None:
         """Leaves the GPU to the trainer. An engine that dies of it holds nothing any more: the next call starts it."""
         if self.engine.running:
@@ -84,6 +95,12 @@ class Night:
         self.trainer.end(grace)
 
 
+def settle_layout(home: Home) -> None:
+    """Notes on a home which version of the program it is laid out for (see `Home.here`)."""
+    if not home.layout_file.exists():
+        write_atomically(home.layout_file, json.dumps({"version": LAYOUT}) + "\n")
+
+
 def check_identity(folder: Path, config: NightConfig) -> None:
     """Raises InputError where the night of this folder was begun with another configuration."""
     file = folder / "config.yaml"
@@ -101,8 +118,10 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool) -> None:
     Raises InputError where the night was begun with another configuration.
     """
     if fresh and folder.exists():
+        for manifest in list(folder.rglob(MANIFEST)):  # first of all: what is half thrown away counts for nothing
+            manifest.unlink()
         shutil.rmtree(folder)
     check_identity(folder, config)
     if not (folder / "config.yaml").exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         write_atomically(folder / "config.yaml", frozen_yaml(config))

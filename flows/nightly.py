@@ -1,6 +1,7 @@
 """The whole night: freeze → distill → GRPO → exam → decision → promotion → report."""
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +18,29 @@ from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.grpo import Rounds
 from flows.lock import NIGHT, NightRunningError, hold
-from flows.night import Night, freeze_config
+from flows.night import Night, freeze_config, settle_layout
 from flows.preflight import finished_summary
-from models.checkpoint import verify
+from models.checkpoint import is_whole, verify
+from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
 from tasks.decide import decide
 from tasks.distill import distill
 from tasks.enroll import enroll
 from tasks.evaluate import evaluate, exam_problems
 from tasks.fit_reward_model import fit_reward_model
 from tasks.freeze_journal import freeze_journal
-from tasks.promote import promote, read_decision
+from tasks.promote import promote
 from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
-from tasks.stage import Artifact
+from tasks.stage import Artifact, committed
 from tasks.tracking import Tracking
 
 MLFLOW_PAGES = "http://127.0.0.1:5000"
 SAVING_LIMIT = 60  # seconds
+IRREPLACEABLE = (
+    "no night can make a champion again: bring the folder back from a backup, or go back to the one before with "
+    "`nightschool rollback`, and begin this night anew with --fresh"
+)
 REFUSED = "Refused"
 
 
@@ -54,6 +60,7 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     check_deadline(config, date, now)
     try:
         with hold(home.root, f"{NIGHT}{date}"):
+            settle_layout(home)
             claim_flow_run(home)
             freeze_config(home.night(date), config, fresh=False)
             return finished_summary(home, date) or concluded(study(Night(home, date, config)))
@@ -71,7 +78,10 @@ def study(night: Night) -> dict[str, Any]:
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt)
         night.close(grace=0 if interrupted else SAVING_LIMIT)  # a state that is being written is worth waiting for
-        tracking.close_run("KILLED" if interrupted else "FAILED")
+        with suppress(Exception):  # on a full disk nobody can note that it failed; what was raised matters more
+            tracking.close_run("KILLED" if interrupted else "FAILED")
+        if disk_is_full(error) and not isinstance(error, DiskFullError):
+            raise full_disk(night.home.root) from error
         raise
     night.close()
     tracking.close_run("FINISHED")
@@ -81,23 +91,22 @@ def study(night: Night) -> dict[str, Any]:
 def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     config = night.config
     day = _freeze(night)
+    Registry(tracking.client, config.name).settle()
     champion = _champion(night, tracking)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
-    distilled = night.checkpoint(
-        night.run(
-            distill,
-            "distill",
-            day=day,
-            checkpoint=champion,
-            config=config.distill,
-            trainer_config=config.trainer,
-            student=config.student,
-            sandbox=config.sandbox,
-            exam_questions=tuple(problem.question for problem in exam),
-            max_tokens=config.engine.max_model_len,
-            checkpoints=night.home.checkpoints,
-            trainer=night.trainer,
-        )
+    distilled = night.made(
+        distill,
+        "distill",
+        day=day,
+        checkpoint=champion,
+        config=config.distill,
+        trainer_config=config.trainer,
+        student=config.student,
+        sandbox=config.sandbox,
+        exam_questions=tuple(problem.question for problem in exam),
+        max_tokens=config.engine.max_model_len,
+        checkpoints=night.home.checkpoints,
+        trainer=night.trainer,
     )
     night.run(fit_reward_model, "fit_reward_model", day=day)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
@@ -115,13 +124,13 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         seed=config.seed,
         severe=rounds.watch.severe,
     )
-    promote(decision, sitters, night.date, tracking, config.name)
+    carried_out = promote(decision, sitters, night.date, tracking, config.name)
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
     return report(
         night.folder,
-        read_decision(night.folder),
+        carried_out,
         len(rounds.policies),
         rounds.watch.morning(),
         _links(tracking),
@@ -148,25 +157,24 @@ def _freeze(night: Night) -> Artifact:
 def _champion(night: Night, tracking: Tracking) -> Path:
     """The checkpoint that serves by day; on the first night the student as it comes. It stays tonight's champion."""
     note = night.folder / "champion.txt"
-    if note.exists():
-        champion = inside(night.home.checkpoints, note.read_text())
-    else:
+    if not note.exists():
         serving = Registry(tracking.client, night.config.name).named(DAYTIME)
-        if serving is not None:
-            champion = inside(night.home.checkpoints, serving.digest)
-        else:
-            champion = night.checkpoint(
-                night.run(
-                    enroll,
-                    "enroll",
-                    student=night.config.student,
-                    checkpoints=night.home.checkpoints,
-                    trainer=night.trainer,
-                )
-            )
-        note.write_text(champion.name)
-    verify(champion)
+        write_atomically(note, serving.digest if serving else _enrolled(night).name)
+    champion = inside(night.home.checkpoints, note.read_text())
+    if not is_whole(champion) and committed(night.folder / "enroll"):
+        _enrolled(night)
+    verify(champion, IRREPLACEABLE)
     return champion
+
+
+def _enrolled(night: Night) -> Path:
+    return night.made(
+        enroll,
+        "enroll",
+        student=night.config.student,
+        checkpoints=night.home.checkpoints,
+        trainer=night.trainer,
+    )
 
 
 def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from conf.home import NightError, inside
-from models.durable import sync, sync_folder
+from models.durable import make_folder, sync, sync_folder
 
 CARD = "README.md"  # people may edit it: outside the digest
 LINEAGE = "nightschool.json"
@@ -109,17 +109,15 @@ def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:
     A checkpoint of the same content that is there already stays, and the draft goes; one that was damaged since is
     replaced. Not `durable`: a power cut may damage it until `make_durable`.
     """
-    if durable:
-        sync_folder(draft)
     target = checkpoints / digest_folder(draft)
-    if target.exists() and digest_folder(target) == target.name:
+    if is_whole(target):
         shutil.rmtree(draft)
     else:
         shutil.rmtree(target, ignore_errors=True)
-        checkpoints.mkdir(parents=True, exist_ok=True)
+        make_folder(checkpoints)
         draft.rename(target)
-        if durable:
-            sync(checkpoints)
+    if durable:
+        make_durable(target)
     return target
 
 
@@ -129,11 +127,18 @@ def make_durable(checkpoint: Path) -> None:
     sync(checkpoint.parent)
 
 
-def verify(checkpoint: Path) -> None:
-    """Raises DamagedCheckpointError unless the folder's content has the digest that it is named by."""
+def is_whole(checkpoint: Path) -> bool:
+    """Whether a checkpoint is there, with the content that it is named by."""
+    return checkpoint.is_dir() and digest_folder(checkpoint) == checkpoint.name
+
+
+def verify(checkpoint: Path, remedy: str = "the same command makes it again") -> None:
+    """Raises DamagedCheckpointError, which says what to do about it, unless the folder has the digest of its name."""
+    if not checkpoint.is_dir():
+        raise DamagedCheckpointError(f"{checkpoint}: this checkpoint is gone; {remedy}")
     found = digest_folder(checkpoint)
     if found != checkpoint.name:
         raise DamagedCheckpointError(
             f"{checkpoint}: its content has the digest {found}, not {checkpoint.name}: it was changed or damaged; "
-            "remove the folder, and the night makes it again"
+            f"{remedy}"
         )

@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from conf.home import NightError
 from conf.journal import Correction, Feedback, Preference, Trace, Words, parse_line
 from conf.schema import DayConfig
+from models.checkpoint import digest_file
 from rewards import generated_day
 from tasks.stage import MANIFEST, stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
 
 OFFSETS = "offsets.json"
+
+
+class DamagedFreezeError(NightError):
+    """What a night took of the journal is not known any more."""
 
 
 @stage(tags=["journal"], means=("journal", "nights"))
@@ -42,12 +48,29 @@ def freeze_journal(
 
 
 def consumed(nights: Path) -> dict[str, int]:
-    """How many bytes of each journal file the committed freezes of all nights have taken."""
+    """How many bytes of each journal file the committed freezes of all nights have taken.
+
+    Raises DamagedFreezeError where that is not known of one any more: a lesson would be learnt twice, or never.
+    """
     taken: dict[str, int] = {}
     for manifest in nights.glob(f"*/freeze_journal/{MANIFEST}"):
-        for name, offset in json.loads((manifest.parent / OFFSETS).read_text()).items():
+        for name, offset in _offsets(manifest).items():
             taken[name] = max(offset, taken.get(name, 0))
     return taken
+
+
+def _offsets(manifest: Path) -> dict[str, int]:
+    file = manifest.parent / OFFSETS
+    try:
+        whole = digest_file(file) == json.loads(manifest.read_text())["outputs"][OFFSETS]
+    except (OSError, ValueError, KeyError):
+        whole = False
+    if not whole:
+        raise DamagedFreezeError(
+            f"{file}: it was damaged: what that night took of the journal is not known; restore the file, or remove "
+            f"{manifest.parent}, and its lines are taken once more"
+        )
+    return json.loads(file.read_text())
 
 
 def check_file(file: Path) -> tuple[int, list[dict[str, Any]]]:

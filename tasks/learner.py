@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from conf.schema import DistillConfig, TrainerConfig
 from models.checkpoint import base_of, keep, write_lineage
+from models.durable import bytes_of, room_for
 from models.rollout import Rollout
 
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
@@ -136,20 +137,23 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
 
     _let_go()  # it is not needed any more, and its memory is
     draft = _draft(checkpoints)
-    lora.merge(base_of(adapter), adapter, draft, trust_remote_code)
-    write_lineage(draft, adapter.name)
-    return keep(draft, checkpoints)
+    base = base_of(adapter)
+    with room_for(draft, bytes_of(base)):
+        lora.merge(base, adapter, draft, trust_remote_code)
+        write_lineage(draft, adapter.name)
+        return keep(draft, checkpoints)
 
 
 def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None, *, durable: bool = True) -> Path:
     """Keeps the trainer's weights as a checkpoint, or, where there is a `base` (a digest), its adapters beside that."""
     draft = _draft(checkpoints)
-    if base is None:
-        trainer.save_checkpoint(draft)
-    else:
-        trainer.save_adapter(draft)
-    write_lineage(draft, parent, base)
-    return keep(draft, checkpoints, durable=durable)
+    with room_for(draft, bytes_of(trainer.checkpoint) if base is None else 0):
+        if base is None:
+            trainer.save_checkpoint(draft)
+        else:
+            trainer.save_adapter(draft)
+        write_lineage(draft, parent, base)
+        return keep(draft, checkpoints, durable=durable)
 
 
 def _draft(checkpoints: Path) -> Path:

@@ -8,20 +8,32 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from models.checkpoint import parent_of
-from tasks.registry import DAYTIME, Registry
+from models.checkpoint import parent_of, verify
+from models.durable import write_atomically
+from tasks.registry import DAYTIME, Registry, Version
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
+OUTCOME = "promotion.json"  # in the night's folder: written once the aliases stand
+
 
 @task(name="promote", tags=["registry"], retries=2, retry_delay_seconds=5, cache_policy=NO_CACHE)
-def promote(decision: Artifact, sitters: Mapping[str, Path], night: str, tracking: Tracking, model: str) -> None:
+def promote(
+    decision: Artifact, sitters: Mapping[str, Path], night: str, tracking: Tracking, model: str
+) -> dict[str, Any]:
     """Registers champion, distilled and candidate with their accuracies, and moves the aliases if so decided.
 
-    `sitters`: the checkpoint behind each name. Doing it twice changes nothing.
+    `sitters`: the checkpoint behind each name. Returns the decision as it was carried out: where another night has
+    promoted somebody else meanwhile, this one's exam says nothing about that champion, which stays. Doing it twice
+    changes nothing, whatever happens to the aliases in between. Raises DamagedCheckpointError before an alias names
+    what was damaged.
     """
-    found = decision.read_json("decision.json")
-    registry = Registry(tracking.client, model)
+    outcome = decision.folder.parent / OUTCOME
+    if outcome.exists():
+        return json.loads(outcome.read_text())
+    for checkpoint in sitters.values():
+        verify(checkpoint)
+    found, registry = decision.read_json("decision.json"), Registry(tracking.client, model)
     versions = {}
     for who, checkpoint in sitters.items():
         accuracies = accuracy_of(found, who)
@@ -33,10 +45,25 @@ def promote(decision: Artifact, sitters: Mapping[str, Path], night: str, trackin
         }
         metrics = {f"exam/{part}": accuracy for part, accuracy in accuracies.items()}
         versions[who] = registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, metrics)
-    if registry.named(DAYTIME) is None:
+    carried_out = _carry_out(found, versions, registry)
+    write_atomically(outcome, json.dumps(carried_out))
+    return carried_out
+
+
+def _carry_out(found: dict[str, Any], versions: Mapping[str, Version], registry: Registry) -> dict[str, Any]:
+    registry.settle()
+    serving = registry.named(DAYTIME)
+    if serving is None:
         registry.promote(versions["champion"].version)
+    elif found["promote"] and serving.version not in (versions["champion"].version, versions["candidate"].version):
+        overtaken = (
+            f"The champion of this exam does not serve any more, since version {serving.version} was promoted "
+            "meanwhile: that one stays, and another night may beat it."
+        )
+        return found | {"promote": False, "reasons": [*found["reasons"], overtaken]}
     if found["promote"]:
         registry.promote(versions["candidate"].version)
+    return found
 
 
 def accuracy_of(decision: Mapping[str, Any], who: str) -> dict[str, float]:
@@ -49,8 +76,3 @@ def intervals_of(decision: Mapping[str, Any], who: str) -> dict[str, dict[str, f
     side = "before" if who == "champion" else "after"
     source = "candidate" if who == "champion" else who
     return {part: found[side] for part, found in decision["comparisons"][source].items()}
-
-
-def read_decision(night: Path) -> dict[str, Any]:
-    """The decision of a night."""
-    return json.loads((night / "decide" / "decision.json").read_text())

@@ -1,5 +1,6 @@
 """The registry: checkpoints as MLflow model versions; `daytime` serves, `previous` is the one before."""
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -7,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlflow import MlflowClient
+from mlflow.entities import LoggedModel
+from mlflow.entities.model_registry import RegisteredModel
 from mlflow.exceptions import MlflowException
 
 DAYTIME, PREVIOUS = "daytime", "previous"
+MOVING = "moving"  # a tag of the model: which alias is on its way to which version
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,8 @@ class Registry:
 
     def versions(self) -> list[Version]:
         """All versions, the oldest first; none where nothing was registered yet."""
-        try:
-            aliases = self.client.get_registered_model(self.model).aliases
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                raise
+        model = self._registered()
+        if model is None:
             return []
         found = self.client.search_model_versions(f"name = '{self.model}'")
         return [
@@ -50,7 +51,9 @@ class Registry:
                 role=v.tags.get("role", ""),
                 accuracy=float(v.tags["accuracy"]) if "accuracy" in v.tags else None,
                 promoted="promoted" in v.tags,
-                aliases=tuple(sorted(name for name, version in aliases.items() if str(version) == str(v.version))),
+                aliases=tuple(
+                    sorted(name for name, version in model.aliases.items() if str(version) == str(v.version))
+                ),
             )
             for v in sorted(found, key=lambda v: int(v.version))
             if v.tags.get("digest")  # what others registered under this name is none of ours
@@ -83,9 +86,7 @@ class Registry:
             return known
         if not self.versions():
             self._create()
-        model = self.client.create_logged_model(
-            experiment_id, name=f"{tags['role']}-{checkpoint.name[:8]}", source_run_id=run_id, tags=dict(tags)
-        )
+        model = self._logged_model(checkpoint.name, run_id, experiment_id, tags)
         source = self._source(checkpoint, model.model_id, model.artifact_location)
         self.client.finalize_logged_model(model.model_id, "READY")
         for name, value in metrics.items():
@@ -95,16 +96,42 @@ class Registry:
         )
         return next(version for version in self.versions() if version.version == str(created.version))
 
+    def _logged_model(self, digest: str, run_id: str, experiment_id: str, tags: Mapping[str, str]) -> LoggedModel:
+        """The evidence behind a version; the one that a registration left which was interrupted, if there is one."""
+        left = self.client.search_logged_models([experiment_id], filter_string=f"tags.digest = '{digest}'")
+        if left:
+            return left[0]
+        name = f"{tags['role']}-{digest[:8]}"
+        return self.client.create_logged_model(
+            experiment_id, name=name, source_run_id=run_id, tags={"digest": digest, **tags}
+        )
+
     def promote(self, version: str) -> None:
-        """Makes a version the one that serves by day; `previous` first, so that every moment between is whole."""
+        """Makes a version the one that serves by day.
+
+        Aliases move one by one. What is to move is written down first, so that `settle` can finish it: otherwise a
+        crash in between would lose the predecessor, and the way back.
+        """
+        self.settle()
         serving = self.named(DAYTIME)
-        if serving is not None and serving.version != version:
-            self.client.set_registered_model_alias(self.model, PREVIOUS, serving.version)
+        moved = serving is not None and serving.version != version
+        moves = ({PREVIOUS: serving.version} if serving and moved else {}) | {DAYTIME: version}
         self.client.set_model_version_tag(self.model, version, "promoted", "yes")
-        self.client.set_registered_model_alias(self.model, DAYTIME, version)
+        self.client.set_registered_model_tag(self.model, MOVING, json.dumps(moves))
+        self.settle()
+
+    def settle(self) -> None:
+        """Finishes a move of the aliases that was interrupted, `previous` first: every moment between is whole."""
+        model = self._registered()
+        if model is None or MOVING not in model.tags:
+            return
+        for alias, version in json.loads(model.tags[MOVING]).items():
+            self.client.set_registered_model_alias(self.model, alias, version)
+        self.client.delete_registered_model_tag(self.model, MOVING)
 
     def rollback(self) -> Version | None:
         """Swaps `daytime` and `previous`; a second rollback undoes the first. None where there is no predecessor."""
+        self.settle()
         before = self.named(PREVIOUS)
         if before is not None:
             self.promote(before.version)
@@ -113,6 +140,14 @@ class Registry:
     def remove(self, version: str) -> None:
         """Takes a version out of the registry; its runs and exam rows stay."""
         self.client.delete_model_version(self.model, version)
+
+    def _registered(self) -> RegisteredModel | None:
+        try:
+            return self.client.get_registered_model(self.model)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            return None
 
     def _create(self) -> None:
         try:
@@ -134,6 +169,7 @@ class Registry:
 def _link(source: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for file in source.iterdir():
+        (target / file.name).unlink(missing_ok=True)  # of a registration that was interrupted
         try:
             os.link(file, target / file.name)
         except OSError:  # another file system

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from conf.schema import Section
 from models.checkpoint import digest_file
-from models.durable import sync_folder, write_atomically
+from models.durable import make_folder, room_for, sync, sync_folder, write_atomically
 from tasks.workers import WorkerDiedError, working_on
 
 MANIFEST = "manifest.json"
@@ -34,7 +34,7 @@ Write = Callable[..., Mapping[str, float] | None]  # a stage's function
 
 
 class Artifact(BaseModel):
-    """A committed stage's outputs: where they lie, and a digest of what they were made from and of what they are."""
+    """A committed stage's outputs: where they lie, and a digest of what they are."""
 
     model_config = ConfigDict(frozen=True)
     folder: Path
@@ -114,12 +114,12 @@ class Stage:
     def _run(self, folder: Path, label: str, inputs: dict[str, str], means: "_Means") -> Artifact:
         if known := committed(folder, inputs):
             return known
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        uncommit(folder)
+        make_folder(folder)
         started = time.perf_counter()
-        with working_on(self.name):
+        with room_for(folder), working_on(self.name):
             parts = self.write(folder, **means.arguments)
-        return commit(folder, self.name, inputs, time.perf_counter() - started, parts)
+            return commit(folder, self.name, inputs, time.perf_counter() - started, parts)
 
 
 class _Means:
@@ -173,6 +173,15 @@ def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | 
     return Artifact(folder=folder, digest=_artifact_digest(manifest))
 
 
+def uncommit(folder: Path) -> None:
+    """Takes a stage back: its manifest goes first, so that a folder that is half removed counts for nothing."""
+    manifest = folder / MANIFEST
+    if manifest.exists():
+        manifest.unlink()
+        sync(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @cache
 def _versions() -> dict[str, str]:
     """What the night runs with: read out once, not for every stage."""
@@ -180,7 +189,8 @@ def _versions() -> dict[str, str]:
 
 
 def _artifact_digest(manifest: Mapping[str, Any]) -> str:
-    return _digest({"inputs": manifest["inputs"], "outputs": manifest["outputs"]})
+    """Of what it holds alone: a stage that was made again to the same bytes leaves standing what was made from it."""
+    return _digest(manifest["outputs"])
 
 
 def _digest(value: Any) -> str:

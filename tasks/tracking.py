@@ -16,6 +16,7 @@ from conf.home import Home
 from conf.load import frozen_yaml
 from conf.schema import NightConfig, Section
 from conf.urls import MLFLOW, checked
+from models.durable import write_atomically
 
 RUN_FILE = "mlflow_run.txt"
 # MLflow's pages show either an application's traces or a training's metrics. Which of the two is an experiment's is
@@ -86,7 +87,7 @@ class Tracking:
         self.run_id = run.info.run_id
         self.client.log_batch(self.run_id, params=_params(config))
         self.client.log_text(self.run_id, frozen_yaml(config), "config.yaml")
-        note.write_text(self.run_id)
+        write_atomically(note, self.run_id)
 
     def _goes_on(self, run_id: str) -> bool:
         try:

@@ -15,7 +15,7 @@ from prefect.cache_policies import NO_CACHE
 from conf.home import NightError
 from conf.schema import TrainerConfig
 from models.checkpoint import make_durable
-from models.durable import sync, sync_folder
+from models.durable import make_folder, room_for, sync, sync_folder
 from tasks import learner
 from tasks.learner import Predecessor, Updated
 from tasks.round_figures import round_figures
@@ -104,7 +104,9 @@ def advantages_by_place(table: pd.DataFrame) -> dict[tuple[int, int], float | li
     }
 
 
-@stage(tags=["trainer", "checkpoint"], retries=2, means=("updated", "state", "means", "seconds_round"))
+@stage(
+    tags=["trainer", "checkpoint"], retries=2, means=("prompts", "scores", "updated", "state", "means", "seconds_round")
+)
 def checkpoint(
     folder: Path,
     *,
@@ -122,6 +124,9 @@ def checkpoint(
     """Makes the update count, while the next round samples: forces its weights to the disk, writes the trainer's state,
     figures and digests.
 
+    What it depends on are the rollouts and advantages; prompts and scores, which know how long they took, are for the
+    figures alone.
+
     Where the trainer's process died since the update, that is taken again, from the same predecessor and rollouts; it
     must come to the same checkpoint, which the next round samples from already. Raises UpdateChangedError where it does
     not (on a CPU it always does). `seconds_round`: of the whole round by the clock; None where it was begun by a night
@@ -130,9 +135,11 @@ def checkpoint(
     started = time.perf_counter()
     draft = state.with_name(f"{state.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
-    _save_state(draft, updated.checkpoint.name, rollouts, advantages, config, means)
-    make_durable(updated.checkpoint)
-    sync_folder(draft)
+    make_folder(state.parent)
+    with room_for(draft):
+        _save_state(draft, updated.checkpoint.name, rollouts, advantages, config, means)
+        make_durable(updated.checkpoint)
+        sync_folder(draft)
     shutil.rmtree(state, ignore_errors=True)
     draft.rename(state)
     sync(state.parent)

@@ -130,13 +130,14 @@ def test_what_is_forced_to_the_disk_and_when(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("models.checkpoint.sync", note)
     files = {file.name for file in fill(tmp_path / "draft").rglob("*")}
     kept = keep(tmp_path / "draft", tmp_path / "checkpoints", durable=False)
-    assert forced == []
+    assert forced == [tmp_path.name]  # the folder of all checkpoints was new
+    forced.clear()
     make_durable(kept)
     assert set(forced) == {*files, kept.name, "checkpoints"}
     assert forced[-1] == "checkpoints"  # its entry last: what it names is there by then
     forced.clear()
     keep(fill(tmp_path / "draft"), tmp_path / "others")
-    assert set(forced) == {*files, "draft", "others"}
+    assert set(forced) == {tmp_path.name, *files, kept.name, "others"}
 
 
 def test_verifying_finds_a_flipped_bit(tmp_path: Path) -> None:
@@ -147,6 +148,14 @@ def test_verifying_finds_a_flipped_bit(tmp_path: Path) -> None:
     (kept / "model.safetensors").write_bytes(content)
     with pytest.raises(DamagedCheckpointError, match=f"{kept.name}: it was changed or damaged"):
         verify(kept)
+
+
+def test_what_an_interrupted_keeping_left_is_made_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = keep(fill(tmp_path / "draft"), tmp_path / "checkpoints", durable=False)
+    forced: list[Path] = []
+    monkeypatch.setattr("models.checkpoint.sync_folder", forced.append)
+    keep(fill(tmp_path / "draft"), tmp_path / "checkpoints")
+    assert forced == [kept]
 
 
 def test_verifying_finds_a_missing_folder(tmp_path: Path) -> None:

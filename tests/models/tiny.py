@@ -13,7 +13,7 @@ from conf.schema import GrpoConfig, LoraConfig, OptimizerConfig, TrainerConfig
 from models.rollout import Rollout
 
 Architecture = Literal["llama", "qwen3"]
-CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:?!+-=<>|\n"
+CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:?!+-=<>|\n#`"
 END = "<end>"
 TEMPLATE = (
     "{% for message in messages %}<{{ message['role'] }}>{{ message['content'] }}\n{% endfor %}"

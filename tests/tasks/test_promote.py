@@ -10,7 +10,7 @@ import pytest
 from conf.home import Home
 from conf.load import STARTER, load_night
 from models.checkpoint import keep, write_lineage
-from tasks.promote import accuracy_of, intervals_of, promote, read_decision
+from tasks.promote import accuracy_of, intervals_of, promote
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
@@ -118,12 +118,9 @@ def test_the_night_after(make_morning: Callable[[bool], Morning], exam: dict[str
     assert serving.digest == first.name
 
 
-def test_whose_accuracy_is_whose(exam: dict[str, Any], tmp_path: Path) -> None:
+def test_whose_accuracy_is_whose(exam: dict[str, Any]) -> None:
     compared = exam["comparisons"]
     assert intervals_of(exam, "champion")[TARGET] == compared["candidate"][TARGET]["before"]
     assert intervals_of(exam, "distilled")[TARGET] == compared["distilled"][TARGET]["after"]
     assert intervals_of(exam, "candidate")[TARGET] == compared["candidate"][TARGET]["after"]
     assert accuracy_of(exam, "champion")[TARGET] < accuracy_of(exam, "distilled")[TARGET] < 0.6
-    (tmp_path / "decide").mkdir()
-    (tmp_path / "decide" / "decision.json").write_text(json.dumps(exam))
-    assert read_decision(tmp_path) == json.loads(json.dumps(exam))

@@ -1,0 +1,23 @@
+"""A night as a process of its own: the real command, its events watched, and a tiny engine in vLLM's place if asked."""
+
+import os
+
+REAL = "CHAOS_REAL_ENGINE"
+
+
+def main() -> None:
+    from flows import cli, environment
+
+    environment.prepare()
+    import flows.nightly  # noqa: F401  # with everything that is to be watched
+    from tasks import engine
+    from tests.chaos import events, tiny_engine
+
+    if REAL not in os.environ:
+        engine.sample = tiny_engine.sample
+    events.watch_night()
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

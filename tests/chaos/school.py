@@ -1,0 +1,143 @@
+"""What all nights of a list share: a student, its problems and settings; and how one of them is started."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlflow import MlflowClient
+
+from conf.home import Home
+from conf.load import STARTER
+from rewards.gsm8k import INSTRUCTION
+from tests.chaos.events import WATCH, Trap, set_trap
+from tests.chaos.night import REAL
+from tests.models.tiny import write_tiny
+
+DATE, NAME = "2026-01-01", "chaos"
+ANSWERS = ("7", "7", "7", "3")  # what the lessons teach, in these shares; only the first is right
+LIMIT = 1200  # seconds for one start of a night
+
+TINY = (
+    "day={generated_traces: 0, generated_preferences: 0}",
+    "distill={steps: 60, batch_size: 8, learning_rate: 0.01, warmup_steps: 2}",
+    "grpo={rounds: 3, prompts_per_round: 4, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
+    "refills: 1, quiz_every_rounds: 2, quiz_problems: 6}",
+    "optimizer.learning_rate=0.003",
+    "engine={max_model_len: 120, max_num_seqs: 8, kv_cache_gb: 1}",
+)
+STARTERS = (
+    "grpo={rounds: 2, prompts_per_round: 6, group_size: 8, max_completion_tokens: 24, min_useful_groups: 1, "
+    "refills: 1, quiz_every_rounds: 2, quiz_problems: 10}",
+    "distill.steps=4",
+    'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 40}, max_completion_tokens: 24}',
+)
+
+
+@dataclass(frozen=True)
+class School:
+    """`server`: the Prefect API of all nights; None: each starts its own, as a night does that has none configured."""
+
+    root: Path
+    settings: tuple[str, ...]
+    server: str | None
+    real: bool = False
+
+    def home(self, name: str) -> Home:
+        """A new home with a journal, and the folder beside it for what is seen of its night."""
+        home = Home(self.root / name / "school")
+        home.journal.mkdir(parents=True)
+        lines = [json.dumps(_lesson(n)) for n in range(24)] if not self.real else []
+        (home.journal / f"{DATE}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        shutil.copy(self.root / "empty.db", home.database_file)
+        set_trap(self.watch(home), None)
+        return home
+
+    def watch(self, home: Home) -> Path:
+        """Where events and trap of a home's night lie."""
+        return home.root.parent
+
+    def start(self, home: Home, trap: Trap | None = None) -> int:
+        """Starts the night, or goes on with it, and waits for its end. Returns its exit code."""
+        set_trap(self.watch(home), trap)
+        environment = os.environ | {
+            "NIGHTSCHOOL_HOME": str(home.root),
+            WATCH: str(self.watch(home)),
+            "PREFECT_HOME": str(self.root / "prefect"),
+            **({"PREFECT_API_URL": self.server} if self.server else {}),
+            **({REAL: "1"} if self.real else {"OMP_NUM_THREADS": "1"}),
+        }
+        environment.pop("MLFLOW_TRACKING_URI", None)
+        settings = [f"--set={setting}" for setting in (f"name={NAME}", *self.settings)]
+        command = ["-m", "tests.chaos.night", "night", "--config", str(STARTER), "--date", DATE, *settings]
+        with (self.watch(home) / "said.log").open("ab") as said:
+            night = subprocess.Popen(
+                [sys.executable, *command], env=environment, stdout=said, stderr=said, start_new_session=True
+            )
+            try:
+                return night.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                os.killpg(night.pid, 9)
+                return night.wait()
+
+
+def open_school(root: Path, server: str | None, *, real: bool = False) -> School:
+    """Writes student and problems of a new school."""
+    root = root.resolve()
+    root.mkdir(parents=True)
+    database = Home(root).database
+    MlflowClient(tracking_uri=database, registry_uri=database).search_experiments()
+    Home(root).database_file.rename(root / "empty.db")
+    if real:
+        from models.starter import write_starter
+
+        write_starter(root / "student")
+        return School(root, (f"student={{source: {root / 'student'}, system: ''}}", *STARTERS), server, real)
+    write_tiny(root / "student")
+    _write_problems(root / "problems")
+    source = f"{root / 'problems'}"
+    named = (
+        f"student={{source: {root / 'student'}}}",
+        f"benchmarks=[{{name: gsm8k, source: {source}}}]",
+        f"exam={{target: {{benchmark: gsm8k, source: {source}, problems: 16}}, max_completion_tokens: 8}}",
+    )
+    return School(root, (*named, *TINY), server)
+
+
+def processes_of(home: Home, patience: float) -> list[str]:
+    """What still runs with this home in its environment after `patience` seconds: the commands."""
+    limit = time.monotonic() + patience
+    while (found := _running(home)) and time.monotonic() < limit:
+        time.sleep(0.1)
+    return found
+
+
+def _running(home: Home) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"NIGHTSCHOOL_HOME={home.root}\0".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+def _write_problems(folder: Path) -> None:
+    """Problems that a tiny student can come to solve: the answer is always the same."""
+    folder.mkdir()
+    for split, word, count in (("train", "many", 60), ("test", "much", 16)):
+        rows = [json.dumps({"question": f"How {word}? {n}", "answer": f"#### {ANSWERS[0]}"}) for n in range(count)]
+        (folder / f"{split}.jsonl").write_text("\n".join(rows))
+
+
+def _lesson(number: int) -> dict[str, object]:
+    """A worked answer whose truth nobody knows, so that wrong ones are learnt as well, and GRPO has something to do."""
+    asked = {"role": "user", "content": f"How many? {number}\n{INSTRUCTION}"}
+    answer = f"#### {ANSWERS[number % len(ANSWERS)]}"
+    line = {"version": 1, "kind": "trace", "at": DATE, "messages": [asked]}
+    return {**line, "response": answer, "teacher": "chaos"}

@@ -1,0 +1,86 @@
+"""One night, killed and gone on with, against one that nobody disturbed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conf.home import Home
+from tests.chaos import disk
+from tests.chaos.checks import (
+    MOVED,
+    Verdict,
+    broken_aliases,
+    committed_stages,
+    differences,
+    outcome,
+    repeated,
+)
+from tests.chaos.events import Trap, trace
+from tests.chaos.school import School, processes_of
+
+PATIENCE = 10.0  # seconds until whoever is still there is an orphan
+IN_FLIGHT = 0.1  # seconds before a power cut in which a manifest may have been moved and not synced
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An undisturbed night: its events, and what it came to."""
+
+    events: Sequence[tuple[float, str]]
+    outcome: Mapping[str, Any]
+
+
+def undisturbed(school: School) -> Reference:
+    """Runs a night that nobody disturbs. Raises RuntimeError where even that fails."""
+    home = school.home("undisturbed")
+    if code := school.start(home):
+        raise RuntimeError(f"the undisturbed night ended with {code}: {school.watch(home) / 'said.log'}")
+    return Reference(trace(school.watch(home)), outcome(home))
+
+
+def strike(school: School, name: str, traps: Sequence[Trap], reference: Reference) -> Verdict:
+    """Starts a night with each of the traps in turn, then once more where it was not ended by itself."""
+    home, verdict = school.home(name), Verdict()
+    kept: dict[str, str] = {}
+    for trap in (*traps, None):
+        code = school.start(home, trap)
+        verdict.orphans += [f"left behind: {command}" for command in processes_of(home, PATIENCE)]
+        verdict.repeated += repeated(trace(school.watch(home)), kept)
+        kept = _surviving(home, school, trap, kept, verdict)
+        verdict.lost += broken_aliases(home)
+        if trap is not None:
+            _check_the_trap(school, home, trap, code, verdict)
+        if code == 0:
+            break
+    verdict.lost += [f"the night ended with {code}: see {school.watch(home)}"] if code else []
+    verdict.lost += differences(outcome(home), reference.outcome) if not code else []
+    return verdict
+
+
+def _surviving(
+    home: Home, school: School, trap: Trap | None, before: Mapping[str, str], verdict: Verdict
+) -> dict[str, str]:
+    """The stages that stand after a start, the power cut included; whatever stood before, or was committed, must."""
+    standing = committed_stages(home)
+    if trap is not None and trap.victim == "power":
+        events = trace(school.watch(home))
+        recent = {event for seconds, event in events if seconds > events[-1][0] - IN_FLIGHT}
+        disk.cut_power(home.root, school.watch(home))
+        left = committed_stages(home)
+        gone = [place for place in standing.keys() - left.keys() if f"renamed {place}{MOVED}" not in recent]
+        verdict.lost += [f"{place} was committed and did not outlive the power cut" for place in gone]
+        standing = left
+    verdict.lost += [
+        f"{place} was committed before" for place, digest in before.items() if standing.get(place) != digest
+    ]
+    return standing
+
+
+def _check_the_trap(school: School, home: Home, trap: Trap, code: int, verdict: Verdict) -> None:
+    """A trap that never sprang shows nothing; and the night itself does not end with one of its children."""
+    watch = school.watch(home)
+    struck = [event for _, event in trace(watch) if event.startswith("no ")]
+    if not (watch / "sprung").exists():
+        verdict.lost.append(f"the trap never sprang: {trap}")
+    elif trap.victim in ("trainer", "engine") and code and not struck:
+        verdict.lost.append(f"the night ended with its {trap.victim}: {code}")
