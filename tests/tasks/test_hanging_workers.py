@@ -58,7 +58,7 @@ def test_a_call_that_takes_far_longer_than_any_before(
     with working_on("distill"):  # which has no history
         assert worker.call(child_calls.spin, 2.0) == 2.0
     with (
-        pytest.raises(WorkerHungError, match="not through after 1 s; it was ended at update · spin"),
+        pytest.raises(WorkerHungError, match="not through after [0-9]+ s; it was ended at update · spin"),
         working_on("update"),
     ):
         worker.call(child_calls.spin, 600)
