@@ -1,5 +1,6 @@
 """The whole night: freeze → distill → GRPO → exam → decision → promotion → report."""
 
+import datetime
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -44,7 +45,18 @@ IRREPLACEABLE = (
 REFUSED = "Refused"
 
 
-@flow(name="nightly", flow_run_name="{date}", description="One night of study, from the journal to the report.")
+def _scheduled(config: NightConfig) -> datetime.datetime:
+    """The scheduled start of this run, as the night's clocks show it; of one that a person starts: now."""
+    moment = flow_run.get_scheduled_start_time()
+    return clocks_in(config.deadline_time_zone, moment.timestamp() if moment else None)
+
+
+def _run_name() -> str:
+    parameters = flow_run.get_parameters()
+    return parameters.get("date") or date_of_night(_scheduled(parameters.get("config") or load_night(STARTER)))
+
+
+@flow(name="nightly", flow_run_name=_run_name, description="One night of study, from the journal to the report.")
 def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[str, Any] | State[Any]:
     """Runs or goes on with the night of a date (default: of its scheduled start) on the home. Returns its summary.
 
@@ -52,8 +64,7 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     failed. Raises InputError for a date or a deadline that cannot be, before anything is written.
     """
     home, config = Home.here(), config or load_night(STARTER)
-    now = clocks_in(config.deadline_time_zone)
-    scheduled = clocks_in(config.deadline_time_zone, flow_run.get_scheduled_start_time().timestamp())
+    now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
     if reason := too_late(scheduled, now, flow_run.get_run_count()):
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)

@@ -124,7 +124,7 @@ def test_a_scheduled_start_has_the_date_of_its_time(start: Start, studied: list[
     assert ended.state is not None
     assert ended.state.type.value == "FAILED"
     scheduled = datetime.datetime.now().astimezone() - datetime.timedelta(minutes=45)
-    assert studied == [date_of_night(scheduled)]
+    assert studied == [date_of_night(scheduled)] == [ended.name]
     assert [folder.name for folder in home.nights.iterdir()] == studied
 
 

@@ -23,7 +23,7 @@ def losses() -> Losses:
 
 @pytest.fixture
 def worker(losses: Losses, tmp_path: Path) -> Iterator[Worker]:
-    worker = Worker("test", log=tmp_path / "test.log", on_loss=losses.append, quiet=1.0)
+    worker = Worker("test", log=tmp_path / "test.log", on_loss=losses.append, quiet=2.0)
     worker.call(child_calls.count)  # it is up: from now on it does only what it is told
     yield worker
     worker.end(grace=0)
@@ -36,7 +36,7 @@ def test_a_child_that_shows_no_sign_of_life(worker: Worker, losses: Losses, tmp_
         os.kill(pid, signal.SIGSTOP)
     with pytest.raises(WorkerHungError) as caught, working_on("sample"):
         worker.call(child_calls.sleep, 600)
-    what = "the test process was stuck: no processor time used for 1 s; it was ended at sample · sleep"
+    what = "the test process was stuck: no processor time used for 2 s; it was ended at sample · sleep"
     assert str(caught.value) == f"{what}; its log: {tmp_path}/test.log"
     assert losses == [what]
     assert isinstance(caught.value, WorkerDiedError)  # so a stage is tried again
@@ -45,7 +45,7 @@ def test_a_child_that_shows_no_sign_of_life(worker: Worker, losses: Losses, tmp_
 
 
 def test_a_child_that_works_is_left_alone(worker: Worker, losses: Losses) -> None:
-    assert worker.call(child_calls.spin, 3.0) == 3.0  # three times as long as it may be quiet
+    assert worker.call(child_calls.spin, 3.0) == 3.0  # longer than it may be quiet
     assert losses == []
 
 
@@ -58,7 +58,7 @@ def test_a_call_that_takes_far_longer_than_any_before(
     with working_on("distill"):  # which has no history
         assert worker.call(child_calls.spin, 2.0) == 2.0
     with (
-        pytest.raises(WorkerHungError, match="not through after 1 s; it was ended at update · spin"),
+        pytest.raises(WorkerHungError, match="not through after [0-9]+ s; it was ended at update · spin"),
         working_on("update"),
     ):
         worker.call(child_calls.spin, 600)
@@ -97,7 +97,7 @@ def test_a_stage_whose_child_hung_is_tried_again(worker: Worker, losses: Losses,
 
     asked = ask(tmp_path, "ask", worker=worker)
     assert (asked.folder / "answer.txt").read_text() == "an answer"
-    assert losses == ["the test process was stuck: no processor time used for 1 s; it was ended at ask · hang_once"]
+    assert losses == ["the test process was stuck: no processor time used for 2 s; it was ended at ask · hang_once"]
 
 
 def test_a_stopped_child_does_not_keep_a_night_from_closing(worker: Worker) -> None:
