@@ -103,9 +103,10 @@ def test_a_night_that_is_half_thrown_away_counts_for_nothing(tmp_path: Path, mon
     (folder / "freeze_journal" / "offsets.json").write_text('{"2026-11-20.jsonl": 7}')
     commit(folder / "freeze_journal", "freeze_journal", {}, 0.0)
     assert consumed(tmp_path) == {"2026-11-20.jsonl": 7}
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", killed)
-        freeze_config(folder, starter(), fresh=True)
+        with pytest.raises(KeyboardInterrupt):
+            freeze_config(folder, starter(), fresh=True)
     assert consumed(tmp_path) == {}
 
 
