@@ -77,7 +77,7 @@ class Rounds:
                 self._quiz(number)
         self._finish_saving()
         if not (self.night.folder / "merge" / MANIFEST).exists():  # from then on nobody needs the last adapter
-            self._require(grpo.rounds, None)
+            self._require(len(self.policies), None)
         self.books.shutdown()
         return self._merged() if self.night.config.lora is not None and self.policies else self.current
 
