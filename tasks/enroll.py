@@ -10,6 +10,7 @@ from huggingface_hub import snapshot_download
 from conf.home import InputError
 from conf.schema import StudentConfig
 from models.checkpoint import keep, write_lineage
+from models.durable import room_for
 from tasks import learner
 from tasks.stage import stage
 from tasks.workers import Worker
@@ -24,6 +25,14 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: 
     """Brings the student into the home as a checkpoint without a parent; notes its digest."""
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
+    with room_for(draft):
+        _bring(student, draft, trainer)
+        write_lineage(draft, parent=None)
+        (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
+
+
+def _bring(student: StudentConfig, draft: Path, trainer: Worker) -> None:
+    """Copies or unpacks the student into a folder."""
     if student.source == "starter":
         trainer.call(learner.unpack_starter, draft)
     else:
@@ -33,8 +42,6 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: 
             source = _download(student, patterns)
         check_student(source)
         _copy(source, draft, patterns)
-    write_lineage(draft, parent=None)
-    (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
 
 
 def check_source(student: StudentConfig) -> None:

@@ -56,6 +56,8 @@ def watch_night() -> None:
     grpo.update = update
     alias = _told(MlflowClient.set_registered_model_alias, lambda a: f"alias {a[2]} {a[3]}", done="aliased")
     MlflowClient.set_registered_model_alias = alias
+    version = _told(MlflowClient.create_model_version, lambda a: f"register {Path(a[2]).name}", done="registered")
+    MlflowClient.create_model_version = version
     for function in (lesson, update_in_trainer, save_state):
         setattr(learner, function.__name__.removesuffix("_in_trainer"), function)
     fire("start")

@@ -10,7 +10,7 @@ from tests.chaos.events import Trap, Victim
 from tests.chaos.school import DATE
 
 SHORTEST = 0.02  # seconds; a gap between two events that is worth a random instant
-VERBS = re.compile(r"^(renam|updat|alias)(ed|e|) ")  # before and after
+VERBS = re.compile(r"^(renam|updat|alias|regist)(ered|er|ed|e|) ")  # before and after
 BUSY = {  # within which events which child is at work
     "trainer": re.compile(r"trainer "),
     "engine": re.compile(r"begin .*/(sample|quiz|evaluate/\w+)$"),

@@ -368,6 +368,10 @@ def test_checkpoints_promotion_and_rollback(
     assert len(rows) == 3
     assert rows[0].endswith("daytime")
     assert rows[2].endswith("previous")
+    (school.checkpoints[2] / "model.safetensors").write_text("damaged")
+    for attempt in (run("rollback"), run("promote", "3")):
+        assert refused(attempt).startswith(f"{school.checkpoints[2]}: it was changed or damaged, or is gone")
+    assert school.aliases() == ("1", "3")
 
 
 def test_a_journal_is_checked(run: Run, home: Home, tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """A night's identity, and where things lie in it."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,7 +11,10 @@ from conf.home import Home, InputError, NightError
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from flows.night import Night, check_identity, freeze_config
-from tasks.stage import Artifact
+from flows.nightly import _champion
+from models.checkpoint import DamagedCheckpointError, keep, verify
+from tasks.freeze_journal import consumed
+from tasks.stage import Artifact, Stage, commit, stage
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -86,3 +92,64 @@ def test_a_date_that_would_lead_out_of_the_home(tmp_path: Path) -> None:
     """As a flow's parameter it comes unchecked."""
     with pytest.raises(NightError, match="nights: .* is no name of anything in it"):
         Night(Home(tmp_path), "../../elsewhere", starter())
+
+
+def test_a_night_that_is_half_thrown_away_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in the midst of --fresh: what lies about has no manifest any more, so its journal lines are free again."""
+    folder = tmp_path / "2026-11-20"
+    freeze_config(folder, starter(), fresh=False)
+    (folder / "freeze_journal").mkdir()
+    (folder / "freeze_journal" / "offsets.json").write_text('{"2026-11-20.jsonl": 7}')
+    commit(folder / "freeze_journal", "freeze_journal", {}, 0.0)
+    assert consumed(tmp_path) == {"2026-11-20.jsonl": 7}
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            freeze_config(folder, starter(), fresh=True)
+    assert consumed(tmp_path) == {}
+
+
+def killed(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+# --- checkpoints that were damaged
+
+
+def writing(night: Night) -> Stage:
+    """A stage that makes a checkpoint, always the same."""
+
+    def write(folder: Path) -> None:
+        draft = night.home.checkpoints / "draft"
+        draft.mkdir(parents=True)
+        (draft / "model.safetensors").write_text("weights")
+        (folder / "checkpoint.txt").write_text(keep(draft, night.home.checkpoints).name)
+
+    return stage(tags=[])(write)
+
+
+def flip_a_byte(checkpoint: Path) -> None:
+    (checkpoint / "model.safetensors").write_text("wejghts")
+
+
+@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.parametrize("damage", [flip_a_byte, shutil.rmtree])
+def test_a_checkpoint_that_was_damaged_is_made_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", starter())
+    first = night.made(writing(night), "distill")
+    damage(first)
+    assert night.made(writing(night), "distill") == first
+    verify(first, "")
+
+
+def test_a_damaged_champion_is_refused_by_name_with_what_to_do(tmp_path: Path) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", starter())
+    night.home.checkpoints.mkdir()
+    champion = night.home.checkpoints / ("cafe42" * 4)
+    night.folder.mkdir(parents=True)
+    (night.folder / "champion.txt").write_text(champion.name)
+    nobody: Any = None  # whose registry is not asked: the night knows its champion
+    for what, damage in (("this checkpoint is gone", lambda: None), ("it was changed or damaged", champion.mkdir)):
+        damage()
+        with pytest.raises(DamagedCheckpointError, match=f"{champion}: .*{what}; .*`nightschool rollback`, .*--fresh"):
+            _champion(night, nobody)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from conf.schema import DayConfig
-from tasks.freeze_journal import check_file, consumed, freeze_journal
+from tasks.freeze_journal import DamagedFreezeError, check_file, consumed, freeze_journal
 from tasks.stage import Artifact, commit
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, read_table
 
@@ -228,3 +228,12 @@ def test_a_file_is_checked_without_any_night(tmp_path: Path) -> None:
     assert [entry["line"] for entry in bad] == [2, 5]
     assert "cut off" in bad[1]["reason"]
     assert list(tmp_path.iterdir()) == [tmp_path / "journal"]
+
+
+@pytest.mark.parametrize("damage", [b'{"2026-11-20.jsonl": 0}', b"{", None])
+def test_what_a_night_took_and_nobody_knows_any_more_is_refused_by_name(tmp_path: Path, damage: bytes | None) -> None:
+    journal(tmp_path, words("one"))
+    offsets = freeze(tmp_path, "2026-11-20").folder / "offsets.json"
+    offsets.unlink() if damage is None else offsets.write_bytes(damage)
+    with pytest.raises(DamagedFreezeError, match=f"{offsets}: it was damaged: .*; restore the file, or remove "):
+        consumed(tmp_path / "nights")

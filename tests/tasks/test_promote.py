@@ -9,8 +9,8 @@ import pytest
 
 from conf.home import Home
 from conf.load import STARTER, load_night
-from models.checkpoint import keep, write_lineage
-from tasks.promote import accuracy_of, intervals_of, promote
+from models.checkpoint import DamagedCheckpointError, keep, write_lineage
+from tasks.promote import OUTCOME, accuracy_of, intervals_of, promote
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
@@ -42,14 +42,14 @@ class Morning:
         self.decide(found)
 
     def decide(self, found: dict[str, Any], date: str = "2026-11-20") -> None:
-        self.night = self.home.night(date)
+        self.night, self.found = self.home.night(date), found
         (self.night / "decide").mkdir(parents=True)
         (self.night / "decide" / "decision.json").write_text(json.dumps(found))
         self.tracking.open_run(self.night, load_night(STARTER), {})
 
-    def promote(self) -> None:
+    def promote(self) -> dict[str, Any]:
         decision = Artifact(folder=self.night / "decide", digest="")
-        promote.fn(decision, self.sitters, self.night.name, self.tracking, "student")
+        return promote.fn(decision, self.sitters, self.night.name, self.tracking, "student")
 
     def serving(self) -> tuple[str | None, str | None]:
         """Who is behind `daytime`, and who behind `previous`."""
@@ -124,3 +124,56 @@ def test_whose_accuracy_is_whose(exam: dict[str, Any]) -> None:
     assert intervals_of(exam, "distilled")[TARGET] == compared["distilled"][TARGET]["after"]
     assert intervals_of(exam, "candidate")[TARGET] == compared["candidate"][TARGET]["after"]
     assert accuracy_of(exam, "champion")[TARGET] < accuracy_of(exam, "distilled")[TARGET] < 0.6
+
+
+def test_a_night_that_was_overtaken_displaces_nobody(make_morning: Callable[[bool], Morning]) -> None:
+    """It was interrupted after its exam; meanwhile another night's winner was promoted."""
+    morning = make_morning(True)
+    newer = make_registered(morning, "newer")
+    morning.registry.promote(newer)
+    carried_out = morning.promote()
+    assert (carried_out["promote"], carried_out["reasons"][:-1]) == (False, morning.found["reasons"])
+    assert f"version {newer} was promoted meanwhile" in carried_out["reasons"][-1]
+    serving = morning.registry.named(DAYTIME)
+    assert serving is not None
+    assert serving.version == newer
+    assert morning.promote() == carried_out
+
+
+def make_registered(morning: Morning, text: str) -> str:
+    draft = morning.home.checkpoints / "draft"
+    draft.mkdir()
+    (draft / "model.safetensors").write_text(text)
+    write_lineage(draft, None)
+    checkpoint = keep(draft, morning.home.checkpoints)
+    tags = {"role": "candidate", "night": "2026-11-21", "parent": "", "accuracy": "0.9"}
+    tracking = morning.tracking
+    return morning.registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, {}).version
+
+
+def test_killed_after_the_aliases_were_moved_it_comes_to_the_same(make_morning: Callable[[bool], Morning]) -> None:
+    morning = make_morning(True)
+    first = morning.promote()
+    (morning.night / OUTCOME).unlink()
+    assert morning.promote() == first
+    assert morning.serving() == ("candidate", "champion")
+
+
+def test_a_promotion_is_not_repeated_after_the_owner_went_back(make_morning: Callable[[bool], Morning]) -> None:
+    """The night was killed between promotion and report, and gone on with after a rollback."""
+    morning = make_morning(True)
+    morning.promote()
+    morning.registry.rollback()
+    assert morning.promote()["promote"]
+    assert morning.serving() == ("champion", "candidate")
+
+
+def test_no_alias_ever_names_a_damaged_checkpoint(make_morning: Callable[[bool], Morning]) -> None:
+    morning = make_morning(True)
+    weights = morning.sitters["candidate"] / "model.safetensors"
+    weights.write_bytes(bytes([weights.read_bytes()[0] ^ 1]) + weights.read_bytes()[1:])
+    with pytest.raises(
+        DamagedCheckpointError, match=f"{weights.parent.name}: it was changed or damaged; the same command"
+    ):
+        morning.promote()
+    assert morning.registry.versions() == []

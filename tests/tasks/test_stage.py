@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from prefect.runtime import flow_run
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
 from conf.schema import DistillConfig
-from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, run_name, stage
+from models.durable import DiskFullError
+from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, run_name, stage, uncommit
 from tasks.workers import WorkerDiedError
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -257,3 +259,61 @@ def shown(flow_run_id: str) -> dict[str, str]:
 )
 def test_a_run_is_named_as_people_read_it(place: str, name: str) -> None:
     assert run_name(place) == name
+
+
+def test_a_stage_made_again_to_the_same_bytes_leaves_the_later_ones_standing(tmp_path: Path) -> None:
+    source, notes = Texts(), Notes()
+    notes(tmp_path, text="one", before=source(tmp_path, "source", text="a"))
+    (tmp_path / "source" / "out.txt").write_text("damaged")
+    notes(tmp_path, text="one", before=source(tmp_path, "source", text="a"))
+    assert (source.runs, notes.runs) == (["a", "a"], ["one"])
+    notes(tmp_path, text="one", before=source(tmp_path, "source", text="b"))
+    assert notes.runs == ["one", "one"]
+
+
+class Texts(Notes):
+    """A stage that writes its text and nothing else: run again, it comes to the same bytes."""
+
+    def __init__(self) -> None:
+        self.runs: list[str] = []
+
+        def texts(folder: Path, *, text: str) -> None:
+            self.runs.append(text)
+            (folder / "out.txt").write_text(text)
+
+        self.stage: Stage = stage(tags=["texts"])(texts)
+
+
+def test_a_full_disk_leaves_no_half_stage_and_the_next_try_goes_on(tmp_path: Path) -> None:
+    full = [True]
+
+    def writing(folder: Path) -> None:
+        (folder / "good.txt").write_text("good")
+        if full:
+            full.pop()
+            (folder / "out.txt").symlink_to("/dev/full")
+        (folder / "out.txt").write_text("one")
+
+    made = stage(tags=[], retries=2)(writing)
+    with pytest.raises(DiskFullError, match="writing: the disk is full: more than"):
+        made(tmp_path, "writing")
+    assert not (tmp_path / "writing").exists()
+    assert made(tmp_path, "writing").folder == tmp_path / "writing"
+
+
+def test_a_stage_that_is_taken_back_halfway_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = Notes()
+    folder = notes(tmp_path, text="one").folder
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            uncommit(folder)
+    assert (folder / "out.txt").exists()
+    assert committed(folder) is None
+    uncommit(folder)
+    uncommit(folder)
+    assert not folder.exists()
+
+
+def killed(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt

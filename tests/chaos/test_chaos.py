@@ -1,0 +1,143 @@
+"""A seeded selection of the kill list (`python -m tests.chaos` runs the whole of it), and that its checks can fail."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from prefect.settings import get_current_settings
+
+from conf.home import Home
+from flows.grpo import round_metrics
+from models.checkpoint import keep, write_lineage
+from models.durable import make_folder, sync, write_atomically
+from tests.chaos import disk
+from tests.chaos.checks import Verdict, aliases, broken_aliases, differences, repeated
+from tests.chaos.events import WATCH, Trap, set_trap, trace, watch_files
+from tests.chaos.kills import kill_list
+from tests.chaos.school import DATE, NAME, School, open_school, processes_of
+from tests.chaos.strike import Reference, _check_the_trap, strike, undisturbed
+from tests.models.tiny import write_tiny
+from tests.tasks.test_registry import School as Registered
+
+
+@pytest.fixture(scope="module")
+def school(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> School:
+    return open_school(tmp_path_factory.mktemp("chaos") / "tiny", get_current_settings().api.url)
+
+
+@pytest.fixture(scope="module")
+def reference(school: School) -> Reference:
+    return undisturbed(school)
+
+
+def test_the_undisturbed_night_refills_learns_and_promotes(school: School, reference: Reference) -> None:
+    """Otherwise the kills would show nothing."""
+    night = Home(school.root / "undisturbed" / "school").night(DATE)
+    metrics = round_metrics(night)
+    assert [figures["skipped"] for figures in metrics] == [0, 0, 0]
+    assert sum(figures["refills"] for figures in metrics) > 0
+    assert reference.outcome["decision"] == "promoted"
+    assert len(set(reference.outcome["digests"].values())) == 3
+    assert repeated(reference.events) == []
+    assert not list(night.rglob("*.draft"))
+
+
+def test_a_seeded_selection_of_kills(school: School, reference: Reference) -> None:
+    """One night, whose power is cut, whose trainer is killed, and which is killed while the aliases move."""
+    kills = kill_list(reference.events, 40, 7)
+    power = next(trap for trap in kills if trap.victim == "power" and "/round-0" in trap.event)
+    moving = next(event for _, event in reference.events if event.startswith("alias daytime 3"))
+    update = next(trap for trap in kills if trap.victim == "trainer" and "lesson" not in trap.event)
+    verdict = strike(school, "selection", [power, update, Trap(moving, "all")], reference)
+    assert str(verdict) == "nothing"
+
+
+def test_the_list_is_seeded_and_has_every_stage(reference: Reference) -> None:
+    kills = kill_list(reference.events, 40, 7)
+    assert kills == kill_list(reference.events, 40, 7) != kill_list(reference.events, 40, 8)
+    assert len(kills) == len(set(kills)) == 40
+    assert {trap.victim for trap in kills} == {"all", "flow", "power", "trainer", "engine"}
+    stages = {Path(event).parent.name for _, event in reference.events if event.endswith("/manifest.json")}
+    assert stages == {Path(trap.event).parent.name for trap in kills if trap.event.endswith("/manifest.json")}
+    assert {"sample", "checkpoint", "quiz", "candidate", "decide", "freeze_journal"} <= stages
+
+
+# --- the checks can fail
+
+
+def test_a_stage_that_is_run_again_is_seen() -> None:
+    def log(*events: str) -> list[tuple[float, str]]:
+        return [(float(n), event) for n, event in enumerate(events)]
+
+    once = ("start", "begin a", "renamed a/manifest.json", "begin b")
+    assert repeated(log(*once)) == []
+    assert repeated(log(*once, "begin a")) == ["a was run again"]
+    assert repeated(log(*once, "start", "begin b"), {"a": ""}) == []
+    assert repeated(log(*once, "start", "begin a"), {"a": ""}) == ["a was run again"]
+    assert repeated(log("start", "begin a", "start", "begin a"), {}) == []
+
+
+def test_another_outcome_is_seen() -> None:
+    assert differences({"a": 1, "b": 2}, {"a": 1, "b": 2}) == []
+    assert differences({"a": 1}, {"a": 2, "b": 3}) == ["a is 1, not 2", "b is None, not 3"]
+
+
+def test_a_trap_that_never_springs_and_a_night_that_ends_with_its_trainer_are_failures(tmp_path: Path) -> None:
+    school, home = School(tmp_path, (), None), Home(tmp_path / "school")
+    (tmp_path / "events.log").write_text("1.5 start\n")
+    assert trace(tmp_path) == [(1.5, "start")]
+    verdict, trap = Verdict(), Trap("begin a", "trainer")
+    _check_the_trap(school, home, trap, 0, verdict)
+    assert verdict.lost == ["the trap never sprang: trainer killed 0.000 s after 'begin a'"]
+    (tmp_path / "sprung").touch()
+    _check_the_trap(school, home, trap, 1, verdict)
+    assert verdict.lost[1:] == ["the night ended with its trainer: 1"]
+    _check_the_trap(school, home, trap, 0, verdict)
+    assert len(verdict.lost) == 2
+
+
+def test_who_is_left_behind_is_seen(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with subprocess.Popen(command, env=os.environ | {"NIGHTSCHOOL_HOME": str(tmp_path)}) as orphan:
+        assert "time.sleep(600)" in processes_of(Home(tmp_path), 0)[0]
+        assert processes_of(Home(tmp_path.parent), 0) == []
+        orphan.kill()
+    assert processes_of(Home(tmp_path), 2) == []
+
+
+def test_an_alias_of_a_damaged_checkpoint_is_seen(home_with_mlflow: Callable[[str], Home]) -> None:
+    registered = Registered(home := home_with_mlflow("school"))
+    registered.registry.model = NAME
+    draft = write_tiny(home.checkpoints / "draft")
+    write_lineage(draft, None)
+    registered.checkpoints[0] = serving = keep(draft, home.checkpoints)
+    registered.registry.promote(registered.register(0).version)
+    assert (aliases(home), broken_aliases(home)) == ({"daytime": serving.name}, [])
+    (serving / "config.json").write_text("{}")
+    assert broken_aliases(home) == [f"daytime names {serving.name}, which is not whole"]
+
+
+def test_a_power_cut_takes_what_was_not_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "school"
+    home.mkdir()
+    for name in ("fsync", "mkdir", "rename"):
+        monkeypatch.setattr(os, name, getattr(os, name))  # put back after the test
+    monkeypatch.setattr(disk, "_log", None)
+    monkeypatch.setenv(WATCH, str(tmp_path))
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home))
+    set_trap(tmp_path, None)
+    watch_files()
+    make_folder(home / "nights" / "2026-01-01")
+    write_atomically(home / "nights" / "safe.txt", "safe")
+    (home / "written.txt").write_text("x" * 100)
+    (home / "made").mkdir()
+    (home / "moved.draft").write_text("moved")
+    sync(home / "moved.draft")
+    (home / "moved.draft").rename(home / "moved.txt")
+    assert disk.cut_power(home, tmp_path) == ["made", "moved.txt", "written.txt"]
+    assert (home / "nights" / "safe.txt").read_text() == "safe"
+    assert (home / "written.txt").read_text() == "x" * 50
+    assert [event for _, event in trace(tmp_path)][-2:] == ["rename moved.txt", "renamed moved.txt"]
