@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from prefect.futures import PrefectFuture
 
 from flows.night import Night, log
-from flows.watch import Watch
+from flows.night_watch import NightWatch
 from rewards.verifier import Problem
 from tasks import verdicts
 from tasks.credit import credit
@@ -51,7 +51,7 @@ class Rounds:
         self.saving: Future[None] | None = None
         self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.policies: list[Path] = []
-        self.watch = Watch(night, tracking)
+        self.watch = NightWatch(night, tracking)
         self.lap = time.perf_counter()  # when the round before was over
 
     def run(self) -> Path:
@@ -258,10 +258,8 @@ class Rounds:
             max_completion_tokens=config.exam.max_completion_tokens,
             engine=self.night.engine,
         )
-        solved, graded = quiz_counts(found)
-        self.watch.quizzes[number] = solved, graded
-        if graded:
-            self.tracking.log({"quiz/accuracy": solved / graded}, number)
+        self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
+        self.watch.take_quiz(number, found)
         self.lap += time.perf_counter() - started  # a quiz is no part of a round
 
     @property
@@ -273,10 +271,9 @@ class Rounds:
         return self.night.folder / "state" / f"round-{number:02d}"
 
 
-def quiz_counts(found: Artifact) -> tuple[int, int]:
-    """How many answers of a quiz were correct, and how many were graded."""
-    correct = read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct
-    return int(correct.sum()), int(correct.count())
+def quiz_accuracy(found: Artifact) -> float:
+    """The share of a quiz that was solved."""
+    return float(read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct.mean())
 
 
 def round_metrics(folder: Path) -> list[dict[str, float]]:

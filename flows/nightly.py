@@ -101,7 +101,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     return report(
         night.folder,
         read_decision(night.folder),
-        len(rounds.watch.figures),
+        len(rounds.policies),
         rounds.watch.morning(),
         _links(tracking),
         tracking,
