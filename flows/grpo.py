@@ -15,8 +15,8 @@ from prefect.futures import PrefectFuture
 from flows.hours import LATE, Allowance
 from flows.lost_round import LostRoundError, require_outcome
 from flows.night import Night, log
-from flows.quizzes import hold_quiz, is_quizzed, quiz_counts
-from flows.watch import Watch
+from flows.night_watch import NightWatch
+from flows.quizzes import hold_quiz, is_quizzed, quiz_accuracy
 from rewards.verifier import Problem
 from tasks import verdicts
 from tasks.credit import credit
@@ -64,7 +64,7 @@ class Rounds:
         self.saving: Future[None] | None = None
         self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.policies: list[Path] = []
-        self.watch = Watch(night, tracking)
+        self.watch = NightWatch(night, tracking)
         self.own: set[int] = set()  # the rounds that this start of the night has taken itself
         self.lap = time.perf_counter()  # when the round before was over
         self.allowance = Allowance(night.hours, night.config, night.home.nights, exam_seconds)
@@ -323,10 +323,8 @@ class Rounds:
             return
         started = time.perf_counter()
         found = hold_quiz(self.night, number, self.current)
-        solved, graded = quiz_counts(found)
-        self.watch.quizzes[number] = solved, graded
-        if graded:
-            self.tracking.log({"quiz/accuracy": solved / graded}, number)
+        self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
+        self.watch.take_quiz(number, found)
         self.allowance.quizzes.append(found.seconds)
         self.lap += time.perf_counter() - started  # a quiz is no part of a round
 

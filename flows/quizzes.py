@@ -35,7 +35,6 @@ def hold_quiz(night: Night, number: int, checkpoint: Path) -> Artifact:
     )
 
 
-def quiz_counts(found: Artifact) -> tuple[int, int]:
-    """How many answers of a quiz were correct, and how many were graded."""
-    correct = read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct
-    return int(correct.sum()), int(correct.count())
+def quiz_accuracy(found: Artifact) -> float:
+    """The share of a quiz that was solved."""
+    return float(read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct.mean())

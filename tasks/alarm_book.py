@@ -58,9 +58,9 @@ class AlarmBook:
         sentences = {f"alarm.{alarm.name}": alarm.sentence for alarm in reversed(self._in_order())}
         self.tracking.tag(alarms=str(len(lines)), **sentences)
 
-    def severe(self, number: int) -> list[Alarm]:
-        """The severe alarms up to this round."""
-        return [alarm for alarm in self.alarms.values() if alarm.severe and (alarm.round or 0) <= number]
+    def severe(self) -> list[Alarm]:
+        """The alarms after which nothing is learned and nothing promoted."""
+        return [alarm for alarm in self.alarms.values() if alarm.severe]
 
     @property
     def sentences(self) -> list[str]:

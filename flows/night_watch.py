@@ -9,11 +9,12 @@ from tasks.alarms import exam_alarms, kind_alarms
 from tasks.disk_room import bytes_of_a_round, disk_alarms
 from tasks.report_evidence import kind_history, ungraded_answers
 from tasks.round_alarms import round_alarms
-from tasks.stage import MANIFEST
+from tasks.stage import MANIFEST, Artifact
+from tasks.tables import EVALUATIONS, read_table
 from tasks.tracking import Tracking
 
 
-class Watch:
+class NightWatch:
     """The figures of the rounds and quizzes so far, and the alarms that come of them."""
 
     def __init__(self, night: Night, tracking: Tracking) -> None:
@@ -21,6 +22,11 @@ class Watch:
         self.book = AlarmBook(night.folder, tracking, night.config.alarms.command)
         self.figures: list[dict[str, float]] = []
         self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
+
+    def take_quiz(self, number: int, found: Artifact) -> None:
+        """Remembers what came of a quiz."""
+        correct = read_table(found.folder / "evaluations.parquet", EVALUATIONS)["correct"].dropna()
+        self.quizzes[number] = int(correct.sum()), len(correct)
 
     def ends_learning(self, checkpoint: Path, state: Path) -> bool:
         """Raises the alarms of the rounds so far. True where a severe one forbids another round.
@@ -34,7 +40,7 @@ class Watch:
             free = shutil.disk_usage(self.night.home.root).free
             found += disk_alarms(free, bytes_of_a_round(checkpoint, state), number)
         self.book.ring(found)
-        return bool(self.book.severe(number))
+        return any(alarm.round <= number for alarm in self.book.severe if alarm.round is not None)
 
     def morning(self) -> list[str]:
         """Raises the alarms that the whole night shows. Returns the sentences of all."""
@@ -45,4 +51,4 @@ class Watch:
     @property
     def severe(self) -> tuple[str, ...]:
         """Why nothing may be promoted."""
-        return tuple(alarm.sentence for alarm in self.book.severe(len(self.figures)))
+        return tuple(alarm.sentence for alarm in self.book.severe)
