@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,7 +16,7 @@ def mode(folder: Path) -> int:
 
 
 @pytest.fixture(autouse=True)
-def _usual_umask() -> object:
+def _usual_umask() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
