@@ -47,7 +47,7 @@ def test_the_undisturbed_night_refills_learns_and_promotes(school: School, refer
 
 
 def test_a_seeded_selection_of_kills(school: School, reference: Reference) -> None:
-    """One night, whose power is cut in its first round, and whose trainer is killed in its third, after which it ends."""
+    """One night, whose power is cut in its first round, and whose trainer is killed in its third: then it ends."""
     stages = [event for _, event in reference.events if event.startswith("renamed ") and "/round-01/" in event]
     power = random.Random(7).choice([event for event in stages if event.endswith("manifest.json")])
     update = [event for _, event in reference.events if event.startswith("trainer update")][2]
