@@ -104,7 +104,7 @@ def report(date: Date = None) -> None:
     """Prints where the morning report of a night lies (default: the last night that has one)."""
     from flows.history import last_report
 
-    print(last_report(Home.here(), date and _checked_date(date)))
+    print(last_report(Home.here(), date and checked_date(date, "--date", clocks_in(None))))
 
 
 @app.command()

@@ -18,7 +18,7 @@ LAST = 7  # nights that people are shown; scripts get all
 def status(home: Home) -> dict[str, Any]:
     """The night that runs now (None: none does), and all nights, the oldest first. Reads only, at any time."""
     running = _running(home)
-    return {"running": running, "nights": nights(home, running and running["night"])}
+    return {"running": running, "nights": nights(home, running["night"] if running else None)}
 
 
 def told(found: dict[str, Any]) -> list[str]:

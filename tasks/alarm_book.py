@@ -58,6 +58,7 @@ class AlarmBook:
         sentences = {f"alarm.{alarm.name}": alarm.sentence for alarm in reversed(self._in_order())}
         self.tracking.tag(alarms=str(len(lines)), **sentences)
 
+    @property
     def severe(self) -> list[Alarm]:
         """The alarms after which nothing is learned and nothing promoted."""
         return [alarm for alarm in self.alarms.values() if alarm.severe]
