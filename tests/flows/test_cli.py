@@ -327,7 +327,7 @@ def test_status_and_report(run: Run, home: Home) -> None:
     assert "no report yet" in refused(run("report"))
     assert not home.root.exists()
     finish(home)
-    assert run("status").out.startswith("2026-11-20  promoted     arithmetic-1-2: 0.613 → 0.613")
+    assert run("status").out.startswith(f"{DATE}  promoted     arithmetic-1-2: 0.613 → 0.613")
     found = json.loads(run("status", "--json").out)
     (night,) = found["nights"]
     assert found["running"] is None
@@ -432,8 +432,8 @@ def test_a_password_is_struck_out_of_an_unforeseen_error(run: Run, home: Home, m
     def fail(*_: Any) -> None:
         raise RuntimeError("cannot reach https://me:s3cret@host/api")
 
-    monkeypatch.setattr("flows.history.nights", fail)
-    outcome = run("status")
+    monkeypatch.setattr(cli, "_registry", fail)
+    outcome = run("checkpoints")
     assert outcome.code == 1
     assert "cannot reach https://me:***@host/api" in outcome.err
     assert "s3cret" not in outcome.err

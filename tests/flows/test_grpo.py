@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -331,7 +330,7 @@ def test_a_severe_alarm_ends_the_learning_for_good(
     command = [sys.executable, "-c", f"open({str(told)!r}, 'a').write('once')"]
     setting = f"alarms.command={json.dumps(command)}"
     with monkeypatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+        patch.setattr("flows.night_watch.bytes_of_a_round", lambda *_: 10**18)
         folder, candidate = school.study("full", ScriptedEngine(school.student, SCRIPT), setting)
     assert sorted(place.name for place in folder.glob("round-*")) == ["round-01"]
     assert candidate.name == (folder / "round-01/checkpoint/checkpoint.txt").read_text()
@@ -348,7 +347,7 @@ def test_a_disk_that_filled_up_since_takes_no_committed_round_back(
     finished: tuple[Path, ScriptedEngine, Path], school: School, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(school.home("undisturbed").root, school.root / "filled")
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    monkeypatch.setattr("flows.night_watch.bytes_of_a_round", lambda *_: 10**18)
     folder, candidate = school.study("filled", ScriptedEngine(school.student, []))
     assert candidate.name == finished[2].name
     assert "disk_short" not in kept_alarms(folder)

@@ -102,6 +102,7 @@ def test_without_hours_everything_fits(tmp_path: Path, clock: list[float]) -> No
 
 def write_past_night(nights: Path, date: str, name: str, seconds: list[float | None], finished: bool = True) -> None:
     folder = nights / date
+    folder.mkdir()
     for number, value in enumerate(seconds, 1):
         place = folder / f"round-{number:02d}" / "checkpoint"
         place.mkdir(parents=True)

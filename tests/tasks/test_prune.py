@@ -13,6 +13,7 @@ from models.checkpoint import keep, write_lineage
 from tasks.freeze_journal import OFFSETS, consumed
 from tasks.prune import carry_out, plan, prune, size_of
 from tasks.registry import DAYTIME, PREVIOUS, Registry
+from tasks.stage import commit
 from tasks.tracking import RUN_FILE, Tracking
 
 DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
@@ -225,8 +226,8 @@ def write_round(folder: Path) -> None:
     (folder / "evaluate" / "candidate").mkdir(parents=True)
     (folder / "evaluate" / "candidate" / "evaluations.parquet").write_text("table")
     (folder / "freeze_journal").mkdir()
-    (folder / "freeze_journal" / "manifest.json").write_text("{}")
     (folder / "freeze_journal" / OFFSETS).write_text(json.dumps({f"{folder.name}.jsonl": 7}))
+    commit(folder / "freeze_journal", "freeze_journal", {}, 0.1)
 
 
 def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: School) -> None:
