@@ -30,6 +30,11 @@ class Address:
         return f"http://{self.name}:{port}"
 
     @property
+    def key(self) -> str | None:
+        """What Prefect's server asks for there, as user:password; None where it lets everybody in."""
+        return f"{USER}:{self.password}" if self.password else None
+
+    @property
     def names(self) -> list[str]:
         """What a browser may call it: any other name is a stranger's that was made to point here (DNS rebinding)."""
         return [self.name] if self.password else [LOOPBACK, "localhost"]

@@ -29,7 +29,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.runtime import flow_run
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from prefect.states import Crashed
 
 from conf.home import Home
@@ -71,9 +71,13 @@ def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_i
                 client.set_terminated(run.info.run_id, "KILLED")
 
 
-def show_crashed(home: Home, api: str) -> None:
-    """Shows the dead nights in the home's own Prefect database, which is served at `api`, as crashed."""
-    with _only_books(), temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
+def show_crashed(home: Home, api: str, key: str | None = None) -> None:
+    """Shows the dead nights in the home's own Prefect database as crashed.
+
+    `api`: where it is served; `key`: what that asks for, as user:password.
+    """
+    settings = {PREFECT_API_URL: api, **({PREFECT_API_AUTH_STRING: key} if key else {})}
+    with _only_books(), temporary_settings(settings), get_client(sync_client=True) as client:
         found = _flow_runs(client, None)
         if holder(home.root) is None:  # asked afterwards: a night holds the lock before its run begins
             for run in found:

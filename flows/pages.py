@@ -26,7 +26,7 @@ def serve(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> 
     mlflow = _start_mlflow(home, mlflow_port, address)
     try:
         wait_until_ready(prefect, url, log)
-        show_crashed(home, url)
+        show_crashed(home, url, address.key)
         print(f"Prefect: {url.removesuffix('/api')}\nMLflow:  {pages}\nCtrl-C ends both.", flush=True)
         if address.password:
             print(f"MLflow asks for the user {USER} and the password; Prefect for both as {USER}:PASSWORD.", flush=True)

@@ -13,7 +13,7 @@ from urllib.error import URLError
 
 from conf.home import Home
 from conf.urls import PREFECT, checked
-from flows.address import HERE, HOSTS, LOOPBACK, USER, Address
+from flows.address import HERE, HOSTS, LOOPBACK, Address
 from tasks.workers import die_with_parent
 
 # The client keeps idle connections for longer than the server's default of 5 s; it then meets a closed one, and tries
@@ -90,8 +90,8 @@ def start_server(folder: Path, port: int, log: Path, address: Address = HERE) ->
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     }
     environment.pop("PREFECT_API_URL", None)
-    if address.password:
-        environment["PREFECT_SERVER_API_AUTH_STRING"] = f"{USER}:{address.password}"
+    if address.key:
+        environment["PREFECT_SERVER_API_AUTH_STRING"] = address.key
     with log.open("ab") as output:
         server = subprocess.Popen(
             [*SERVER, "--host", address.host, "--port", str(port)],

@@ -165,7 +165,7 @@ def _place(path: Any) -> str | None:
     """A path in the home as the log calls it; None of what lies elsewhere, or is not ours to promise."""
     home = Path(os.environ["NIGHTSCHOOL_HOME"])
     path = Path(path)
-    ours = path.is_relative_to(home) and path.relative_to(home).parts[0] not in ("prefect", "mlartifacts")
+    ours = path.is_relative_to(home) and not {"prefect", "mlartifacts", "progress.json"} & set(path.parts)
     return str(path.relative_to(home)) if ours else None
 
 

@@ -432,8 +432,8 @@ def test_a_password_is_struck_out_of_an_unforeseen_error(run: Run, home: Home, m
     def fail(*_: Any) -> None:
         raise RuntimeError("cannot reach https://me:s3cret@host/api")
 
-    monkeypatch.setattr("flows.status.nights", fail)
-    outcome = run("status")
+    monkeypatch.setattr(cli, "_registry", fail)
+    outcome = run("checkpoints")
     assert outcome.code == 1
     assert "cannot reach https://me:***@host/api" in outcome.err
     assert "s3cret" not in outcome.err

@@ -14,6 +14,8 @@ from urllib.error import HTTPError
 
 import pytest
 
+from conf.home import Home
+from flows.crashed_runs import show_crashed
 from flows.prefect_server import free_port, prefect_api, wait_until_ready
 
 NIGHT = """
@@ -63,7 +65,7 @@ def assert_guarded(url: str) -> None:
         assert asked(url, **key, Origin=origin)[1]["Access-Control-Allow-Origin"] == allowed
 
 
-def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path) -> None:
+def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", NIGHT, str(tmp_path), "s3cret"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as night:
@@ -74,6 +76,10 @@ def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path) -> Non
             assert answer.read() == b"true"
         assert (tmp_path / "prefect.db").exists()
         assert_guarded(url)
+        show_crashed(Home(tmp_path), url, "nightschool:s3cret")
+        assert not caplog.messages  # it was let in
+        show_crashed(Home(tmp_path), url, "nightschool:wrong")
+        assert "could not be shown as crashed" in caplog.text
         assert list(processes_of(tmp_path))
         night.kill()
     limit = time.monotonic() + 2
