@@ -1,6 +1,7 @@
 """A seeded selection of the kill list (`python -m tests.chaos` runs the whole of it), and that its checks can fail."""
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -46,12 +47,11 @@ def test_the_undisturbed_night_refills_learns_and_promotes(school: School, refer
 
 
 def test_a_seeded_selection_of_kills(school: School, reference: Reference) -> None:
-    """One night, whose power is cut, whose trainer is killed, and which is killed while the aliases move."""
-    kills = kill_list(reference.events, 40, 7)
-    power = next(trap for trap in kills if trap.victim == "power" and "/round-0" in trap.event)
-    moving = next(event for _, event in reference.events if event.startswith("alias daytime 3"))
-    update = next(trap for trap in kills if trap.victim == "trainer" and "lesson" not in trap.event)
-    verdict = strike(school, "selection", [power, update, Trap(moving, "all")], reference)
+    """One night, whose power is cut in its first round, and whose trainer is killed in its third, after which it ends."""
+    stages = [event for _, event in reference.events if event.startswith("renamed ") and "/round-01/" in event]
+    power = random.Random(7).choice([event for event in stages if event.endswith("manifest.json")])
+    update = [event for _, event in reference.events if event.startswith("trainer update")][2]
+    verdict = strike(school, "selection", [Trap(power, "power"), Trap(update, "trainer")], reference)
     assert str(verdict) == "nothing"
 
 

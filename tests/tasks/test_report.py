@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from models.durable import write_atomically
+from models.durable import DiskFullError, write_atomically
 from tasks.incidents import EARLY, FILE, end_early, note
 from tasks.report import stage_seconds, summarise
 from tasks.report_page import render, render_markdown
@@ -105,7 +105,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(DiskFullError, match="summary.json.draft: the disk is full"):
             write_atomically(file, "new")
     assert file.read_text(encoding="utf-8") == "old ü"
     write_atomically(file, "new")
