@@ -78,6 +78,11 @@ def _told_running(running: dict[str, Any]) -> str:
     if running["round"]:
         stage = stage.replace(f"round {running['round']}", f"round {running['round']} of {running['rounds']}", 1)
     left = running["seconds_left"]
-    rest = "nobody knows yet for how long" if left is None else f"about {max(1, round(left / 60))} minutes more"
+    rest = "nobody knows yet for how long" if left is None else _told_left(left)
     who = f"the night {running['night']} since {running['since']} (process {running['process']})"
     return f"running: {who}, {stage}; {rest}"
+
+
+def _told_left(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"about {minutes} minutes more" if minutes > 1 else "about a minute more, or less"

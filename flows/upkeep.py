@@ -30,7 +30,9 @@ def told(found: dict[str, Any]) -> list[str]:
     verb = "would go" if found["dry_run"] else "went"
     lines = [f"{verb:9} {_size(item['bytes'])}  {item['what']}: {item['why']}" for item in found["goes"]]
     lines += [f"{'stays':9} {_size(item['bytes'])}  {item['digest']}: {item['why']}" for item in found["stays"]]
-    summary = f"{len(found['goes'])} {verb}, {_size(found['bytes']).strip()}; {len(found['stays'])} checkpoints stay"
+    summary = (
+        f"{len(found['goes'])} {verb}, {_size(found['bytes']).strip()}; checkpoints that stay: {len(found['stays'])}"
+    )
     return [*lines, summary]
 
 

@@ -133,6 +133,8 @@ def test_a_night_that_runs(tmp_path: Path) -> None:
         lines = told(found)
         assert f"the night {DATE} since {running['since']} (process {os.getpid()})" in lines[0]
         assert lines[0].endswith(", round 2 of 6 · refill 1 · sample; about 2 minutes more")
+        soon = {"running": {**running, "seconds_left": 20.0}, "nights": []}
+        assert told(soon)[0].endswith("; about a minute more, or less")
         assert lines[1:3] == [
             "2026-11-18  kept         arithmetic-1-2: 0.055 → 0.613",
             "            alarm: an alarm",

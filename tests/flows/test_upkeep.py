@@ -38,12 +38,12 @@ def test_shown_first_then_gone(school: School, run: Run) -> None:  # noqa: F811
     told = run("prune", "--dry-run", *KEEP_TWO)[1].splitlines()
     assert told[0].startswith("would go")
     assert told[0].endswith(f"version 2 ({loser.name}): {item['why']}")
-    assert told[-1] == "1 would go, 0.0 MB; 1 checkpoints stay"
+    assert told[-1] == "1 would go, 0.0 MB; checkpoints that stay: 1"
     assert loser.is_dir()
     assert json.loads(run("prune", "--json", *KEEP_TWO)[1]) == shown | {"dry_run": False}
     assert not loser.exists()
     assert school.registered() == [serving.name]
-    assert run("prune", *KEEP_TWO)[1].splitlines()[-1] == "0 went, 0.0 MB; 1 checkpoints stay"
+    assert run("prune", *KEEP_TWO)[1].splitlines()[-1] == "0 went, 0.0 MB; checkpoints that stay: 1"
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
