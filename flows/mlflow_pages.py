@@ -1,6 +1,6 @@
-"""MLflow's pages behind a password: what `mlflow server --app-name nightschool` serves (see pyproject.toml).
+"""MLflow's pages, behind a password if there is one: what `mlflow server --app-name nightschool` serves.
 
-MLflow's own accounts (basic-auth) want a database of users, and a package that nothing else here needs.
+The name stands in pyproject.toml. MLflow's own accounts (basic-auth) want a database of users, and a package that nothing else here needs.
 """
 
 import base64
@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from flows.address import PASSWORD, USER
+from tasks.workers import die_with_parent
 
 
 class Guarded:
@@ -33,4 +34,6 @@ class Guarded:
             await PlainTextResponse("user and password, please", 401, ask)(scope, receive, send)
 
 
-app = Guarded(pages, os.environ[PASSWORD])
+die_with_parent(os.getppid())  # uvicorn, which loads this, is a child of MLflow's command, and would outlive it
+password = os.environ.get(PASSWORD)
+app = Guarded(pages, password) if password else pages

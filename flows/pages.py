@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 
 from conf.home import Home
-from flows.address import USER, Address
+from flows.address import PASSWORD, USER, Address
 from flows.crashed_runs import show_crashed, show_killed
 from flows.prefect_server import start_server, wait_until_ready
 from tasks.workers import die_with_parent
@@ -16,6 +16,8 @@ from tasks.workers import die_with_parent
 
 def serve(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> None:
     """Starts both servers at an address, prints where they are, and ends them with Ctrl-C."""
+    from prefect.settings import PREFECT_API_AUTH_STRING, temporary_settings
+
     home.own()
     folder = home.root / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,11 +67,11 @@ def _start_mlflow(home: Home, port: int, address: Address) -> subprocess.Popen[b
     places = [f"{name}:{port}" for name in address.names]
     command += ["--allowed-hosts", ",".join(places)]
     command += ["--cors-allowed-origins", ",".join(f"http://{place}" for place in places)]
-    if address.password:
-        command += ["--app-name", "nightschool"]
+    command += ["--app-name", "nightschool"]
     with (home.root / "mlflow.log").open("ab") as output:
         return subprocess.Popen(
             [*command, "--host", address.host, "--port", str(port), "--workers", "1"],
+            env=os.environ | {PASSWORD: address.password or ""},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -50,7 +50,7 @@ def test_mlflow_behind_a_password(home_with_mlflow: Callable[[str], Home], monke
     """The real server: pages, API and the way in for traces show nothing without it, and it is written nowhere."""
     monkeypatch.setenv(PASSWORD, "planted-password")
     home, port = home_with_mlflow("school"), free_port()
-    with ended(_start_mlflow(home, port, Address(LOOPBACK, "planted-password"))):
+    with ended(_start_mlflow(home, port, Address(LOOPBACK, "planted-password"))) as server:
         page = f"http://127.0.0.1:{port}"
         wait_for_answer(page)
         for path in ("/", "/health", "/version", "/ajax-api/2.0/mlflow/experiments/get?experiment_id=0", "/v1/traces"):
@@ -60,16 +60,21 @@ def test_mlflow_behind_a_password(home_with_mlflow: Callable[[str], Home], monke
         assert asked(page + "/", right) == 200
         assert asked(page + "/ajax-api/2.0/mlflow/experiments/get?experiment_id=0", right) == 200
         assert asked(page + "/", right, Host="10.evil.example") == 403
+        server.kill()  # and not what it started
+        server.wait()
+        time.sleep(1)
+        with pytest.raises(urllib.error.URLError):
+            asked(page)
     log = (home.root / "mlflow.log").read_bytes()
     assert b"401" in log
     assert b"planted" not in log
 
 
 @contextmanager
-def ended(server: subprocess.Popen[bytes]) -> Iterator[None]:
+def ended(server: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     """Ends the server and what it started; nobody listens afterwards."""
     try:
-        yield
+        yield server
     finally:
         end(server)
 
