@@ -1,6 +1,7 @@
 """MLflow's pages, behind a password if there is one: what `mlflow server --app-name nightschool` serves.
 
-The name stands in pyproject.toml. MLflow's own accounts (basic-auth) want a database of users, and a package that nothing else here needs.
+The name stands in pyproject.toml. MLflow's own accounts (basic-auth) want a database of users, and a package that
+nothing else here needs.
 """
 
 import base64

@@ -16,8 +16,6 @@ from tasks.workers import die_with_parent
 
 def serve(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> None:
     """Starts both servers at an address, prints where they are, and ends them with Ctrl-C."""
-    from prefect.settings import PREFECT_API_AUTH_STRING, temporary_settings
-
     home.own()
     folder = home.root / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,12 +60,11 @@ def experiment_page(home: Home) -> str:
 def _start_mlflow(home: Home, port: int, address: Address) -> subprocess.Popen[bytes]:
     parent = os.getpid()
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", home.database]
-    command += ["--default-artifact-root", (home.root / "mlartifacts").as_uri()]
+    command += ["--default-artifact-root", (home.root / "mlartifacts").as_uri(), "--app-name", "nightschool"]
     # MLflow's own list takes a stranger's 10.evil.example for an address of a private network
     places = [f"{name}:{port}" for name in address.names]
     command += ["--allowed-hosts", ",".join(places)]
     command += ["--cors-allowed-origins", ",".join(f"http://{place}" for place in places)]
-    command += ["--app-name", "nightschool"]
     with (home.root / "mlflow.log").open("ab") as output:
         return subprocess.Popen(
             [*command, "--host", address.host, "--port", str(port), "--workers", "1"],
