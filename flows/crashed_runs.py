@@ -10,6 +10,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 from mlflow import MlflowClient
@@ -76,7 +77,7 @@ def show_crashed(home: Home, api: str, key: str | None = None) -> None:
 
     `api`: where it is served; `key`: what that asks for, as user:password.
     """
-    settings = {PREFECT_API_URL: api, **({PREFECT_API_AUTH_STRING: key} if key else {})}
+    settings: dict[Any, str] = {PREFECT_API_URL: api, **({PREFECT_API_AUTH_STRING: key} if key else {})}
     with _only_books(), temporary_settings(settings), get_client(sync_client=True) as client:
         found = _flow_runs(client, None)
         if holder(home.root) is None:  # asked afterwards: a night holds the lock before its run begins
