@@ -18,7 +18,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from flows.grpo import round_metrics
+from flows.history import round_metrics
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = Path("school/starter-night")

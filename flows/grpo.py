@@ -1,6 +1,5 @@
 """The R rounds of GRPO: select_prompts → sample → score → credit (and refills of the same) → update → checkpoint."""
 
-import json
 import random
 import shutil
 import time
@@ -330,8 +329,3 @@ class Rounds:
 
     def _state(self, number: int) -> Path:
         return self.night.folder / "state" / f"round-{number:02d}"
-
-
-def round_metrics(folder: Path) -> list[dict[str, float]]:
-    """The figures of all committed rounds of a night, in order."""
-    return [json.loads(file.read_text()) for file in sorted(folder.glob("round-*/checkpoint/metrics.json"))]

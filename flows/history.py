@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.home import SUMMARY, Home, InputError
+from tasks.report_evidence import rounds
 from tasks.stage import MANIFEST, run_name
 
 
@@ -25,6 +26,12 @@ def last_report(home: Home, date: str | None) -> Path:
     if not found:
         raise InputError(f"{home.nights}: no report{f' of {date}' if date else ''} yet; `nightschool night` makes one")
     return found[-1]
+
+
+def round_metrics(folder: Path) -> list[dict[str, float]]:
+    """The figures of all committed rounds of a night, in order."""
+    files = [place / "checkpoint" / "metrics.json" for _, place in rounds(folder)]
+    return [json.loads(file.read_text()) for file in files if file.exists()]
 
 
 def _entry(folder: Path, running: str | None) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A night's hours: until when it may go on, and whether another round fits."""
 
-import json
 import math
 import statistics
 import time
@@ -12,6 +11,7 @@ from conf.home import InputError
 from conf.hours import deadline_of
 from conf.load import load_night
 from conf.schema import NightConfig
+from flows.history import round_metrics
 from tasks.workers import HoursOverError
 
 # Seconds that whatever is not a round may go on after the night's hours: rather late with an outcome than without one.
@@ -77,8 +77,7 @@ def past_rounds(nights: Path, name: str) -> list[float]:
     """Seconds of the rounds that ran whole in the newest finished night of a configuration's name; none without one."""
     for summary in sorted(nights.glob("????-??-??/summary.json"), reverse=True):
         if _name(summary.with_name("config.yaml")) == name:
-            files = sorted(summary.parent.glob("round-*/checkpoint/metrics.json"))
-            figures = [json.loads(file.read_text()) for file in files]
+            figures = round_metrics(summary.parent)
             if found := [one["seconds_round"] for one in figures if "seconds_round" in one]:
                 return found
     return []

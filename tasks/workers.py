@@ -20,7 +20,7 @@ from threading import Lock
 from typing import ParamSpec, TypeVar
 
 from conf.home import NightError
-from tasks.watch import QUIET, Watch, next_limit
+from tasks.heartbeat import QUIET, Heartbeat, next_limit
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -113,16 +113,16 @@ class Worker:
         processes = list((self._pool._processes or {}) if self._pool else {})
         if not processes:  # it was closed meanwhile, and the answer is there or never comes
             return 0.0
-        watch = Watch(processes[0], self.quiet, next_limit(self._longest.get(kind)))
-        while not wait([future], watch.poll).done:
+        heartbeat = Heartbeat(processes[0], self.quiet, next_limit(self._longest.get(kind)))
+        while not wait([future], heartbeat.poll).done:
             if time.time() >= self.until:
                 self.close(grace=0)
                 raise HoursOverError(f"the night's hours were over before {kind} was done")
-            if complaint := watch.complaint():
+            if complaint := heartbeat.complaint():
                 self.close(grace=0)
                 self._refuse_if_ended()
                 raise self._lost(f"{complaint}; it was ended", kind, WorkerHungError)
-        return watch.seconds
+        return heartbeat.seconds
 
     def _lost(self, how: str, kind: str, error: type[WorkerDiedError]) -> WorkerDiedError:
         """The error that says how the child was lost; whoever keeps the night's incidents hears of it too."""

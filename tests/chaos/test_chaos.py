@@ -11,7 +11,7 @@ import pytest
 from prefect.settings import get_current_settings
 
 from conf.home import Home
-from flows.grpo import round_metrics
+from flows.history import round_metrics
 from models.checkpoint import keep, write_lineage
 from models.durable import make_folder, sync, write_atomically
 from tests.chaos import disk

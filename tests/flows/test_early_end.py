@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flows.grpo import round_metrics
+from flows.history import round_metrics
 from models.engine_environment import trainer_environment
 from tasks import learner
 from tasks.incidents import EARLY, ended_early, incidents

@@ -14,7 +14,8 @@ from prefect import flow
 
 from conf.home import Home
 from conf.load import STARTER, load_night
-from flows.grpo import Rounds, round_metrics
+from flows.grpo import Rounds
+from flows.history import round_metrics
 from flows.night import Night
 from models.checkpoint import keep, write_lineage
 from models.engine_environment import trainer_environment

@@ -52,7 +52,7 @@ def test_a_child_that_works_is_left_alone(worker: Worker, losses: Losses) -> Non
 def test_a_call_that_takes_far_longer_than_any_before(
     worker: Worker, losses: Losses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.watch.LEAST_LIMIT", 1.0)
+    monkeypatch.setattr("tasks.heartbeat.LEAST_LIMIT", 1.0)
     with working_on("update"):
         worker.call(child_calls.spin, 0.0)
     with working_on("distill"):  # which has no history

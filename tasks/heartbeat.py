@@ -11,7 +11,7 @@ LEAST_LIMIT, TIMES = 1800.0, 10  # of any other: so many times its longest so fa
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Watch:
+class Heartbeat:
     """Looks at one call in a child process now and then.
 
     Only time in which it looks on is counted: where the night itself was stopped (Ctrl-Z, a machine asleep), no child

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tasks.watch import FIRST_LIMIT, POLL, QUIET, Watch, next_limit, processor_seconds
+from tasks.heartbeat import FIRST_LIMIT, POLL, QUIET, Heartbeat, next_limit, processor_seconds
 
 BUSY = "while True: pass"
 BUSY_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"
@@ -39,7 +39,7 @@ def test_limits() -> None:
 
 
 def test_who_does_nothing_is_stuck_after_the_quiet_time_and_not_before(sleeping: int) -> None:
-    watch = Watch(sleeping)
+    watch = Heartbeat(sleeping)
     assert [watch.complaint() for _ in range(119)] == [None] * 119
     assert watch.complaint() == "was stuck: no processor time used for 600 s"
 
@@ -47,7 +47,7 @@ def test_who_does_nothing_is_stuck_after_the_quiet_time_and_not_before(sleeping:
 def test_who_works_is_stuck_after_its_limit_and_not_before() -> None:
     with subprocess.Popen([sys.executable, "-c", BUSY]) as process:
         try:
-            watch = Watch(process.pid, quiet=2.0, limit=2.4)
+            watch = Heartbeat(process.pid, quiet=2.0, limit=2.4)
             for _ in range(4):
                 wait_for_seconds(process.pid, processor_seconds(process.pid) + 0.05)
                 assert watch.complaint() is None
@@ -59,7 +59,7 @@ def test_who_works_is_stuck_after_its_limit_and_not_before() -> None:
 
 def test_what_idle_threads_use_is_no_sign_of_life(sleeping: int) -> None:
     """A hundredth of a second every five is less than a second in ten minutes."""
-    watch = Watch(sleeping)
+    watch = Heartbeat(sleeping)
     watch.used -= 0.9
     assert watch.complaint() is None
     assert watch.still == 5
