@@ -120,6 +120,7 @@ def stuck(school: School, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     trainer.end(grace=0)
 
 
+@pytest.mark.full  # three trainers are started: 45 s
 def test_a_round_whose_trainer_hangs_three_times_is_left_out(school: School, stuck: list[str]) -> None:  # noqa: F811
     engine = ScriptedEngine(school.student, SCRIPT)
     folder, candidate = school.study("stuck", engine)
