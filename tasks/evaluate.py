@@ -12,7 +12,7 @@ from models.policy import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from rewards import benchmarks
 from rewards.verifier import Attempt, Benchmark, Problem, Score
-from tasks import engine as in_engine
+from tasks.proven_sampling import sample_proven
 from tasks.select_prompts import training_problems
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
@@ -99,8 +99,8 @@ def sit(
     if len(short) < len(prompts):
         too_long = len(prompts) - len(short)
         log.warning("%d questions of the exam are too long to be asked: raise engine.max_model_len", too_long)
-    answers = engine.call(
-        in_engine.sample,
+    answers = sample_proven(
+        engine,
         checkpoint,
         config,
         [prompts[place] for place in short],

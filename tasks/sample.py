@@ -8,6 +8,7 @@ import pandas as pd
 
 from conf.schema import EngineConfig, GrpoConfig
 from tasks import engine as in_engine
+from tasks.proven_sampling import sample_proven
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, read_table, write_rollouts
 from tasks.workers import Worker
@@ -31,8 +32,8 @@ def sample(
     sampled for.
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
-    groups = engine.call(
-        in_engine.sample,
+    groups = sample_proven(
+        engine,
         checkpoint,
         config,
         [list(map(int, tokens)) for tokens in table.prompt_token_ids],
