@@ -58,6 +58,7 @@ def soak(student: Path, rounds: int) -> Readings:
     found: Readings = defaultdict(lambda: defaultdict(list))
 
     def read(folder: Path) -> bool:
+        """Reads once, while a round is under way; never ends the night."""
         done = len(list(folder.glob("round-*/checkpoint/manifest.json")))
         under_way = (folder / "round-01" / "sample").exists() and done < rounds
         if under_way:

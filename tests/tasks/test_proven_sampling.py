@@ -1,42 +1,51 @@
-"""An engine that cannot be proven is started anew, once."""
+"""An engine that cannot be proven is started anew, once: with real child processes, in which only vLLM is left out."""
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from models.probe import SyncError
-from tasks import engine as in_engine
+from tasks import proven_sampling
 from tasks.proven_sampling import sample_proven
+from tasks.workers import Worker
 
 
-class Engine:
-    """In the worker's place: its first so many calls are not proven."""
+def sample(notes: Path, unproven: int) -> Any:
+    """In the child: the first so many calls are not proven. Each notes its process."""
+    with notes.open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    if len(notes.read_text().split()) <= unproven:
+        raise SyncError("cafe is not what the engine samples from")
+    return os.getpid()
 
-    def __init__(self, unproven: int) -> None:
-        self.unproven, self.asked, self.closed = unproven, 0, 0
-        self.losses: list[str] = []
-        self.on_loss = self.losses.append
 
-    def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        assert function is in_engine.sample
-        self.asked += 1
-        if self.asked <= self.unproven:
-            raise SyncError("cafe is not what the engine samples from")
-        return args, kwargs
+@pytest.fixture
+def losses() -> list[str]:
+    return []
 
-    def close(self) -> None:
-        self.closed += 1
+
+@pytest.fixture
+def engine(losses: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
+    monkeypatch.setattr(proven_sampling, "in_engine", SimpleNamespace(sample=sample))
+    worker = Worker("engine", on_loss=losses.append)
+    yield worker
+    worker.end(grace=0)
 
 
 @pytest.mark.parametrize("unproven", [0, 1])
-def test_it_is_asked_again_in_a_new_process(unproven: int) -> None:
-    engine: Any = Engine(unproven)
-    assert sample_proven(engine, "checkpoint", seed=1) == (("checkpoint",), {"seed": 1})
-    assert (engine.asked, engine.closed, len(engine.losses)) == (1 + unproven, unproven, unproven)
+def test_it_is_asked_again_in_a_new_process(engine: Worker, losses: list[str], tmp_path: Path, unproven: int) -> None:
+    answered = sample_proven(engine, tmp_path / "notes", unproven)
+    asked = (tmp_path / "notes").read_text().split()
+    assert str(answered) == asked[-1]
+    assert len(asked) == len(set(asked)) == 1 + unproven
+    assert len(losses) == unproven
 
 
-def test_a_checkpoint_that_cannot_be_proven_ends_the_night() -> None:
-    engine: Any = Engine(2)
+def test_a_checkpoint_that_cannot_be_proven_ends_the_night(engine: Worker, tmp_path: Path) -> None:
     with pytest.raises(SyncError, match="cafe"):
-        sample_proven(engine, "checkpoint", seed=1)
-    assert (engine.asked, engine.closed) == (2, 1)
+        sample_proven(engine, tmp_path / "notes", 2)
+    assert len(set((tmp_path / "notes").read_text().split())) == 2
