@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from conf.benchmark import BenchmarkConfig, ExamPart
 from conf.hours import time_of_day, time_zone
+from conf.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
 from conf.section import HubRevision, Positive, Section, Share
 from conf.urls import MLFLOW, complaint
 
@@ -47,22 +48,6 @@ class SandboxConfig(Section):
         default=(),
         description="layers of the sandbox without which programs are run all the same where the kernel lacks them",
     )
-
-
-class DayConfig(Section):
-    """What the night finds of the day besides the journal: a generated day, for a starter without an owner."""
-
-    generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="worked solutions, generated")
-    generated_preferences: Annotated[int, Field(ge=0)] = Field(default=0, description="picks of one in five, generated")
-
-
-class DistillConfig(Section):
-    """Supervised lessons on worked solutions, before GRPO."""
-
-    steps: Annotated[int, Field(ge=0)] = Field(default=12, description="optimizer steps; 0 leaves the stage out")
-    batch_size: Positive = Field(default=16, description="traces a step")
-    learning_rate: Annotated[float, Field(gt=0)] = 2e-5
-    warmup_steps: Annotated[int, Field(ge=0)] = 2
 
 
 class GrpoConfig(Section):
@@ -229,6 +214,12 @@ class NightConfig(Section):
     sandbox: SandboxConfig = SandboxConfig()
     day: DayConfig = DayConfig()
     distill: DistillConfig = DistillConfig()
+    lessons: LessonsConfig = LessonsConfig()
+    preference_learning: Literal["reward_model", "direct", "both"] = Field(
+        default="reward_model", description="what becomes of the picks: a reward model in GRPO, lessons, or both"
+    )
+    reward_model: RewardModelConfig = RewardModelConfig()
+    learned_reward: LearnedRewardConfig = LearnedRewardConfig()
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = None

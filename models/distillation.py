@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 
-from conf.schema import DistillConfig
+from conf.lessons import DistillConfig
 from models.trainer import Trainer
 
 Example = tuple[list[int], list[int]]  # prompt and answer, as token ids

@@ -9,7 +9,8 @@ from typing import Any, get_args
 import pandas as pd
 
 from conf.benchmark import BenchmarkName
-from conf.schema import DistillConfig, SandboxConfig, StudentConfig, TrainerConfig
+from conf.lessons import DistillConfig
+from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
 from rewards import benchmarks
 from rewards.verifier import Attempt, Problem

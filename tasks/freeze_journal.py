@@ -8,7 +8,7 @@ from typing import Any
 
 from conf.home import NightError
 from conf.journal import Correction, Feedback, Preference, Trace, Words, parse_line
-from conf.schema import DayConfig
+from conf.lessons import DayConfig
 from models.checkpoint import digest_file
 from rewards import generated_day
 from tasks.stage import MANIFEST, stage

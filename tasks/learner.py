@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conf.schema import DistillConfig, TrainerConfig
+from conf.lessons import DistillConfig
+from conf.schema import TrainerConfig
 from models.checkpoint import base_of, keep, write_lineage
 from models.durable import bytes_of, room_for
 from models.rollout import Rollout

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from conf.schema import DistillConfig
+from conf.lessons import DistillConfig
 from models.distillation import distill
 from models.trainer import Trainer
 from tests.models.tiny import random_tokens, trainer_config, write_tiny

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from conf.schema import DistillConfig, SandboxConfig, StudentConfig, TrainerConfig
+from conf.lessons import DistillConfig
+from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
 from rewards.arithmetic import Arithmetic
 from tasks import learner
 from tasks.distill import distill

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from conf.schema import DayConfig
+from conf.lessons import DayConfig
 from tasks.freeze_journal import DamagedFreezeError, check_file, consumed, freeze_journal
 from tasks.stage import Artifact, commit
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, read_table

@@ -1,0 +1,146 @@
+"""What a night learns of the day: worked solutions, picks, corrections, praise, words, and the teacher it may ask."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from conf.section import Positive, Section, Share
+
+Rate = Annotated[float, Field(gt=0)]
+
+
+class DayConfig(Section):
+    """What the night finds of the day besides the journal: a generated day, for a starter without an owner."""
+
+    generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="worked solutions, generated")
+    generated_preferences: Annotated[int, Field(ge=0)] = Field(default=0, description="picks of one in five, generated")
+    generated_corrections: Annotated[int, Field(ge=0)] = Field(default=0, description="corrected answers, generated")
+    generated_feedback: Annotated[int, Field(ge=0)] = Field(default=0, description="praise and scolding, generated")
+    generated_words: Annotated[int, Field(ge=0)] = Field(default=0, description="pieces of text to read, generated")
+
+
+class TraceFile(Section):
+    """A file of worked solutions, or a dataset of the hub, in one of the common forms; see docs/distillation.md."""
+
+    source: str = Field(description="a JSONL or Parquet file, or a hub id")
+    benchmark: str | None = Field(default=None, description="which benchmark's truths and format they have")
+    teacher: str = Field(default="file", description="who wrote them")
+
+
+class TeacherConfig(Section):
+    """A better model behind an OpenAI-compatible endpoint, asked by night for what the student failed on.
+
+    Its key comes from the environment and is never written anywhere.
+    """
+
+    base_url: str = Field(description='for example "http://127.0.0.1:8000/v1"')
+    model: str
+    key_variable: str = Field(default="NIGHTSCHOOL_TEACHER_KEY", description="environment variable of the key")
+    problems: Positive = Field(default=64, description="at most so many problems a night")
+    answers: Positive = Field(default=2, description="asked for each problem")
+    max_tokens: Positive = Field(default=512, description="of one answer")
+    budget_tokens: Positive = Field(default=200_000, description="prompts and answers together, a night")
+    budget_usd: Annotated[float, Field(ge=0)] | None = Field(default=None, description="null: no limit but the tokens")
+    usd_per_million_prompt_tokens: Annotated[float, Field(ge=0)] = 0.0
+    usd_per_million_answer_tokens: Annotated[float, Field(ge=0)] = 0.0
+    timeout_seconds: Rate = 60.0
+    retries: Annotated[int, Field(ge=0, le=10)] = 2
+
+
+class DistillConfig(Section):
+    """Supervised lessons on worked solutions."""
+
+    steps: Annotated[int, Field(ge=0)] = Field(default=12, description="optimizer steps; 0 leaves the stage out")
+    batch_size: Positive = Field(default=16, description="traces a step")
+    learning_rate: Rate = 2e-5
+    warmup_steps: Annotated[int, Field(ge=0)] = 2
+    files: tuple[TraceFile, ...] = Field(default=(), description="worked solutions besides the journal's")
+    traces_per_problem: Positive = Field(default=4, description="at most so many solutions of one problem are learnt")
+    teacher: TeacherConfig | None = None
+
+
+class RewardModelConfig(Section):
+    """The reward model, fitted to the owner's picks. See docs/reward-model.md."""
+
+    backbone: str | None = Field(
+        default=None,
+        description="folder or hub id of a (smaller) model with the student's tokenizer; null: the student",
+    )
+    min_picks: Positive = Field(default=30, description="with fewer picks none is fitted")
+    held_out_share: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.25, description="share of the picks' prompts that are left out of the fit, and judge it"
+    )
+    epochs: Positive = 3
+    picks_per_step: Positive = 8
+    learning_rate: Rate = 2e-5
+    warmup_steps: Annotated[int, Field(ge=0)] = 4
+    centering: Annotated[float, Field(ge=0)] = Field(default=0.01, description="keeps a pick's rewards around 0")
+    half_life_nights: Rate = Field(default=14.0, description="nights after which a pick counts half")
+    max_tokens: Positive = Field(
+        default=1024, description="of a prompt and an answer; picks that are longer are left out"
+    )
+
+
+class LearnedRewardConfig(Section):
+    """What the reward model may say in GRPO, while it serves."""
+
+    owner_share: Share = Field(default=0.25, description="share of a round's prompts that are the owner's own")
+    weight: Rate = Field(default=1.0, description="of the standardised learned reward, on the owner's own prompts")
+    tie_breaker: Annotated[float, Field(ge=0, le=0.1)] = Field(
+        default=0.05, description="most that it can add to or take off a verified reward"
+    )
+    kl_coefficient: Rate = Field(default=0.02, description="of the KL term (k3) while a learned reward is in play")
+
+
+class CorrectionsConfig(Section):
+    """Corrected answers, as supervised lessons."""
+
+    enabled: bool = True
+    learning_rate: Rate = 1e-5
+    epochs: Positive = 2
+    batch_size: Positive = 8
+
+
+class WordsConfig(Section):
+    """Free text, read in continued pretraining."""
+
+    enabled: bool = True
+    learning_rate: Rate = 2e-6
+    epochs: Positive = 1
+    batch_size: Positive = 8
+    max_tokens: Positive = Field(default=256, description="tokens of a piece; longer text is cut into several")
+
+
+class FeedbackConfig(Section):
+    """Praised and scolded answers, learnt with KTO (arXiv 2402.01306)."""
+
+    enabled: bool = True
+    learning_rate: Rate = 5e-6
+    epochs: Positive = 1
+    batch_size: Annotated[int, Field(ge=2)] = 8
+    beta: Rate = 0.1
+    desirable_weight: Rate = 1.0
+    undesirable_weight: Rate = 1.0
+
+
+class PicksConfig(Section):
+    """The picks learnt directly, without a reward model."""
+
+    method: Literal["dpo", "best_of_n"] = Field(
+        default="dpo",
+        description="DPO (arXiv 2305.18290) against the others, or a supervised lesson on the answer picked",
+    )
+    learning_rate: Rate = 5e-6
+    epochs: Positive = 1
+    batch_size: Positive = 8
+    beta: Rate = 0.1
+
+
+class LessonsConfig(Section):
+    """The owner's own channels besides worked solutions: each has its switch and its learning rate."""
+
+    corrections: CorrectionsConfig = CorrectionsConfig()
+    words: WordsConfig = WordsConfig()
+    feedback: FeedbackConfig = FeedbackConfig()
+    picks: PicksConfig = PicksConfig()
+    examine: bool = Field(default=False, description="each channel's checkpoint sits the exam, for the report")
