@@ -64,7 +64,7 @@ class RewardModelConfig(Section):
 
     backbone: str | None = Field(
         default=None,
-        description="folder or hub id of a (smaller) model with the student's tokenizer; null: the student",
+        description="folder or hub id of a smaller model with the student's tokenizer; null: the student",
     )
     min_picks: Positive = Field(default=30, description="with fewer picks none is fitted")
     held_out_share: Annotated[float, Field(gt=0, lt=1)] = Field(
@@ -76,9 +76,7 @@ class RewardModelConfig(Section):
     warmup_steps: Annotated[int, Field(ge=0)] = 4
     centering: Annotated[float, Field(ge=0)] = Field(default=0.01, description="keeps a pick's rewards around 0")
     half_life_nights: Rate = Field(default=14.0, description="nights after which a pick counts half")
-    max_tokens: Positive = Field(
-        default=1024, description="of a prompt and an answer; picks that are longer are left out"
-    )
+    max_tokens: Positive = Field(default=1024, description="of a prompt and an answer; longer picks are left out")
 
 
 class LearnedRewardConfig(Section):
@@ -128,7 +126,7 @@ class PicksConfig(Section):
 
     method: Literal["dpo", "best_of_n"] = Field(
         default="dpo",
-        description="DPO (arXiv 2305.18290) against the others, or a supervised lesson on the answer picked",
+        description="DPO (arXiv 2305.18290) against the others, or supervised on the one picked",
     )
     learning_rate: Rate = 5e-6
     epochs: Positive = 1
