@@ -36,7 +36,7 @@ class NightWatch:
         number = len(self.figures)
         found = round_alarms(self.figures, self.quizzes)
         following = self.night.folder / f"round-{number + 1:02d}" / "checkpoint" / MANIFEST
-        if number < self.night.config.grpo.rounds and not following.exists():  # what is committed needs no room
+        if number < self.night.config.rounds and not following.exists():  # what is committed needs no room
             free = shutil.disk_usage(self.night.home.root).free
             found += disk_alarms(free, bytes_of_a_round(checkpoint, state), number)
         self.book.ring(found)

@@ -1,4 +1,4 @@
-"""The whole night: freeze → distill → GRPO → exam → decision → promotion → report."""
+"""The whole night: freeze → lessons and rounds → exam → decision → promotion → report."""
 
 import datetime
 import shutil
@@ -15,6 +15,7 @@ from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.urls import struck
+from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.grpo import Rounds
@@ -23,8 +24,8 @@ from flows.night import Night, freeze_config, settle_layout
 from flows.preflight import finished_summary
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
+from tasks.credit_by_teacher import find_teacher
 from tasks.decide import decide
-from tasks.distill import distill
 from tasks.enroll import enroll
 from tasks.evaluate import evaluate, exam_problems
 from tasks.fit_reward_model import fit_reward_model
@@ -105,26 +106,15 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     Registry(tracking.client, config.name).settle()
     champion = _champion(night, tracking)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
-    distilled = night.made(
-        distill,
-        "distill",
-        day=day,
-        checkpoint=champion,
-        config=config.distill,
-        trainer_config=config.trainer,
-        student=config.student,
-        sandbox=config.sandbox,
-        exam_questions=tuple(problem.question for problem in exam),
-        max_tokens=config.engine.max_model_len,
-        checkpoints=night.home.checkpoints,
-        trainer=night.trainer,
-    )
+    course = Course(night, day, tuple(problem.question for problem in exam))
+    teacher = _teacher(night, champion)
+    distilled = course.before_rounds(champion)
     night.run(fit_reward_model, "fit_reward_model", day=day)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
     sat = {"champion": _sit(night, "champion", champion), "distilled": _sit(night, "distilled", distilled)}
     slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
-    rounds = Rounds(night, distilled, exam, tracking, registered, slower)
-    sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
+    rounds = Rounds(night, exam, tracking, registered, slower, teacher)
+    sitters = {"champion": champion, "distilled": distilled, "candidate": course.run(rounds, distilled)}
     night.trainer.close()
     sat["candidate"] = _sit(night, "candidate", sitters["candidate"])
     decision = night.run(
@@ -186,6 +176,14 @@ def _enrolled(night: Night) -> Path:
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
     )
+
+
+def _teacher(night: Night, student: Path) -> Path | None:
+    """The folder of the model that on-policy distillation asks, if the night has any."""
+    config = night.config
+    if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
+        return None
+    return find_teacher(config.on_policy, student, config.student.trust_remote_code)
 
 
 def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:

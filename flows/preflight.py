@@ -12,7 +12,7 @@ from flows.doctor import require
 from flows.isolation import programs, require_sandbox
 from rewards import benchmarks
 from tasks.decision import smallest_guard
-from tasks.enroll import check_source
+from tasks.enroll import check_source, find_model
 
 
 def check_night(home: Home, config: NightConfig) -> None:
@@ -21,6 +21,8 @@ def check_night(home: Home, config: NightConfig) -> None:
     for place, instead in {"MLFLOW_TRACKING_URI": MLFLOW, "PREFECT_API_URL": PREFECT}.items():
         checked(os.environ.get(place, ""), place, instead)
     check_source(config.student)
+    if config.on_policy is not None:
+        find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
     for source in config.benchmarks:
         if not benchmarks.configured(source).problems("train"):
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")

@@ -45,7 +45,7 @@ def _running(home: Home) -> dict[str, Any] | None:
         "stage": stage,
         "stage_since": at and at["at"],
         "round": int(in_round[1]) if in_round else None,
-        "rounds": config and config.grpo.rounds,
+        "rounds": config and config.rounds,
         "seconds_left": seconds_left(folder, config, stage, _elapsed(at), _before(home, config)) if config else None,
     }
 

@@ -24,7 +24,7 @@ from models.policy import load_model, load_tokenizer
 from models.probe import Probe, take_probe, write_probe
 from models.random_state import RandomState
 from models.rollout import Rollout
-from models.rollout_groups import advantage_rows, grouped, padded_rows
+from models.rollout_groups import advantage_rows, grouped, logprobs_by_row, padded_rows
 from models.round_metrics import round_means
 from models.trainer_state import StateError, TrainerState, read_state, write_state
 
@@ -262,15 +262,9 @@ class Trainer:
             finally:
                 lora.dropout(self.model, on=False)
 
-    @torch.no_grad()
     def _old_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
         """The policy's log-probabilities before the round's first step, by row."""
-        old: dict[int, Tensor] = {}
-        for batch in split(groups, self.config.microbatch_tokens):
-            packed = pack(batch, self.device)
-            logprobs, _ = self.token_logprobs(self.model, packed)
-            old |= dict(zip(packed.rows, logprobs.split(packed.lengths), strict=True))
-        return old
+        return logprobs_by_row(self.model, self.token_logprobs, groups, self.config.microbatch_tokens)
 
     @torch.no_grad()
     def _reference_rows(self, packed: Pack) -> Tensor | None:
