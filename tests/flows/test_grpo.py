@@ -35,7 +35,7 @@ from tests.tasks.committed_tables import write_stage
 DATE = "2026-11-20"
 SETTINGS = [
     "stages=[grpo]",
-    "distill={steps: 2, batch_size: 2}",
+    "distill={steps: 2, batch_size: 2, learning_rate: 0.01, warmup_steps: 0}",
     "grpo.rounds=3",
     "grpo.prompts_per_round=4",
     "grpo.group_size=2",

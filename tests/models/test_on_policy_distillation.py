@@ -61,7 +61,7 @@ def test_the_teachers_logprobs_are_what_transformers_computes(folder: Path, teac
     for one, logprobs in zip(rollouts, found, strict=True):
         if one.token_ids:
             expected = plain_logprobs(model, one.prompt_token_ids, one.token_ids)
-            assert torch.tensor(logprobs) == pytest.approx(expected.detach(), abs=0.1)  # bf16 beside fp32
+            torch.testing.assert_close(torch.tensor(logprobs), expected.detach(), atol=0.1, rtol=0)  # bf16 and fp32
 
 
 @pytest.mark.usefixtures("exact")
@@ -72,13 +72,14 @@ def test_the_gradient_is_that_of_the_reverse_kl(folder: Path, teacher: Path) -> 
     (policy.exp() * (policy - expert.detach())).sum().backward()
     even = [math.log(1 / VOCABULARY)]
     rollouts = [rollout(PROMPT, [token], 0, token, sampler=even) for token in range(VOCABULARY)]
-    advantages = [token_advantages([float(p)], [float(q)]) for p, q in zip(policy, expert, strict=True)]
+    pairs = zip(policy.tolist(), expert.tolist(), strict=True)
+    advantages = [token_advantages([own], [teachers]) for own, teachers in pairs]
     trainer = Trainer.load(
         folder, trainer_config(sampler_ratio_cap=1e6, sampler_ratio_band=(0.0, 1e9), min_useful_groups=1)
     )
     (found,) = gradients_of_steps(trainer, lambda: trainer.update(rollouts, advantages))
     for name, weights in student.named_parameters():
-        assert found[name] == pytest.approx(weights.grad, abs=1e-5), name
+        torch.testing.assert_close(found[name], weights.grad, atol=1e-5, rtol=1e-3)
 
 
 def _next_token(model: Any) -> torch.Tensor:
@@ -148,7 +149,7 @@ def _other_end(tokenizer: dict[str, Any], config: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (_other_number, "their vocabularies (77 and 77 tokens) differ"),
+        (_other_number, "their vocabularies (79 and 79 tokens) differ"),
         (_other_cut, "they cut the same text into other tokens"),
         (_other_end, f"their end tokens ('{END}' and '<unknown>') differ"),
     ],
