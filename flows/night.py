@@ -129,7 +129,8 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool) -> None:
     Raises InputError where the night was begun with another configuration.
     """
     gone = folder.with_name(f"{folder.name}.gone")  # one rename: what is half thrown away counts for nothing
-    shutil.rmtree(gone, ignore_errors=True)
+    if gone.exists():
+        shutil.rmtree(gone)
     if fresh and folder.exists():
         folder.rename(gone)
         sync(folder.parent)
