@@ -43,7 +43,7 @@ Date = Annotated[str | None, typer.Option("--date", help="the night's date, e.g.
 @app.command()
 def night(
     config: Config = STARTER,
-    date: Date = None,
+    date_named: Date = None,
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="throw away what this night has, and begin anew")] = False,
     as_json: AsJson = False,
@@ -51,20 +51,29 @@ def night(
     """Runs a night, or goes on with one that was interrupted."""
     home, settings = Home.here(), load_night(config, overrides or [])
     now = clocks_in(settings.deadline_time_zone)
-    date = date_of_night(now) if date is None else checked_date(date, "--date", now)
+    date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
     from flows import console  # after what is said at once: the libraries take seconds to import
-    from flows.night import check_identity
+    from flows.history import unfinished_before
+    from flows.night import check_identity, is_begun
     from flows.preflight import check_night, finished_summary
 
-    if not fresh:
-        check_identity(home.night(date), settings)
+    if date_named is None and not fresh and (earlier := unfinished_before(home, date, settings)):
+        print(
+            f"Going on with the night {earlier}, which was interrupted; --date {date} begins another.", file=sys.stderr
+        )
+        date = earlier
     summary = None if fresh else finished_summary(home, date)
     if summary is not None:
+        check_identity(home.night(date), settings)
         print(f"The night {date} is finished; --date names another, --fresh begins it anew.", file=sys.stderr)
     else:
-        check_deadline(settings, date, now)
         refuse_second(home.root)
-        check_night(home, settings)
+        goes_on = not fresh and is_begun(home.night(date))
+        if goes_on:
+            check_identity(home.night(date), settings)
+        else:
+            check_deadline(settings, date, now)
+        check_night(home, settings, goes_on)
         summary = _run_night(home, settings, date, fresh, config, overrides or [])
     console.say_json(summary) if as_json else console.say_summary(summary)
 

@@ -1,7 +1,9 @@
 """The whole night: freeze → distill → GRPO → exam → decision → promotion → report."""
 
 import datetime
+import logging
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,9 @@ from conf.urls import struck
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.grpo import Rounds
-from flows.lock import NIGHT, NightRunningError, hold
-from flows.night import Night, freeze_config, settle_layout
-from flows.preflight import finished_summary
+from flows.lock import NIGHT, NightRunningError, hold, holds
+from flows.night import Night, freeze_config, is_begun, settle_layout
+from flows.preflight import check_night, finished_summary
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
 from tasks.decide import decide
@@ -61,20 +63,27 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     """Runs or goes on with the night of a date (default: of its scheduled start) on the home. Returns its summary.
 
     A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
-    failed. Raises InputError for a date or a deadline that cannot be, before anything is written.
+    failed. Raises InputError for a date, a deadline or a configuration that cannot be, before anything is learned.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
     if reason := too_late(scheduled, now, flow_run.get_run_count()):
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
-    check_deadline(config, date, now)
+    goes_on, looked = is_begun(home.night(date)), holds(home.root)  # the command holds the home, and has looked
+    if not goes_on:
+        check_deadline(config, date, now)
+    logging.getLogger("nightschool").setLevel(logging.INFO)
     try:
         with hold(home.root, f"{NIGHT}{date}"):
             settle_layout(home)
             claim_flow_run(home)
+            if summary := finished_summary(home, date):
+                return summary
+            if not looked:
+                check_night(home, config, goes_on)
             freeze_config(home.night(date), config, fresh=False)
-            return finished_summary(home, date) or concluded(study(Night(home, date, config)))
+            return concluded(study(Night(home, date, config)))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
 
@@ -94,7 +103,6 @@ def study(night: Night) -> dict[str, Any]:
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise full_disk(night.home.root) from error
         raise
-    night.close()
     tracking.close_run("FINISHED")
     return summary
 
@@ -121,12 +129,14 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     )
     night.run(fit_reward_model, "fit_reward_model", day=day)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
-    sat = {"champion": _sit(night, "champion", champion), "distilled": _sit(night, "distilled", distilled)}
+    sat = {"champion": _sit(night, "champion", champion, {})}
+    sat["distilled"] = _sit(night, "distilled", distilled, {champion: sat["champion"]})
     slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
     rounds = Rounds(night, distilled, exam, tracking, registered, slower)
     sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
     night.trainer.close()
-    sat["candidate"] = _sit(night, "candidate", sitters["candidate"])
+    before = {champion: sat["champion"], distilled: sat["distilled"]}
+    sat["candidate"] = _sit(night, "candidate", sitters["candidate"], before)
     decision = night.run(
         decide,
         "decide",
@@ -139,6 +149,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
+    night.close()  # before the night counts as finished: to end the children takes seconds
     return report(
         night.folder,
         carried_out,
@@ -188,7 +199,7 @@ def _enrolled(night: Night) -> Path:
     )
 
 
-def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
+def _sit(night: Night, who: str, checkpoint: Path, sat: Mapping[Path, Artifact]) -> Artifact:
     config = night.config
     return night.run(
         evaluate,
@@ -200,6 +211,7 @@ def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
         sandbox=config.sandbox,
         max_completion_tokens=config.exam.max_completion_tokens,
         engine=night.engine,
+        sat=sat,
     )
 
 

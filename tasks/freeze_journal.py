@@ -53,7 +53,7 @@ def consumed(nights: Path) -> dict[str, int]:
     Raises DamagedFreezeError where that is not known of one any more: a lesson would be learnt twice, or never.
     """
     taken: dict[str, int] = {}
-    for manifest in nights.glob(f"*/freeze_journal/{MANIFEST}"):
+    for manifest in nights.glob(f"????-??-??/freeze_journal/{MANIFEST}"):
         for name, offset in _offsets(manifest).items():
             taken[name] = max(offset, taken.get(name, 0))
     return taken

@@ -107,6 +107,9 @@ def test_a_night_that_is_half_thrown_away_counts_for_nothing(tmp_path: Path, mon
         with pytest.raises(KeyboardInterrupt):
             freeze_config(folder, starter(), fresh=True)
     assert consumed(tmp_path) == {}
+    assert not folder.exists()  # and no note of it counts: neither a summary nor a promotion
+    freeze_config(folder, starter(), fresh=False)
+    assert [place.name for place in tmp_path.iterdir()] == ["2026-11-20"]
 
 
 def killed(*_: Any) -> None:
