@@ -39,10 +39,10 @@ def kto_loss(
     and z = `kl`, which has no gradient (see `kto_kl`). The metrics: `kl`, and the mean of β r over the `desirable` and
     over the `undesirable` answers, where there are any.
     """
-    ratio = policy - reference
+    ratio, kl = policy - reference, kl.detach()
     side = torch.where(desirable, 1.0, -1.0)
     weight = torch.where(desirable, desirable_weight, undesirable_weight)
-    loss = (weight * (1 - torch.sigmoid(side * beta * (ratio - kl.detach())))).mean()
+    loss = (weight * (1 - torch.sigmoid(side * beta * (ratio - kl)))).mean()
     rewards = {"desirable": beta * ratio.detach()[desirable], "undesirable": beta * ratio.detach()[~desirable]}
     return loss, {"kl": float(kl)} | {name: float(own.mean()) for name, own in rewards.items() if len(own)}
 
