@@ -60,11 +60,12 @@ def test_a_correction_is_the_prompt_with_what_the_owner_wrote(student: Path) -> 
 
 def test_what_holds_an_exam_question_is_no_lesson_in_any_channel(student: Path) -> None:
     question = f"Tell me: {EXAM[0]}"
-    for found, lines in (
-        ((lines := reader(student)).corrections(table(correction(question, "7"), correction("Hm?", "7"))), lines),
-        ((lines := reader(student)).feedback(table(judged(question, "7", 1), judged("Hm?", "7", 1))), lines),
-        ((lines := reader(student)).picks(table(pick(question, ["7", "8"], 0), pick("Hm?", ["7", "8"], 0))), lines),
-        ((lines := reader(student)).words(table({"text": question + " It is 7."}, {"text": "It"}), 100), lines),
+    corrections, feedback, picks, words = (reader(student) for _ in range(4))
+    for lines, found in (
+        (corrections, corrections.corrections(table(correction(question, "7"), correction("Hm?", "7")))),
+        (feedback, feedback.feedback(table(judged(question, "7", 1), judged("Hm?", "7", 1)))),
+        (picks, picks.picks(table(pick(question, ["7", "8"], 0), pick("Hm?", ["7", "8"], 0)))),
+        (words, words.words(table({"text": f"{question} It is 7."}, {"text": "It"}), 100)),
     ):
         assert len(found) == 1
         assert (lines.counts["lines"], lines.counts["used"], lines.counts["exam"]) == (2, 1, 1)
