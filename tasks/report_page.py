@@ -29,18 +29,8 @@ from tasks.report_lessons import channel_lessons
 from tasks.report_pictures import Picture, duration
 
 STAGES = (
-    *(
-        "freeze_journal",
-        "distill",
-        "lessons",
-        "fit_reward_model",
-        "select_prompts",
-        "sample",
-        "score",
-        "credit",
-        "update",
-    ),
-    *("checkpoint", "quiz", "evaluate", "decide", "enroll", "promote"),
+    *("freeze_journal", "distill", "lessons", "fit_reward_model", "select_prompts", "sample", "score", "credit"),
+    *("update", "checkpoint", "quiz", "evaluate", "decide", "enroll", "promote"),
 )
 # What a night that ended early may not have.
 EMPTY: dict[str, Any] = {
