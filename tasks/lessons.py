@@ -83,7 +83,8 @@ def _learn(
     desk: Desk,
 ) -> None:
     """Has the trainer's process learn the examples; writes the checkpoint, each step's figures, and the counts."""
-    checkpoint, curve = desk["checkpoint"], list[dict[str, float]]()
+    checkpoint = desk["checkpoint"]
+    curve: list[dict[str, float]] = []
     if examples:
         checkpoint, curve = desk["trainer"].call(
             teach, checkpoint, desk["trainer_config"], config, examples, desk["checkpoints"]

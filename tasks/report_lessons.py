@@ -1,5 +1,6 @@
 """What the report shows of the owner's own channels: the lines, the losses, and the exam before and after each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +48,19 @@ def channel_lessons(night: Path, target: str) -> list[Lesson]:
         left_out = {why: counts[name] for name, why in LEFT_OUT.items() if counts.get(name)}
         found.append(Lesson(channel, counts["lines"], counts["used"], left_out, losses, exam))
     return found
+
+
+def lesson_figures(lessons: Sequence[Lesson]) -> dict[str, float]:
+    """The same for MLflow: `lessons/<channel>/…`."""
+    figures: dict[str, float] = {}
+    for one in lessons:
+        named: dict[str, float] = {"lines": one.lines, "used": one.used}
+        if one.losses is not None:
+            named |= {"loss_first": one.losses[0], "loss_last": one.losses[1]}
+        if one.exam is not None:
+            named |= {"exam_before": one.exam[0], "exam_after": one.exam[1]}
+        figures |= {f"lessons/{one.channel}/{name}": value for name, value in named.items()}
+    return figures
 
 
 def _accuracy(folder: Path, target: str) -> float | None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tasks.report_lessons import Lesson, channel_lessons
+from tasks.report_lessons import Lesson, channel_lessons, lesson_figures
 from tasks.report_page import render
 from tasks.stage import commit
 from tasks.tables import EVALUATIONS, write_table
@@ -49,6 +49,24 @@ def test_each_channel_with_lines_is_told_and_its_exam_is_held_against_the_one_be
         Lesson("words", 2, 0, {"too short": 2}, None, None),
         Lesson("picks", 4, 4, {}, (0.7, 0.7), (0.5, 0.75)),
     ]
+
+
+def test_the_figures_for_mlflow() -> None:
+    told = [
+        Lesson("words", 2, 0, {"too short": 2}, None, None),
+        Lesson("picks", 4, 4, {}, (0.7, 0.6), (0.5, 0.75)),
+    ]
+    assert lesson_figures(told) == {
+        "lessons/words/lines": 2,
+        "lessons/words/used": 0,
+        "lessons/picks/lines": 4,
+        "lessons/picks/used": 4,
+        "lessons/picks/loss_first": 0.7,
+        "lessons/picks/loss_last": 0.6,
+        "lessons/picks/exam_before": 0.5,
+        "lessons/picks/exam_after": 0.75,
+    }
+    assert lesson_figures([]) == {}
 
 
 def test_without_exams_only_they_are_missing(tmp_path: Path) -> None:
