@@ -96,7 +96,7 @@ class CorrectionsConfig(Section):
     enabled: bool = True
     learning_rate: Rate = 1e-5
     epochs: Positive = 2
-    batch_size: Positive = 8
+    batch_size: Positive = Field(default=8, description="answers a step")
 
 
 class WordsConfig(Section):
@@ -105,24 +105,28 @@ class WordsConfig(Section):
     enabled: bool = True
     learning_rate: Rate = 2e-6
     epochs: Positive = 1
-    batch_size: Positive = 8
-    max_tokens: Positive = Field(default=256, description="tokens of a piece; longer text is cut into several")
+    batch_size: Positive = Field(default=8, description="pieces a step")
+    max_tokens: Annotated[int, Field(ge=2)] = Field(
+        default=256, description="tokens of a piece; longer text is cut into several"
+    )
 
 
 class FeedbackConfig(Section):
-    """Praised and scolded answers, learnt with KTO (arXiv 2402.01306)."""
+    """Praised and scolded answers, learnt with KTO (arXiv 2402.01306): a value's sign counts, not its size."""
 
     enabled: bool = True
     learning_rate: Rate = 5e-6
     epochs: Positive = 1
-    batch_size: Annotated[int, Field(ge=2)] = 8
-    beta: Rate = 0.1
-    desirable_weight: Rate = 1.0
-    undesirable_weight: Rate = 1.0
+    batch_size: Annotated[int, Field(ge=2)] = Field(
+        default=8, description="answers a step; the KL term is estimated from the others of the same step"
+    )
+    beta: Rate = Field(default=0.1, description="the smaller, the further the policy may go from the reference")
+    desirable_weight: Rate = Field(default=1.0, description="of praised answers")
+    undesirable_weight: Rate = Field(default=1.0, description="of scolded answers")
 
 
 class PicksConfig(Section):
-    """The picks learnt directly, without a reward model."""
+    """The picks learnt directly, without a reward model; `preference_learning` is their switch."""
 
     method: Literal["dpo", "best_of_n"] = Field(
         default="dpo",
@@ -130,8 +134,11 @@ class PicksConfig(Section):
     )
     learning_rate: Rate = 5e-6
     epochs: Positive = 1
-    batch_size: Positive = 8
-    beta: Rate = 0.1
+    batch_size: Positive = Field(default=8, description="picks a step")
+    beta: Rate = Field(default=0.1, description="DPO: the smaller, the further the policy may go from the reference")
+
+
+LessonConfig = CorrectionsConfig | WordsConfig | FeedbackConfig | PicksConfig
 
 
 class LessonsConfig(Section):

@@ -3,7 +3,6 @@
 import datetime
 import logging
 import shutil
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,17 @@ from conf.urls import struck
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.grpo import Rounds
+from flows.lessons import learn
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
+from flows.sitting import sit
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
 from tasks.decide import decide
 from tasks.distill import distill
 from tasks.enroll import enroll
-from tasks.evaluate import evaluate, exam_problems
+from tasks.evaluate import exam_problems
 from tasks.fit_reward_model import fit_reward_model
 from tasks.freeze_journal import freeze_journal
 from tasks.promote import promote
@@ -113,6 +114,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     Registry(tracking.client, config.name).settle()
     champion = _champion(night, tracking)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
+    questions = tuple(problem.question for problem in exam)
     distilled = night.made(
         distill,
         "distill",
@@ -122,21 +124,23 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         trainer_config=config.trainer,
         student=config.student,
         sandbox=config.sandbox,
-        exam_questions=tuple(problem.question for problem in exam),
+        exam_questions=questions,
         max_tokens=config.engine.max_model_len,
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
     )
+    distilled = learn(night, day, distilled, questions)
     night.run(fit_reward_model, "fit_reward_model", day=day)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
-    sat = {"champion": _sit(night, "champion", champion, {})}
-    sat["distilled"] = _sit(night, "distilled", distilled, {champion: sat["champion"]})
+    sat = {
+        "champion": sit(night, "evaluate/champion", champion),
+        "distilled": sit(night, "evaluate/distilled", distilled),
+    }
     slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
     rounds = Rounds(night, distilled, exam, tracking, registered, slower)
     sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
     night.trainer.close()
-    before = {champion: sat["champion"], distilled: sat["distilled"]}
-    sat["candidate"] = _sit(night, "candidate", sitters["candidate"], before)
+    sat["candidate"] = sit(night, "evaluate/candidate", sitters["candidate"])
     decision = night.run(
         decide,
         "decide",
@@ -196,22 +200,6 @@ def _enrolled(night: Night) -> Path:
         student=night.config.student,
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
-    )
-
-
-def _sit(night: Night, who: str, checkpoint: Path, sat: Mapping[Path, Artifact]) -> Artifact:
-    config = night.config
-    return night.run(
-        evaluate,
-        f"evaluate/{who}",
-        parts=config.exam.parts,
-        checkpoint=checkpoint,
-        student=config.student,
-        config=config.sampler,
-        sandbox=config.sandbox,
-        max_completion_tokens=config.exam.max_completion_tokens,
-        engine=night.engine,
-        sat=sat,
     )
 
 

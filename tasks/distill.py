@@ -15,6 +15,7 @@ from models.policy import answer_tokens, load_tokenizer, prompt_tokens
 from rewards import benchmarks
 from rewards.verifier import Attempt, Problem
 from tasks import learner
+from tasks.exam_guard import conversation, holds_exam_question
 from tasks.stage import Artifact, stage
 from tasks.tables import TRACES, read_table
 from tasks.workers import Worker
@@ -63,8 +64,7 @@ def _examples(
     counts: Counter[str] = Counter(kept=0, dropped=0, unknown=0, exam=0, too_long=0)
     for row, verdict in zip(table.itertuples(), _verdicts(table, sandbox), strict=True):
         messages = json.loads(str(row.messages))
-        asked = _asked(messages)
-        if any(question in asked for question in exam_questions):
+        if holds_exam_question(conversation(messages), exam_questions):
             counts["exam"] += 1
             continue
         if verdict not in ("correct", "unknown"):
@@ -97,8 +97,4 @@ def _verdicts(table: pd.DataFrame, sandbox: SandboxConfig) -> list[str]:
 
 
 def _attempt(row: Any, benchmark: str) -> Attempt:
-    return Attempt(Problem("trace", benchmark, _asked(json.loads(row.messages)), row.truth), row.response)
-
-
-def _asked(messages: Sequence[dict[str, str]]) -> str:
-    return "\n".join(message["content"] for message in messages)
+    return Attempt(Problem("trace", benchmark, conversation(json.loads(row.messages)), row.truth), row.response)

@@ -25,11 +25,12 @@ from tasks.report_evidence import (
     verdict_table,
     verdicts_by_round,
 )
+from tasks.report_lessons import channel_lessons
 from tasks.report_pictures import Picture, duration
 
 STAGES = (
-    *("freeze_journal", "distill", "fit_reward_model", "select_prompts", "sample", "score", "credit", "update"),
-    *("checkpoint", "quiz", "evaluate", "decide", "enroll", "promote"),
+    *("freeze_journal", "distill", "lessons", "fit_reward_model", "select_prompts", "sample", "score", "credit"),
+    *("update", "checkpoint", "quiz", "evaluate", "decide", "enroll", "promote"),
 )
 # What a night that ended early may not have.
 EMPTY: dict[str, Any] = {
@@ -85,6 +86,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         by_benchmark=verdict_table(night),
         excluded=excluded_problems(night),
         lessons=read_json(night / "distill", "counts.json"),
+        channels=channel_lessons(night, _target(summary)),
         reward_model=read_json(night / "fit_reward_model", "outcome.json"),
         config=_text(night / "config.yaml"),
         links=_links(summary),
