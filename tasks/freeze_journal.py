@@ -49,12 +49,10 @@ def freeze_journal(
     lessons = _Lessons()
     for night, place, entry in replayed(journal, nights, date, model, champion.name):
         lessons.add("replayed", night, place, entry)
-    offsets, taken = consumed(nights), {}
+    before, taken = consumed(nights), {}
     for file in sorted(journal.glob("*.jsonl")):
-        start = offsets.get(file.name, 0)
-        end = _take(file, start, date, lessons)
-        offsets[file.name] = end
-        if end > start:
+        start = before.get(file.name, 0)
+        if (end := _take(file, start, date, lessons)) > start:
             taken[file.name] = [start, end]
     for line in _generated(day, levels, seed, date):
         lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(line).encode()))
@@ -64,7 +62,7 @@ def freeze_journal(
     unknown = _unknown_policies(lessons.rows["preferences"], date, nights, checkpoints)
     counts = {**lessons.counts, "quarantined": len(lessons.quarantine), "unknown_policies": unknown}
     (folder / "counts.json").write_text(json.dumps(counts))
-    (folder / OFFSETS).write_text(json.dumps(offsets))
+    (folder / OFFSETS).write_text(json.dumps({name: end for name, (_, end) in taken.items()}))
     (folder / TAKEN).write_text(json.dumps({"model": model, "bytes": taken}))
 
 

@@ -10,7 +10,7 @@ from conf.home import NightError
 from models.checkpoint import digest_file
 from tasks.stage import MANIFEST
 
-OFFSETS = "offsets.json"  # of each journal file, how many bytes this night and those before it have taken
+OFFSETS = "offsets.json"  # of each journal file that this night took of, the bytes taken by it and those before it
 TAKEN = "taken.json"  # the model that studied, and of each journal file, from where to where this night took it
 
 
