@@ -75,7 +75,7 @@ def test_programs_that_write_at_once_and_are_killed(tmp_path: Path) -> None:
             env=os.environ | {"PYTHONPATH": str(root)},
             text=True,
         )
-        for name, size in {"a": 10, "b": 900_000, "c": 400_000, "d": 5_000}.items()
+        for name, size in {"a": 10, "b": 200_000, "c": 50_000, "d": 5_000}.items()
     }
     for writer in writers.values():
         assert writer.stdout is not None
