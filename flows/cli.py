@@ -19,6 +19,7 @@ from conf.urls import struck
 from flows import environment
 from flows.address import LOOPBACK, named_address
 from flows.dates import check_deadline, checked_date, date_of_night
+from flows.journal import journal_app
 from flows.lock import NIGHT, NightRunningError, hold, refuse_second
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
@@ -31,7 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
-journal_app = typer.Typer(no_args_is_help=True, help="The day's log, from which the night learns.")
 app.add_typer(journal_app, name="journal")
 
 Config = Annotated[Path, typer.Option("--config", help="the night's configuration (YAML)")]
@@ -236,23 +236,6 @@ def ui(
     from flows.pages import serve
 
     serve(Home.here(), prefect_port, mlflow_port, named_address(host))
-
-
-@journal_app.command()
-def check(file: Annotated[Path, typer.Argument(help="a journal file (JSONL)")], as_json: AsJson = False) -> None:
-    """Reads a journal file as the freeze would, and names the lines that are wrong."""
-    from flows import console
-    from tasks.freeze_journal import check_file
-
-    if not file.is_file():
-        raise InputError(f"{file}: there is no such file; journals lie under {Home.here().journal}")
-    good, bad = check_file(file)
-    if as_json:
-        console.say_json({"file": str(file), "good": good, "bad": bad})
-        return
-    print(f"{file}: {good} good lines, {len(bad)} bad")
-    for line in bad:
-        print(f"  line {line['line']}: {line['reason']}")
 
 
 def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":

@@ -110,9 +110,9 @@ def study(night: Night) -> dict[str, Any]:
 
 def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     config = night.config
-    day = _freeze(night)
     Registry(tracking.client, config.name).settle()
     champion = _champion(night, tracking)
+    day = _freeze(night, champion)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
     questions = tuple(problem.question for problem in exam)
     distilled = night.made(
@@ -164,7 +164,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     )
 
 
-def _freeze(night: Night) -> Artifact:
+def _freeze(night: Night, champion: Path) -> Artifact:
     config = night.config
     practised = [entry.levels for entry in config.benchmarks if entry.name == "arithmetic"]
     levels = tuple(sorted({level for some in practised for level in some or ()}))
@@ -175,8 +175,11 @@ def _freeze(night: Night) -> Artifact:
         levels=levels if levels and None not in practised else None,
         seed=str(config.seed),
         date=night.date,
+        model=config.name,
+        champion=champion,
         journal=night.home.journal,
         nights=night.home.nights,
+        checkpoints=night.home.checkpoints,
     )
 
 

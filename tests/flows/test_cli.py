@@ -398,7 +398,7 @@ def test_checkpoints_promotion_and_rollback(
 
 def test_a_journal_is_checked(run: Run, home: Home, tmp_path: Path) -> None:
     file = tmp_path / "day.jsonl"
-    file.write_text('{"version": 1, "kind": "words", "text": "Grüße", "at": "now"}\nnot JSON\n')
+    file.write_text('{"version": 1, "kind": "words", "text": "Grüße", "at": "2026-11-20"}\nnot JSON\n')
     outcome = run("journal", "check", str(file), "--json")
     assert outcome.code == 0
     assert outcome.out.count("\n") == 1

@@ -13,8 +13,8 @@ from conf.schema import NightConfig
 from flows.night import Night, check_identity, freeze_config
 from flows.nightly import _champion
 from models.checkpoint import DamagedCheckpointError, keep, verify
-from tasks.freeze_journal import consumed
 from tasks.stage import Artifact, Stage, commit, stage
+from tasks.taken import consumed
 
 
 def starter(*overrides: str) -> NightConfig:
