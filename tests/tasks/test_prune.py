@@ -112,6 +112,19 @@ def test_nothing_goes_before_there_are_as_many_nights(school: School) -> None:
     assert school.prune(keep_nights=3) == [f"version 1 ({loser.name})"]
 
 
+def test_the_reward_models_of_the_newest_nights_stay(school: School) -> None:
+    fitted = {date: school.checkpoint(f"reward model of {date}") for date in DATES[1:]}
+    for date, checkpoint in fitted.items():
+        folder = school.home.night(date) / "fit_reward_model"
+        folder.mkdir()
+        (folder / "checkpoint.txt").write_text(checkpoint.name)
+    found = plan(school.home, 2, school.registry)
+    assert [item.what for item in found.goes] == [f"checkpoint {fitted[DATES[1]].name}"]
+    assert found.stays == {
+        fitted[date].name: f"the reward model of {date}, one of the newest nights" for date in DATES[2:]
+    }
+
+
 def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(
     school: School, monkeypatch: pytest.MonkeyPatch
 ) -> None:
