@@ -17,6 +17,7 @@ from conf.schema import NightConfig
 from conf.urls import struck
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
+from flows.distillation import learn_traces
 from flows.grpo import Rounds
 from flows.lock import NIGHT, NightRunningError, hold
 from flows.night import Night, freeze_config, settle_layout
@@ -24,7 +25,6 @@ from flows.preflight import finished_summary
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
 from tasks.decide import decide
-from tasks.distill import distill
 from tasks.enroll import enroll
 from tasks.evaluate import evaluate, exam_problems
 from tasks.fit_reward_model import fit_reward_model
@@ -105,20 +105,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     Registry(tracking.client, config.name).settle()
     champion = _champion(night, tracking)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
-    distilled = night.made(
-        distill,
-        "distill",
-        day=day,
-        checkpoint=champion,
-        config=config.distill,
-        trainer_config=config.trainer,
-        student=config.student,
-        sandbox=config.sandbox,
-        exam_questions=tuple(problem.question for problem in exam),
-        max_tokens=config.engine.max_model_len,
-        checkpoints=night.home.checkpoints,
-        trainer=night.trainer,
-    )
+    distilled = learn_traces(night, day, champion, tuple(problem.question for problem in exam))
     night.run(fit_reward_model, "fit_reward_model", day=day)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
     sat = {"champion": _sit(night, "champion", champion), "distilled": _sit(night, "distilled", distilled)}

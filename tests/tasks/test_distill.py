@@ -15,6 +15,7 @@ from tasks import learner
 from tasks.distill import distill
 from tasks.stage import Artifact
 from tasks.tables import TRACES
+from tasks.trace_filter import FATES
 from tests.tasks.committed_tables import write_stage
 from tests.tasks.tiny_student import END, write_student
 
@@ -55,7 +56,7 @@ def run(
     folder.mkdir()
     exam = Arithmetic(levels=["1"]).problems("test")
     arguments: dict[str, Any] = {
-        "day": day,
+        "traces": (day,),
         "checkpoint": student,
         "config": DistillConfig(steps=steps),
         "trainer_config": TrainerConfig(),
@@ -71,6 +72,10 @@ def run(
     return trainer, written.read_json("counts.json"), tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
 
 
+def fates(**found: int) -> dict[str, int]:
+    return dict.fromkeys(FATES, 0) | found
+
+
 def decoded(tokens: list[int], student: Path) -> str:
     from models.policy import load_tokenizer
 
@@ -79,7 +84,7 @@ def decoded(tokens: list[int], student: Path) -> str:
 
 def test_a_right_solution_is_learned_token_by_token(tmp_path: Path, student: Path) -> None:
     trainer, counts, checkpoint = run(tmp_path, student, [trace("7 + 5?", "7 + 5 = 12\n#### 12", "12")])
-    assert counts == {"kept": 1, "dropped": 0, "unknown": 0, "exam": 0, "too_long": 0}
+    assert counts == fates(kept=1)
     assert checkpoint.name == "taught"
     ((prompt, answer),) = trainer.examples
     assert decoded(prompt, student) == "User: 7 + 5?\nAssistant:"
@@ -99,7 +104,7 @@ def test_wrong_solutions_are_dropped_and_what_nobody_can_judge_is_counted_apart(
         trace("7 + 11?", "#### 18", "eighteen"),  # whose grader cannot read it
     ]
     trainer, counts, _ = run(tmp_path, student, traces)
-    assert counts == {"kept": 1, "dropped": 2, "unknown": 4, "exam": 0, "too_long": 0}
+    assert counts == fates(kept=1, dropped=1, unreadable=1, unknown=4)
     asked = [decoded(prompt, student) for prompt, _ in trainer.examples]
     assert asked == [f"User: 7 + {n}?\nAssistant:" for n in (5, 8, 9, 10, 11)]
 
@@ -118,7 +123,7 @@ def test_every_benchmark_that_is_known_is_asked_whatever_the_night_trains_on(tmp
         trace("Which is the lowest?", "Answer: a hole", aliases, benchmark="triviaqa"),  # wrong
     ]
     trainer, counts, _ = run(tmp_path, student, traces)
-    assert counts == {"kept": 3, "dropped": 4, "unknown": 1, "exam": 0, "too_long": 0}
+    assert counts == fates(kept=3, dropped=3, unreadable=1, unknown=1)
     asked = [decoded(prompt, student) for prompt, _ in trainer.examples]
     assert asked == [
         f"User: {question}\nAssistant:" for question in ("7 + 10?", "7 + 13?", "Half of one?", "Which is the highest?")
