@@ -38,7 +38,7 @@ def test_nearly_the_same_words() -> None:
     found = EXAM.match(DICE.replace("fair", "ordinary"))
     assert found is not None
     assert (found.question, found.kind) == (DICE, "near")
-    # 20 words and numbers make 18 n-grams of 4 (six-sided is three words), of which `fair` is in two
+    # 22 words, signs and numbers (six-sided is three of them) make 19 n-grams of 4, of which `fair` is in two
     assert len(words(DICE)) == 22
     assert found.share == 17 / 19
 
@@ -77,6 +77,7 @@ def test_every_question_is_found_in_itself_whatever_is_said_around_it(question: 
     exam = Contamination([question])
     assert (exam.match(question) is not None) == bool(words(question))
     inside = exam.match(f"{before}. Now: {question} Well: {after}")
+    # a calculation may go on, and a figure may be cut
     signs = re.findall(
         r"[-+*/^=<>%!|×÷−±√≤≥°\[\]]", question + before + after
     )  # a calculation may go on; a figure be cut
