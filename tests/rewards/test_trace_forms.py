@@ -10,8 +10,8 @@ from rewards.trace_forms import Solution, has_tags, own_truth, read_question, re
 from rewards.verifier import Problem
 
 PREAMBLE = (
-    "A conversation between User and Assistant. The User asks a question, and the Assistant solves it. The reasoning is "
-    "enclosed within <think> </think> and answer is enclosed within <answer> </answer> tags.\n\n"
+    "A conversation between User and Assistant. The User asks a question, and the Assistant solves it. The thinking"
+    " is enclosed within <think> </think> and answer is enclosed within <answer> </answer> tags.\n\n"
 )
 
 
