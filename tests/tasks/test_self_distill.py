@@ -2,30 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from tasks.practice import earlier_rounds, practised, rounds_of
 from tasks.self_distill import own_answers
-from tasks.tables import PROMPTS, ROLLOUTS, SCORES, TRACES, read_table
-from tests.tasks.committed_tables import prompt, rollout, score, write_stage
-
-
-def write_round(folder: Path, answers: dict[str, list[tuple[str, float | None]]], **changes: Any) -> None:
-    """`answers`: by problem, each text with its reward."""
-    prompts = [
-        prompt(name, group, **changes) | {"messages": json.dumps([{"role": "user", "content": name}])}
-        for group, name in enumerate(answers)
-    ]
-    places = [
-        (name, group, sample, *answer)
-        for group, (name, own) in enumerate(answers.items())
-        for sample, answer in enumerate(own)
-    ]
-    scores = [score(name, group, sample, reward) for name, group, sample, _, reward in places]
-    texts = [rollout(name, group, sample, text) for name, group, sample, text, _ in places]
-    write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
-    write_stage(folder / "score", {"scores": (SCORES, scores)})
-    write_stage(folder / "sample", {"rollouts": (ROLLOUTS, texts)})
+from tasks.tables import PROMPTS, ROLLOUTS, TRACES, read_table
+from tests.tasks.committed_tables import rollout, write_stage
+from tests.tasks.practised_rounds import RIGHT, WRONG, write_round
 
 
 def gathered(tmp_path: Path, upto: int = 99, per_problem: int = 4) -> list[tuple[str, str]]:
@@ -48,15 +30,12 @@ def gathered(tmp_path: Path, upto: int = 99, per_problem: int = 4) -> list[tuple
     ]
 
 
-WRONG = ("no", 0.0)
-
-
 def test_right_answers_to_hard_problems_the_shortest_first(tmp_path: Path) -> None:
     answers = {
         "hard": [("a longer way", 1.0), ("short", 1.0), ("short", 1.0), ("b", 1.0), *[WRONG] * 5],
-        "even": [("right", 1.0), WRONG],
+        "even": [RIGHT, WRONG],
         "never": [WRONG] * 3,
-        "ungraded": [("right", 1.0), ("?", None), ("?", None)],
+        "ungraded": [RIGHT, ("?", None), ("?", None)],
     }
     write_round(tmp_path / "nights/2026-11-20/round-01", answers)
     assert gathered(tmp_path) == [("hard", "b"), ("hard", "short"), ("hard", "a longer way")]
@@ -66,7 +45,7 @@ def test_right_answers_to_hard_problems_the_shortest_first(tmp_path: Path) -> No
 def test_the_tries_of_rounds_refills_and_earlier_nights_count_together(tmp_path: Path) -> None:
     nights = tmp_path / "nights"
     write_round(nights / "2026-11-18/round-02", {"one": [("old", 1.0)]})
-    write_round(nights / "2026-11-20/round-01", {"one": [WRONG] * 2, "two": [("right", 1.0)]})
+    write_round(nights / "2026-11-20/round-01", {"one": [WRONG] * 2, "two": [RIGHT]})
     write_round(nights / "2026-11-20/round-02/refill-1", {"two": [WRONG] * 2})
     write_round(nights / "2026-11-20/round-10", {"one": [("later", 1.0)]})
     write_round(nights / "2026-11-21/round-01", {"one": [("tomorrow", 1.0)]})
@@ -77,7 +56,7 @@ def test_the_tries_of_rounds_refills_and_earlier_nights_count_together(tmp_path:
 
 def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     nights = tmp_path / "nights"
-    hard = [("right", 1.0), WRONG, WRONG]
+    hard = [RIGHT, WRONG, WRONG]
     for number in range(1, 6):
         write_round(nights / f"2026-11-20/round-{number:02d}", {f"problem {number}": hard})
     rounds = [nights / f"2026-11-20/round-{number:02d}" for number in range(1, 6)]
@@ -89,7 +68,7 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_the_owners_own_prompts_have_no_truth_to_verify(tmp_path: Path) -> None:
-    write_round(tmp_path / "round-01", {"one": [("right", 1.0), WRONG, WRONG]})
+    write_round(tmp_path / "round-01", {"one": [RIGHT, WRONG, WRONG]})
     file = tmp_path / "round-01/select_prompts"
     rows = read_table(file / "prompts.parquet", PROMPTS).to_dict("records")
     for name in ("benchmark", "truth"):
@@ -99,7 +78,7 @@ def test_the_owners_own_prompts_have_no_truth_to_verify(tmp_path: Path) -> None:
 
 
 def test_unfinished_answers_are_no_lessons(tmp_path: Path) -> None:
-    write_round(tmp_path / "round-01", {"one": [("right", 1.0), WRONG, WRONG]})
+    write_round(tmp_path / "round-01", {"one": [RIGHT, WRONG, WRONG]})
     texts = [rollout("one", 0, sample, "right") | {"finish_reason": "length"} for sample in range(3)]
     other = tmp_path / "other"
     write_stage(other / "sample", {"rollouts": (ROLLOUTS, texts)})

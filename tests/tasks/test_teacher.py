@@ -8,9 +8,7 @@ from conf.lessons import TeacherConfig
 from tasks.tables import TRACES, read_table
 from tasks.teacher import ask_teacher
 from tests.models.chat_server import Reply, chat_server, said
-from tests.tasks.test_self_distill import WRONG, write_round
-
-RIGHT = ("right", 1.0)
+from tests.tasks.practised_rounds import RIGHT, WRONG, write_round
 
 
 def asked(tmp_path: Path, url: str, name: str = "ask", **changes: Any) -> tuple[list[str], dict[str, Any]]:
