@@ -25,15 +25,16 @@ def trace_remarks(night: Path) -> list[str]:
     bad = read_table(night / "import_traces", "quarantine")
     if bad is not None and len(bad):
         first = bad.iloc[0]
+        where = f"{first['file']}:{first['line']}"
         remarks.append(
-            f"{len(bad)} rows of files are no worked solutions; {first['file']}:{first['line']}: {first['reason']}."
+            f"Rows of files that are no worked solutions: {len(bad)}; the first: {where}: {first['reason']}."
         )
     hits = [hit for folder in _lessons(night) for hit in read_json(folder, "contamination.json") or []]
     if hits:
         near = sum(hit["match"] == "near" for hit in hits)
         remarks.append(
-            f"{len(hits)} worked solutions ask problems of the exam ({near} of them nearly, not word for word) "
-            f"and were left out; the first: {hits[0]['question'][:80]}"
+            f"Worked solutions left out because they ask problems of the exam: {len(hits)}, {near} of them nearly and not "
+            f"word for word; the first: {hits[0]['question'][:80]}"
         )
     asked = read_json(night / "ask_teacher", "asked.json")
     return [*remarks, *([_teacher(asked)] if asked else [])]

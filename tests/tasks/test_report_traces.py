@@ -1,5 +1,6 @@
 """What the report says of worked solutions."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pandas as pd
 
 from tasks.report_page import render
 from tasks.report_traces import trace_remarks, trace_sources
-from tests.tasks.night_folder import commit_files, write_night
+from tests.tasks.night_folder import write_night
 
 ASKED: dict[str, Any] = {
     "teacher": "wise",
@@ -22,6 +23,12 @@ ASKED: dict[str, Any] = {
     "usd": 0.0123,
 }
 ROW = {"unknown": 0, "dropped": 0, "unreadable": 0, "exam": 0, "too_long": 0, "duplicate": 0, "surplus": 0}
+
+
+def commit_files(folder: Path, files: dict[str, Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, content in {**files, "manifest.json": {"seconds": 1.0}}.items():
+        (folder / name).write_text(json.dumps(content))
 
 
 def test_a_table_by_source_and_a_line_each(tmp_path: Path) -> None:
@@ -46,11 +53,11 @@ def test_a_table_by_source_and_a_line_each(tmp_path: Path) -> None:
     assert '<th scope="row">me<small>2026-11-20.jsonl</small></th><td>190</td><td>2</td></tr>' in page
     assert "&lt;b&gt;wise&lt;/b&gt;<small>asked by night</small></th><td>6</td><td>0</td>" in page
     assert '<th scope="row">itself<small>own</small></th><td>3</td><td>0</td></tr>' in page
-    assert "1 rows of files are no worked solutions; the first: some.jsonl:7: not JSON." in page
-    assert "2 worked solutions ask problems of the exam (1 of them nearly, not word for word)" in page
+    assert "Rows of files that are no worked solutions: 1; the first: some.jsonl:7: not JSON." in page
+    assert "because they ask problems of the exam: 2, 1 of them nearly and not word for word" in page
     assert (
-        "The teacher wise answered 6 of 10 questions about 5 problems (2 of them earlier), for 900 tokens and 0.0123 USD; "
-        "without an answer: 3 × HTTP 500; it was not asked any further: HTTP 500."
+        "The teacher wise answered 6 of 10 questions about 5 problems (2 of them earlier), for 900 tokens and 0.0123 USD"
+        "; without an answer: 3 × HTTP 500; it was not asked any further: HTTP 500."
     ) in page
 
 
