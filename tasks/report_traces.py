@@ -33,8 +33,8 @@ def trace_remarks(night: Path) -> list[str]:
     if hits:
         near = sum(hit["match"] == "near" for hit in hits)
         remarks.append(
-            f"Worked solutions left out because they ask problems of the exam: {len(hits)}, {near} of them nearly and not "
-            f"word for word; the first: {hits[0]['question'][:80]}"
+            f"Worked solutions left out because they ask problems of the exam: {len(hits)}, {near} of them nearly and "
+            f"not word for word; the first: {hits[0]['question'][:80]}"
         )
     asked = read_json(night / "ask_teacher", "asked.json")
     return [*remarks, *([_teacher(asked)] if asked else [])]
