@@ -10,7 +10,7 @@ import pytest
 
 from conf.lessons import DistillConfig
 from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
-from rewards import benchmarks
+from rewards import benchmarks, generated_day
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Problem
 from tasks import learner
@@ -257,3 +257,14 @@ def test_what_came_of_each_source_and_which_exam_problems_were_met(tmp_path: Pat
         "exact",
         1,
     )
+
+
+def test_the_generated_day_is_learnt_word_for_word(tmp_path: Path, student: Path) -> None:
+    """192 exercises, as the starter night has them: none rewritten, none taken for a problem of the exam."""
+    columns = ("response", "teacher", "benchmark", "truth")
+    lines = generated_day.traces("1", 192, ("1", "2"), "2026-11-20")
+    traces = [{name: line[name] for name in columns} | {"messages": json.dumps(line["messages"])} for line in lines]
+    trainer, counts, _ = run(tmp_path, student, traces)
+    assert counts == fates(kept=192)
+    learnt = [(decoded(prompt, student), decoded(answer[:-1], student)) for prompt, answer in trainer.examples]
+    assert learnt == [(f"User: {line['messages'][0]['content']}\nAssistant:", line["response"]) for line in lines]
