@@ -26,7 +26,7 @@ class TraceFile(Section):
 
     source: str = Field(description="a JSONL or Parquet file, or a hub id")
     benchmark: BenchmarkName | None = Field(
-        default=None, description="whose problems they solve; null: each line says it, or nobody can judge them"
+        default=None, description="whose problems they solve, where a line does not say; null: nobody can judge them"
     )
     teacher: str = Field(default="file", description="who wrote them")
 

@@ -19,7 +19,8 @@ THRESHOLD = 0.6  # share of a question's n-grams; see docs/distillation.md for w
 # What is written in several ways and means the same: a figure's program, LaTeX's spacing, sizes and kinds of fraction.
 FIGURE = re.compile(r"\[asy\].*?(?:\[/asy\]|\Z)", re.DOTALL)
 SPACING = re.compile(r"\\(?:[,;:! ]|left|right|displaystyle|text|mathrm|quad|qquad)(?![A-Za-z])")
-FRACTION = re.compile(r"\\[dtc]?frac(?=[^A-Za-z])|\\[dt](?=binom)")
+SIZE = re.compile(r"\\[dtc](?=frac|binom)")
+BARE_FRACTION = re.compile(r"(?<=\\frac)\s*(\d)\s*(\d)")
 # A number, a word, or a sign that calculates; other punctuation, dollar signs and backslashes do not count.
 SIGN = r"[-+*/^=<>%!|×÷−±√≤≥°]"
 WORD = re.compile(rf"\d+(?:[.,]\d+)*|[^\W\d_]+|{SIGN}")
@@ -90,7 +91,7 @@ class Contamination:
 def words(text: str) -> Words:
     """The words, numbers and signs of a text, in lower case, without what only sets them."""
     plain = unicodedata.normalize("NFKC", FIGURE.sub(" ", text))
-    plain = FRACTION.sub(r"\\frac ", SPACING.sub(" ", plain)).replace("\\%", "%")
+    plain = BARE_FRACTION.sub(r" \1 \2 ", SIZE.sub(r"\\", SPACING.sub(" ", plain))).replace("\\%", "%")
     return tuple(word.casefold().replace(",", "") for word in WORD.findall(plain))
 
 

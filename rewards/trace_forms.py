@@ -85,8 +85,8 @@ def _users_turn(prompt: str) -> str:
 
 
 def _solution(reasoning: str, answer: str) -> Solution | None:
-    plain = DOLLAR.sub("", answer).replace(r"\$", "").strip(" \t\n*:")
-    return Solution(TAGS.sub("", reasoning).strip(), plain.removesuffix(".")) if plain else None
+    plain = DOLLAR.sub("", answer).replace(r"\$", "").strip(" \t\n*:").removesuffix(".").rstrip()
+    return Solution(TAGS.sub("", reasoning).strip(), plain) if plain else None
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

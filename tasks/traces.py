@@ -39,7 +39,7 @@ def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
         for line, content in _lines(file.source):
             try:
                 rows.append(_trace(_row(content), file) | {"source": f"{name}:{line}"})
-            except ValueError as error:
+            except (ValueError, InputError) as error:
                 quarantine.append({"file": name, "line": line, "reason": str(error)})
     write_table(folder / "traces.parquet", TRACES, rows)
     write_table(folder / "quarantine.parquet", QUARANTINE, quarantine)
@@ -92,7 +92,7 @@ def _row(content: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _trace(row: Mapping[str, Any], file: TraceFile) -> dict[str, Any]:
     """The row as one of the traces table. Raises ValueError where it has no question or no solution."""
-    name = file.benchmark or _text(row.get("benchmark"))
+    name = _text(row.get("benchmark")) or file.benchmark
     benchmark = benchmarks.load(name) if name and name not in PROGRAMS else None
     messages = _messages(_first(row, QUESTIONS, "question"), benchmark)
     if messages[-1]["role"] == "assistant" and not any(row.get(column) for column in RESPONSES):

@@ -10,7 +10,7 @@ from conf.home import Home
 from conf.load import STARTER, load_night
 from flows.distillation import learn_own_answers, learn_traces
 from flows.night import Night
-from models.checkpoint import digest_folder, keep
+from models.checkpoint import keep
 from rewards.arithmetic import Arithmetic
 from tasks.tables import TRACES
 from tests.models.chat_server import chat_server, said
@@ -40,9 +40,7 @@ def night(tmp_path: Path) -> Iterator[Callable[..., Night]]:
 
 def champion(home: Home) -> Path:
     home.checkpoints.mkdir(parents=True, exist_ok=True)
-    draft = write_tiny(home.checkpoints / "draft")
-    assert digest_folder(draft)
-    return keep(draft, home.checkpoints)
+    return keep(write_tiny(home.checkpoints / "draft"), home.checkpoints)
 
 
 def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable[..., Night]) -> None:
@@ -56,7 +54,7 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
             f"distill.teacher={{base_url: '{server.url}', model: wise, answers: 1, retries: 0}}",
         )
         home = tonight.home
-        write_round(home.nights / "2026-11-19/round-01", {"What is 7 + 8?": [WRONG]})
+        write_round(home.nights / "2026-11-19/round-01", {"7 + 8?": [WRONG]})
         own = {"messages": '[{"role": "user", "content": "7 + 5?"}]', "teacher": "me", "source": "2026-11-20.jsonl:1"}
         own |= {"response": "#### 12", "benchmark": "arithmetic", "truth": "12"}
         day = write_stage(home.night(DATE) / "freeze_journal", {"traces": (TRACES, [own])})

@@ -15,8 +15,9 @@ from rewards.contamination import Contamination, Match, words
 DICE = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
 FRACTION = r"Find the value of $\frac{3}{4}$ of $60\%$ of 200."
 SHORT = "What is 10 * 10?"
+CHOOSE = r"Compute $\dbinom{8}{2}$."
 FIGURE = "Find the area of triangle ABC in the diagram. [asy] draw((0,0)--(3,4)); [/asy]"
-EXAM = Contamination([DICE, FRACTION, SHORT, FIGURE])
+EXAM = Contamination([DICE, FRACTION, SHORT, CHOOSE, FIGURE])
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,8 @@ EXAM = Contamination([DICE, FRACTION, SHORT, FIGURE])
         (DICE, DICE),
         (f"Please help me with this:\n\n{DICE.upper()}\nThink step by step. 1. Read. 2. Answer.", DICE),
         (r"find the value of $ \dfrac {3}{4} $ of 60% of $200$", FRACTION),
+        (r"Find the value of $\frac34$ of $60\%$ of $200.$", FRACTION),
+        (r"Compute $\displaystyle \binom{8}{2}$.", CHOOSE),
         ("What is 10*10 ?", SHORT),
         ("Find the area of triangle ABC in the diagram.", FIGURE),
         ("Find the area of triangle $ABC$ in the diagram. [asy] draw((1,0)--(9,9)); [/asy]", FIGURE),
@@ -38,9 +41,9 @@ def test_nearly_the_same_words() -> None:
     found = EXAM.match(DICE.replace("fair", "ordinary"))
     assert found is not None
     assert (found.question, found.kind) == (DICE, "near")
-    # 22 words, signs and numbers (six-sided is three of them) make 19 n-grams of 4, of which `fair` is in two
-    assert len(words(DICE)) == 22
-    assert found.share == 17 / 19
+    # 23 words, signs and numbers (six-sided is three of them) make 20 n-grams of 4, of which `fair` is in two
+    assert len(words(DICE)) == 23
+    assert found.share == 18 / 20
 
 
 @pytest.mark.parametrize(
@@ -77,11 +80,9 @@ def test_every_question_is_found_in_itself_whatever_is_said_around_it(question: 
     exam = Contamination([question])
     assert (exam.match(question) is not None) == bool(words(question))
     inside = exam.match(f"{before}. Now: {question} Well: {after}")
-    # a calculation may go on, and a figure may be cut
-    signs = re.findall(
-        r"[-+*/^=<>%!|×÷−±√≤≥°\[\]]", question + before + after
-    )  # a calculation may go on; a figure be cut
-    if words(question) and not signs and "\\" not in question + before:
+    if (
+        words(question) and "[" not in before + question + after
+    ):  # of a figure that is not closed the rest counts as one
         assert inside is not None
 
 

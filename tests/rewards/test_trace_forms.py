@@ -76,20 +76,25 @@ def test_what_was_written_reads_the_same(reasoning: str, answer: str, benchmark:
     assert told is not None
     again = read_solution(told)
     assert again is not None
-    if "\\" not in reasoning:  # a box in the reasoning is taken for the answer where another form follows it
+    if not {"\\", "#"} & set(reasoning):  # a box in the reasoning, or a marker, is taken for the answer
         assert again.answer == answer
 
 
 @given(st.text(alphabet="<>/thinkasweranswer#\\boxed{} \n$.is:"))
 def test_no_text_is_too_strange(text: str) -> None:
     found = read_solution(text)
-    assert found is None or (found.answer.strip() and not has_tags(found.reasoning))
+    assert found is None or found.answer.strip()
 
 
 def test_a_long_text_takes_no_longer_than_its_length() -> None:
     for piece in ("<answer>", "User:\n", "answer is ", "####", "<think>", "\\boxed{", "Assistant:\n"):
         read_solution(piece * 100_000)
         read_question(piece * 100_000)
+
+
+def test_tags() -> None:
+    assert has_tags("a </think> b")
+    assert not has_tags("a < b, c > d: <b>think</b>")
 
 
 def test_the_question_of_a_prompt() -> None:

@@ -66,7 +66,8 @@ def test_the_question_is_asked_as_its_benchmark_asks(tmp_path: Path) -> None:
     )
     found, _ = imported(tmp_path, file.model_copy(update={"benchmark": "math", "teacher": "R1"}))
     assert asked(found[0]) == asked(found[1]) == [("user", f"What is $2 + 2$?\n{INSTRUCTION}")]
-    assert {(trace["benchmark"], trace["teacher"]) for trace in found} == {("math", "R1")}
+    assert [trace["benchmark"] for trace in found] == ["math", "math", "gsm8k"]
+    assert {trace["teacher"] for trace in found} == {"R1"}
 
 
 def test_rows_that_are_no_traces(tmp_path: Path) -> None:
@@ -127,6 +128,7 @@ def test_the_real_file(tmp_path: Path) -> None:
     """Every trace of the file is read, most are right, and all that are kept are so in MATH's own form."""
     from conf.schema import SandboxConfig
     from rewards.boxed import last_boxed
+    from rewards.trace_forms import has_tags
     from tasks.trace_filter import counts, judged, traces_of
 
     source = str(Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl")
@@ -141,7 +143,7 @@ def test_the_real_file(tmp_path: Path) -> None:
     assert told["kept"] + told["duplicate"] == 1748
     assert told["dropped"] == 19
     kept = [trace for trace in found if trace.fate == "kept"]
-    assert all(last_boxed(trace.response) and "<" not in trace.response[-40:] for trace in kept)
+    assert all(last_boxed(trace.response) and not has_tags(trace.response) for trace in kept)
     assert all(trace.messages[-1]["content"].endswith(INSTRUCTION) for trace in kept)
     assert not any("Assistant" in trace.messages[-1]["content"] for trace in kept)
     few = judged(traces, SandboxConfig(), (), 4, lambda trace: True)
