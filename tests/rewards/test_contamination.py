@@ -80,9 +80,7 @@ def test_every_question_is_found_in_itself_whatever_is_said_around_it(question: 
     exam = Contamination([question])
     assert (exam.match(question) is not None) == bool(words(question))
     inside = exam.match(f"{before}. Now: {question} Well: {after}")
-    if (
-        words(question) and "[" not in before + question + after
-    ):  # of a figure that is not closed the rest counts as one
+    if words(question) and "[" not in before + question + after:  # the rest may count as a figure
         assert inside is not None
 
 
