@@ -2,9 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from conf.benchmark import BenchmarkName
 from conf.section import Positive, Section, Share
+from conf.urls import complaint
 
 Rate = Annotated[float, Field(gt=0)]
 
@@ -23,7 +25,9 @@ class TraceFile(Section):
     """A file of worked solutions, or a dataset of the hub, in one of the common forms; see docs/distillation.md."""
 
     source: str = Field(description="a JSONL or Parquet file, or a hub id")
-    benchmark: str | None = Field(default=None, description="which benchmark's truths and format they have")
+    benchmark: BenchmarkName | None = Field(
+        default=None, description="whose problems they solve, where a line does not say; null: nobody can judge them"
+    )
     teacher: str = Field(default="file", description="who wrote them")
 
 
@@ -43,8 +47,17 @@ class TeacherConfig(Section):
     budget_usd: Annotated[float, Field(ge=0)] | None = Field(default=None, description="null: no limit but the tokens")
     usd_per_million_prompt_tokens: Annotated[float, Field(ge=0)] = 0.0
     usd_per_million_answer_tokens: Annotated[float, Field(ge=0)] = 0.0
-    timeout_seconds: Rate = 60.0
+    budget_minutes: Rate = Field(default=20.0, description="minutes after which nothing more is asked")
+    timeout_seconds: Rate = Field(default=60.0, description="for one try of one answer")
     retries: Annotated[int, Field(ge=0, le=10)] = 2
+
+    @field_validator("base_url")
+    @classmethod
+    def carries_no_password(cls, url: str) -> str:
+        """The configuration is written into the night's folder and into MLflow."""
+        if (what := complaint(url, "give the key in the environment variable of `key_variable`")) is not None:
+            raise ValueError(what)
+        return url
 
 
 class DistillConfig(Section):

@@ -18,6 +18,7 @@ from conf.schema import NightConfig
 from conf.urls import struck
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
+from flows.distillation import learn_traces
 from flows.grpo import Rounds
 from flows.lessons import learn
 from flows.lock import NIGHT, NightRunningError, hold, holds
@@ -27,7 +28,6 @@ from flows.sitting import sit
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
 from tasks.decide import decide
-from tasks.distill import distill
 from tasks.enroll import enroll
 from tasks.evaluate import exam_problems
 from tasks.fit_reward_model import figures, fit_reward_model
@@ -115,21 +115,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     day = _freeze(night, champion)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
     questions = tuple(problem.question for problem in exam)
-    distilled = night.made(
-        distill,
-        "distill",
-        day=day,
-        checkpoint=champion,
-        config=config.distill,
-        trainer_config=config.trainer,
-        student=config.student,
-        sandbox=config.sandbox,
-        exam_questions=questions,
-        max_tokens=config.engine.max_model_len,
-        checkpoints=night.home.checkpoints,
-        trainer=night.trainer,
-    )
-    distilled = learn(night, day, distilled, questions)
+    distilled = learn(night, day, learn_traces(night, day, champion, questions), questions)
     _fit_reward_model(night, day, champion, tracking)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
     sat = {

@@ -11,6 +11,7 @@ from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
 from flows.isolation import programs, require_sandbox
 from rewards import benchmarks
+from tasks import traces
 from tasks.decision import smallest_guard
 from tasks.enroll import check_source
 
@@ -24,6 +25,8 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
     for place, instead in {"MLFLOW_TRACKING_URI": MLFLOW, "PREFECT_API_URL": PREFECT}.items():
         checked(os.environ.get(place, ""), place, instead)
     check_source(config.student)
+    for file in config.distill.files:
+        traces.check_source(file.source)
     for source in config.benchmarks:
         if not benchmarks.configured(source).problems("train"):
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
