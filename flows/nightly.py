@@ -18,6 +18,7 @@ from conf.urls import struck
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.grpo import Rounds
+from flows.learned_reward import learned_reward
 from flows.lock import NIGHT, NightRunningError, hold
 from flows.night import Night, freeze_config, settle_layout
 from flows.preflight import finished_summary
@@ -119,11 +120,12 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
     )
-    night.run(fit_reward_model, "fit_reward_model", day=day)
+    fitted = night.run(fit_reward_model, "fit_reward_model", day=day)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
     sat = {"champion": _sit(night, "champion", champion), "distilled": _sit(night, "distilled", distilled)}
     slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
-    rounds = Rounds(night, distilled, exam, tracking, registered, slower)
+    learned = learned_reward(night, day, fitted, distilled, exam)
+    rounds = Rounds(night, distilled, exam, tracking, registered, slower, learned)
     sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
     night.trainer.close()
     sat["candidate"] = _sit(night, "candidate", sitters["candidate"])
