@@ -72,8 +72,12 @@ class RewardModelConfig(Section):
     )
     epochs: Positive = 3
     picks_per_step: Positive = 8
-    learning_rate: Rate = 2e-5
+    learning_rate: Rate = Field(default=2e-5, description="of the backbone")
+    head_learning_rate: Rate = Field(default=1e-3, description="of the scalar head, which begins at 0")
     warmup_steps: Annotated[int, Field(ge=0)] = 4
+    learning_curve: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
+        default=(0.25, 0.5), description="shares of the picks that are fitted too, to see what more picks bring"
+    )
     centering: Annotated[float, Field(ge=0)] = Field(default=0.01, description="keeps a pick's rewards around 0")
     half_life_nights: Rate = Field(default=14.0, description="nights after which a pick counts half")
     max_tokens: Positive = Field(default=1024, description="of a prompt and an answer; longer picks are left out")

@@ -28,13 +28,13 @@ from tasks.decide import decide
 from tasks.distill import distill
 from tasks.enroll import enroll
 from tasks.evaluate import evaluate, exam_problems
-from tasks.fit_reward_model import fit_reward_model
+from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
 from tasks.promote import promote
 from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
-from tasks.stage import Artifact, committed
+from tasks.stage import Artifact, committed, uncommit
 from tasks.tracking import Tracking
 
 MLFLOW_PAGES = "http://127.0.0.1:5000"
@@ -120,7 +120,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
     )
-    fitted = night.run(fit_reward_model, "fit_reward_model", day=day)
+    fitted = _fit_reward_model(night, day, champion, tracking)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
     sat = {"champion": _sit(night, "champion", champion), "distilled": _sit(night, "distilled", distilled)}
     slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
@@ -165,6 +165,28 @@ def _freeze(night: Night) -> Artifact:
         journal=night.home.journal,
         nights=night.home.nights,
     )
+
+
+def _fit_reward_model(night: Night, day: Artifact, champion: Path, tracking: Tracking) -> Artifact:
+    config, place = night.config, "fit_reward_model"
+    arguments = {
+        "day": day,
+        "date": night.date,
+        "checkpoint": champion,
+        "config": None if config.preference_learning == "direct" else config.reward_model,
+        "trainer_config": config.trainer,
+        "student": config.student,
+        "seed": config.seed,
+        "checkpoints": night.home.checkpoints,
+        "trainer": night.trainer,
+    }
+    fitted = night.run(fit_reward_model, place, **arguments)
+    if fitted.read_json("outcome.json")["serves"] and not is_whole(night.checkpoint(fitted)):
+        uncommit(night.folder / place)  # it was damaged since
+        fitted = night.run(fit_reward_model, place, **arguments)
+    tracking.log(figures(fitted.read_json("outcome.json")), 0)
+    tracking.log_artifact(fitted.folder / "outcome.json", "reward_model")
+    return fitted
 
 
 def _champion(night: Night, tracking: Tracking) -> Path:

@@ -34,6 +34,7 @@ TRACES = _schema(
     {"messages": pa.string(), "response": pa.string(), "teacher": pa.string()},
     {"benchmark": pa.string(), "truth": pa.string(), "source": pa.string()},
 )
+HELD_OUT = _schema({"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32()}, {})
 QUARANTINE = _schema({"file": pa.string(), "line": pa.int64(), "reason": pa.string()}, {})
 
 # `kind` is what the problem's solve rate is counted under, `group` its number in the round, `entry` the place in the
