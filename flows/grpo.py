@@ -348,6 +348,8 @@ class Rounds:
         accuracy = found.read_json("ranking.json")["accuracy"]
         if accuracy is not None:
             self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
+        if number and self.allowance.quizzes:  # it comes with them
+            self.allowance.quizzes[-1] += found.seconds
         self.lap += time.perf_counter() - started  # as a quiz, it is no part of a round
 
     def _state(self, number: int) -> Path:

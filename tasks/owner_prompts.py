@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from jinja2 import TemplateError
 
 from conf.schema import StudentConfig
 from models.policy import load_tokenizer, prompt_tokens
 from tasks.stage import Artifact, stage
-from tasks.tables import CORRECTIONS, FEEDBACK, OWNER_PROMPTS, PREFERENCES, read_table, write_table
+from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, OWNER_PROMPTS, PREFERENCES, read_table, write_table
 
 TABLES = {"preferences": PREFERENCES, "corrections": CORRECTIONS, "feedback": FEEDBACK}
 log = logging.getLogger("nightschool")
@@ -39,7 +38,7 @@ def owner_prompts(
     contain a question of the exam (`exam`), that do not end with the owner's turn (`unanswered`), that the student's
     template refuses (`template`), and that leave no room for an answer (`long`).
     """
-    held_out = set(map(_key, pd.read_parquet(reward_model.folder / "held_out.parquet").messages))
+    held_out = set(map(_key, read_table(reward_model.folder / "held_out.parquet", HELD_OUT).messages))
     questions = [folded for question in exam_questions if (folded := _folded(question))]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     counts: Counter[str] = Counter()

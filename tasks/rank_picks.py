@@ -6,14 +6,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import pandas as pd
-
 from conf.schema import StudentConfig, TrainerConfig
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from tasks import learner
 from tasks.learner import Predecessor
 from tasks.stage import Artifact, stage
+from tasks.tables import HELD_OUT, read_table
 from tasks.workers import Worker
 
 MOST = 200  # picks: a share of them is then known to 7 points, and no round waits for it
@@ -36,7 +35,7 @@ def rank_picks(
     An answer's likelihood is the mean log-probability of its tokens, the end token included (nats a token). `policy` is
     the digest of what `predecessor` stands at. `ranking.json`: `right`, one a pick, and their share, `accuracy`.
     """
-    picks: Any = pd.read_parquet(reward_model.folder / "held_out.parquet").head(MOST).itertuples()
+    picks: Any = read_table(reward_model.folder / "held_out.parquet", HELD_OUT).head(MOST).itertuples()
     asked = [
         (json.loads(pick.messages), [str(answer) for answer in json.loads(pick.responses)], int(pick.chosen))
         for pick in picks

@@ -30,8 +30,8 @@ from tasks.report_evidence import (
 from tasks.report_pictures import Picture, duration
 
 STAGES = (
-    *("freeze_journal", "distill", "fit_reward_model", "select_prompts", "sample", "score", "credit", "update"),
-    *("checkpoint", "quiz", "evaluate", "decide", "enroll", "promote"),
+    *("freeze_journal", "distill", "fit_reward_model", "owner_prompts", "select_prompts", "sample", "judge", "score"),
+    *("credit", "update", "checkpoint", "quiz", "rank_picks", "evaluate", "decide", "enroll", "promote"),
 )
 # What a night that ended early may not have.
 EMPTY: dict[str, Any] = {

@@ -11,7 +11,7 @@ from conf.schema import StudentConfig
 from models.policy import load_tokenizer, prompt_tokens
 from tasks.owner_prompts import TABLES, owner_prompts
 from tasks.stage import Artifact
-from tasks.tables import OWNER_PROMPTS, read_table, write_table
+from tasks.tables import HELD_OUT, OWNER_PROMPTS, read_table, write_table
 from tests.tasks.tiny_student import write_student
 
 EXAM = "Noah has 20 stamps. How many are left?"
@@ -44,8 +44,8 @@ def find(
         nothing = dict.fromkeys(schema.names)
         rows = [nothing | other[name] | {"messages": messages} for messages in asked.get(name, [])]
         write_table(folder / "day" / f"{name}.parquet", schema, rows)
-    kept = pd.DataFrame({"messages": held_out, "responses": ['["a", "b"]'] * len(held_out), "chosen": 0})
-    kept.to_parquet(folder / "fit" / "held_out.parquet")
+    kept = [{"messages": messages, "responses": '["a", "b"]', "chosen": 0} for messages in held_out]
+    write_table(folder / "fit" / "held_out.parquet", HELD_OUT, kept)
     owner_prompts.write(
         folder / "owner",
         day=Artifact(folder=folder / "day", digest=""),
