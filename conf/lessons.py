@@ -104,6 +104,12 @@ class LearnedRewardConfig(Section):
     tie_breaker: Annotated[float, Field(ge=0, le=0.1)] = Field(
         default=0.05, description="most that it can add to or take off a verified reward"
     )
+    format: Annotated[float, Field(ge=0)] = Field(
+        default=0.5, description="reward of an owner's answer that came to its end and is not empty"
+    )
+    language: Annotated[float, Field(ge=0)] = Field(
+        default=0.5, description="reward of an owner's answer that keeps to the Latin script of its prompt"
+    )
     kl_coefficient: Rate = Field(default=0.02, description="of the KL term (k3) while a learned reward is in play")
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from prefect.futures import PrefectFuture
 
 from flows.hours import LATE, Allowance
+from flows.learned_reward import LearnedReward, is_ranked
 from flows.lost_round import LostRoundError, require_outcome
 from flows.night import Night, log
 from flows.night_watch import NightWatch
@@ -45,7 +46,7 @@ class Pass(NamedTuple):
 class Rounds:
     """The rounds of one night, and what goes from one to the next: the policy, and the solve rates.
 
-    `exam_seconds`: what the exam takes that comes after them.
+    `exam_seconds`: what the exam takes that comes after them. `learned`: the reward model's part, where one serves.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Rounds:
         tracking: Tracking,
         registered: Set[str],
         exam_seconds: float = 0.0,
+        learned: LearnedReward | None = None,
     ) -> None:
         self.night, self.base, self.tracking, self.registered = night, base, tracking, registered
         self.excluded = sorted({text for problem in exam for text in (problem.problem_id, problem.question)})
@@ -65,6 +67,8 @@ class Rounds:
         self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.policies: list[Path] = []
         self.watch = NightWatch(night, tracking)
+        self.learned = learned
+        self.trainer_config = learned.trainer_config if learned else night.config.trainer
         self.own: set[int] = set()  # the rounds that this start of the night has taken itself
         self.lap = time.perf_counter()  # when the round before was over
         self.allowance = Allowance(night.hours, night.config, night.home.nights, exam_seconds)
@@ -97,11 +101,13 @@ class Rounds:
         self.watch.book.publish()  # those from before an interruption
         night.spare(self.allowance.after)
         try:
+            self._rank(0)
             for number in range(1, (before.rounds if before else night.config.grpo.rounds) + 1):
                 self._require_time(number)
                 self._round(number)
                 if is_quizzed(night.config, number):
                     self._quiz(number)
+                self._rank(number)
                 if self.watch.ends_learning(self.policies, self._state(number - 1)):
                     break
             night.spare(-LATE)
@@ -196,6 +202,7 @@ class Rounds:
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=count,
             drawn=tuple(one.prompts for one in passes),
+            **(self.learned.to_select() if self.learned and not self.watch.hacked else {}),
         )
 
     def _practise(self, place: str, seed: str, prompts: Artifact, passes: Sequence[Pass]) -> Pass:
@@ -224,6 +231,7 @@ class Rounds:
             solve_rates=passes[-1].scores if passes else self.solve_rates,
             decay=1.0 if passes else config.grpo.solve_rate_decay,  # within a round nothing is old
             night=self.night.date,
+            **(self.learned.to_score(place, rollouts) if self.learned and not self.watch.hacked else {}),
         )
         log.info("%s: %s", run_name(place), verdicts.told(scores.read_json("verdicts.json")))
         advantages = self.night.run(credit, f"{place}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
@@ -238,7 +246,7 @@ class Rounds:
             "rollouts": rollouts,
             "scores": scores,
             "advantages": advantages,
-            "config": night.config.trainer,
+            "config": self.trainer_config,
             "predecessor": predecessor,
         }
         known = checkpoint.committed(night.folder, f"{place}/checkpoint", **inputs)
@@ -252,7 +260,7 @@ class Rounds:
             night.rest_engine()
             label, started = f"round {number} · update", time.perf_counter()
             night.tell(label, None)
-            updated = update(label, rollouts, advantages, night.config.trainer, means)
+            updated = update(label, rollouts, advantages, self.trainer_config, means)
             night.tell(label, time.perf_counter() - started)
             self._go_on_from(updated.checkpoint)
             self.own.add(number)
@@ -333,6 +341,23 @@ class Rounds:
         self.watch.take_quiz(number, found)
         self.allowance.quizzes.append(found.seconds)
         self.lap += time.perf_counter() - started  # a quiz is no part of a round
+
+    def _rank(self, number: int) -> None:
+        """How the student ranks the owner's held-out picks now, while a learned reward is in use."""
+        if self.learned is None or self.watch.hacked or not is_ranked(self.night.config, number):
+            return
+        started, state = time.perf_counter(), self._state(number) if number else None
+        self._finish_saving()
+        if not self.learned.is_ranked(number, self.current):
+            self._require(number, state)
+        found = self.learned.rank(number, Predecessor(self.base, self.current.name, state), self.current)
+        self.watch.take_ranking(number, found)
+        accuracy = found.read_json("ranking.json")["accuracy"]
+        if accuracy is not None:
+            self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
+        if number and self.allowance.quizzes:  # it comes with them
+            self.allowance.quizzes[-1] += found.seconds
+        self.lap += time.perf_counter() - started  # as a quiz, it is no part of a round
 
     def _state(self, number: int) -> Path:
         return self.night.folder / "state" / f"round-{number:02d}"

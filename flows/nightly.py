@@ -20,6 +20,7 @@ from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.distillation import learn_traces
 from flows.grpo import Rounds
+from flows.learned_reward import learned_reward
 from flows.lessons import learn
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
@@ -116,14 +117,15 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
     questions = tuple(problem.question for problem in exam)
     distilled = learn(night, day, learn_traces(night, day, champion, questions), questions)
-    _fit_reward_model(night, day, champion, tracking)
+    fitted = _fit_reward_model(night, day, champion, tracking)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
     sat = {
         "champion": sit(night, "evaluate/champion", champion),
         "distilled": sit(night, "evaluate/distilled", distilled),
     }
     slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
-    rounds = Rounds(night, distilled, exam, tracking, registered, slower)
+    learned = learned_reward(night, day, fitted, distilled, exam)
+    rounds = Rounds(night, distilled, exam, tracking, registered, slower, learned)
     sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
     night.trainer.close()
     sat["candidate"] = sit(night, "evaluate/candidate", sitters["candidate"])

@@ -108,6 +108,27 @@ def update(
     checkpoint (on a CPU to the last bit), which is not durable yet. `retired` checkpoints make room for it. Raises
     StateError where the state is not the predecessor's, or is damaged.
     """
+    global _held
+    trainer = _standing_at(predecessor, config)
+    _held = None  # it stands nowhere until what came of its steps is kept
+    metrics = trainer.update(rollouts, advantages)
+    _remove(retired)
+    base = predecessor.base.name if config.lora is not None else None
+    checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
+    _held = checkpoint.name
+    return Updated(checkpoint, metrics)
+
+
+def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+    """The log-probability of every token of every rollout, in nats, under what the next update goes on from.
+
+    A trainer that does not stand there is loaded, and stays for that update. Raises StateError as `update` does.
+    """
+    return _standing_at(predecessor, config).logprobs(rollouts)
+
+
+def _standing_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
+    """The trainer that stands at the predecessor; it is loaded where the one that is held stands elsewhere."""
     global _trainer, _held
     from models.trainer import Trainer
 
@@ -116,13 +137,8 @@ def update(
         _trainer = Trainer.load(
             predecessor.base, config, predecessor.state, predecessor.base, stands_at=predecessor.digest
         )
-    _held = None  # it stands nowhere until what came of its steps is kept
-    metrics = _trainer.update(rollouts, advantages)
-    _remove(retired)
-    base = predecessor.base.name if config.lora is not None else None
-    checkpoint = _keep(_trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
-    _held = checkpoint.name
-    return Updated(checkpoint, metrics)
+        _held = predecessor.digest
+    return _trainer
 
 
 def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:

@@ -50,6 +50,9 @@ PROMPTS = _schema(
     },
     {"benchmark": pa.string(), "truth": pa.string(), "level": pa.string(), "entry": pa.int32()},
 )
+OWNER_PROMPTS = _schema(
+    {"problem_id": pa.string(), "messages": pa.string(), "prompt_token_ids": TOKENS, "question": pa.string()}, {}
+)
 ROLLOUTS = _schema(
     NUMBERED
     | {
@@ -66,6 +69,7 @@ ROLLOUTS = _schema(
 SCORES = _schema(
     NUMBERED | {"verdict": pa.string(), "parts": pa.string(), "seconds": pa.float64()}, {"reward": pa.float64()}
 )
+LEARNED = _schema(NUMBERED, {"learned": pa.float64()})
 ADVANTAGES = _schema(NUMBERED, {"advantage": pa.float64(), "token_advantages": pa.list_(pa.float64())})
 EVALUATIONS = _schema(
     {
