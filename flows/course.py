@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conf.stages import Step
+from flows.distillation import learn_own_answers, learn_traces
 from flows.grpo import Rounds
+from flows.lessons import LESSONS, channels, learn
 from flows.lost_round import LostRoundError
 from flows.night import Night, log
-from tasks.distill import distill
 from tasks.incidents import ended_early
 from tasks.stage import MANIFEST, Artifact, run_name
+from tasks.update import UpdateChangedError
 from tasks.workers import HoursOverError
 
 
@@ -47,7 +49,7 @@ class Course:
             try:
                 candidate = self._go_through(rounds, distilled)
                 rounds.require_whole(candidate)
-            except LostRoundError as lost:
+            except (LostRoundError, UpdateChangedError) as lost:
                 rounds.take_back(lost)
                 continue
             rounds.books.shutdown()
@@ -59,7 +61,7 @@ class Course:
             if step.is_block:
                 checkpoint = rounds.run(step, checkpoint)
             elif early or self._fits(step, rounds):
-                if not self.night.has(step.place):
+                if not self._stands(step):
                     rounds.require_whole(checkpoint)
                 self.night.rest_engine()
                 checkpoint = self._lesson(step, checkpoint)
@@ -69,7 +71,7 @@ class Course:
 
     def _fits(self, step: Step, rounds: Rounds) -> bool:
         """Whether a lesson fits into the night's hours, by what its like took before. If not, the learning ends."""
-        if (self.night.folder / step.place / MANIFEST).exists():
+        if self._stands(step):
             return True
         try:
             rounds.allowance.require_seconds(f"the lesson {run_name(step.place)}", max(self._taken(step), default=0.0))
@@ -87,23 +89,18 @@ class Course:
 
     def _lesson(self, step: Step, checkpoint: Path) -> Path:
         """A lesson's checkpoint, made from the one before it; the same one where there was nothing to learn."""
-        night, config = self.night, self.night.config
+        night, questions = self.night, self.questions
         if step.kind == "distill":
-            return night.made(
-                distill,
-                step.place,
-                day=self.day,
-                checkpoint=checkpoint,
-                config=config.distill,
-                trainer_config=config.trainer,
-                student=config.student,
-                sandbox=config.sandbox,
-                exam_questions=self.questions,
-                max_tokens=config.engine.max_model_len,
-                checkpoints=night.home.checkpoints,
-                trainer=night.trainer,
-            )
-        return checkpoint  # `lessons` and `self_distill` belong here
+            return learn_traces(night, self.day, checkpoint, questions, step.place)
+        if step.kind == "self_distill":
+            return learn_own_answers(night, step.rounds.start - 1, checkpoint, questions, step.place)
+        return learn(night, self.day, checkpoint, questions)
+
+    def _stands(self, step: Step) -> bool:
+        """Whether what a lesson made is there, and whole."""
+        if step.kind != "lessons":
+            return self.night.has(step.place)
+        return all(self.night.has(f"{LESSONS}/{channel.name}") for channel, _ in channels(self.night.config))
 
     @property
     def _steps(self) -> tuple[Step, ...]:

@@ -10,9 +10,10 @@ from typing import Any
 
 from prefect.futures import PrefectFuture
 
-from conf.schema import NightConfig, TrainerConfig
+from conf.schema import TrainerConfig
 from conf.stages import Step
 from flows.hours import LATE, Allowance
+from flows.learned_reward import LearnedReward, is_ranked
 from flows.lost_round import LostRoundError, require_outcome
 from flows.night import Night, log
 from flows.night_watch import NightWatch
@@ -25,15 +26,16 @@ from tasks.merge import merge
 from tasks.round_figures import round_figures
 from tasks.stage import MANIFEST, Artifact, uncommit
 from tasks.tracking import Tracking
-from tasks.update import UpdateMeans, checkpoint, update
+from tasks.update import UpdateChangedError, UpdateMeans, checkpoint, update
 from tasks.workers import HoursOverError, WorkerDiedError
 
 
 class Rounds:
     """The rounds of one night, numbered on through its blocks, and what goes from one to the next.
 
-    `exam_seconds`: what the exam takes that comes after them. `teacher`: of on-policy distillation. `over`: no other
-    block, and no other lesson, is begun: the night's hours are, or an alarm is severe.
+    `exam_seconds`: what the exam takes that comes after them. `learned`: the reward model's part, where one serves.
+    `teacher`: of on-policy distillation. `over`: no other block, and no other lesson, is begun: the night's hours are,
+    or an alarm is severe.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Rounds:
         tracking: Tracking,
         registered: Set[str],
         exam_seconds: float = 0.0,
+        learned: LearnedReward | None = None,
         teacher: Path | None = None,
     ) -> None:
         self.night, self.tracking, self.registered = night, tracking, registered
@@ -56,6 +59,7 @@ class Rounds:
         self.joints: set[Path] = set()  # where blocks began and ended: what lessons between them are made from again
         self.over = False
         self.watch = NightWatch(night, tracking)
+        self.learned = learned
         self.own: set[int] = set()  # the rounds that this start of the night has taken itself
         self.lap = time.perf_counter()  # when the round before was over
         self.allowance = Allowance(night.hours, night.config, night.home.nights, exam_seconds)
@@ -73,6 +77,8 @@ class Rounds:
         self.lap = time.perf_counter()
         night.spare(self.allowance.after)
         try:
+            if block == next((step for step in night.config.steps if step.kind == "grpo" and step.rounds), None):
+                self._rank(0)
             for number in block.rounds:
                 if before and number > before.rounds:
                     break
@@ -80,7 +86,8 @@ class Rounds:
                 self._round(number)
                 if is_quizzed(night.config, number):
                     self._quiz(number)
-                if self.watch.ends_learning(self.current, self._state(number - 1)):
+                self._rank(number)
+                if self.watch.ends_learning(self._giving_way(), self._state(number - 1)):
                     self.over = True
                     break
             night.spare(-LATE)
@@ -91,11 +98,12 @@ class Rounds:
         self.joints.add(self.current)
         return self._merged() if night.config.lora is not None and self.current != base else self.current
 
-    def take_back(self, lost: LostRoundError) -> None:
+    def take_back(self, lost: LostRoundError | UpdateChangedError) -> None:
         """Forgets all rounds, and uncommits the lost one: gone through again, the others are still there."""
         log.warning("%s", lost)
         self._finish_saving()
-        uncommit(self.night.folder / f"round-{lost.number:02d}" / "checkpoint")
+        number = lost.number if isinstance(lost, LostRoundError) else len(self.policies)
+        uncommit(self.night.folder / f"round-{number:02d}" / "checkpoint")
         self.passes.solve_rates, self.over = None, False
         self.policies.clear()
         self.joints.clear()
@@ -135,7 +143,7 @@ class Rounds:
         return (self.night.folder / f"round-{number:02d}" / "checkpoint" / MANIFEST).exists()
 
     def _merged(self) -> Path:
-        """The last round's adapter, merged into its base."""
+        """The last round's adapter, merged into its base. Raises LostRoundError where neither is whole any more."""
         night = self.night
         if not night.has(self.block.place):
             self.require_whole(self.current)
@@ -152,12 +160,13 @@ class Rounds:
         whole = not (self.night.folder / f"round-{number:02d}").exists()  # no part is from before an interruption
         if not self._is_committed(number):
             self.require_whole(self.current, self._state_before(number))
-        self._learn(number, self.passes.of_round(number, self.block, self.base, self.current), whole)
+        learned = None if self.watch.hacked else self._learned
+        self._learn(number, self.passes.of_round(number, self.block, self.base, self.current, learned), whole)
 
     def _learn(self, number: int, passes: Sequence[Pass], whole: bool) -> None:
         """The update, unless its outcome is committed; its state is written while the next round samples."""
         night, place, predecessor = self.night, f"round-{number:02d}", self.current.name
-        config = trainer_of(night.config, self.block)
+        config = self._trainer_config
         prompts, rollouts, scores, advantages = zip(*passes, strict=True)
         inputs: dict[str, Any] = {
             "prompts": prompts,
@@ -246,14 +255,49 @@ class Rounds:
         return self._passed({*self.joints, *self.policies[-1:]}), [state for state in states if state.exists()]
 
     def _quiz(self, number: int) -> None:
-        if not self.current.is_dir():  # pruned since: the quiz was sat long ago
-            return
         started = time.perf_counter()
         found = hold_quiz(self.night, number, self.current)
+        if found is None:
+            return
         self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
         self.watch.take_quiz(number, found)
         self.allowance.quizzes.append(found.seconds)
         self.lap += time.perf_counter() - started  # a quiz is no part of a round
+
+    def _rank(self, number: int) -> None:
+        """How the student ranks the owner's held-out picks now, while a learned reward is in use."""
+        learned = None if self.watch.hacked else self._learned
+        if learned is None or not is_ranked(self.night.config, number):
+            return
+        started, state = time.perf_counter(), self._state(number) if number else None
+        self._finish_saving()
+        if not learned.is_ranked(number, self.current):
+            self.require_whole(self.current, state)
+        found = learned.rank(number, Predecessor(self.base, self.current.name, state), self.current)
+        self.watch.take_ranking(number, found)
+        accuracy = found.read_json("ranking.json")["accuracy"]
+        if accuracy is not None:
+            self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
+        if number and self.allowance.quizzes:  # it comes with them
+            self.allowance.quizzes[-1] += found.seconds
+        self.lap += time.perf_counter() - started  # as a quiz, it is no part of a round
+
+    @property
+    def _learned(self) -> LearnedReward | None:
+        """The learned reward's part in this block: where a teacher leads, it has none."""
+        return self.learned if self.block.kind == "grpo" else None
+
+    @property
+    def _trainer_config(self) -> TrainerConfig:
+        """The trainer's configuration in this block: where a teacher leads, nothing holds the student back."""
+        config = self.night.config
+        if self.block.kind == "grpo":
+            return self.learned.trainer_config if self.learned else config.trainer
+        return config.trainer.model_copy(update={"grpo": config.grpo.model_copy(update={"kl_coefficient": 0.0})})
+
+    def _giving_way(self) -> list[Path]:
+        """The rounds' checkpoints that others take the place of, the newest last."""
+        return [*(policy for policy in self.policies[:-1] if policy not in self.joints), self.policies[-1]]
 
     def _state_before(self, number: int) -> Path | None:
         """The trainer state that a round goes on from; a block's first has none."""
@@ -261,10 +305,3 @@ class Rounds:
 
     def _state(self, number: int) -> Path:
         return self.night.folder / "state" / f"round-{number:02d}"
-
-
-def trainer_of(config: NightConfig, block: Step) -> TrainerConfig:
-    """The trainer's configuration in a block of rounds: where a teacher leads, nothing holds the student back."""
-    if block.kind == "grpo":
-        return config.trainer
-    return config.trainer.model_copy(update={"grpo": config.grpo.model_copy(update={"kl_coefficient": 0.0})})

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conf.stages import Step
+from flows.learned_reward import LearnedReward
 from flows.lost_round import LostRoundError
 from flows.night import Night, log
 from rewards.verifier import Problem
@@ -38,13 +39,13 @@ class Passes:
         self.excluded = sorted({text for problem in exam for text in (problem.problem_id, problem.question)})
         self.solve_rates: Artifact | None = None
 
-    def of_round(self, number: int, block: Step, base: Path, policy: Path) -> list[Pass]:
+    def of_round(self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None) -> list[Pass]:
         """The round's prompts, and as often as `refills` allows others in place of the groups without signal.
 
         Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) with a limit: each refill draws as many problems as the
         pass before had groups without signal, by solve rates that know of that pass. `base`: the checkpoint that
-        the block began with, whose tokenizer renders the prompts. Raises LostRoundError where the policy is needed, and
-        gone.
+        the block began with, whose tokenizer renders the prompts. `learned`: the reward model's part in the round, if
+        it has one. Raises LostRoundError where the policy is needed, and gone.
         """
         grpo, place = self.night.config.grpo, f"round-{number:02d}"
         passes: list[Pass] = []
@@ -52,11 +53,11 @@ class Passes:
         for refill in range(grpo.refills + 1):
             own = f"{place}/refill-{refill}" if refill else place
             seed = f"{self.night.config.seed} {self.night.date} round {number}" + f" refill {refill}" * (refill > 0)
-            prompts = self._select(own, seed, base, lacking, passes)
+            prompts = self._select(own, seed, base, lacking, passes, learned)
             if not prompts.read_json("selection.json")["drawn"]:
                 break  # the benchmarks have no other problems
             rollouts = self._sample(number, own, seed, prompts, policy)
-            scores = self._score(own, prompts, rollouts, passes)
+            scores = self._score(own, prompts, rollouts, passes, learned)
             passes.append(Pass(prompts, rollouts, scores, self._credit(own, block, rollouts, scores)))
             signal = passes[-1].advantages.read_json("signal.json")
             lacking = signal["groups"] - signal["with_signal"]
@@ -65,7 +66,15 @@ class Passes:
         self.solve_rates = passes[-1].scores
         return passes
 
-    def _select(self, place: str, seed: str, base: Path, count: int, passes: Sequence[Pass]) -> Artifact:
+    def _select(
+        self,
+        place: str,
+        seed: str,
+        base: Path,
+        count: int,
+        passes: Sequence[Pass],
+        learned: LearnedReward | None,
+    ) -> Artifact:
         config = self.night.config
         return self.night.run(
             select_prompts,
@@ -80,6 +89,7 @@ class Passes:
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=count,
             drawn=tuple(one.prompts for one in passes),
+            **(learned.to_select() if learned else {}),
         )
 
     def _sample(self, number: int, place: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
@@ -96,7 +106,14 @@ class Passes:
             raise LostRoundError(number - 1, "its checkpoint was pruned, and is needed to sample again")
         return self.night.run(sample, f"{place}/sample", **inputs, engine=self.night.engine)
 
-    def _score(self, place: str, prompts: Artifact, rollouts: Artifact, passes: Sequence[Pass]) -> Artifact:
+    def _score(
+        self,
+        place: str,
+        prompts: Artifact,
+        rollouts: Artifact,
+        passes: Sequence[Pass],
+        learned: LearnedReward | None,
+    ) -> Artifact:
         config = self.night.config
         scores = self.night.run(
             score,
@@ -110,6 +127,7 @@ class Passes:
             solve_rates=passes[-1].scores if passes else self.solve_rates,
             decay=1.0 if passes else config.grpo.solve_rate_decay,  # within a round nothing is old
             night=self.night.date,
+            **(learned.to_score(place, rollouts) if learned else {}),
         )
         log.info("%s: %s", run_name(place), verdicts.told(scores.read_json("verdicts.json")))
         return scores
