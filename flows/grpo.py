@@ -82,7 +82,8 @@ class Rounds:
             for number in block.rounds:
                 if before and number > before.rounds:
                     break
-                self._require_time(number)
+                if not self._is_committed(number):  # one that is costs nothing
+                    self.allowance.require(number, is_quizzed(night.config, number))
                 self._round(number)
                 if is_quizzed(night.config, number):
                     self._quiz(number)
@@ -116,11 +117,6 @@ class Rounds:
         number = len(self.policies)
         if number and policy == self.policies[-1] and number not in self.own:
             require_outcome(number, policy, state)
-
-    def _require_time(self, number: int) -> None:
-        """Raises HoursOverError where a round does not fit any more; one that is committed costs nothing."""
-        if not self._is_committed(number):
-            self.allowance.require(number, is_quizzed(self.night.config, number))
 
     def _end_early(self, error: HoursOverError | WorkerDiedError) -> None:
         """The rounds that are committed count. What another one has stays in its folder, and leads to nothing."""
@@ -160,8 +156,8 @@ class Rounds:
         whole = not (self.night.folder / f"round-{number:02d}").exists()  # no part is from before an interruption
         if not self._is_committed(number):
             self.require_whole(self.current, self._state_before(number))
-        learned = None if self.watch.hacked else self._learned
-        self._learn(number, self.passes.of_round(number, self.block, self.base, self.current, learned), whole)
+        passes = self.passes.of_round(number, self.block, self.base, self.current, self._learned)
+        self._learn(number, passes, whole)
 
     def _learn(self, number: int, passes: Sequence[Pass], whole: bool) -> None:
         """The update, unless its outcome is committed; its state is written while the next round samples."""
@@ -266,7 +262,7 @@ class Rounds:
 
     def _rank(self, number: int) -> None:
         """How the student ranks the owner's held-out picks now, while a learned reward is in use."""
-        learned = None if self.watch.hacked else self._learned
+        learned = self._learned
         if learned is None or not is_ranked(self.night.config, number):
             return
         started, state = time.perf_counter(), self._state(number) if number else None
@@ -284,8 +280,8 @@ class Rounds:
 
     @property
     def _learned(self) -> LearnedReward | None:
-        """The learned reward's part in this block: where a teacher leads, it has none."""
-        return self.learned if self.block.kind == "grpo" else None
+        """The learned reward's part now: where a teacher leads, or once it was hacked, it has none."""
+        return self.learned if self.block.kind == "grpo" and not self.watch.hacked else None
 
     @property
     def _trainer_config(self) -> TrainerConfig:
