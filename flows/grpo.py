@@ -131,8 +131,8 @@ class Rounds:
     def end(self, steps: int, error: Exception) -> None:
         """Ends the night's learning for good, with the rounds that there are and so many steps begun."""
         self.over = True
-        done, all_rounds = len(self.policies), self.night.config.rounds
-        why = f"The night ended its rounds after {done} of {all_rounds}: {error}."
+        done = len(self.policies)
+        why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
         end_early(self.night.folder, done, why, steps)
 
     def _is_committed(self, number: int) -> bool:
@@ -156,8 +156,7 @@ class Rounds:
         whole = not (self.night.folder / f"round-{number:02d}").exists()  # no part is from before an interruption
         if not self._is_committed(number):
             self.require_whole(self.current, self._state_before(number))
-        passes = self.passes.of_round(number, self.block, self.base, self.current, self._learned)
-        self._learn(number, passes, whole)
+        self._learn(number, self.passes.of_round(number, self.block, self.base, self.current, self._learned), whole)
 
     def _learn(self, number: int, passes: Sequence[Pass], whole: bool) -> None:
         """The update, unless its outcome is committed; its state is written while the next round samples."""
@@ -252,8 +251,7 @@ class Rounds:
 
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
-        found = hold_quiz(self.night, number, self.current)
-        if found is None:
+        if (found := hold_quiz(self.night, number, self.current)) is None:
             return
         self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
         self.watch.take_quiz(number, found)
@@ -262,8 +260,7 @@ class Rounds:
 
     def _rank(self, number: int) -> None:
         """How the student ranks the owner's held-out picks now, while a learned reward is in use."""
-        learned = self._learned
-        if learned is None or not is_ranked(self.night.config, number):
+        if (learned := self._learned) is None or not is_ranked(self.night.config, number):
             return
         started, state = time.perf_counter(), self._state(number) if number else None
         self._finish_saving()
