@@ -39,7 +39,7 @@ class TinyEngine:
             options.pop("trust_remote_code")
             return Sampler(checkpoint, config).sample(prompts, size, **options)
         self.rests += function is in_engine.sleep
-        return {"sync": 0.25, "generate": 0.5} if function is in_engine.seconds else None
+        return {"sync": 0.25, "generate": 0.5} if function is in_engine.figures else None
 
 
 def noted(folder: Path, place: str) -> str:
