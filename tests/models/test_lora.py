@@ -110,7 +110,7 @@ def test_training_moves_only_the_adapters(folder: Path) -> None:
 def test_the_merged_checkpoint_is_a_plain_model_with_the_same_log_probabilities(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Trainer, "dtype", torch.float32)
+    monkeypatch.setattr("models.trainer.computed_in", lambda device: torch.float32)
     rollouts = sampled_groups(folder, [[4, 5], [6, 3]])
     trainer = Trainer.load(folder, trainer_config(lora=CONFIG, learning_rate=0.01))
     for _ in range(3):
