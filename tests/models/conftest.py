@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from models.rollout import Rollout
-from models.trainer import Trainer
 from tests.models.tiny import LENGTHS, sampled_groups, write_tiny
 
 

@@ -52,12 +52,7 @@ def figures(
         passes.append(
             [
                 stage(place / "select_prompts", 0.5, selection=selections[number]),
-                stage(
-                    place / "sample",
-                    4.0,
-                    {"sync": 0.5, "generate": 3.0, "probe_difference": 0.01 + 0.01 * number},
-                    rollouts=(ROLLOUTS, sampled),
-                ),
+                stage(place / "sample", 4.0, run, rollouts=(ROLLOUTS, sampled)),
                 stage(place / "score", 0.25, scores=(SCORES, rows), verdicts=counts),
                 stage(place / "credit", 0.125),
             ]
