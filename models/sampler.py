@@ -15,6 +15,7 @@ from conf.home import NightError
 from conf.schema import EngineConfig, LoraConfig
 from models import adapter_products, engine_weights
 from models.checkpoint import base_of, misfits, same_weights
+from models.precision import computed_in
 from models.probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
 from models.rollout import Rollout
 
@@ -33,7 +34,7 @@ class Sampler:
             adapter_products.install()
         self.llm = LLM(
             model=str(base),
-            dtype="bfloat16",
+            dtype=str(computed_in(torch.device("cuda" if cuda else "cpu"))).removeprefix("torch."),
             load_format="safetensors",  # other files can run code when they are loaded
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
