@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 from prefect.futures import PrefectFuture
 
 from flows.hours import LATE, Allowance
+from flows.learned_reward import LearnedReward, is_ranked
 from flows.lost_round import LostRoundError, require_outcome
 from flows.night import Night, log
 from flows.night_watch import NightWatch
 from flows.quizzes import hold_quiz, is_quizzed, quiz_accuracy
+from models.checkpoint import is_whole
 from rewards.verifier import Problem
 from tasks import verdicts
 from tasks.credit import credit
@@ -26,9 +28,9 @@ from tasks.round_figures import round_figures
 from tasks.sample import sample
 from tasks.score import score
 from tasks.select_prompts import select_prompts
-from tasks.stage import MANIFEST, Artifact, run_name, uncommit
+from tasks.stage import MANIFEST, Artifact, committed, run_name, uncommit
 from tasks.tracking import Tracking
-from tasks.update import UpdateMeans, checkpoint, update
+from tasks.update import UpdateChangedError, UpdateMeans, checkpoint, update
 from tasks.workers import HoursOverError, WorkerDiedError
 
 
@@ -44,7 +46,7 @@ class Pass(NamedTuple):
 class Rounds:
     """The rounds of one night, and what goes from one to the next: the policy, and the solve rates.
 
-    `exam_seconds`: what the exam takes that comes after them.
+    `exam_seconds`: what the exam takes that comes after them. `learned`: the reward model's part, where one serves.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Rounds:
         tracking: Tracking,
         registered: Set[str],
         exam_seconds: float = 0.0,
+        learned: LearnedReward | None = None,
     ) -> None:
         self.night, self.base, self.tracking, self.registered = night, base, tracking, registered
         self.excluded = sorted({text for problem in exam for text in (problem.problem_id, problem.question)})
@@ -64,6 +67,8 @@ class Rounds:
         self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
         self.policies: list[Path] = []
         self.watch = NightWatch(night, tracking)
+        self.learned = learned
+        self.trainer_config = learned.trainer_config if learned else night.config.trainer
         self.own: set[int] = set()  # the rounds that this start of the night has taken itself
         self.lap = time.perf_counter()  # when the round before was over
         self.allowance = Allowance(night.hours, night.config, night.home.nights, exam_seconds)
@@ -79,10 +84,11 @@ class Rounds:
         while True:
             try:
                 return self._run()
-            except LostRoundError as lost:
+            except (LostRoundError, UpdateChangedError) as lost:
                 log.warning("%s", lost)
                 self._finish_saving()
-                uncommit(self.night.folder / f"round-{lost.number:02d}" / "checkpoint")
+                number = lost.number if isinstance(lost, LostRoundError) else len(self.policies)
+                uncommit(self.night.folder / f"round-{number:02d}" / "checkpoint")
                 self.current, self.solve_rates = self.base, None
                 self.policies.clear()
                 self.watch.figures.clear()
@@ -95,12 +101,14 @@ class Rounds:
         self.watch.book.publish()  # those from before an interruption
         night.spare(self.allowance.after)
         try:
+            self._rank(0)
             for number in range(1, (before.rounds if before else night.config.grpo.rounds) + 1):
                 self._require_time(number)
                 self._round(number)
                 if is_quizzed(night.config, number):
                     self._quiz(number)
-                if self.watch.ends_learning(self.current, self._state(number - 1)):
+                self._rank(number)
+                if self.watch.ends_learning(self.policies, self._state(number - 1)):
                     break
             night.spare(-LATE)
             self._finish_saving()
@@ -109,8 +117,9 @@ class Rounds:
             self._end_early(error)
         if not (night.folder / "merge" / MANIFEST).exists():  # from then on nobody needs the last adapter
             self._require(len(self.policies), None)
+        candidate = self._merged() if night.config.lora is not None and self.policies else self.current
         self.books.shutdown()
-        return self._merged() if night.config.lora is not None and self.policies else self.current
+        return candidate
 
     def _require_time(self, number: int) -> None:
         """Raises HoursOverError where a round does not fit any more; one that is committed costs nothing."""
@@ -132,8 +141,12 @@ class Rounds:
         return (self.night.folder / f"round-{number:02d}" / "checkpoint" / MANIFEST).exists()
 
     def _merged(self) -> Path:
-        """The last round's adapter, merged into its base."""
+        """The last round's adapter, merged into its base. Raises LostRoundError where neither is whole any more."""
         night = self.night
+        known = committed(night.folder / "merge")
+        if known and not self.current.is_dir() and not is_whole(night.checkpoint(known)):
+            uncommit(night.folder / "merge")
+            raise LostRoundError(len(self.policies), "what it was merged into was damaged, and the adapter is gone")
         return night.made(
             merge,
             "merge",
@@ -189,6 +202,7 @@ class Rounds:
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=count,
             drawn=tuple(one.prompts for one in passes),
+            **(self.learned.to_select() if self.learned and not self.watch.hacked else {}),
         )
 
     def _practise(self, place: str, seed: str, prompts: Artifact, passes: Sequence[Pass]) -> Pass:
@@ -217,6 +231,7 @@ class Rounds:
             solve_rates=passes[-1].scores if passes else self.solve_rates,
             decay=1.0 if passes else config.grpo.solve_rate_decay,  # within a round nothing is old
             night=self.night.date,
+            **(self.learned.to_score(place, rollouts) if self.learned and not self.watch.hacked else {}),
         )
         log.info("%s: %s", run_name(place), verdicts.told(scores.read_json("verdicts.json")))
         advantages = self.night.run(credit, f"{place}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
@@ -231,7 +246,7 @@ class Rounds:
             "rollouts": rollouts,
             "scores": scores,
             "advantages": advantages,
-            "config": night.config.trainer,
+            "config": self.trainer_config,
             "predecessor": predecessor,
         }
         known = checkpoint.committed(night.folder, f"{place}/checkpoint", **inputs)
@@ -245,7 +260,7 @@ class Rounds:
             night.rest_engine()
             label, started = f"round {number} · update", time.perf_counter()
             night.tell(label, None)
-            updated = update(label, rollouts, advantages, night.config.trainer, means)
+            updated = update(label, rollouts, advantages, self.trainer_config, means)
             night.tell(label, time.perf_counter() - started)
             self._go_on_from(updated.checkpoint)
             self.own.add(number)
@@ -318,14 +333,31 @@ class Rounds:
         return self._passed({self.base, *self.policies[-1:]}), [state for state in states if state.exists()]
 
     def _quiz(self, number: int) -> None:
-        if not self.current.is_dir():  # pruned since: the quiz was sat long ago
-            return
         started = time.perf_counter()
         found = hold_quiz(self.night, number, self.current)
+        if found is None:
+            return
         self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
         self.watch.take_quiz(number, found)
         self.allowance.quizzes.append(found.seconds)
         self.lap += time.perf_counter() - started  # a quiz is no part of a round
+
+    def _rank(self, number: int) -> None:
+        """How the student ranks the owner's held-out picks now, while a learned reward is in use."""
+        if self.learned is None or self.watch.hacked or not is_ranked(self.night.config, number):
+            return
+        started, state = time.perf_counter(), self._state(number) if number else None
+        self._finish_saving()
+        if not self.learned.is_ranked(number, self.current):
+            self._require(number, state)
+        found = self.learned.rank(number, Predecessor(self.base, self.current.name, state), self.current)
+        self.watch.take_ranking(number, found)
+        accuracy = found.read_json("ranking.json")["accuracy"]
+        if accuracy is not None:
+            self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
+        if number and self.allowance.quizzes:  # it comes with them
+            self.allowance.quizzes[-1] += found.seconds
+        self.lap += time.perf_counter() - started  # as a quiz, it is no part of a round
 
     def _state(self, number: int) -> Path:
         return self.night.folder / "state" / f"round-{number:02d}"

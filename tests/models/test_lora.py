@@ -120,7 +120,7 @@ def test_the_merged_checkpoint_is_a_plain_model_with_the_same_log_probabilities(
     assert not list(tmp_path.glob("adapter*"))
     merged, untrained = plain_model(tmp_path), plain_model(folder)
     groups = trainer._trained(rollouts, [torch.tensor(a) for a in ADVANTAGES])
-    for row, adapted in trainer._old_logprobs(groups).items():
+    for row, adapted in trainer.completion_logprobs(groups).items():
         place = (rollouts[row].prompt_token_ids, rollouts[row].token_ids)
         with torch.no_grad():
             torch.testing.assert_close(plain_logprobs(merged, *place), adapted, atol=1e-4, rtol=1e-4)

@@ -186,6 +186,22 @@ def test_weights_of_the_round_before(healthy: Worker, rounds: tuple[Path, Path],
     assert healthy.call(engine_calls.load, newer) == "newer"
 
 
+def test_a_head_that_computes_with_packed_weights(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
+    """vLLM packs what a file names; a tied head is not named, and stayed at the weights that the engine began with."""
+
+    def turned(found: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {k: v.flip(0).contiguous() if "embed_tokens" in k else v for k, v in found.items()}
+
+    newer = altered(rounds[0], tmp_path / "newer", turned)
+    probe = read_probe(newer)
+    assert probe is not None
+    write_probe(newer, Probe(probe.token_ids, file_logprobs(newer, probe.token_ids)))
+    with pytest.raises(SyncError, match=r"other values than the file for model\.embed_tokens\.weight; "):
+        healthy.call(engine_calls.load_packed, newer, heads=False)
+    assert healthy.call(engine_calls.load_packed, newer) == "newer"
+    assert agreement(healthy, newer) < 0.05
+
+
 def test_the_same_weights_again_are_no_stale_sync(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
     """A round that took no step: another digest, the same values."""
     shutil.copytree(rounds[0], tmp_path / "skipped")

@@ -10,10 +10,10 @@ import pytest
 from conf.home import SUMMARY, Home
 from conf.load import STARTER, frozen_yaml, load_night
 from models.checkpoint import keep, write_lineage
-from tasks.freeze_journal import OFFSETS, consumed
 from tasks.prune import carry_out, plan, prune, size_of
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import commit
+from tasks.taken import OFFSETS, consumed
 from tasks.tracking import RUN_FILE, Tracking
 
 DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
