@@ -14,13 +14,13 @@ from transformers import PreTrainedTokenizerBase
 from conf.schema import StudentConfig
 from models.examples import Example, Judged, Pick
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
-from tasks.exam_guard import conversation, holds_exam_question
+from rewards.contamination import Contamination
 
 
 class LessonLines:
     """Reads the tables of a frozen day, each with one method.
 
-    `counts`: `lines` there were, of which `used` are learnt. The others hold a question of the exam (`exam`), do not
+    `counts`: `lines` there were, of which `used` are learnt. The others ask a question of the exam (`exam`), do not
     fit into `max_tokens` (`too_long`), are a conversation that the student's template refuses (`refused`: two turns of
     the same speaker, say), or say nothing: feedback of 0 (`neutral`), text of a single token (`too_short`), a pick of
     which nothing else remains (`no_choice`).
@@ -30,7 +30,7 @@ class LessonLines:
         self, checkpoint: Path, student: StudentConfig, exam_questions: Sequence[str], max_tokens: int
     ) -> None:
         self.checkpoint, self.student = checkpoint, student
-        self.exam_questions, self.max_tokens = exam_questions, max_tokens
+        self.exam, self.max_tokens = Contamination(exam_questions), max_tokens
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
     def corrections(self, table: pd.DataFrame) -> list[Example]:
@@ -52,7 +52,7 @@ class LessonLines:
         for text in table.text:
             self.counts["lines"] += 1
             tokens = self._tokenizer.encode(text, add_special_tokens=False)
-            if holds_exam_question(text, self.exam_questions):
+            if self.exam.match(text):
                 self.counts["exam"] += 1
             elif len(tokens) < 2:
                 self.counts["too_short"] += 1
@@ -92,7 +92,7 @@ class LessonLines:
         for row in table.itertuples():
             self.counts["lines"] += 1
             messages = json.loads(str(row.messages))
-            if holds_exam_question(conversation(messages), self.exam_questions):
+            if any(self.exam.match(message["content"]) for message in messages):
                 self.counts["exam"] += 1
                 continue
             try:

@@ -8,7 +8,7 @@ from tasks.report_evidence import read_json, read_table
 
 CHANNELS = ("corrections", "words", "feedback", "picks")
 LEFT_OUT = {
-    "exam": "with a question of the exam",
+    "exam": "that ask an exam question",
     "too_long": "too long",
     "neutral": "of value 0",
     "too_short": "too short",
