@@ -12,7 +12,8 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from conf.schema import StudentConfig
-from models.examples import Example, Judged, Pick
+from models.examples import Example, Judged
+from models.picks import Pick, is_held_out
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
 from rewards.contamination import Contamination
 
@@ -22,8 +23,8 @@ class LessonLines:
 
     `counts`: `lines` there were, of which `used` are learnt. The others ask a question of the exam (`exam`), do not
     fit into `max_tokens` (`too_long`), are a conversation that the student's template refuses (`refused`: two turns of
-    the same speaker, say), or say nothing: feedback of 0 (`neutral`), text of a single token (`too_short`), a pick of
-    which nothing else remains (`no_choice`).
+    the same speaker, say), judge the reward model (`held_out`), or say nothing: feedback of 0 (`neutral`), text of a
+    single token (`too_short`), a pick of which nothing else remains (`no_choice`).
     """
 
     def __init__(
@@ -73,18 +74,24 @@ class LessonLines:
                 found.append(Judged(prompt, answer, row.value > 0))
         return self._used(found)
 
-    def picks(self, table: pd.DataFrame) -> list[Pick]:
-        """Picks, with each other answer once, unless it is too long or the same as the one picked."""
+    def picks(self, table: pd.DataFrame, held_out_share: float = 0.0) -> list[Pick]:
+        """Picks, the one picked first, each other answer once, unless it is too long or the same as the one picked.
+
+        Those on which the reward model is judged, and the policy watched, stay unseen (see `is_held_out`).
+        """
         found: list[Pick] = []
         for row, prompt in self._prompts(table):
+            if is_held_out(json.loads(row.messages), held_out_share):
+                self.counts["held_out"] += 1
+                continue
             answers = [self._answer(text) for text in json.loads(row.responses)]
             picked = answers[row.chosen]
             others = dict.fromkeys(tuple(answer) for answer in answers if answer != picked)
-            fitting = [list(other) for other in others if len(prompt) + len(other) <= self.max_tokens]
+            fitting = [other for other in others if len(prompt) + len(other) <= self.max_tokens]
             if not fitting:
                 self.counts["no_choice"] += 1
             elif self._fits(prompt, picked):
-                found.append(Pick(prompt, picked, fitting))
+                found.append(Pick(tuple(prompt), (tuple(picked), *fitting), 0))
         return self._used(found)
 
     def _prompts(self, table: pd.DataFrame) -> Any:

@@ -13,6 +13,7 @@ LEFT_OUT = {
     "neutral": "of value 0",
     "too_short": "too short",
     "no_choice": "without a choice",
+    "held_out": "kept apart for the reward model",
     "refused": "refused by the chat template",
 }
 
