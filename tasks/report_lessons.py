@@ -8,11 +8,12 @@ from tasks.report_evidence import read_json, read_table
 
 CHANNELS = ("corrections", "words", "feedback", "picks")
 LEFT_OUT = {
-    "exam": "with a question of the exam",
+    "exam": "that ask an exam question",
     "too_long": "too long",
     "neutral": "of value 0",
     "too_short": "too short",
     "no_choice": "without a choice",
+    "held_out": "kept apart for the reward model",
     "refused": "refused by the chat template",
 }
 
