@@ -70,6 +70,11 @@ class Home:
         return self.root / "checkpoints"
 
     @property
+    def teacher(self) -> Path:
+        """What a teacher answered: a file an answer, so that it is asked nothing twice. May be removed at any time."""
+        return self.root / "teacher"
+
+    @property
     def database_file(self) -> Path:
         """MLflow's SQLite database."""
         return self.root / "mlflow.db"

@@ -2,9 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from conf.benchmark import BenchmarkName
 from conf.section import Positive, Section, Share
+from conf.urls import complaint
 
 Rate = Annotated[float, Field(gt=0)]
 
@@ -23,7 +25,9 @@ class TraceFile(Section):
     """A file of worked solutions, or a dataset of the hub, in one of the common forms; see docs/distillation.md."""
 
     source: str = Field(description="a JSONL or Parquet file, or a hub id")
-    benchmark: str | None = Field(default=None, description="which benchmark's truths and format they have")
+    benchmark: BenchmarkName | None = Field(
+        default=None, description="whose problems they solve, where a line does not say; null: nobody can judge them"
+    )
     teacher: str = Field(default="file", description="who wrote them")
 
 
@@ -43,8 +47,17 @@ class TeacherConfig(Section):
     budget_usd: Annotated[float, Field(ge=0)] | None = Field(default=None, description="null: no limit but the tokens")
     usd_per_million_prompt_tokens: Annotated[float, Field(ge=0)] = 0.0
     usd_per_million_answer_tokens: Annotated[float, Field(ge=0)] = 0.0
-    timeout_seconds: Rate = 60.0
+    budget_minutes: Rate = Field(default=20.0, description="minutes after which nothing more is asked")
+    timeout_seconds: Rate = Field(default=60.0, description="for one try of one answer")
     retries: Annotated[int, Field(ge=0, le=10)] = 2
+
+    @field_validator("base_url")
+    @classmethod
+    def carries_no_password(cls, url: str) -> str:
+        """The configuration is written into the night's folder and into MLflow."""
+        if (what := complaint(url, "give the key in the environment variable of `key_variable`")) is not None:
+            raise ValueError(what)
+        return url
 
 
 class DistillConfig(Section):
@@ -106,7 +119,7 @@ class CorrectionsConfig(Section):
     enabled: bool = True
     learning_rate: Rate = 1e-5
     epochs: Positive = 2
-    batch_size: Positive = 8
+    batch_size: Positive = Field(default=8, description="answers a step")
 
 
 class WordsConfig(Section):
@@ -115,24 +128,28 @@ class WordsConfig(Section):
     enabled: bool = True
     learning_rate: Rate = 2e-6
     epochs: Positive = 1
-    batch_size: Positive = 8
-    max_tokens: Positive = Field(default=256, description="tokens of a piece; longer text is cut into several")
+    batch_size: Positive = Field(default=8, description="pieces a step")
+    max_tokens: Annotated[int, Field(ge=2)] = Field(
+        default=256, description="tokens of a piece; longer text is cut into several"
+    )
 
 
 class FeedbackConfig(Section):
-    """Praised and scolded answers, learnt with KTO (arXiv 2402.01306)."""
+    """Praised and scolded answers, learnt with KTO (arXiv 2402.01306): a value's sign counts, not its size."""
 
     enabled: bool = True
     learning_rate: Rate = 5e-6
     epochs: Positive = 1
-    batch_size: Annotated[int, Field(ge=2)] = 8
-    beta: Rate = 0.1
-    desirable_weight: Rate = 1.0
-    undesirable_weight: Rate = 1.0
+    batch_size: Annotated[int, Field(ge=2)] = Field(
+        default=8, description="answers a step; the KL term is estimated from the others of the same step"
+    )
+    beta: Rate = Field(default=0.1, description="the smaller, the further the policy may go from the reference")
+    desirable_weight: Rate = Field(default=1.0, description="of praised answers")
+    undesirable_weight: Rate = Field(default=1.0, description="of scolded answers")
 
 
 class PicksConfig(Section):
-    """The picks learnt directly, without a reward model."""
+    """The picks learnt directly, without a reward model; `preference_learning` is their switch."""
 
     method: Literal["dpo", "best_of_n"] = Field(
         default="dpo",
@@ -140,8 +157,11 @@ class PicksConfig(Section):
     )
     learning_rate: Rate = 5e-6
     epochs: Positive = 1
-    batch_size: Positive = 8
-    beta: Rate = 0.1
+    batch_size: Positive = Field(default=8, description="picks a step")
+    beta: Rate = Field(default=0.1, description="DPO: the smaller, the further the policy may go from the reference")
+
+
+LessonConfig = CorrectionsConfig | WordsConfig | FeedbackConfig | PicksConfig
 
 
 class LessonsConfig(Section):

@@ -228,7 +228,8 @@ class NightConfig(Section):
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
     budget_minutes: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="minutes after its start in which the night is to end; null: as long as it takes"
+        default=None,
+        description="minutes after a start, also one that goes on, in which the night is to end; null: no limit",
     )
     deadline: str | None = Field(default=None, description='time of day at which the night is to end, such as "06:30"')
     deadline_time_zone: str | None = Field(

@@ -17,6 +17,7 @@ from flows.lost_round import LostRoundError, require_outcome
 from flows.night import Night, log
 from flows.night_watch import NightWatch
 from flows.quizzes import hold_quiz, is_quizzed, quiz_accuracy
+from models.checkpoint import is_whole
 from rewards.verifier import Problem
 from tasks import verdicts
 from tasks.credit import credit
@@ -27,9 +28,9 @@ from tasks.round_figures import round_figures
 from tasks.sample import sample
 from tasks.score import score
 from tasks.select_prompts import select_prompts
-from tasks.stage import MANIFEST, Artifact, run_name, uncommit
+from tasks.stage import MANIFEST, Artifact, committed, run_name, uncommit
 from tasks.tracking import Tracking
-from tasks.update import UpdateMeans, checkpoint, update
+from tasks.update import UpdateChangedError, UpdateMeans, checkpoint, update
 from tasks.workers import HoursOverError, WorkerDiedError
 
 
@@ -83,10 +84,11 @@ class Rounds:
         while True:
             try:
                 return self._run()
-            except LostRoundError as lost:
+            except (LostRoundError, UpdateChangedError) as lost:
                 log.warning("%s", lost)
                 self._finish_saving()
-                uncommit(self.night.folder / f"round-{lost.number:02d}" / "checkpoint")
+                number = lost.number if isinstance(lost, LostRoundError) else len(self.policies)
+                uncommit(self.night.folder / f"round-{number:02d}" / "checkpoint")
                 self.current, self.solve_rates = self.base, None
                 self.policies.clear()
                 self.watch.figures.clear()
@@ -106,7 +108,7 @@ class Rounds:
                 if is_quizzed(night.config, number):
                     self._quiz(number)
                 self._rank(number)
-                if self.watch.ends_learning(self.current, self._state(number - 1)):
+                if self.watch.ends_learning(self.policies, self._state(number - 1)):
                     break
             night.spare(-LATE)
             self._finish_saving()
@@ -115,8 +117,9 @@ class Rounds:
             self._end_early(error)
         if not (night.folder / "merge" / MANIFEST).exists():  # from then on nobody needs the last adapter
             self._require(len(self.policies), None)
+        candidate = self._merged() if night.config.lora is not None and self.policies else self.current
         self.books.shutdown()
-        return self._merged() if night.config.lora is not None and self.policies else self.current
+        return candidate
 
     def _require_time(self, number: int) -> None:
         """Raises HoursOverError where a round does not fit any more; one that is committed costs nothing."""
@@ -138,8 +141,12 @@ class Rounds:
         return (self.night.folder / f"round-{number:02d}" / "checkpoint" / MANIFEST).exists()
 
     def _merged(self) -> Path:
-        """The last round's adapter, merged into its base."""
+        """The last round's adapter, merged into its base. Raises LostRoundError where neither is whole any more."""
         night = self.night
+        known = committed(night.folder / "merge")
+        if known and not self.current.is_dir() and not is_whole(night.checkpoint(known)):
+            uncommit(night.folder / "merge")
+            raise LostRoundError(len(self.policies), "what it was merged into was damaged, and the adapter is gone")
         return night.made(
             merge,
             "merge",
@@ -326,10 +333,10 @@ class Rounds:
         return self._passed({self.base, *self.policies[-1:]}), [state for state in states if state.exists()]
 
     def _quiz(self, number: int) -> None:
-        if not self.current.is_dir():  # pruned since: the quiz was sat long ago
-            return
         started = time.perf_counter()
         found = hold_quiz(self.night, number, self.current)
+        if found is None:
+            return
         self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
         self.watch.take_quiz(number, found)
         self.allowance.quizzes.append(found.seconds)

@@ -1,6 +1,7 @@
 """The whole night: freeze → distill → GRPO → exam → decision → promotion → report."""
 
 import datetime
+import logging
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -17,17 +18,19 @@ from conf.schema import NightConfig
 from conf.urls import struck
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
+from flows.distillation import learn_traces
 from flows.grpo import Rounds
 from flows.learned_reward import learned_reward
-from flows.lock import NIGHT, NightRunningError, hold
-from flows.night import Night, freeze_config, settle_layout
-from flows.preflight import finished_summary
+from flows.lessons import learn
+from flows.lock import NIGHT, NightRunningError, hold, holds
+from flows.night import Night, freeze_config, is_begun, settle_layout
+from flows.preflight import check_night, finished_summary
+from flows.sitting import sit
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
 from tasks.decide import decide
-from tasks.distill import distill
 from tasks.enroll import enroll
-from tasks.evaluate import evaluate, exam_problems
+from tasks.evaluate import exam_problems
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
 from tasks.promote import promote
@@ -62,20 +65,27 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     """Runs or goes on with the night of a date (default: of its scheduled start) on the home. Returns its summary.
 
     A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
-    failed. Raises InputError for a date or a deadline that cannot be, before anything is written.
+    failed. Raises InputError for a date, a deadline or a configuration that cannot be, before anything is learned.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
     if reason := too_late(scheduled, now, flow_run.get_run_count()):
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
-    check_deadline(config, date, now)
+    goes_on, looked = is_begun(home.night(date)), holds(home.root)  # the command holds the home, and has looked
+    if not goes_on:
+        check_deadline(config, date, now)
+    logging.getLogger("nightschool").setLevel(logging.INFO)
     try:
         with hold(home.root, f"{NIGHT}{date}"):
             settle_layout(home)
             claim_flow_run(home)
+            if summary := finished_summary(home, date):
+                return summary
+            if not looked:
+                check_night(home, config, goes_on)
             freeze_config(home.night(date), config, fresh=False)
-            return finished_summary(home, date) or concluded(study(Night(home, date, config)))
+            return concluded(study(Night(home, date, config)))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
 
@@ -95,40 +105,30 @@ def study(night: Night) -> dict[str, Any]:
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise full_disk(night.home.root) from error
         raise
-    night.close()
     tracking.close_run("FINISHED")
     return summary
 
 
 def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     config = night.config
-    day = _freeze(night)
     Registry(tracking.client, config.name).settle()
     champion = _champion(night, tracking)
+    day = _freeze(night, champion)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
-    distilled = night.made(
-        distill,
-        "distill",
-        day=day,
-        checkpoint=champion,
-        config=config.distill,
-        trainer_config=config.trainer,
-        student=config.student,
-        sandbox=config.sandbox,
-        exam_questions=tuple(problem.question for problem in exam),
-        max_tokens=config.engine.max_model_len,
-        checkpoints=night.home.checkpoints,
-        trainer=night.trainer,
-    )
+    questions = tuple(problem.question for problem in exam)
+    distilled = learn(night, day, learn_traces(night, day, champion, questions), questions)
     fitted = _fit_reward_model(night, day, champion, tracking)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
-    sat = {"champion": _sit(night, "champion", champion), "distilled": _sit(night, "distilled", distilled)}
+    sat = {
+        "champion": sit(night, "evaluate/champion", champion),
+        "distilled": sit(night, "evaluate/distilled", distilled),
+    }
     slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
     learned = learned_reward(night, day, fitted, distilled, exam)
     rounds = Rounds(night, distilled, exam, tracking, registered, slower, learned)
     sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
     night.trainer.close()
-    sat["candidate"] = _sit(night, "candidate", sitters["candidate"])
+    sat["candidate"] = sit(night, "evaluate/candidate", sitters["candidate"])
     decision = night.run(
         decide,
         "decide",
@@ -141,6 +141,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
+    night.close()  # before the night counts as finished: to end the children takes seconds
     return report(
         night.folder,
         carried_out,
@@ -151,7 +152,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     )
 
 
-def _freeze(night: Night) -> Artifact:
+def _freeze(night: Night, champion: Path) -> Artifact:
     config = night.config
     practised = [entry.levels for entry in config.benchmarks if entry.name == "arithmetic"]
     levels = tuple(sorted({level for some in practised for level in some or ()}))
@@ -162,8 +163,11 @@ def _freeze(night: Night) -> Artifact:
         levels=levels if levels and None not in practised else None,
         seed=str(config.seed),
         date=night.date,
+        model=config.name,
+        champion=champion,
         journal=night.home.journal,
         nights=night.home.nights,
+        checkpoints=night.home.checkpoints,
     )
 
 
@@ -209,21 +213,6 @@ def _enrolled(night: Night) -> Path:
         student=night.config.student,
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
-    )
-
-
-def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
-    config = night.config
-    return night.run(
-        evaluate,
-        f"evaluate/{who}",
-        parts=config.exam.parts,
-        checkpoint=checkpoint,
-        student=config.student,
-        config=config.sampler,
-        sandbox=config.sandbox,
-        max_completion_tokens=config.exam.max_completion_tokens,
-        engine=night.engine,
     )
 
 

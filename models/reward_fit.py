@@ -73,7 +73,7 @@ def _step(
     config: RewardModelConfig,
 ) -> dict[str, float]:
     """One step on a batch's mean loss, however it is cut into microbatches; one that is not finite is not taken."""
-    mean_weight = sum(pick.weight for pick in picks) / len(picks)
+    mean_weight = sum(pick.weight for pick in picks) / len(picks) or 1.0  # all may be too old to count at all
     groups = [answers_to(picks[i].prompt, picks[i].answers, [i] * len(picks[i].answers)) for i in batch]
     budget = max(model.config.microbatch_tokens, *(group.tokens for group in groups))  # no pick may be cut
     total = 0.0

@@ -2,7 +2,7 @@
 
 import gc
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +11,10 @@ from conf.lessons import DistillConfig
 from conf.schema import TrainerConfig
 from models.checkpoint import base_of, keep, write_lineage
 from models.durable import bytes_of, room_for
+from models.examples import Example
 from models.rollout import Rollout
 
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
-    from models.distillation import Example
     from models.trainer import Trainer
 
 _trainer: "Trainer | None" = None
@@ -53,26 +53,45 @@ def lesson(
     checkpoint: Path,
     config: TrainerConfig,
     lessons: DistillConfig,
-    examples: Sequence["Example"],
+    examples: Sequence[Example],
     checkpoints: Path,
 ) -> tuple[Path, list[dict[str, float]]]:
     """Distils worked answers into a checkpoint. Returns the new checkpoint and the figures of every step."""
-    global _trainer
     from models.distillation import distill
+
+    own = lesson_config(config, lessons.learning_rate, lessons.warmup_steps)
+    return study(checkpoint, own, lambda trainer: distill(trainer, examples, lessons, config.seed), checkpoints)
+
+
+def lesson_config(config: TrainerConfig, learning_rate: float, warmup_steps: int | None = None) -> TrainerConfig:
+    """The trainer's configuration for a lesson: its own learning rate, and warm-up if it has one; no KL term, which
+    would ask for a second model.
+    """
+    changes = {"learning_rate": learning_rate} | ({} if warmup_steps is None else {"warmup_steps": warmup_steps})
+    optimizer = config.optimizer.model_copy(update=changes)
+    grpo = config.grpo.model_copy(update={"kl_coefficient": 0.0})
+    return config.model_copy(update={"optimizer": optimizer, "grpo": grpo})
+
+
+def study(
+    checkpoint: Path,
+    config: TrainerConfig,
+    steps: "Callable[[Trainer], Iterator[dict[str, float]]]",
+    checkpoints: Path,
+) -> tuple[Path, list[dict[str, float]]]:
+    """Takes a lesson's steps, with an optimizer of its own. Returns the new checkpoint and the figures of every step.
+
+    Nothing of the trainer is left in memory. From the same checkpoint, on a CPU, it comes to the same bits again.
+    """
+    global _trainer
     from models.trainer import Trainer
 
     _let_go()
-    _trainer = Trainer.load(checkpoint, lesson_config(config, lessons))
-    curve = list(distill(_trainer, examples, lessons, config.seed))
+    _trainer = Trainer.load(checkpoint, config)
+    curve = list(steps(_trainer))
     kept = _keep(_trainer, checkpoints, parent=checkpoint.name)
     _let_go()
     return kept, curve
-
-
-def lesson_config(config: TrainerConfig, lessons: DistillConfig) -> TrainerConfig:
-    """The trainer's configuration with the lessons' own learning rate and warm-up."""
-    changes = {"learning_rate": lessons.learning_rate, "warmup_steps": lessons.warmup_steps}
-    return config.model_copy(update={"optimizer": config.optimizer.model_copy(update=changes)})
 
 
 def update(

@@ -27,11 +27,14 @@ from tasks.report_evidence import (
     verdict_table,
     verdicts_by_round,
 )
+from tasks.report_lessons import channel_lessons
 from tasks.report_pictures import Picture, duration
+from tasks.report_traces import fates_met, trace_remarks, trace_sources
 
 STAGES = (
-    *("freeze_journal", "distill", "fit_reward_model", "owner_prompts", "select_prompts", "sample", "judge", "score"),
-    *("credit", "update", "checkpoint", "quiz", "rank_picks", "evaluate", "decide", "enroll", "promote"),
+    *("freeze_journal", "import_traces", "ask_teacher", "distill", "self_distill", "lessons", "fit_reward_model"),
+    *("owner_prompts", "select_prompts", "sample", "judge", "score", "credit", "update"),
+    *("checkpoint", "quiz", "rank_picks", "evaluate", "decide", "enroll", "promote"),
 )
 # What a night that ended early may not have.
 EMPTY: dict[str, Any] = {
@@ -88,6 +91,10 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         by_benchmark=verdict_table(night),
         excluded=excluded_problems(night),
         lessons=read_json(night / "distill", "counts.json"),
+        channels=channel_lessons(night, _target(summary)),
+        trace_sources=(sources := trace_sources(night)),
+        trace_fates=fates_met(sources),
+        trace_remarks=trace_remarks(night),
         reward_model=read_json(night / "fit_reward_model", "outcome.json"),
         config=_text(night / "config.yaml"),
         links=_links(summary),

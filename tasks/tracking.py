@@ -39,6 +39,7 @@ GROUPS = {
     "truncated_share": "completion",
     "tokens_per_second": "speed",
     "mismatch": "sampler",
+    "probe_difference": "sampler",
     "mismatch_max": "sampler",
     "sampler_ratio": "sampler",
     "sampler_ratio_max": "sampler",

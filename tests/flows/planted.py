@@ -14,6 +14,7 @@ MARK = "planted-7f3a9c"
 KEYS = {
     "HF_TOKEN": f"hf_{MARK}",
     "OPENAI_API_KEY": f"sk-{MARK}",
+    "NIGHTSCHOOL_TEACHER_KEY": f"sk-{MARK}-teacher",
     "NIGHTSCHOOL_UI_PASSWORD": f"{MARK}-pages",
     "MLFLOW_TRACKING_USERNAME": "me",
     "MLFLOW_TRACKING_PASSWORD": f"{MARK}-books",

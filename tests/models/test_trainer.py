@@ -196,7 +196,7 @@ def test_a_round_makes_good_answers_likelier(folder: Path, rollouts: list[Rollou
     trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
 
     def gain() -> float:
-        rows = trainer._old_logprobs(trainer._trained(rollouts, [torch.tensor(a) for a in ADVANTAGES]))
+        rows = trainer.completion_logprobs(trainer._trained(rollouts, [torch.tensor(a) for a in ADVANTAGES]))
         return sum(ADVANTAGES[row] * float(logprobs.sum()) for row, logprobs in rows.items())
 
     before = gain()

@@ -10,11 +10,14 @@ import pytest
 
 from conf.lessons import DistillConfig
 from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
+from rewards import benchmarks, generated_day
 from rewards.arithmetic import Arithmetic
+from rewards.verifier import Problem
 from tasks import learner
 from tasks.distill import distill
 from tasks.stage import Artifact
 from tasks.tables import TRACES
+from tasks.trace_filter import FATES
 from tests.tasks.committed_tables import write_stage
 from tests.tasks.tiny_student import END, write_student
 
@@ -48,16 +51,22 @@ def trace(
 
 
 def run(
-    tmp_path: Path, student: Path, traces: list[dict[str, Any]], *, longest: int = 1000, steps: int = 3
+    tmp_path: Path,
+    student: Path,
+    traces: list[dict[str, Any]],
+    *,
+    longest: int = 1000,
+    steps: int = 3,
+    per_problem: int = 4,
 ) -> tuple[FakeTrainer, dict[str, int], Path]:
     day = write_stage(tmp_path / "freeze_journal", {"traces": (TRACES, traces)})
     folder, trainer = tmp_path / "distill", FakeTrainer()
     folder.mkdir()
     exam = Arithmetic(levels=["1"]).problems("test")
     arguments: dict[str, Any] = {
-        "day": day,
+        "traces": (day,),
         "checkpoint": student,
-        "config": DistillConfig(steps=steps),
+        "config": DistillConfig(steps=steps, traces_per_problem=per_problem),
         "trainer_config": TrainerConfig(),
         "student": StudentConfig(),
         "sandbox": SandboxConfig(workers=1),
@@ -71,6 +80,10 @@ def run(
     return trainer, written.read_json("counts.json"), tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
 
 
+def fates(**found: int) -> dict[str, int]:
+    return dict.fromkeys(FATES, 0) | found
+
+
 def decoded(tokens: list[int], student: Path) -> str:
     from models.policy import load_tokenizer
 
@@ -79,7 +92,7 @@ def decoded(tokens: list[int], student: Path) -> str:
 
 def test_a_right_solution_is_learned_token_by_token(tmp_path: Path, student: Path) -> None:
     trainer, counts, checkpoint = run(tmp_path, student, [trace("7 + 5?", "7 + 5 = 12\n#### 12", "12")])
-    assert counts == {"kept": 1, "dropped": 0, "unknown": 0, "exam": 0, "too_long": 0}
+    assert counts == fates(kept=1)
     assert checkpoint.name == "taught"
     ((prompt, answer),) = trainer.examples
     assert decoded(prompt, student) == "User: 7 + 5?\nAssistant:"
@@ -99,7 +112,7 @@ def test_wrong_solutions_are_dropped_and_what_nobody_can_judge_is_counted_apart(
         trace("7 + 11?", "#### 18", "eighteen"),  # whose grader cannot read it
     ]
     trainer, counts, _ = run(tmp_path, student, traces)
-    assert counts == {"kept": 1, "dropped": 2, "unknown": 4, "exam": 0, "too_long": 0}
+    assert counts == fates(kept=1, dropped=1, unreadable=1, unknown=4)
     asked = [decoded(prompt, student) for prompt, _ in trainer.examples]
     assert asked == [f"User: 7 + {n}?\nAssistant:" for n in (5, 8, 9, 10, 11)]
 
@@ -118,7 +131,7 @@ def test_every_benchmark_that_is_known_is_asked_whatever_the_night_trains_on(tmp
         trace("Which is the lowest?", "Answer: a hole", aliases, benchmark="triviaqa"),  # wrong
     ]
     trainer, counts, _ = run(tmp_path, student, traces)
-    assert counts == {"kept": 3, "dropped": 4, "unknown": 1, "exam": 0, "too_long": 0}
+    assert counts == fates(kept=3, dropped=3, unreadable=1, unknown=1)
     asked = [decoded(prompt, student) for prompt, _ in trainer.examples]
     assert asked == [
         f"User: {question}\nAssistant:" for question in ("7 + 10?", "7 + 13?", "Half of one?", "Which is the highest?")
@@ -168,3 +181,90 @@ def test_without_lessons_the_checkpoint_stays_what_it_was(
     assert trainer.calls == 0
     assert checkpoint.name == "base"
     assert json.loads((tmp_path / "distill" / "curve.json").read_text()) == []
+
+
+def test_other_forms_are_rewritten_in_the_benchmarks_own(tmp_path: Path, student: Path) -> None:
+    tagged = "<think>7 + 5 = 12</think> <answer>12</answer>"
+    traces = [
+        trace("7 + 5?", tagged, "12"),
+        trace("7 + 6?", tagged, "12", before="May I ask?"),
+        trace("7 + 7?", "Seven and seven. The answer is 14.", "14", benchmark="gsm8k"),  # its truth without a marker
+        trace("7 + 8?", r"Fifteen: $\boxed{15}$", "15"),
+        trace("7 + 9?", tagged, None),
+        trace("7 + 10?", r"<think>$\frac{1}{2}$</think><answer>$\frac{1}{2}$</answer>", "0.5", benchmark="math"),
+    ]
+    trainer, counts, _ = run(tmp_path, student, traces)
+    assert counts == fates(kept=5, unknown=1)
+    how = {name: benchmarks.load(name).prompt(Problem("", name, "?", "")) for name in ("arithmetic", "gsm8k", "math")}
+    learnt = [(decoded(prompt, student), decoded(answer[:-1], student)) for prompt, answer in trainer.examples]
+    assert learnt == [
+        (f"User: 7 + 5{how['arithmetic']}\nAssistant:", "7 + 5 = 12\n#### 12"),
+        (f"User: May I ask?\nAssistant: Yes?\nUser: 7 + 6{how['arithmetic']}\nAssistant:", "7 + 5 = 12\n#### 12"),
+        (f"User: 7 + 7{how['gsm8k']}\nAssistant:", "Seven and seven. The answer is 14.\n#### 14"),
+        (f"User: 7 + 8{how['arithmetic']}\nAssistant:", "Fifteen: $\\boxed{15}$\n#### 15"),
+        (f"User: 7 + 9{how['arithmetic']}\nAssistant:", "7 + 5 = 12\n#### 12"),
+        (f"User: 7 + 10{how['math']}\nAssistant:", "$\\frac{1}{2}$\nThe answer is $\\boxed{\\frac{1}{2}}$."),
+    ]
+
+
+def test_a_solution_that_contradicts_its_truth_or_itself_is_dropped(tmp_path: Path, student: Path) -> None:
+    traces = [
+        trace("7 + 5?", "<think>It is 12.</think> <answer>13</answer>", "12"),
+        trace("7 + 5?", "The answer is 12. #### 13\n#### 13", "12"),
+        trace("7 + 5?", "<think>It is 12.</think> <answer>1", "12"),  # cut off
+        trace("7 + 5?", "<think>So</think><answer>twelve</answer>", "12"),
+        trace("7 + 5?", "<html>502 Bad Gateway</html>", "12"),
+    ]
+    trainer, counts, _ = run(tmp_path, student, traces)
+    assert counts == fates(dropped=2, unreadable=3)
+    assert trainer.calls == 0
+
+
+def test_several_solutions_of_a_problem_up_to_a_limit(tmp_path: Path, student: Path) -> None:
+    ways = ["7 + 5 = 12\n#### 12", "5 + 7 = 12\n#### 12", "7 + 5 = 12\n#### 12", "#### 12", "#### 13", "6 + 6\n#### 12"]
+    other = trace("5 + 7?", "#### 12", "12")
+    trainer, counts, _ = run(tmp_path, student, [*(trace("7 + 5?", way, "12") for way in ways), other], per_problem=2)
+    assert counts == fates(kept=3, duplicate=1, surplus=2, dropped=1)
+    answers = [decoded(answer[:-1], student) for _, answer in trainer.examples]
+    assert answers == [ways[0], ways[1], "#### 12"]
+
+
+def test_a_solution_that_is_too_long_takes_nobodys_place(tmp_path: Path, student: Path) -> None:
+    ways = ["x" * 2000 + "\n#### 12", "7 + 5 = 12\n#### 12", "#### 12"]
+    _, counts, _ = run(tmp_path, student, [trace("7 + 5?", way, "12") for way in ways], per_problem=2)
+    assert counts == fates(kept=2, too_long=1)
+
+
+def test_what_came_of_each_source_and_which_exam_problems_were_met(tmp_path: Path, student: Path) -> None:
+    problem = Arithmetic(levels=["1"]).problems("test")[17]
+    traces = [
+        trace("7 + 5?", "#### 12", "12") | {"source": "2026-11-20.jsonl:1"},
+        trace("7 + 6?", "#### 12", "13") | {"source": "2026-11-20.jsonl:2"},
+        trace("7 + 7?", "#### 14", None) | {"teacher": "wise", "source": "asked by night"},
+        trace(problem.question, f"#### {problem.truth}", problem.truth) | {"source": "some.jsonl:9"},
+    ]
+    run(tmp_path, student, traces)
+    sources = json.loads((tmp_path / "distill" / "sources.json").read_text())
+    assert sources == [
+        {"teacher": "me", "source": "2026-11-20.jsonl", **fates(kept=1, dropped=1)},
+        {"teacher": "me", "source": "some.jsonl", **fates(exam=1)},
+        {"teacher": "wise", "source": "asked by night", **fates(unknown=1)},
+    ]
+    (hit,) = json.loads((tmp_path / "distill" / "contamination.json").read_text())
+    assert (hit["source"], hit["question"], hit["match"], hit["share"]) == (
+        "some.jsonl:9",
+        problem.question,
+        "exact",
+        1,
+    )
+
+
+def test_the_generated_day_is_learnt_word_for_word(tmp_path: Path, student: Path) -> None:
+    """192 exercises, as the starter night has them: none rewritten, none taken for a problem of the exam."""
+    columns = ("response", "teacher", "benchmark", "truth")
+    lines = generated_day.traces("1", 192, ("1", "2"), "2026-11-20")
+    traces = [{name: line[name] for name in columns} | {"messages": json.dumps(line["messages"])} for line in lines]
+    trainer, counts, _ = run(tmp_path, student, traces)
+    assert counts == fates(kept=192)
+    learnt = [(decoded(prompt, student), decoded(answer[:-1], student)) for prompt, answer in trainer.examples]
+    assert learnt == [(f"User: {line['messages'][0]['content']}\nAssistant:", line["response"]) for line in lines]

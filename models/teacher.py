@@ -1,0 +1,239 @@
+"""A teacher behind an OpenAI-compatible endpoint: asked within a budget, and nothing twice.
+
+Whatever the server does (it is down, slow, refuses, talks HTML), it costs answers and never raises. What it says
+of itself is not repeated anywhere: error messages of such servers quote keys.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from conf.lessons import TeacherConfig
+from models.durable import make_folder, write_atomically
+
+AT_ONCE = 4  # questions on their way
+PATIENCE = 3  # failures in a row after which the teacher is left alone
+TEMPERATURE = 0.7  # of all answers to a question but the first, which is greedy
+HOPELESS = (401, 403, 404)  # of these HTTP answers one is enough
+
+
+class NoAnswerError(Exception):
+    """The teacher gave no answer; says why, in words of our own."""
+
+    def __init__(self, why: str, *, hopeless: bool = False, charged: int = 1) -> None:
+        super().__init__(why)
+        self.hopeless, self.charged = hopeless, charged
+
+
+@dataclass(frozen=True)
+class Question:
+    """A conversation to answer for the `number`th time (from 0)."""
+
+    messages: tuple[tuple[str, str], ...]  # role and content
+    number: int = 0
+
+    @property
+    def temperature(self) -> float:
+        """The first answer is the teacher's best, the others differ."""
+        return TEMPERATURE if self.number else 0.0
+
+    @property
+    def turns(self) -> list[dict[str, str]]:
+        """The conversation as the protocol has it."""
+        return [{"role": role, "content": content} for role, content in self.messages]
+
+
+class Tokens(NamedTuple):
+    """Of a prompt and of its answer."""
+
+    prompt: int
+    answer: int
+
+
+@dataclass
+class Budget:
+    """What a night may spend; each question is reckoned at its worst beforehand and at its usage afterwards."""
+
+    config: TeacherConfig
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Spent so far, those included that are still on their way."""
+        return self.prompt_tokens + self.answer_tokens
+
+    @property
+    def usd(self) -> float:
+        """Spent so far, likewise."""
+        prices = self.config.usd_per_million_prompt_tokens, self.config.usd_per_million_answer_tokens
+        return (self.prompt_tokens * prices[0] + self.answer_tokens * prices[1]) / 1e6
+
+    def has(self, prompt: int, answer: int) -> bool:
+        """Whether so many tokens more are within the night's limits."""
+        after = Budget(self.config, self.prompt_tokens + prompt, self.answer_tokens + answer)
+        limit = self.config.budget_usd
+        return after.tokens <= self.config.budget_tokens and (limit is None or after.usd <= limit)
+
+    def spend(self, prompt: int, answer: int) -> None:
+        """Takes tokens out of the budget, or gives them back."""
+        self.prompt_tokens += prompt
+        self.answer_tokens += answer
+
+
+@dataclass
+class Asked:
+    """What came of a night's questions: an answer to each, or None; and the reasons, counted."""
+
+    answers: list[str | None]
+    asked: int = 0
+    cached: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    stopped: str | None = None
+    tokens: int = 0
+    usd: float = 0.0
+
+
+def ask(questions: Sequence[Question], config: TeacherConfig, cache: Path) -> Asked:
+    """Asks in the given order, a few at once, until all are answered, the budget is spent or the teacher has failed.
+
+    `cache` holds what was answered before, by the SHA-256 of everything that makes the question.
+    """
+    return asyncio.run(_Lesson(questions, config, cache).hold())
+
+
+class _Lesson:
+    def __init__(self, questions: Sequence[Question], config: TeacherConfig, cache: Path) -> None:
+        self.questions, self.config, self.cache = questions, config, cache
+        self.budget, self.asked = Budget(config), Asked([None] * len(questions))
+        self.failures = 0  # in a row
+        self.on_their_way = 0
+        self.settled = asyncio.Condition()
+
+    async def hold(self) -> Asked:
+        from openai import AsyncOpenAI  # a second to import, and most nights ask nobody
+
+        config, asked = self.config, self.asked
+        key = os.environ.get(config.key_variable) or "none"  # servers of one's own want none, the library does
+        gate = asyncio.Semaphore(AT_ONCE)
+        async with AsyncOpenAI(
+            base_url=config.base_url, api_key=key, timeout=config.timeout_seconds, max_retries=config.retries
+        ) as client:
+            try:
+                async with asyncio.timeout(60 * config.budget_minutes):
+                    await asyncio.gather(*(self._take(place, client, gate) for place in range(len(self.questions))))
+            except TimeoutError:
+                asked.stopped = f"its {config.budget_minutes:g} minutes were over"
+        asked.tokens, asked.usd = self.budget.tokens, self.budget.usd
+        return asked
+
+    async def _take(self, place: int, client: Any, gate: asyncio.Semaphore) -> None:
+        """One question: from the cache, or from the teacher."""
+        question = self.questions[place]
+        file = self.cache / f"{_digest(question, self.config)}.json"
+        async with gate:
+            if (known := _cached(file)) is not None:
+                self.asked.cached += 1
+                self.asked.answers[place] = known
+                return
+            worst = Tokens(sum(_worst_tokens(content) for _, content in question.messages), self.config.max_tokens)
+            if not await self._may_ask(worst):
+                return
+            try:
+                text, used = await self._answer(client, question, worst)
+                self.failures = 0
+                self.budget.spend(used.prompt - worst.prompt, used.answer - worst.answer)
+                self.asked.answers[place] = text
+                make_folder(self.cache)
+                write_atomically(file, json.dumps({"question": question.turns, "answer": text}))
+            except NoAnswerError as error:
+                self._fail(error, worst)
+            finally:
+                async with self.settled:
+                    self.on_their_way -= 1
+                    self.settled.notify_all()
+
+    async def _may_ask(self, worst: Tokens) -> bool:
+        """Takes a question's worst case out of the budget, which may have room once others turned out to be cheaper."""
+        async with self.settled:
+            await self.settled.wait_for(lambda: self.asked.stopped or self.budget.has(*worst) or not self.on_their_way)
+            if self.asked.stopped is None and not self.budget.has(*worst):
+                self.asked.stopped = "its budget was spent"
+            if self.asked.stopped is not None:
+                return False
+            self.budget.spend(*worst)
+            self.asked.asked += 1
+            self.on_their_way += 1
+            return True
+
+    async def _answer(self, client: Any, question: Question, worst: Tokens) -> tuple[str, Tokens]:
+        """The answer and the tokens of prompt and answer. Raises NoAnswerError, whatever happened."""
+        import openai
+
+        tries = self.config.retries + 1
+        try:
+            async with asyncio.timeout(self.config.timeout_seconds * tries):  # the library's is for each read alone
+                reply = await client.chat.completions.create(
+                    model=self.config.model,
+                    messages=question.turns,
+                    temperature=question.temperature,
+                    max_tokens=self.config.max_tokens,
+                )
+        except (TimeoutError, openai.APITimeoutError):
+            raise NoAnswerError(f"no answer in {self.config.timeout_seconds:g} s", charged=tries) from None
+        except openai.APIConnectionError:
+            raise NoAnswerError("no connection", hopeless=True, charged=0) from None
+        except openai.APIStatusError as error:
+            code = error.status_code
+            raise NoAnswerError(f"HTTP {code}", hopeless=code in HOPELESS, charged=0) from None
+        except Exception as error:  # whatever a server that is none, or the library, comes up with
+            raise NoAnswerError(f"no chat completion ({type(error).__name__})") from None
+        try:
+            text = reply.choices[0].message.content
+        except (AttributeError, IndexError, TypeError):
+            raise NoAnswerError("no chat completion") from None
+        if not isinstance(text, str) or not text.strip():
+            raise NoAnswerError("an empty answer")
+        return text.encode("utf-8", "replace").decode(), _used(reply, worst)
+
+    def _fail(self, error: NoAnswerError, worst: Tokens) -> None:
+        again = error.charged - 1  # one is spent already
+        self.budget.spend(again * worst.prompt, again * worst.answer)
+        self.asked.failed[str(error)] += 1
+        self.failures += 1
+        if error.hopeless or self.failures >= PATIENCE:
+            self.asked.stopped = self.asked.stopped or str(error)
+
+
+def _used(reply: Any, worst: Tokens) -> Tokens:
+    """The tokens that a reply says it used; the worst case where it says nothing sensible."""
+    usage = getattr(reply, "usage", None)
+    prompt, answer = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    if isinstance(prompt, int) and isinstance(answer, int) and prompt >= 0 and answer >= 0:
+        return Tokens(prompt, answer)
+    return worst
+
+
+def _worst_tokens(text: str) -> int:
+    """More tokens than a text has with any usual tokenizer: one for two bytes, and the turn's own."""
+    return len(text.encode("utf-8", "replace")) // 2 + 16
+
+
+def _digest(question: Question, config: TeacherConfig) -> str:
+    asked = [config.model, question.turns, question.temperature, config.max_tokens, question.number]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
+def _cached(file: Path) -> str | None:
+    """What was answered before; None where nothing was, or the file was damaged."""
+    try:
+        answer = json.loads(file.read_text())["answer"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return answer if isinstance(answer, str) else None

@@ -1,0 +1,59 @@
+"""What the report says of the worked solutions that a night had: by source, of the teacher, and of the exam."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tasks.report_evidence import read_json, read_table
+from tasks.trace_filter import FATES
+
+
+def trace_sources(night: Path) -> list[dict[str, Any]]:
+    """How many traces of each source were kept and why others were not; of the lessons of its own answers as well."""
+    found = [read_json(folder, "sources.json") or [] for folder in _lessons(night)]
+    return [row for rows in found for row in rows]
+
+
+def fates_met(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The fates that any of the traces had."""
+    return [fate for fate in FATES if any(row.get(fate) for row in rows)]
+
+
+def trace_remarks(night: Path) -> list[str]:
+    """A line each on the rows of files that are no traces, on the exam's problems among them, and on the teacher."""
+    remarks = []
+    bad = read_table(night / "import_traces", "quarantine")
+    if bad is not None and len(bad):
+        first = bad.iloc[0]
+        where = f"{first['file']}:{first['line']}"
+        remarks.append(
+            f"Rows of files that are no worked solutions: {len(bad)}; the first: {where}: {first['reason']}."
+        )
+    hits = [hit for folder in _lessons(night) for hit in read_json(folder, "contamination.json") or []]
+    if hits:
+        near = sum(hit["match"] == "near" for hit in hits)
+        remarks.append(
+            f"Worked solutions left out because they ask problems of the exam: {len(hits)}, {near} of them nearly and "
+            f"not word for word; the first: {hits[0]['question'][:80]}"
+        )
+    asked = read_json(night / "ask_teacher", "asked.json")
+    return [*remarks, *([_teacher(asked)] if asked else [])]
+
+
+def _lessons(night: Path) -> list[Path]:
+    return sorted([*night.glob("distill*"), *night.glob("self_distill*")])
+
+
+def _teacher(asked: Mapping[str, Any]) -> str:
+    """One line, whatever happened."""
+    name = f"The teacher {asked['teacher']}"
+    if not asked["problems"]:
+        return f"{name} was asked nothing: no problem of recent nights is known that the student never solved."
+    told = (
+        f"{name} answered {asked['answered']} of {asked['questions']} questions about {asked['problems']} problems "
+        f"({asked['cached']} of them earlier), for {asked['tokens']} tokens"
+    )
+    told += f" and {asked['usd']:.4f} USD" if asked["usd"] else ""
+    if asked["failed"]:
+        told += "; without an answer: " + ", ".join(f"{count} × {why}" for why, count in asked["failed"].items())
+    return told + (f"; it was not asked any further: {asked['stopped']}." if asked["stopped"] else ".")

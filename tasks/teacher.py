@@ -1,0 +1,67 @@
+"""Asking a teacher by night, for exactly what the student never solved on recent nights."""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from conf.lessons import TeacherConfig
+from models.teacher import Asked, Question, ask
+from rewards.contamination import Contamination
+from tasks.practice import Practice, earlier_rounds, practised
+from tasks.stage import stage
+from tasks.tables import TRACES, write_table
+
+log = logging.getLogger("nightschool")
+
+
+@stage(tags=["teacher"], means=("nights", "cache"))
+def ask_teacher(
+    folder: Path, *, config: TeacherConfig, exam_questions: tuple[str, ...], date: str, nights: Path, cache: Path
+) -> None:
+    """Writes the teacher's answers as traces, and what came of asking (`asked.json`); whatever the teacher does.
+
+    What it answered is neither asked nor paid for again: not by this night when it is resumed, nor by later ones.
+    """
+    problems = unsolved(practised(earlier_rounds(nights, date), answers=False), exam_questions)[: config.problems]
+    questions = [
+        (practice, Question(tuple((turn["role"], turn["content"]) for turn in practice.messages), number))
+        for practice in problems
+        for number in range(config.answers)
+    ]
+    found = ask([question for _, question in questions], config, cache) if questions else Asked([])
+    rows = [
+        {
+            "messages": json.dumps(practice.messages),
+            "response": answer,
+            "teacher": config.model,
+            "benchmark": practice.problem.benchmark,
+            "truth": practice.problem.truth,
+            "source": "asked by night",
+        }
+        for (practice, _), answer in zip(questions, found.answers, strict=True)
+        if answer is not None
+    ]
+    write_table(folder / "traces.parquet", TRACES, rows)
+    outcome = {
+        "teacher": config.model,
+        "problems": len(problems),
+        "questions": len(questions),
+        "asked": found.asked,
+        "cached": found.cached,
+        "answered": len(rows),
+        "failed": dict(found.failed),
+        "stopped": found.stopped,
+        "tokens": found.tokens,
+        "usd": round(found.usd, 6),
+    }
+    (folder / "asked.json").write_text(json.dumps(outcome))
+    if found.stopped:
+        log.warning("the teacher %s was not asked any further: %s", config.model, found.stopped)
+
+
+def unsolved(practised: Sequence[Practice], exam_questions: Sequence[str]) -> list[Practice]:
+    """The problems that no try solved, those tried most often first; none that the exam asks."""
+    exam = Contamination(exam_questions)
+    failed = [one for one in practised if not one.solved and exam.match(one.problem.question) is None]
+    return sorted(failed, key=lambda one: (-one.tried, one.problem.problem_id))

@@ -1,0 +1,163 @@
+"""Which worked solutions are worth learning: right ones and those nobody can judge, in the benchmark's own form."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import pandas as pd
+
+from conf.benchmark import PROGRAMS, BenchmarkName
+from conf.schema import SandboxConfig
+from rewards import benchmarks
+from rewards.contamination import Contamination, Match
+from rewards.trace_forms import Solution, has_tags, own_truth, read_question, read_solution, written
+from rewards.verifier import Attempt, Benchmark, Problem, Score
+
+# kept: its answer is right; unknown: kept too, nobody can tell; dropped: its answer is not the truth; unreadable: no
+# answer can be found in it; exam: it asks a problem of the exam; surplus: its problem has enough solutions already.
+Fate = Literal["kept", "unknown", "dropped", "unreadable", "exam", "too_long", "duplicate", "surplus"]
+FATES: tuple[Fate, ...] = get_args(Fate)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A worked solution, as it would be learnt. `exam`: the exam's question that it asks."""
+
+    messages: list[dict[str, str]]
+    response: str
+    teacher: str
+    benchmark: str | None
+    truth: str | None
+    source: str | None
+    fate: Fate = "unknown"
+    exam: Match | None = None
+
+
+def traces_of(table: pd.DataFrame) -> list[Trace]:
+    """The rows of a traces table."""
+    return [Trace(**row | {"messages": json.loads(row["messages"])}) for row in table.to_dict("records")]  # pyright: ignore
+
+
+def judged(
+    traces: Sequence[Trace],
+    sandbox: SandboxConfig,
+    exam_questions: Sequence[str],
+    per_problem: int,
+    fits: Callable[[Trace], bool],
+) -> list[Trace]:
+    """Each trace with its fate, in the same order, in its benchmark's own form where it came in another one.
+
+    `per_problem`: at most so many solutions of one prompt are kept, the first ones. `fits`: whether a trace is short
+    enough.
+    """
+    exam = Contamination(exam_questions)
+    traces = [replace(trace, exam=_asked_in(exam, trace)) for trace in traces]
+    found: list[Trace] = []
+    seen: set[tuple[str, str]] = set()
+    solutions: Counter[str] = Counter()
+    for trace in _graded(traces, sandbox):
+        asked = json.dumps(trace.messages)
+        if trace.exam:
+            trace = replace(trace, fate="exam")
+        elif trace.fate in ("kept", "unknown"):
+            if (asked, trace.response) in seen:
+                trace = replace(trace, fate="duplicate")
+            elif not fits(trace):
+                trace = replace(trace, fate="too_long")
+            elif solutions[asked] == per_problem:
+                trace = replace(trace, fate="surplus")
+            else:
+                solutions[asked] += 1
+            seen.add((asked, trace.response))
+        found.append(trace)
+    return found
+
+
+def _asked_in(exam: Contamination, trace: Trace) -> Match | None:
+    found = (exam.match(message["content"]) for message in trace.messages)
+    return next((match for match in found if match), None)
+
+
+def _graded(traces: Sequence[Trace], sandbox: SandboxConfig) -> list[Trace]:
+    """What a trace's own benchmark says of it; `unknown` where that or a truth is missing, or its grader cannot tell.
+
+    Strictly, whatever readings the night allows itself; each benchmark judges all of its traces at once. A trace in the
+    benchmark's own form stays word for word what it is; any other is rewritten, and judged once more.
+    """
+    found = list(traces)
+    for name in get_args(BenchmarkName):
+        own = [place for place, trace in enumerate(found) if trace.benchmark == name]
+        if not own:
+            continue
+        benchmark = benchmarks.load(name, sandbox=sandbox)
+        for place in own:
+            found[place] = _with_truth(found[place])
+        _grade(found, own, benchmark)
+        if name not in PROGRAMS:
+            foreign = [place for place in own if found[place].fate == "unreadable" or has_tags(found[place].response)]
+            _rewrite(found, foreign, benchmark)
+    return found
+
+
+def _rewrite(found: list[Trace], places: Sequence[int], benchmark: Benchmark) -> None:
+    """Rewrites these traces. What was right must be right by its answer alone, and again as a whole."""
+    solutions = {place: solution for place in places if (solution := read_solution(found[place].response))}
+    for place in set(places) - solutions.keys():
+        found[place] = replace(found[place], fate="unreadable")
+    whole = {place: _written(found[place], solution, benchmark) for place, solution in solutions.items()}
+    alone = {
+        place: replace(whole[place], response=written(Solution("", solution.answer), benchmark.name) or "")
+        for place, solution in solutions.items()
+    }
+    _grade(alone, list(alone), benchmark)
+    _grade(whole, list(whole), benchmark)
+    for place, trace in whole.items():
+        found[place] = trace if alone[place].fate in ("kept", trace.fate) else replace(trace, fate=alone[place].fate)
+
+
+def _written(trace: Trace, solution: Solution, benchmark: Benchmark) -> Trace:
+    """The trace in the benchmark's form, its last turn asked as the benchmark asks."""
+    *before, last = trace.messages
+    asked = benchmark.prompt(_problem(trace, read_question(last["content"], benchmark)))
+    response = written(solution, benchmark.name) or trace.response
+    return replace(trace, messages=[*before, last | {"content": asked}], response=response)
+
+
+def _grade(found: Any, places: Sequence[int], benchmark: Benchmark) -> None:
+    """Judges these traces where they have a truth. `found`: traces by place, a list or a mapping."""
+    known = [place for place in places if found[place].truth is not None]
+    attempts = [
+        Attempt(_problem(found[place], found[place].messages[-1]["content"]), found[place].response) for place in known
+    ]
+    for place, score in zip(known, benchmark.score(attempts) if known else [], strict=True):
+        found[place] = replace(found[place], fate=_fate(score))
+
+
+def _fate(score: Score) -> Fate:
+    if score.reward is None:
+        return "unknown"
+    return {"correct": "kept", "no_answer": "unreadable"}.get(score.verdict, "dropped")  # pyright: ignore
+
+
+def _with_truth(trace: Trace) -> Trace:
+    assert trace.benchmark is not None
+    return trace if trace.truth is None else replace(trace, truth=own_truth(trace.truth, trace.benchmark))
+
+
+def _problem(trace: Trace, question: str) -> Problem:
+    return Problem("trace", trace.benchmark or "", question, trace.truth or "")
+
+
+def counts(traces: Sequence[Trace]) -> dict[str, int]:
+    """How many traces had each fate."""
+    return dict.fromkeys(FATES, 0) | Counter(trace.fate for trace in traces)
+
+
+def by_source(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+    """The same by teacher and by where the traces came from: a file, a day's journal, a teacher asked by night."""
+    groups: dict[tuple[str, str], list[Trace]] = defaultdict(list)
+    for trace in traces:
+        groups[trace.teacher, (trace.source or "").rpartition(":")[0] or trace.source or ""].append(trace)
+    return [{"teacher": teacher, "source": source} | counts(own) for (teacher, source), own in sorted(groups.items())]
