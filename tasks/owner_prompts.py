@@ -36,8 +36,8 @@ def owner_prompts(
     """The distinct conversations of the day's picks, corrections and feedback, rendered for the student.
 
     Left out, and counted in `counts.json`: prompts of the picks that judge the reward model (`held_out`), those that
-    ask a question of the exam, word for word or nearly (`exam`), that do not end with the owner's turn (`unanswered`), that the student's
-    template refuses (`template`), and that leave no room for an answer (`long`).
+    ask a question of the exam, word for word or nearly (`exam`), that do not end with the owner's turn (`unanswered`),
+    that the student's template refuses (`template`), and that leave no room for an answer (`long`).
     """
     held_out = set(map(_key, read_table(reward_model.folder / "held_out.parquet", HELD_OUT).messages))
     exam = Contamination(exam_questions)
