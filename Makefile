@@ -6,6 +6,8 @@ ARGS ?=
 export PYTHON ACCELERATOR
 # pyright would ask the npm registry for a newer self on every run
 export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
+# where a shell forbids bytecode, each of a night's processes would compile its libraries anew: 10 s and more
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

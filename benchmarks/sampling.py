@@ -79,7 +79,7 @@ def ours(night: "Night", repeats: int, place: str) -> list[tuple[Sampled, Sample
             engine=night.engine,
         )
         tokens = sum(len(rollout.token_ids) for rollout in read_rollouts(artifact.folder / "rollouts.parquet"))
-        found.append(((tokens, artifact.seconds), (tokens, artifact.seconds_of("generate"))))
+        found.append(((tokens, artifact.seconds), (tokens, artifact.figure("generate"))))
     night.engine.close()
     return found[1:]
 

@@ -138,13 +138,13 @@ def metrics_of(folder: Path, number: int) -> dict[str, float] | None:
 
 
 def seconds_within(folder: Path, number: int) -> dict[str, float]:
-    """The seconds of a round's committed stages (refills included) and of their parts, from within: without Prefect
+    """The seconds of a round's committed stages (refills included), and their own figures, from within: without Prefect
     and the manifest.
     """
     seconds: dict[str, float] = defaultdict(float)
     for file in (folder / f"round-{number:02d}").rglob("manifest.json"):
         manifest: dict[str, Any] = json.loads(file.read_text())
-        for name, value in {manifest["stage"]: manifest["seconds"], **manifest["parts"]}.items():
+        for name, value in {manifest["stage"]: manifest["seconds"], **manifest["figures"]}.items():
             seconds[name] += value
     return dict(seconds)
 

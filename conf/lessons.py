@@ -85,8 +85,12 @@ class RewardModelConfig(Section):
     )
     epochs: Positive = 3
     picks_per_step: Positive = 8
-    learning_rate: Rate = 2e-5
+    learning_rate: Rate = Field(default=2e-5, description="of the backbone")
+    head_learning_rate: Rate = Field(default=1e-3, description="of the scalar head, which begins at 0")
     warmup_steps: Annotated[int, Field(ge=0)] = 4
+    learning_curve: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
+        default=(0.25, 0.5), description="shares of the picks that are fitted too, to see what more picks bring"
+    )
     centering: Annotated[float, Field(ge=0)] = Field(default=0.01, description="keeps a pick's rewards around 0")
     half_life_nights: Rate = Field(default=14.0, description="nights after which a pick counts half")
     max_tokens: Positive = Field(default=1024, description="of a prompt and an answer; longer picks are left out")
@@ -100,6 +104,12 @@ class LearnedRewardConfig(Section):
     tie_breaker: Annotated[float, Field(ge=0, le=0.1)] = Field(
         default=0.05, description="most that it can add to or take off a verified reward"
     )
+    format: Annotated[float, Field(ge=0)] = Field(
+        default=0.5, description="reward of an owner's answer that came to its end and is not empty"
+    )
+    language: Annotated[float, Field(ge=0)] = Field(
+        default=0.5, description="reward of an owner's answer that keeps to the Latin script of its prompt"
+    )
     kl_coefficient: Rate = Field(default=0.02, description="of the KL term (k3) while a learned reward is in play")
 
 
@@ -109,7 +119,7 @@ class CorrectionsConfig(Section):
     enabled: bool = True
     learning_rate: Rate = 1e-5
     epochs: Positive = 2
-    batch_size: Positive = 8
+    batch_size: Positive = Field(default=8, description="answers a step")
 
 
 class WordsConfig(Section):
@@ -118,24 +128,28 @@ class WordsConfig(Section):
     enabled: bool = True
     learning_rate: Rate = 2e-6
     epochs: Positive = 1
-    batch_size: Positive = 8
-    max_tokens: Positive = Field(default=256, description="tokens of a piece; longer text is cut into several")
+    batch_size: Positive = Field(default=8, description="pieces a step")
+    max_tokens: Annotated[int, Field(ge=2)] = Field(
+        default=256, description="tokens of a piece; longer text is cut into several"
+    )
 
 
 class FeedbackConfig(Section):
-    """Praised and scolded answers, learnt with KTO (arXiv 2402.01306)."""
+    """Praised and scolded answers, learnt with KTO (arXiv 2402.01306): a value's sign counts, not its size."""
 
     enabled: bool = True
     learning_rate: Rate = 5e-6
     epochs: Positive = 1
-    batch_size: Annotated[int, Field(ge=2)] = 8
-    beta: Rate = 0.1
-    desirable_weight: Rate = 1.0
-    undesirable_weight: Rate = 1.0
+    batch_size: Annotated[int, Field(ge=2)] = Field(
+        default=8, description="answers a step; the KL term is estimated from the others of the same step"
+    )
+    beta: Rate = Field(default=0.1, description="the smaller, the further the policy may go from the reference")
+    desirable_weight: Rate = Field(default=1.0, description="of praised answers")
+    undesirable_weight: Rate = Field(default=1.0, description="of scolded answers")
 
 
 class PicksConfig(Section):
-    """The picks learnt directly, without a reward model."""
+    """The picks learnt directly, without a reward model; `preference_learning` is their switch."""
 
     method: Literal["dpo", "best_of_n"] = Field(
         default="dpo",
@@ -143,8 +157,11 @@ class PicksConfig(Section):
     )
     learning_rate: Rate = 5e-6
     epochs: Positive = 1
-    batch_size: Positive = 8
-    beta: Rate = 0.1
+    batch_size: Positive = Field(default=8, description="picks a step")
+    beta: Rate = Field(default=0.1, description="DPO: the smaller, the further the policy may go from the reference")
+
+
+LessonConfig = CorrectionsConfig | WordsConfig | FeedbackConfig | PicksConfig
 
 
 class LessonsConfig(Section):

@@ -6,18 +6,21 @@ from conf.home import InputError
 
 # user:password@ behind ://, where what follows the colon is no port number
 PASSWORD = re.compile(r"""(?<=://)([^/?#\s:@"']*):(?!\d{1,5}(?:[/?#\s]|$))[^\s"']*@""")
+# a key in a user's place, and parameters that carry one
+TOKEN = re.compile(r"""(?<=://)[^/?#\s:@"']{16,}@""")
+PARAMETER = re.compile(r"""(?i)([?&](?:[a-z_]*password|token|api_key|key|secret)=)[^&#\s"',]+""")
 MLFLOW = "give them in MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (a database's: in PGPASSWORD or its like)"
 PREFECT = "give them in PREFECT_API_AUTH_STRING (user:password)"
 
 
 def struck(text: str) -> str:
-    """The text without the passwords of its URLs: `https://me:***@host`."""
-    return PASSWORD.sub(r"\1:***@", text)
+    """The text without the passwords and keys of its URLs: `https://me:***@host`."""
+    return PARAMETER.sub(r"\1***", TOKEN.sub("***@", PASSWORD.sub(r"\1:***@", text)))
 
 
 def complaint(url: str, instead: str) -> str | None:
     """What is wrong with a URL that carries a password: it would be written into logs and records. Else None."""
-    if PASSWORD.search(url) is None:
+    if struck(url) == url:
         return None
     return f"{struck(url)}: user and password of a URL would be written into the night's records; {instead}"
 

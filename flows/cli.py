@@ -19,6 +19,7 @@ from conf.urls import struck
 from flows import environment
 from flows.address import LOOPBACK, named_address
 from flows.dates import check_deadline, checked_date, date_of_night
+from flows.journal import journal_app
 from flows.lock import NIGHT, NightRunningError, hold, refuse_second
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
@@ -31,7 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
-journal_app = typer.Typer(no_args_is_help=True, help="The day's log, from which the night learns.")
 app.add_typer(journal_app, name="journal")
 
 Config = Annotated[Path, typer.Option("--config", help="the night's configuration (YAML)")]
@@ -43,7 +43,7 @@ Date = Annotated[str | None, typer.Option("--date", help="the night's date, e.g.
 @app.command()
 def night(
     config: Config = STARTER,
-    date: Date = None,
+    date_named: Date = None,
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="throw away what this night has, and begin anew")] = False,
     as_json: AsJson = False,
@@ -51,20 +51,29 @@ def night(
     """Runs a night, or goes on with one that was interrupted."""
     home, settings = Home.here(), load_night(config, overrides or [])
     now = clocks_in(settings.deadline_time_zone)
-    date = date_of_night(now) if date is None else checked_date(date, "--date", now)
+    date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
     from flows import console  # after what is said at once: the libraries take seconds to import
-    from flows.night import check_identity
+    from flows.history import unfinished_before
+    from flows.night import check_identity, is_begun
     from flows.preflight import check_night, finished_summary
 
-    if not fresh:
-        check_identity(home.night(date), settings)
+    if date_named is None and not fresh and (earlier := unfinished_before(home, date, settings)):
+        print(
+            f"Going on with the night {earlier}, which was interrupted; --date {date} begins another.", file=sys.stderr
+        )
+        date = earlier
     summary = None if fresh else finished_summary(home, date)
     if summary is not None:
+        check_identity(home.night(date), settings)
         print(f"The night {date} is finished; --date names another, --fresh begins it anew.", file=sys.stderr)
     else:
-        check_deadline(settings, date, now)
         refuse_second(home.root)
-        check_night(home, settings)
+        goes_on = not fresh and is_begun(home.night(date))
+        if goes_on:
+            check_identity(home.night(date), settings)
+        else:
+            check_deadline(settings, date, now)
+        check_night(home, settings, goes_on)
         summary = _run_night(home, settings, date, fresh, config, overrides or [])
     console.say_json(summary) if as_json else console.say_summary(summary)
 
@@ -227,23 +236,6 @@ def ui(
     from flows.pages import serve
 
     serve(Home.here(), prefect_port, mlflow_port, named_address(host))
-
-
-@journal_app.command()
-def check(file: Annotated[Path, typer.Argument(help="a journal file (JSONL)")], as_json: AsJson = False) -> None:
-    """Reads a journal file as the freeze would, and names the lines that are wrong."""
-    from flows import console
-    from tasks.freeze_journal import check_file
-
-    if not file.is_file():
-        raise InputError(f"{file}: there is no such file; journals lie under {Home.here().journal}")
-    good, bad = check_file(file)
-    if as_json:
-        console.say_json({"file": str(file), "good": good, "bad": bad})
-        return
-    print(f"{file}: {good} good lines, {len(bad)} bad")
-    for line in bad:
-        print(f"  line {line['line']}: {line['reason']}")
 
 
 def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":

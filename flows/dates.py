@@ -44,7 +44,7 @@ def too_late(scheduled: datetime.datetime, now: datetime.datetime, run_count: in
     A worker that comes back starts all runs that it missed, one after the other, into the day. A run that is tried
     again (`run_count` above 1) goes on with a night that had begun in time.
     """
-    minutes = (now - scheduled).total_seconds() / 60
+    minutes = (now.timestamp() - scheduled.timestamp()) / 60  # clocks may have been changed in between
     if run_count > 1 or minutes <= START_WITHIN:
         return None
     return (

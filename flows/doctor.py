@@ -46,9 +46,12 @@ def examine(home: Home, config: NightConfig | None) -> list[Finding]:
     return [finding for check in checks for finding in check()]
 
 
-def require(home: Home, config: NightConfig) -> None:
-    """Raises InputError, in one line, for what must stop a night before it writes anything."""
-    for finding in (*_home(home), *_disk(home, config), *_port(config)):
+def require(home: Home, config: NightConfig, *, room: bool = True) -> None:
+    """Raises InputError, in one line, for what must stop a night before it writes anything.
+
+    `room`: whether the disk must have room for a whole night.
+    """
+    for finding in (*_home(home), *(_disk(home, config) if room else ()), *_port(config)):
         if finding.level == "error":
             raise InputError(f"{finding.found}; {finding.advice}")
 

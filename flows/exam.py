@@ -32,6 +32,7 @@ def exam(checkpoint: Path, config: NightConfig) -> dict[str, dict[str, Any]]:
                 sandbox=config.sandbox,
                 max_completion_tokens=config.exam.max_completion_tokens,
                 engine=engine,
+                sat={},
             )
         finally:
             engine.close()

@@ -1,12 +1,17 @@
 """What the nights of a home have come to."""
 
+import datetime
 import json
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from conf.home import SUMMARY, Home, InputError
+from conf.load import identity, load_night
+from conf.schema import NightConfig
 from tasks.report_evidence import rounds
 from tasks.stage import MANIFEST, run_name
 
@@ -18,6 +23,50 @@ def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
     `interrupted`: the line then tells the command that goes on.
     """
     return [_entry(folder, running) for folder in sorted(home.nights.glob("????-??-??"))]
+
+
+def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
+    """The date of the newest night, where that was interrupted the day before `date` and is of this configuration.
+
+    So the same command goes on with it after noon, too. An older one is its owner's to name.
+    """
+    newest = max(home.nights.glob("????-??-??"), default=None)
+    day_before = (datetime.date.fromisoformat(date) - datetime.timedelta(days=1)).isoformat()
+    if newest is None or newest.name != day_before or (newest / SUMMARY).exists():
+        return None
+    known = config_of(newest)
+    return newest.name if known and identity(known) == identity(config) else None
+
+
+def config_of(night: Path) -> NightConfig | None:
+    """The configuration that a night's folder was frozen with; None of one not frozen yet, or of another version."""
+    try:
+        return load_night(night / "config.yaml")
+    except InputError:
+        return None
+
+
+def finished(nights: Path, name: str) -> Iterator[Path]:
+    """The folders of the finished nights of a configuration's name, the newest first."""
+    for summary in sorted(nights.glob(f"????-??-??/{SUMMARY}"), reverse=True):
+        if (known := config_of(summary.parent)) and known.name == name:
+            yield summary.parent
+
+
+def last_finished(nights: Path, name: str) -> Path | None:
+    """The newest of them."""
+    return next(finished(nights, name), None)
+
+
+def usual_seconds(night: Path | None) -> dict[str, float]:
+    """The longest that each stage took in a night, by the stage's name, seconds; nothing of no night."""
+    found: dict[str, float] = {}
+    for file in night.rglob(MANIFEST) if night else ():
+        with suppress(ValueError, KeyError, TypeError):  # damaged since; what it says is a help and no more
+            manifest = json.loads(file.read_text())
+            found[manifest["stage"]] = max(manifest["seconds"], found.get(manifest["stage"], 0.0))
+    updates = [figures.get("seconds_update", 0.0) for figures in round_metrics(night)] if night else []
+    return found | ({"update": max(updates)} if updates else {})
 
 
 def last_report(home: Home, date: str | None) -> Path:

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conf.home import InputError
 from conf.hours import deadline_of
-from conf.load import load_night
 from conf.schema import NightConfig
-from flows.history import round_metrics
+from flows.history import finished, round_metrics
 from tasks.workers import HoursOverError
 
 # Seconds that whatever is not a round may go on after the night's hours: rather late with an outcome than without one.
@@ -60,10 +58,14 @@ class Allowance:
             return
         needed = likely(self.rounds or past_rounds(self.nights, self.config.name))
         needed += max(self.quizzes, default=self.exam) if quizzed else 0.0
+        self.require_seconds(f"round {number}", needed)
+
+    def require_seconds(self, what: str, needed: float) -> None:
+        """Raises HoursOverError where something that is to take so long does not fit any more."""
         left = self.hours.end - time.time()
         if left < needed + self.after:
             raise HoursOverError(
-                f"round {number} was not begun: it would take about {_told(needed)} and what comes after the rounds "
+                f"{what} was not begun: it would take about {_told(needed)} and what comes after the rounds "
                 f"{_told(self.after)}, but {self.hours.because} left {_told(max(left, 0.0))}"
             )
 
@@ -75,19 +77,10 @@ def likely(rounds: Sequence[float]) -> float:
 
 def past_rounds(nights: Path, name: str) -> list[float]:
     """Seconds of the rounds that ran whole in the newest finished night of a configuration's name; none without one."""
-    for summary in sorted(nights.glob("????-??-??/summary.json"), reverse=True):
-        if _name(summary.with_name("config.yaml")) == name:
-            figures = round_metrics(summary.parent)
-            if found := [one["seconds_round"] for one in figures if "seconds_round" in one]:
-                return found
+    for night in finished(nights, name):
+        if found := [one["seconds_round"] for one in round_metrics(night) if "seconds_round" in one]:
+            return found
     return []
-
-
-def _name(file: Path) -> str | None:
-    try:
-        return load_night(file).name
-    except InputError:  # of another version
-        return None
 
 
 def _told(seconds: float) -> str:

@@ -49,11 +49,16 @@ def hold(root: Path, who: str) -> Iterator[None]:
             _held.discard(file)
 
 
+def holds(root: Path) -> bool:
+    """Whether this process holds the home already."""
+    return root / "night.lock" in _held
+
+
 def refuse_second(root: Path) -> None:
     """Raises NightRunningError where another process holds the home. Writes nothing, not even the lock's file."""
-    file = root / "night.lock"
-    if file in _held:
+    if holds(root):
         return
+    file = root / "night.lock"
     try:
         handle = file.open()
     except OSError:  # no night was here yet; a home that cannot be used is for the preflight to say

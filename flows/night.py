@@ -12,13 +12,14 @@ from typing import Any
 from conf.home import LAYOUT, Home, InputError, inside
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
+from flows.history import last_finished, usual_seconds
 from flows.hours import LATE, Hours
 from flows.progress import note_progress
 from models.checkpoint import is_whole
-from models.durable import make_folder, write_atomically
+from models.durable import make_folder, sync, write_atomically
 from models.engine_environment import engine_environment, trainer_environment
 from tasks import engine, incidents
-from tasks.stage import MANIFEST, Artifact, Stage, run_name, uncommit
+from tasks.stage import Artifact, Stage, committed, run_name, uncommit
 from tasks.workers import Worker, WorkerDiedError
 
 log = logging.getLogger("nightschool")
@@ -34,13 +35,16 @@ class Night:
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
+    started: float = field(init=False)  # seconds since the epoch
+    sat: dict[Path, Artifact] = field(default_factory=dict, init=False)  # tonight's exams, by checkpoint
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
         in_engine = engine_environment(self.config.engine.kv_cache_gb)
-        self.engine = Worker("engine", in_engine, logs / "engine.log", self.note)
-        self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note)
-        self.hours = Hours.of(self.config, self.date)
+        usual = usual_seconds(last_finished(self.home.nights, self.config.name))
+        self.engine = Worker("engine", in_engine, logs / "engine.log", self.note, usual=usual)
+        self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
+        self.hours, self.started = Hours.of(self.config, self.date), time.time()
         self.spare(-LATE)
 
     @property
@@ -69,6 +73,11 @@ class Night:
             checkpoint = self.checkpoint(self.run(stage, place, **arguments))
         return checkpoint
 
+    def has(self, place: str) -> bool:
+        """Whether a stage that makes a checkpoint stands at a place, and the checkpoint is whole."""
+        known = committed(self.folder / place)
+        return known is not None and is_whole(self.checkpoint(known))
+
     def rest_engine(self) -> None:
         """Leaves the GPU to the trainer. An engine that dies of it holds nothing any more: the next call starts it."""
         if self.engine.running:
@@ -76,8 +85,11 @@ class Night:
                 self.engine.call(engine.sleep)
 
     def spare(self, seconds: float) -> None:
-        """From now on no child is waited for longer than until so many seconds before the end of the night's hours."""
-        self.engine.until = self.trainer.until = self.hours.end - seconds
+        """From now on no child is waited for longer than until so many seconds before the end of the night's hours.
+
+        A night that goes on after its hours has none for further rounds, and its exam is waited for all the same.
+        """
+        self.engine.until = self.trainer.until = max(self.hours.end, self.started) - seconds
 
     def note(self, what: str) -> None:
         """Keeps an incident, for the report."""
@@ -101,10 +113,15 @@ def settle_layout(home: Home) -> None:
         write_atomically(home.layout_file, json.dumps({"version": LAYOUT}) + "\n")
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether the night of this folder has begun: its configuration is frozen."""
+    return (folder / "config.yaml").exists()
+
+
 def check_identity(folder: Path, config: NightConfig) -> None:
     """Raises InputError where the night of this folder was begun with another configuration."""
     file = folder / "config.yaml"
-    if file.exists() and identity(before := load_night(file)) != identity(config):
+    if is_begun(folder) and identity(before := load_night(file)) != identity(config):
         changed = "; ".join(differences(before, config)[:3])
         raise InputError(
             f"the night {folder.name} was begun with another configuration ({changed}): "
@@ -117,11 +134,14 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool) -> None:
 
     Raises InputError where the night was begun with another configuration.
     """
+    gone = folder.with_name(f"{folder.name}.gone")  # one rename: what is half thrown away counts for nothing
+    if gone.exists():
+        shutil.rmtree(gone)
     if fresh and folder.exists():
-        for manifest in list(folder.rglob(MANIFEST)):  # first of all: what is half thrown away counts for nothing
-            manifest.unlink()
-        shutil.rmtree(folder)
+        folder.rename(gone)
+        sync(folder.parent)
+        shutil.rmtree(gone)
     check_identity(folder, config)
-    if not (folder / "config.yaml").exists():
+    if not is_begun(folder):
         make_folder(folder)
         write_atomically(folder / "config.yaml", frozen_yaml(config))

@@ -1,12 +1,14 @@
 """What is looked at after every round, and whether the learning goes on."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from flows.night import Night
 from tasks.alarm_book import AlarmBook
-from tasks.alarms import exam_alarms, kind_alarms
-from tasks.disk_room import bytes_of_a_round, disk_alarms
+from tasks.alarms import Alarm, exam_alarms, kind_alarms
+from tasks.disk_room import bytes_of_a_round, disk_alarms, size_of
+from tasks.over_optimisation import learned_reward_hacked
 from tasks.report_evidence import kind_history, ungraded_answers
 from tasks.round_alarms import round_alarms
 from tasks.stage import MANIFEST, Artifact
@@ -22,23 +24,35 @@ class NightWatch:
         self.book = AlarmBook(night.folder, tracking, night.config.alarms.command)
         self.figures: list[dict[str, float]] = []
         self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
+        self.rankings: dict[int, list[bool]] = {}  # by round: see `rank_picks`
 
     def take_quiz(self, number: int, found: Artifact) -> None:
         """Remembers what came of a quiz."""
         correct = read_table(found.folder / "evaluations.parquet", EVALUATIONS)["correct"].dropna()
         self.quizzes[number] = int(correct.sum()), len(correct)
 
-    def ends_learning(self, checkpoint: Path, state: Path) -> bool:
+    def take_ranking(self, number: int, found: Artifact) -> None:
+        """Remembers how the student ranked the held-out picks after a round; 0 is before the first."""
+        self.rankings[number] = found.read_json("ranking.json")["right"]
+
+    @property
+    def hacked(self) -> Alarm | None:
+        """Why the learned reward is not used any more; None where nothing speaks against it."""
+        return learned_reward_hacked(self.figures, self.rankings)
+
+    def ends_learning(self, policies: Sequence[Path], state: Path) -> bool:
         """Raises the alarms of the rounds so far. True where a severe one forbids another round.
 
-        `checkpoint` and `state` are the newest; the disk must have room for another such pair.
+        `policies`: the rounds' checkpoints so far; `state`: the newest trainer state. The disk must have room for
+        another such pair.
         """
         number = len(self.figures)
-        found = round_alarms(self.figures, self.quizzes)
+        found = round_alarms(self.figures, self.quizzes) + ([self.hacked] if self.hacked else [])
         following = self.night.folder / f"round-{number + 1:02d}" / "checkpoint" / MANIFEST
-        if number < self.night.config.grpo.rounds and not following.exists():  # what is committed needs no room
-            free = shutil.disk_usage(self.night.home.root).free
-            found += disk_alarms(free, bytes_of_a_round(checkpoint, state), number)
+        if number < self.night.config.rounds and not following.exists():  # what is committed needs no room
+            held = sum(map(size_of, (state.parent, *policies)))  # first: what is moved meanwhile is counted as held
+            room = held + shutil.disk_usage(self.night.home.root).free
+            found += disk_alarms(room, bytes_of_a_round(policies[-1], state), number)
         self.book.ring(found)
         return any(alarm.round <= number for alarm in self.book.severe if alarm.round is not None)
 

@@ -1,6 +1,7 @@
-"""The whole night: freeze → distill → GRPO → exam → decision → promotion → report."""
+"""The whole night: freeze → lessons and rounds → exam → decision → promotion → report."""
 
 import datetime
+import logging
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -15,25 +16,28 @@ from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.urls import struck
+from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
-from flows.distillation import learn_traces
 from flows.grpo import Rounds
-from flows.lock import NIGHT, NightRunningError, hold
-from flows.night import Night, freeze_config, settle_layout
-from flows.preflight import finished_summary
+from flows.learned_reward import learned_reward
+from flows.lock import NIGHT, NightRunningError, hold, holds
+from flows.night import Night, freeze_config, is_begun, settle_layout
+from flows.preflight import check_night, finished_summary
+from flows.sitting import sit
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
+from tasks.credit_by_teacher import find_teacher
 from tasks.decide import decide
 from tasks.enroll import enroll
-from tasks.evaluate import evaluate, exam_problems
-from tasks.fit_reward_model import fit_reward_model
+from tasks.evaluate import exam_problems
+from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
 from tasks.promote import promote
 from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
-from tasks.stage import Artifact, committed
+from tasks.stage import Artifact, committed, uncommit
 from tasks.tracking import Tracking
 
 MLFLOW_PAGES = "http://127.0.0.1:5000"
@@ -61,20 +65,27 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     """Runs or goes on with the night of a date (default: of its scheduled start) on the home. Returns its summary.
 
     A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
-    failed. Raises InputError for a date or a deadline that cannot be, before anything is written.
+    failed. Raises InputError for a date, a deadline or a configuration that cannot be, before anything is learned.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
     if reason := too_late(scheduled, now, flow_run.get_run_count()):
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
-    check_deadline(config, date, now)
+    goes_on, looked = is_begun(home.night(date)), holds(home.root)  # the command holds the home, and has looked
+    if not goes_on:
+        check_deadline(config, date, now)
+    logging.getLogger("nightschool").setLevel(logging.INFO)
     try:
         with hold(home.root, f"{NIGHT}{date}"):
             settle_layout(home)
             claim_flow_run(home)
+            if summary := finished_summary(home, date):
+                return summary
+            if not looked:
+                check_night(home, config, goes_on)
             freeze_config(home.night(date), config, fresh=False)
-            return finished_summary(home, date) or concluded(study(Night(home, date, config)))
+            return concluded(study(Night(home, date, config)))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
 
@@ -94,26 +105,31 @@ def study(night: Night) -> dict[str, Any]:
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise full_disk(night.home.root) from error
         raise
-    night.close()
     tracking.close_run("FINISHED")
     return summary
 
 
 def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     config = night.config
-    day = _freeze(night)
     Registry(tracking.client, config.name).settle()
     champion = _champion(night, tracking)
+    day = _freeze(night, champion)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
-    distilled = learn_traces(night, day, champion, tuple(problem.question for problem in exam))
-    night.run(fit_reward_model, "fit_reward_model", day=day)
+    course = Course(night, day, tuple(problem.question for problem in exam))
+    teacher = _teacher(night, champion)
+    distilled = course.before_rounds(champion)
+    fitted = _fit_reward_model(night, day, champion, tracking)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
-    sat = {"champion": _sit(night, "champion", champion), "distilled": _sit(night, "distilled", distilled)}
+    sat = {
+        "champion": sit(night, "evaluate/champion", champion),
+        "distilled": sit(night, "evaluate/distilled", distilled),
+    }
     slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
-    rounds = Rounds(night, distilled, exam, tracking, registered, slower)
-    sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
+    learned = learned_reward(night, day, fitted, distilled, exam)
+    rounds = Rounds(night, exam, tracking, registered, slower, learned, teacher)
+    sitters = {"champion": champion, "distilled": distilled, "candidate": course.run(rounds, distilled)}
     night.trainer.close()
-    sat["candidate"] = _sit(night, "candidate", sitters["candidate"])
+    sat["candidate"] = sit(night, "evaluate/candidate", sitters["candidate"])
     decision = night.run(
         decide,
         "decide",
@@ -126,6 +142,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
+    night.close()  # before the night counts as finished: to end the children takes seconds
     return report(
         night.folder,
         carried_out,
@@ -136,7 +153,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     )
 
 
-def _freeze(night: Night) -> Artifact:
+def _freeze(night: Night, champion: Path) -> Artifact:
     config = night.config
     practised = [entry.levels for entry in config.benchmarks if entry.name == "arithmetic"]
     levels = tuple(sorted({level for some in practised for level in some or ()}))
@@ -147,9 +164,34 @@ def _freeze(night: Night) -> Artifact:
         levels=levels if levels and None not in practised else None,
         seed=str(config.seed),
         date=night.date,
+        model=config.name,
+        champion=champion,
         journal=night.home.journal,
         nights=night.home.nights,
+        checkpoints=night.home.checkpoints,
     )
+
+
+def _fit_reward_model(night: Night, day: Artifact, champion: Path, tracking: Tracking) -> Artifact:
+    config, place = night.config, "fit_reward_model"
+    arguments = {
+        "day": day,
+        "date": night.date,
+        "checkpoint": champion,
+        "config": None if config.preference_learning == "direct" else config.reward_model,
+        "trainer_config": config.trainer,
+        "student": config.student,
+        "seed": config.seed,
+        "checkpoints": night.home.checkpoints,
+        "trainer": night.trainer,
+    }
+    fitted = night.run(fit_reward_model, place, **arguments)
+    if fitted.read_json("outcome.json")["serves"] and not is_whole(night.checkpoint(fitted)):
+        uncommit(night.folder / place)  # it was damaged since
+        fitted = night.run(fit_reward_model, place, **arguments)
+    tracking.log(figures(fitted.read_json("outcome.json")), 0)
+    tracking.log_artifact(fitted.folder / "outcome.json", "reward_model")
+    return fitted
 
 
 def _champion(night: Night, tracking: Tracking) -> Path:
@@ -175,19 +217,12 @@ def _enrolled(night: Night) -> Path:
     )
 
 
-def _sit(night: Night, who: str, checkpoint: Path) -> Artifact:
+def _teacher(night: Night, student: Path) -> Path | None:
+    """The folder of the model that on-policy distillation asks, if the night has any."""
     config = night.config
-    return night.run(
-        evaluate,
-        f"evaluate/{who}",
-        parts=config.exam.parts,
-        checkpoint=checkpoint,
-        student=config.student,
-        config=config.sampler,
-        sandbox=config.sandbox,
-        max_completion_tokens=config.exam.max_completion_tokens,
-        engine=night.engine,
-    )
+    if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
+        return None
+    return find_teacher(config.on_policy, student, config.student.trust_remote_code)
 
 
 def concluded(summary: dict[str, Any]) -> Any:

@@ -13,15 +13,20 @@ from flows.isolation import programs, require_sandbox
 from rewards import benchmarks
 from tasks import traces
 from tasks.decision import smallest_guard
-from tasks.enroll import check_source
+from tasks.enroll import check_source, find_model
 
 
-def check_night(home: Home, config: NightConfig) -> None:
-    """Raises InputError for whatever would make the night fail for a reason that its owner can mend."""
-    require(home, config)
+def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
+    """Raises InputError for whatever would make the night fail for a reason that its owner can mend.
+
+    A night that goes on has taken its room on the disk already: what it writes takes the place of what it removes.
+    """
+    require(home, config, room=not goes_on)
     for place, instead in {"MLFLOW_TRACKING_URI": MLFLOW, "PREFECT_API_URL": PREFECT}.items():
         checked(os.environ.get(place, ""), place, instead)
     check_source(config.student)
+    if config.on_policy is not None:
+        find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
     for file in config.distill.files:
         traces.check_source(file.source)
     for source in config.benchmarks:

@@ -1,6 +1,7 @@
 """The quizzes between rounds: small exams on training problems, which show the trend and choose nothing."""
 
 from pathlib import Path
+from typing import Any
 
 from conf.schema import NightConfig
 from flows.night import Night
@@ -15,24 +16,25 @@ def is_quizzed(config: NightConfig, number: int) -> bool:
     return every > 0 and number % every == 0 and config.exam.target.benchmark != "humaneval"
 
 
-def hold_quiz(night: Night, number: int, checkpoint: Path) -> Artifact:
-    """The quiz after a round, sat by its checkpoint."""
+def hold_quiz(night: Night, number: int, checkpoint: Path) -> Artifact | None:
+    """The quiz after a round, sat by its checkpoint; None where that is pruned and no quiz was kept."""
     config = night.config
     target = config.exam.target
     whole = target.benchmark == "math"  # MATH-500 is a part of the exam's problems only
     changes = {"problems": config.grpo.quiz_problems, "subset": None if whole else target.subset}
-    return night.run(
-        quiz,
-        f"round-{number:02d}/quiz",
-        part=target.model_copy(update=changes),
-        seed=f"{config.seed} {night.date} quiz",
-        checkpoint=checkpoint,
-        student=config.student,
-        config=config.sampler,
-        sandbox=config.sandbox,
-        max_completion_tokens=config.exam.max_completion_tokens,
-        engine=night.engine,
-    )
+    place = f"round-{number:02d}/quiz"
+    inputs: dict[str, Any] = {
+        "part": target.model_copy(update=changes),
+        "seed": f"{config.seed} {night.date} quiz",
+        "checkpoint": checkpoint,
+        "student": config.student,
+        "config": config.sampler,
+        "sandbox": config.sandbox,
+        "max_completion_tokens": config.exam.max_completion_tokens,
+    }
+    if not checkpoint.is_dir() and quiz.committed(night.folder, place, **inputs) is None:
+        return None
+    return night.run(quiz, place, **inputs, engine=night.engine)
 
 
 def quiz_accuracy(found: Artifact) -> float:

@@ -1,14 +1,11 @@
 """What runs on a home, how far it is, how long it will take, and what the nights before have come to."""
 
 import datetime
-from pathlib import Path
 from typing import Any
 
-from conf.home import SUMMARY, Home, InputError
-from conf.load import load_night
-from conf.schema import NightConfig
+from conf.home import Home
 from flows.estimate import ROUND, seconds_left
-from flows.history import nights
+from flows.history import config_of, last_finished, nights
 from flows.lock import NIGHT, holder
 from flows.progress import read_progress
 
@@ -35,7 +32,7 @@ def _running(home: Home) -> dict[str, Any] | None:
     if not held or not held["who"].startswith(NIGHT):  # nobody, or an upkeep of a moment
         return None
     folder = home.night(held["who"].removeprefix(NIGHT))
-    config, at = _config(folder), read_progress(folder, held["pid"])
+    config, at = config_of(folder), read_progress(folder, held["pid"])
     stage = at["stage"] if at else "starting"
     in_round = ROUND.match(stage)
     return {
@@ -45,8 +42,9 @@ def _running(home: Home) -> dict[str, Any] | None:
         "stage": stage,
         "stage_since": at and at["at"],
         "round": int(in_round[1]) if in_round else None,
-        "rounds": config and config.grpo.rounds,
-        "seconds_left": seconds_left(folder, config, stage, _elapsed(at), _before(home, config)) if config else None,
+        "rounds": config and config.rounds,
+        "seconds_left": config
+        and seconds_left(folder, config, stage, _elapsed(at), last_finished(home.nights, config.name)),
     }
 
 
@@ -55,22 +53,6 @@ def _elapsed(progress: dict[str, Any] | None) -> float:
         return 0.0
     began = datetime.datetime.fromisoformat(progress["at"])
     return (datetime.datetime.now().astimezone() - began).total_seconds()
-
-
-def _before(home: Home, config: NightConfig) -> Path | None:
-    """The last finished night of a configuration of the same name."""
-    for summary in sorted(home.nights.glob(f"????-??-??/{SUMMARY}"), reverse=True):
-        known = _config(summary.parent)
-        if known and known.name == config.name:
-            return summary.parent
-    return None
-
-
-def _config(folder: Path) -> NightConfig | None:
-    try:
-        return load_night(folder / "config.yaml")
-    except InputError:  # not frozen yet, or of another version
-        return None
 
 
 def _told_running(running: dict[str, Any]) -> str:

@@ -4,9 +4,8 @@ import random
 from collections.abc import Iterator, Sequence
 
 from conf.lessons import DistillConfig
+from models.examples import Example
 from models.trainer import Trainer
-
-Example = tuple[list[int], list[int]]  # prompt and answer, as token ids
 
 
 def distill(

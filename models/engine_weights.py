@@ -8,9 +8,12 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from torch import Tensor
+from torch.nn.functional import one_hot
+from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, UnquantizedEmbeddingMethod
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
 
 ADAPTED = "base_model.model."  # what peft puts in front of a module's name
+COLUMNS = 8  # of each packed matrix that are read back: an update moves nearly every one
 
 
 def reload(worker: Any, folder: str) -> list[str]:
@@ -43,29 +46,72 @@ def reload(worker: Any, folder: str) -> list[str]:
         raise
     finally:
         del model.load_weights
+    _pack_tied_heads(model)
     came = set(_renamed(model, given))
     lacking = {name for name in wanted if name not in came and not came.issuperset(_parts(model, name))}
     return sorted(lacking | (set(wanted) - {_plain(name) for name in reported}))
 
 
+def _pack_tied_heads(model: Any) -> None:
+    """Has a head that shares the embeddings' weights compute with the new ones.
+
+    On a CPU a layer computes with a packed copy of its weights. A reload packs again what it finds in the files; a tied
+    head is not among them, and vLLM leaves it at the weights that the engine was started with (limitation 2 of its
+    `model_loader/reload`). On a GPU there is no copy, and this does nothing.
+    """
+    for module in model.modules():
+        if isinstance(module, ParallelLMHead) and isinstance(module.quant_method, UnquantizedEmbeddingMethod):
+            module.quant_method.process_weights_after_loading(module)
+
+
 def differing(worker: Any, folder: str) -> tuple[list[str], int]:
     """The parameters whose values in the engine's memory are not the files', and how many could be compared.
 
-    On a GPU that is each of them, fused ones too; on a CPU embeddings, norms and biases: vLLM repacks the linear
-    weights there and frees them (they are seen with the shape (0,)).
+    Fused ones are taken apart. On a CPU vLLM packs the matrices and may free them (they are seen with the shape (0,)):
+    of these some columns are compared, as the engine computes with them.
     """
     model = worker.get_model()
-    readable = {_plain(name): tensor for name, tensor in model.named_parameters() if tensor.numel()}
     tensors = _tensors(model, folder)
-    wrong, compared = [], 0
-    for name, held in readable.items():
+    held = {_plain(name): tensor for name, tensor in model.named_parameters() if tensor.numel()}
+    wrong, compared = set[str](), set[str]()
+
+    def compare(name: str, matches: Callable[[Tensor], bool]) -> None:
         parts = [name] if name in tensors else _parts(model, name)
         if tensors.keys() >= set(parts):
-            compared += 1
-            expected = torch.cat([tensors[part]() for part in parts]).to(device=held.device, dtype=held.dtype)
-            if not held[: len(expected)].equal(expected):  # vLLM pads the vocabulary
-                wrong.append(name)
-    return wrong, compared
+            compared.add(name)
+            if not matches(torch.cat([tensors[part]() for part in parts])):
+                wrong.add(name)
+
+    for name, tensor in held.items():
+        compare(name, partial(_holds, tensor))
+    for name, module in _packed(model):
+        compare(name, partial(_computes, module))
+    return sorted(wrong), len(compared)
+
+
+def _holds(tensor: Tensor, expected: Tensor) -> bool:
+    """Whether a tensor is what it should be; vLLM pads the vocabulary."""
+    return tensor[: len(expected)].equal(expected.to(device=tensor.device, dtype=tensor.dtype))
+
+
+def _packed(model: Any) -> Iterator[tuple[str, Any]]:
+    """The layers that compute with what vLLM has packed on a CPU, each under the name of its parameter."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}  # a tied one has its first name
+    for module in model.modules():
+        if hasattr(module, "cpu_linear") and id(module.weight) in names:
+            yield _plain(names[id(module.weight)]), module
+
+
+def _computes(module: Any, expected: Tensor) -> bool:
+    """Whether a layer gives a matrix's columns for unit vectors: sums of one weight and zeros, so they are exact.
+
+    But for numbers too small for bf16 to hold in full, which some processors take for 0.
+    """
+    dtype = module.weight.dtype
+    columns = torch.linspace(0, expected.shape[1] - 1, COLUMNS).long()
+    found = module.cpu_linear(one_hot(columns, expected.shape[1]).to(dtype), module.weight, None)
+    wanted = expected[:, columns].T.to(dtype)
+    return found[:, : wanted.shape[1]].allclose(wanted, rtol=0.0, atol=torch.finfo(dtype).tiny)
 
 
 def differing_adapter(worker: Any, folder: str, scaling: float) -> tuple[list[str], int]:

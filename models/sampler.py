@@ -15,6 +15,7 @@ from conf.home import NightError
 from conf.schema import EngineConfig, LoraConfig
 from models import adapter_products, engine_weights
 from models.checkpoint import base_of, misfits, same_weights
+from models.precision import computed_in
 from models.probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
 from models.rollout import Rollout
 
@@ -27,13 +28,14 @@ class Sampler:
     def __init__(self, checkpoint: Path, config: EngineConfig, *, trust_remote_code: bool = False) -> None:
         self.config = config
         cuda = torch.cuda.is_available()
+        whole = computed_in(torch.device("cuda" if cuda else "cpu")) == torch.float32
         base = base_of(checkpoint)
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
             adapter_products.install()
         self.llm = LLM(
             model=str(base),
-            dtype="bfloat16",
+            dtype="float32" if whole else "bfloat16",
             load_format="safetensors",  # other files can run code when they are loaded
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
@@ -49,6 +51,7 @@ class Sampler:
         self._held: Path | None = None  # the checkpoint that is proven to be in the engine
         self._adapter: LoRARequest | None = None
         self._adapters = 0  # how many were served: each has a number of its own
+        self.probe_difference = 0.0  # nats a token between the trainer and the engine, at the last sync with a probe
         self.load_weights(checkpoint)
 
     @property
@@ -139,9 +142,10 @@ class Sampler:
     def _prove(self, checkpoint: Path, probe: Probe, before: Sequence[float], held: Path | None) -> None:
         """By the probe: against the trainer's values, and against the engine's own from before the sync."""
         after = self._logprobs(probe)
-        difference = probe.difference(after)
-        if not difference <= TOLERANCE:
-            _fail(checkpoint, f"the probe's log-probabilities are {difference:.3f} nats a token from the trainer's")
+        self.probe_difference = probe.difference(after)
+        if not self.probe_difference <= TOLERANCE:
+            far = f"{self.probe_difference:.3f} nats a token"
+            _fail(checkpoint, f"the probe's log-probabilities are {far} from the trainer's")
         if after == before and held is not None and _moved(held, checkpoint, probe):
             _fail(checkpoint, f"the engine still computes what {held.name} does")
 

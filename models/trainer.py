@@ -21,10 +21,11 @@ from models.master_weights import MasterWeights
 from models.packing import Group, Pack, pack, split
 from models.packing_probe import choose_packing
 from models.policy import load_model, load_tokenizer
+from models.precision import computed_in
 from models.probe import Probe, take_probe, write_probe
 from models.random_state import RandomState
 from models.rollout import Rollout
-from models.rollout_groups import advantage_rows, grouped, padded_rows
+from models.rollout_groups import advantage_rows, grouped, logprobs_by_row, padded_rows
 from models.round_metrics import round_means
 from models.trainer_state import StateError, TrainerState, read_state, write_state
 
@@ -43,12 +44,11 @@ class NonFiniteError(NightError):
 class Trainer:
     """Updates a checkpoint's weights from graded rollouts (GRPO) or from worked answers (distillation)."""
 
-    dtype = torch.bfloat16  # what the model computes in; the master weights are fp32
-
     def __init__(self, checkpoint: Path, config: TrainerConfig, reference: Path | None = None) -> None:
         self.config = config
         cuda = torch.cuda.is_available() if config.device == "auto" else config.device == "cuda"
         self.device = torch.device("cuda" if cuda else "cpu")
+        self.dtype = computed_in(self.device)  # the master weights are fp32
         self.random = RandomState(config.seed, self.device)
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
@@ -115,7 +115,7 @@ class Trainer:
             return metrics | {"skipped": 1.0, "seconds": time.perf_counter() - started}
         steps = min(self.config.grpo.steps_per_round, len(groups))
         # with dropout π is not what was sampled from, not even in the first step
-        old = self._old_logprobs(groups) if steps > 1 or self.dropout else {}
+        old = self.completion_logprobs(groups) if steps > 1 or self.dropout else {}
         sums: dict[str, float] = defaultdict(float)
         for share in range(steps):
             self._grpo_step(groups[share::steps], rollouts, rows, old, sums)
@@ -123,8 +123,12 @@ class Trainer:
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
         """The policy's log-probability of every token of every rollout, in nats; the weights stay as they are."""
-        found = self._old_logprobs(grouped(rollouts, [row for row, r in enumerate(rollouts) if r.token_ids]))
+        found = self.completion_logprobs(grouped(rollouts, [row for row, r in enumerate(rollouts) if r.token_ids]))
         return [found[row].tolist() if row in found else [] for row in range(len(rollouts))]
+
+    def completion_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
+        """log π of every completion's tokens [T] by row, in nats; the weights stay as they are."""
+        return logprobs_by_row(self.model, self.token_logprobs, groups, self.config.microbatch_tokens)
 
     def imitate(self, examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, float]:
         """One supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only."""
@@ -135,11 +139,34 @@ class Trainer:
             return -logprobs.sum() / tokens, {}
 
         sums: dict[str, float] = defaultdict(float)
-        self._optimizer_step(groups, loss, sums)
+        self.optimizer_step(groups, loss, sums)
         return {"loss": sums["loss"], "grad_norm": sums["grad_norm"], "tokens": float(tokens)}
 
+    def optimizer_step(self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float]) -> None:
+        """One step on the sum of `loss` over the groups' microbatches; adds what there is to report to `sums`.
+
+        How the groups are cut into microbatches is not the caller's to know: a completion is never cut, but a group is.
+        A loss or gradients that are not finite: no step, and NonFiniteError after three such in a row.
+        """
+        self.weights.discard()  # what a step left that broke off
+        finite = True
+        with self._studying():
+            for batch in split(groups, self.config.microbatch_tokens):
+                packed = pack(batch, self.device)
+                logprobs, entropies = self.token_logprobs(self.model, packed)
+                total, metrics = loss(logprobs, packed, entropies)
+                total.backward()
+                finite &= bool(total.isfinite())
+                sums["loss"] += float(total.detach())
+                for name, value in metrics.items():
+                    sums[name] = max(sums[name], value) if name.endswith("_max") else sums[name] + value
+        norm = self.weights.step() if finite else math.nan
+        sums["grad_norm"] += norm
+        self._count(finite, norm)
+        sums["non_finite_steps"] += float(self.non_finite > 0)
+
     def save(self, checkpoint: Path, state: Path) -> None:
-        """Writes the weights as a Hugging Face folder (bf16) and everything needed to go on exactly from here."""
+        """Writes the weights as a Hugging Face folder and everything needed to go on exactly from here."""
         self.save_checkpoint(checkpoint)
         self.save_state(state, digest_folder(checkpoint))
 
@@ -214,26 +241,7 @@ class Trainer:
             )
             return total, metrics | {"entropy": float(padded_rows(entropies, packed)[mask].sum())}
 
-        self._optimizer_step(groups, loss, sums)
-
-    def _optimizer_step(self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float]) -> None:
-        """Forward and backward over all microbatches, then one step; adds what there is to report to `sums`."""
-        self.weights.discard()  # what a step left that broke off
-        finite = True
-        with self._studying():
-            for batch in split(groups, self.config.microbatch_tokens):
-                packed = pack(batch, self.device)
-                logprobs, entropies = self.token_logprobs(self.model, packed)
-                total, metrics = loss(logprobs, packed, entropies)
-                total.backward()
-                finite &= bool(total.isfinite())
-                sums["loss"] += float(total.detach())
-                for name, value in metrics.items():
-                    sums[name] = max(sums[name], value) if name.endswith("_max") else sums[name] + value
-        norm = self.weights.step() if finite else math.nan
-        sums["grad_norm"] += norm
-        self._count(finite, norm)
-        sums["non_finite_steps"] += float(self.non_finite > 0)
+        self.optimizer_step(groups, loss, sums)
 
     def _count(self, finite: bool, norm: float) -> None:
         """Counts the steps in a row that were not finite, and says so. Raises NonFiniteError at the third."""
@@ -261,16 +269,6 @@ class Trainer:
                 yield
             finally:
                 lora.dropout(self.model, on=False)
-
-    @torch.no_grad()
-    def _old_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
-        """The policy's log-probabilities before the round's first step, by row."""
-        old: dict[int, Tensor] = {}
-        for batch in split(groups, self.config.microbatch_tokens):
-            packed = pack(batch, self.device)
-            logprobs, _ = self.token_logprobs(self.model, packed)
-            old |= dict(zip(packed.rows, logprobs.split(packed.lengths), strict=True))
-        return old
 
     @torch.no_grad()
     def _reference_rows(self, packed: Pack) -> Tensor | None:

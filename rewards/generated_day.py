@@ -45,6 +45,42 @@ def preferences(seed: str, count: int, levels: Sequence[str] | None, at: str) ->
     ]
 
 
+def corrections(seed: str, count: int, levels: Sequence[str] | None, at: str) -> list[dict[str, Any]]:
+    """`count` journal lines of kind `correction`: an answer wrong, unfinished or without the marker, and the right one.
+
+    Arguments and errors as for `traces`.
+    """
+    chance = random.Random(f"corrections of the day {seed}")
+    return [
+        _line("correction", exercise, at)
+        | {"response": _mistaken(exercise, chance), "correction": worked_solution(exercise)}
+        for exercise in _drawn(f"day corrections {seed}", count, levels)
+    ]
+
+
+def feedback(seed: str, count: int, levels: Sequence[str] | None, at: str) -> list[dict[str, Any]]:
+    """`count` journal lines of kind `feedback`: by turns a worked solution, praised, and one of the others, scolded.
+
+    Arguments and errors as for `traces`.
+    """
+    chance = random.Random(f"feedback of the day {seed}")
+    return [
+        _line("feedback", exercise, at) | (_scolded(exercise, chance) if number % 2 else _praised(exercise))
+        for number, exercise in enumerate(_drawn(f"day feedback {seed}", count, levels))
+    ]
+
+
+def words(seed: str, count: int, levels: Sequence[str] | None, at: str) -> list[dict[str, Any]]:
+    """`count` journal lines of kind `words`: an exercise told as plain text, with its steps and its answer.
+
+    Arguments and errors as for `traces`.
+    """
+    return [
+        {"version": 1, "kind": "words", "text": _told(exercise), "generated": True, "at": at}
+        for exercise in _drawn(f"day words {seed}", count, levels)
+    ]
+
+
 def _drawn(seed: str, count: int, levels: Sequence[str] | None) -> Iterator[Exercise]:
     return itertools.islice(exercises(seed, Arithmetic(levels=levels).levels, "train"), count)
 
@@ -61,6 +97,23 @@ def _pick(exercise: Exercise, chance: random.Random) -> dict[str, Any]:
     answers = [right, _wrong(exercise, slip), _unfinished(exercise), _unmarked(exercise), _rambling(exercise, slip)]
     chance.shuffle(answers)
     return {"responses": answers, "chosen": answers.index(right), "policy": "generated"}
+
+
+def _mistaken(exercise: Exercise, chance: random.Random) -> str:
+    return chance.choice([_wrong(exercise, _slip(exercise, chance)), _unfinished(exercise), _unmarked(exercise)])
+
+
+def _praised(exercise: Exercise) -> dict[str, Any]:
+    return {"response": worked_solution(exercise), "value": 1}
+
+
+def _scolded(exercise: Exercise, chance: random.Random) -> dict[str, Any]:
+    slip = _slip(exercise, chance)
+    return {"response": chance.choice([_mistaken(exercise, chance), _rambling(exercise, slip)]), "value": -1}
+
+
+def _told(exercise: Exercise) -> str:
+    return f"{exercise.question} We calculate {', then '.join(exercise.steps)}. So the answer is {exercise.answer}."
 
 
 def _slip(exercise: Exercise, chance: random.Random) -> int:

@@ -13,6 +13,7 @@ Verdict = Literal[
     "crashed",
     "forbidden",
     "grader_failed",
+    "judged",  # no truth is known: the learned reward judged it
 ]
 Split = Literal["train", "test"]
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from prefect.artifacts import create_markdown_artifact
-
 from models.durable import write_atomically
 from tasks.alarms import Alarm
 from tasks.owner_hook import tell_owner
+from tasks.prefect_pages import show_text
 from tasks.report_page import plain_line
 from tasks.tracking import Tracking
 
@@ -43,10 +42,10 @@ class AlarmBook:
         write_atomically(self.file, json.dumps([asdict(alarm) for alarm in self.alarms.values()], indent=1))
         for alarm in new:
             log.log(logging.ERROR if alarm.severe else logging.WARNING, "%s", told(alarm))
-        self.publish()
         for alarm in new:
             if self.command:
                 tell_owner(self.command, alarm, self.night.name, self.night / "logs" / "alarms-command.log")
+        self.publish()
 
     def publish(self) -> None:
         """Shows all alarms so far as an artifact of this flow run and as tags of MLflow's run; nothing without any."""
@@ -54,7 +53,7 @@ class AlarmBook:
             return
         lines = [f"- {plain_line(told(alarm))}" for alarm in self._in_order()]
         text = f"# Alarms of the night {self.night.name}\n\n" + "\n".join(lines) + "\n"
-        create_markdown_artifact(text, key=ARTIFACT, description=f"{len(lines)} in the night {self.night.name}")
+        show_text(ARTIFACT, text, f"{len(lines)} in the night {self.night.name}")
         sentences = {f"alarm.{alarm.name}": alarm.sentence for alarm in reversed(self._in_order())}
         self.tracking.tag(alarms=str(len(lines)), **sentences)
 

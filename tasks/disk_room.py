@@ -1,29 +1,40 @@
 """Whether the disk has room for what the next round writes."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from tasks.alarms import Alarm
 
 STATE_PER_CHECKPOINT = 6  # where no state was written yet: two moments and the weight, 4 bytes each, for a bf16 of 2
-SHORT = 3  # times what a round writes: exam, databases and report want room too
+ROUNDS_HELD = 2  # rounds whose checkpoint and state stand at the same time: the newest, and the one being written
+SPARE = 2  # rounds' room besides: exam, databases and report want some too
 
 
-def disk_alarms(free: int, needed: int, number: int) -> list[Alarm]:
-    """The alarm after round `number`, of the bytes that are free and those that the next round writes."""
-    if free >= SHORT * needed:
+def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
+    """The alarm after round `number`.
+
+    `room`: bytes that are free, or held by rounds, of which each takes an older one's place.
+    """
+    needed = ROUNDS_HELD * of_a_round
+    if room >= needed + SPARE * of_a_round:
         return []
     sentence = (
-        f"The disk runs short: after round {number} {free / 1e9:.1f} GB are free, "
-        f"and a round writes {needed / 1e9:.1f} GB."
+        f"The disk runs short: after round {number} the rounds have {room / 1e9:.1f} GB, "
+        f"and need {needed / 1e9:.1f} GB at a time."
     )
-    return [Alarm("disk_short", free < needed, sentence, number)]
+    return [Alarm("disk_short", room < needed, sentence, number)]
 
 
 def bytes_of_a_round(checkpoint: Path, state: Path) -> int:
     """What a round writes: a checkpoint and a trainer state as large as these; of no state yet an estimate."""
-    weights = _size(checkpoint)
-    return weights + (_size(state) or STATE_PER_CHECKPOINT * weights)
+    weights = size_of(checkpoint)
+    return weights + (size_of(state) or STATE_PER_CHECKPOINT * weights)
 
 
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*"))  # none where the round is long past
+def size_of(folder: Path) -> int:
+    """The bytes of a folder's files, while others may write or remove some; 0 of none."""
+    found = 0
+    for file in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            found += file.stat().st_size
+    return found

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # vLLM is loaded in the engine's process only
     from models.sampler import Sampler
 
 _sampler: "Sampler | None" = None
-_seconds: dict[str, float] = {}  # of the last call of `sample`
+_figures: dict[str, float] = {}  # of the last call of `sample`
 
 
 def sample(
@@ -27,7 +27,7 @@ def sample(
     trust_remote_code: bool = False,
 ) -> list[list[Rollout]]:
     """Samples from a checkpoint, which is loaded first where the engine holds another one."""
-    global _sampler, _seconds
+    global _sampler, _figures
     started = time.perf_counter()
     if _sampler is None:
         from models.sampler import Sampler
@@ -38,13 +38,19 @@ def sample(
         _sampler.load_weights(checkpoint)
     synced = time.perf_counter()
     groups = _sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens)
-    _seconds = {"sync": synced - started, "generate": time.perf_counter() - synced}
+    _figures = {
+        "sync": synced - started,
+        "generate": time.perf_counter() - synced,
+        "probe_difference": _sampler.probe_difference,
+    }
     return groups
 
 
-def seconds() -> dict[str, float]:
-    """What the last call of `sample` took until the engine held the checkpoint (`sync`), and for the completions."""
-    return _seconds
+def figures() -> dict[str, float]:
+    """Of the last call of `sample`: seconds until the engine held the checkpoint (`sync`) and for the completions
+    (`generate`), and how far the engine's log-probabilities of the probe were from the trainer's, nats a token.
+    """
+    return _figures
 
 
 def sleep() -> None:

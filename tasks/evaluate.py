@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,16 @@ from rewards import benchmarks
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.proven_sampling import sample_proven
 from tasks.select_prompts import training_problems
-from tasks.stage import stage
+from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, write_table
 from tasks.workers import Worker
+
+OUTPUTS = ("evaluations.parquet", "excluded.json")
 
 log = logging.getLogger("nightschool")
 
 
-@stage(tags=["engine", "exam"], retries=2, means=("engine",))
+@stage(tags=["engine", "exam"], retries=2, means=("engine", "sat"))
 def evaluate(
     folder: Path,
     *,
@@ -32,11 +35,17 @@ def evaluate(
     sandbox: SandboxConfig,
     max_completion_tokens: int,
     engine: Worker,
+    sat: Mapping[Path, Artifact],
 ) -> None:
     """One row for every problem of every part: what the checkpoint answered, greedily, and the verdict on it.
 
-    `excluded.json` names the problems that the benchmarks themselves left out.
+    `excluded.json` names the problems that the benchmarks themselves left out. `sat`: the same exam of other
+    checkpoints; what this one has sat already, under another name, is taken from there.
     """
+    if checkpoint in sat:
+        for file in OUTPUTS:
+            shutil.copyfile(sat[checkpoint].folder / file, folder / file)
+        return
     asked: list[tuple[Benchmark, Problem]] = []
     names: list[str] = []
     unreadable: dict[str, list[str]] = {}

@@ -1,17 +1,116 @@
-"""The reward model's place in the night: what becomes of the owner's picks."""
+"""The reward model of the night: fitted to the owner's picks, it serves where it proves itself on held-out ones."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
+from huggingface_hub import snapshot_download
 
+from conf.lessons import RewardModelConfig
+from conf.schema import StudentConfig, TrainerConfig
+from models.policy import load_tokenizer
+from tasks import reward_learner
+from tasks.day_picks import DayPicks, choices, day_picks
+from tasks.enroll import PATTERNS
+from tasks.reward_learner import Fitted
 from tasks.stage import Artifact, stage
-from tasks.tables import PREFERENCES, read_table
+from tasks.tables import HELD_OUT, write_table
+from tasks.workers import Worker
+
+DIRECT = "preference_learning is direct: the picks are lessons of their own"
 
 
-@stage(tags=["trainer"])
-def fit_reward_model(folder: Path, *, day: Artifact) -> None:
-    """Notes that no reward model serves tonight, and why; the picks stay frozen in the night's folder."""
-    picks: pd.DataFrame = read_table(day.folder / "preferences.parquet", PREFERENCES)
-    reason = "this version scores with verifiable rewards only; the picks are kept for the nights to come"
-    (folder / "outcome.json").write_text(json.dumps({"serves": False, "reason": reason, "picks": len(picks)}))
+class UnfitError(Exception):
+    """Why no reward model is fitted tonight, as half a sentence."""
+
+
+@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
+def fit_reward_model(
+    folder: Path,
+    *,
+    day: Artifact,
+    date: str,
+    checkpoint: Path,
+    config: RewardModelConfig | None,
+    trainer_config: TrainerConfig,
+    student: StudentConfig,
+    seed: int,
+    checkpoints: Path,
+    trainer: Worker,
+) -> None:
+    """Fits a reward model on the backbone of `checkpoint` (the champion) and says whether it serves, and why not.
+
+    `config` None: none is wanted. Whatever is wrong with the picks or the backbone is a refusal with its reason: the
+    night goes on without a reward model. `checkpoint.txt` is there only where one serves.
+    """
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    picks = day_picks(choices(day.folder), date, tokenizer, student, config or RewardModelConfig())
+    write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in picks.held_out_choices])
+    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(picks.held_out), "left_out": dict(picks.left_out)}
+    try:
+        wanted = _wanted(config, picks)
+        backbone = _backbone(wanted, checkpoint, student)
+        fitted = trainer.call(
+            reward_learner.fit_reward_model,
+            backbone,
+            checkpoint.name if backbone == checkpoint else None,
+            picks.fitted,
+            picks.held_out,
+            wanted,
+            trainer_config,
+            seed,
+            checkpoints,
+        )
+    except UnfitError as refusal:
+        outcome = {"serves": False, "reason": str(refusal)} | outcome
+    else:
+        outcome = _outcome(fitted) | outcome
+        (folder / "curve.json").write_text(json.dumps(fitted.steps))
+        if fitted.checkpoint is not None:
+            (folder / "checkpoint.txt").write_text(fitted.checkpoint.name)
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+
+
+def figures(outcome: dict[str, Any]) -> dict[str, float]:
+    """What MLflow keeps of an outcome, by name."""
+    found = {name: float(outcome[name]) for name in ("serves", "picks", "held_out")}
+    if "accuracy" in outcome:
+        found |= {name: outcome["accuracy"][key] for name, key in (("accuracy", "value"), ("low", "low"))}
+        found |= {name: outcome[name] for name in ("chance", "expected_calibration_error")}
+        found |= {f"length_{name}": outcome["length"][name] for name in ("longest_alone", "longest_top")}
+    return {f"reward_model/{name}": value for name, value in found.items()}
+
+
+def _outcome(fitted: Fitted) -> dict[str, Any]:
+    reason = fitted.ranking.refusal
+    curve = [{"picks": picks} | asdict(accuracy) for picks, accuracy in fitted.learning_curve]
+    return {"serves": reason is None, "reason": reason} | asdict(fitted.ranking) | {"learning_curve": curve}
+
+
+def _wanted(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConfig:
+    """Raises UnfitError where no reward model is wanted, or the picks are too few for one."""
+    if config is None:
+        raise UnfitError(DIRECT)
+    if len(picks) < config.min_picks:
+        raise UnfitError(f"with fewer than {config.min_picks} usable picks none is fitted")
+    if not picks.fitted or not picks.held_out:
+        raise UnfitError("all picks are of one side of the split by prompt: more different prompts are needed")
+    return config
+
+
+def _backbone(config: RewardModelConfig, checkpoint: Path, student: StudentConfig) -> Path:
+    """What the fit begins with. Raises UnfitError where it cannot be loaded, or reads other tokens than the student."""
+    if config.backbone is None:
+        return checkpoint
+    name = f"reward_model.backbone {config.backbone}"
+    try:
+        backbone = Path(config.backbone)
+        if not backbone.is_dir():
+            backbone = Path(snapshot_download(config.backbone, allow_patterns=PATTERNS))
+        same = load_tokenizer(backbone).get_vocab() == load_tokenizer(checkpoint, student.trust_remote_code).get_vocab()
+    except Exception as error:  # whatever the network, the hub or the folder come up with
+        raise UnfitError(f"{name} cannot be loaded ({type(error).__name__})") from error
+    if not same:
+        raise UnfitError(f"the tokenizer of {name} is not the student's")
+    return backbone

@@ -1,130 +1,106 @@
 """The freeze: the day's journal becomes tables, once and for all; bad lines go to a quarantine with a reason."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conf.home import NightError
-from conf.journal import Correction, Feedback, Preference, Trace, Words, parse_line
+from conf.journal import IMPORTED, Correction, Entry, Feedback, Preference, Trace, Words, lesson_of, parse_line
+from conf.journal_file import whole_lines
 from conf.lessons import DayConfig
-from models.checkpoint import digest_file
 from rewards import generated_day
-from tasks.stage import MANIFEST, stage
+from tasks.replay import examined, last_day, replayed
+from tasks.stage import stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
+from tasks.taken import OFFSETS, TAKEN, consumed
 
-OFFSETS = "offsets.json"
+LESSONS = {
+    "preferences": PREFERENCES,
+    "corrections": CORRECTIONS,
+    "feedback": FEEDBACK,
+    "words": WORDS,
+    "traces": TRACES,
+}
+GENERATED = "generated"
 
 
-class DamagedFreezeError(NightError):
-    """What a night took of the journal is not known any more."""
-
-
-@stage(tags=["journal"], means=("journal", "nights"))
+@stage(tags=["journal"], means=("journal", "nights", "checkpoints"))
 def freeze_journal(
-    folder: Path, *, day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str, journal: Path, nights: Path
+    folder: Path,
+    *,
+    day: DayConfig,
+    levels: tuple[str, ...] | None,
+    seed: str,
+    date: str,
+    model: str,
+    champion: Path,
+    journal: Path,
+    nights: Path,
+    checkpoints: Path,
 ) -> None:
     """Takes every complete journal line that no earlier committed freeze has taken, and the generated day if any.
 
-    Which lines were taken is kept as a byte offset for each file; the journal itself is never touched.
+    Lessons of earlier nights that the champion does not have come along (see `tasks/replay.py`). Which lines were taken
+    is kept as byte offsets for each file; the journal itself is never touched. counts.json: of each kind, how many
+    lines are new, replayed, generated, and duplicates that were left out.
     """
-    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    offsets = consumed(nights)
+    lessons = _Lessons()
+    for night, place, entry in replayed(journal, nights, date, model, champion.name):
+        lessons.add("replayed", night, place, entry)
+    before, taken = consumed(nights), {}
     for file in sorted(journal.glob("*.jsonl")):
-        offsets[file.name] = _take(file, offsets.get(file.name, 0), rows)
+        start = before.get(file.name, 0)
+        if (end := _take(file, start, date, lessons)) > start:
+            taken[file.name] = [start, end]
     for line in _generated(day, levels, seed, date):
-        _sort_in(json.dumps(line).encode(), "generated", rows)
-    for name, schema in {
-        "preferences": PREFERENCES,
-        "corrections": CORRECTIONS,
-        "feedback": FEEDBACK,
-        "words": WORDS,
-        "traces": TRACES,
-        "quarantine": QUARANTINE,
-    }.items():
-        write_table(folder / f"{name}.parquet", schema, rows[name])
-    (folder / OFFSETS).write_text(json.dumps(offsets))
+        lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(line).encode()))
+    for name, schema in LESSONS.items():
+        write_table(folder / f"{name}.parquet", schema, lessons.rows[name])
+    write_table(folder / "quarantine.parquet", QUARANTINE, lessons.quarantine)
+    unknown = _unknown_policies(lessons.rows["preferences"], date, nights, checkpoints)
+    counts = {**lessons.counts, "quarantined": len(lessons.quarantine), "unknown_policies": unknown}
+    (folder / "counts.json").write_text(json.dumps(counts))
+    (folder / OFFSETS).write_text(json.dumps({name: end for name, (_, end) in taken.items()}))
+    (folder / TAKEN).write_text(json.dumps({"model": model, "bytes": taken}))
 
 
-def consumed(nights: Path) -> dict[str, int]:
-    """How many bytes of each journal file the committed freezes of all nights have taken.
+@dataclass
+class _Lessons:
+    """The rows of the lesson tables, what was refused, and how many lines came to what."""
 
-    Raises DamagedFreezeError where that is not known of one any more: a lesson would be learnt twice, or never.
-    """
-    taken: dict[str, int] = {}
-    for manifest in nights.glob(f"*/freeze_journal/{MANIFEST}"):
-        for name, offset in _offsets(manifest).items():
-            taken[name] = max(offset, taken.get(name, 0))
-    return taken
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    quarantine: list[dict[str, Any]] = field(default_factory=list)
+    counts: dict[str, Counter[str]] = field(
+        default_factory=lambda: {name: Counter(new=0, replayed=0, generated=0, duplicates=0) for name in LESSONS}
+    )
+    seen: set[str] = field(default_factory=set)
 
-
-def _offsets(manifest: Path) -> dict[str, int]:
-    file = manifest.parent / OFFSETS
-    try:
-        whole = digest_file(file) == json.loads(manifest.read_text())["outputs"][OFFSETS]
-    except (OSError, ValueError, KeyError):
-        whole = False
-    if not whole:
-        raise DamagedFreezeError(
-            f"{file}: it was damaged: what that night took of the journal is not known; restore the file, or remove "
-            f"{manifest.parent}, and its lines are taken once more"
-        )
-    return json.loads(file.read_text())
+    def add(self, origin: str, night: str, place: str, entry: Entry) -> None:
+        """A lesson becomes a row, once; a generated day is drawn with repetitions, and stays as it is."""
+        table, row = _row(entry)
+        lesson = lesson_of(entry)
+        if origin != GENERATED and lesson in self.seen:
+            self.counts[table]["duplicates"] += 1
+            return
+        self.seen.add(lesson)
+        self.counts[table][origin] += 1
+        self.rows[table].append(row | {"source": place, "night": night})
 
 
-def check_file(file: Path) -> tuple[int, list[dict[str, Any]]]:
-    """How many lines of a journal file are good, and the others with their number and what is wrong with them."""
-    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    end = _take(file, 0, rows)
-    bad = [{"line": row["line"], "reason": row["reason"]} for row in rows.pop("quarantine", [])]
-    content = file.read_bytes()
-    if content[end:].strip():
-        reason = "cut off, or still being written: it has no end, and the freeze leaves it for the next night"
-        bad.append({"line": content.count(b"\n") + 1, "reason": reason})
-    return sum(len(lines) for lines in rows.values()), bad
+def _take(file: Path, start: int, date: str, lessons: _Lessons) -> int:
+    """Adds the lines from a byte offset on. Returns the offset after the last whole one."""
+    lines, end = whole_lines(file.read_bytes(), start)
+    for number, line in lines:
+        try:
+            lessons.add("new", date, f"{file.name}:{number}", parse_line(line, last_day(file, date)))
+        except ValueError as error:
+            lessons.quarantine.append({"file": file.name, "line": number, "reason": str(error)})
+    return end
 
 
-def _take(file: Path, offset: int, rows: dict[str, list[dict[str, Any]]]) -> int:
-    """Sorts in the lines from a byte offset on. Returns the offset after the last complete line.
-
-    The last line is complete with its line break, or where it is a whole entry without one; else it is still being
-    written and belongs to the next night.
-    """
-    content = file.read_bytes()
-    number = content.count(b"\n", 0, offset)
-    *complete, last = content[offset:].split(b"\n")
-    for line in complete:
-        number += 1
-        offset += len(line) + 1
-        if line.strip():
-            _sort_in(line, f"{file.name}:{number}", rows)
-    if _is_entry(last):
-        _sort_in(last, f"{file.name}:{number + 1}", rows)
-        offset += len(last)
-    return offset
-
-
-def _is_entry(line: bytes) -> bool:
-    try:
-        parse_line(line)
-    except ValueError:
-        return False
-    return True
-
-
-def _sort_in(line: bytes, source: str, rows: dict[str, list[dict[str, Any]]]) -> None:
-    try:
-        entry = parse_line(line)
-    except ValueError as error:
-        name, _, number = source.rpartition(":")
-        rows["quarantine"].append({"file": name, "line": int(number), "reason": str(error)})
-        return
-    table, row = _row(entry)
-    rows[table].append(row | {"source": source})
-
-
-def _row(entry: Preference | Correction | Feedback | Words | Trace) -> tuple[str, dict[str, Any]]:
+def _row(entry: Entry) -> tuple[str, dict[str, Any]]:
     if isinstance(entry, Words):
         return "words", {"text": entry.text}
     messages = {"messages": json.dumps([message.model_dump() for message in entry.messages])}
@@ -144,3 +120,14 @@ def _row(entry: Preference | Correction | Feedback | Words | Trace) -> tuple[str
 def _generated(day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str) -> Iterator[dict[str, Any]]:
     yield from generated_day.traces(seed, day.generated_traces, levels, date)
     yield from generated_day.preferences(seed, day.generated_preferences, levels, date)
+    yield from generated_day.corrections(seed, day.generated_corrections, levels, date)
+    yield from generated_day.feedback(seed, day.generated_feedback, levels, date)
+    yield from generated_day.words(seed, day.generated_words, levels, date)
+
+
+def _unknown_policies(picks: list[dict[str, Any]], date: str, nights: Path, checkpoints: Path) -> int:
+    """How many picks are of a checkpoint that this home has never had. They count all the same: a pick is a pick."""
+    known = {GENERATED, IMPORTED, *(folder.name for folder in checkpoints.glob("*"))}
+    for _, sat in examined(nights, date):  # pruned, perhaps
+        known.update(sat.values())
+    return sum(pick["policy"] not in known for pick in picks)

@@ -2,7 +2,7 @@
 
 import gc
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +11,10 @@ from conf.lessons import DistillConfig
 from conf.schema import TrainerConfig
 from models.checkpoint import base_of, keep, write_lineage
 from models.durable import bytes_of, room_for
+from models.examples import Example
 from models.rollout import Rollout
 
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
-    from models.distillation import Example
     from models.trainer import Trainer
 
 _trainer: "Trainer | None" = None
@@ -27,7 +27,9 @@ class ElsewhereError(Exception):
 
 @dataclass(frozen=True)
 class Predecessor:
-    """What an update goes on from: the night's base checkpoint, and, after round 1, the state of the round before."""
+    """What an update goes on from: the checkpoint that its block of rounds began with, and, after the block's first
+    round, the state of the round before.
+    """
 
     base: Path
     digest: str
@@ -53,26 +55,45 @@ def lesson(
     checkpoint: Path,
     config: TrainerConfig,
     lessons: DistillConfig,
-    examples: Sequence["Example"],
+    examples: Sequence[Example],
     checkpoints: Path,
 ) -> tuple[Path, list[dict[str, float]]]:
     """Distils worked answers into a checkpoint. Returns the new checkpoint and the figures of every step."""
-    global _trainer
     from models.distillation import distill
+
+    own = lesson_config(config, lessons.learning_rate, lessons.warmup_steps)
+    return study(checkpoint, own, lambda trainer: distill(trainer, examples, lessons, config.seed), checkpoints)
+
+
+def lesson_config(config: TrainerConfig, learning_rate: float, warmup_steps: int | None = None) -> TrainerConfig:
+    """The trainer's configuration for a lesson: its own learning rate, and warm-up if it has one; no KL term, which
+    would ask for a second model.
+    """
+    changes = {"learning_rate": learning_rate} | ({} if warmup_steps is None else {"warmup_steps": warmup_steps})
+    optimizer = config.optimizer.model_copy(update=changes)
+    grpo = config.grpo.model_copy(update={"kl_coefficient": 0.0})
+    return config.model_copy(update={"optimizer": optimizer, "grpo": grpo})
+
+
+def study(
+    checkpoint: Path,
+    config: TrainerConfig,
+    steps: "Callable[[Trainer], Iterator[dict[str, float]]]",
+    checkpoints: Path,
+) -> tuple[Path, list[dict[str, float]]]:
+    """Takes a lesson's steps, with an optimizer of its own. Returns the new checkpoint and the figures of every step.
+
+    Nothing of the trainer is left in memory. From the same checkpoint, on a CPU, it comes to the same bits again.
+    """
+    global _trainer
     from models.trainer import Trainer
 
     _let_go()
-    _trainer = Trainer.load(checkpoint, lesson_config(config, lessons))
-    curve = list(distill(_trainer, examples, lessons, config.seed))
+    _trainer = Trainer.load(checkpoint, config)
+    curve = list(steps(_trainer))
     kept = _keep(_trainer, checkpoints, parent=checkpoint.name)
     _let_go()
     return kept, curve
-
-
-def lesson_config(config: TrainerConfig, lessons: DistillConfig) -> TrainerConfig:
-    """The trainer's configuration with the lessons' own learning rate and warm-up."""
-    changes = {"learning_rate": lessons.learning_rate, "warmup_steps": lessons.warmup_steps}
-    return config.model_copy(update={"optimizer": config.optimizer.model_copy(update=changes)})
 
 
 def update(
@@ -89,21 +110,48 @@ def update(
     checkpoint (on a CPU to the last bit), which is not durable yet. `retired` checkpoints make room for it. Raises
     StateError where the state is not the predecessor's, or is damaged.
     """
+    global _held
+    trainer = _standing_at(predecessor, config)
+    _held = None  # it stands nowhere until what came of its steps is kept
+    metrics = trainer.update(rollouts, advantages)
+    _remove(retired)
+    base = predecessor.base.name if config.lora is not None else None
+    checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
+    _held = checkpoint.name
+    return Updated(checkpoint, metrics)
+
+
+def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+    """The log-probability of every token of every rollout, in nats, under what the next update goes on from.
+
+    A trainer that does not stand there is loaded, and stays for that update. Raises StateError as `update` does.
+    """
+    return _standing_at(predecessor, config).logprobs(rollouts)
+
+
+def _standing_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
+    """The trainer that stands at the predecessor; it is loaded where the one that is held stands elsewhere."""
     global _trainer, _held
     from models.trainer import Trainer
 
-    if _trainer is None or _held != predecessor.digest:
+    # a new block begins with a new optimizer, even where it goes on from the very weights that the trainer holds
+    if _trainer is None or _held != predecessor.digest or _trainer.checkpoint != predecessor.base:
         _let_go()  # there is no memory for two
         _trainer = Trainer.load(
             predecessor.base, config, predecessor.state, predecessor.base, stands_at=predecessor.digest
         )
-    _held = None  # it stands nowhere until what came of its steps is kept
-    metrics = _trainer.update(rollouts, advantages)
-    _remove(retired)
-    base = predecessor.base.name if config.lora is not None else None
-    checkpoint = _keep(_trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
-    _held = checkpoint.name
-    return Updated(checkpoint, metrics)
+        _held = predecessor.digest
+    return _trainer
+
+
+def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+    """What a teacher gives each token of the rollouts; it is loaded for this call, beside the trainer."""
+    from models.on_policy_distillation import teacher_logprobs as scored
+
+    try:
+        return scored(teacher, config, rollouts)
+    finally:
+        gc.collect()  # model and layers refer to each other
 
 
 def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:

@@ -1,23 +1,26 @@
 """The morning report: one page, the same short for Prefect and the terminal, and the evidence for MLflow."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from prefect import task
-from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
 from models.durable import write_atomically
 from tasks.incidents import ended_early, incidents
+from tasks.prefect_pages import show_link, show_text
 from tasks.promote import intervals_of
 from tasks.report_evidence import benchmark_verdicts
+from tasks.report_lessons import channel_lessons, lesson_figures
 from tasks.report_page import render, render_markdown
 from tasks.stage import MANIFEST
 from tasks.tracking import Tracking
 
 SITTERS = ("champion", "distilled", "candidate")
+AGAIN = re.compile(r"-\d+$")  # the place of what comes twice in a night: distill-2
 
 
 @task(name="report", tags=["report"], retries=1, cache_policy=NO_CACHE)
@@ -32,9 +35,11 @@ def report(
     """Writes report.html and, last of all, summary.json: from then on the night is finished."""
     summary = summarise(folder, decision, rounds, alarms, links)
     write_atomically(folder / "report.html", render(folder, summary))
-    create_markdown_artifact(render_markdown(summary), key="morning-report", description=f"The night of {folder.name}")
+    show_text("morning-report", render_markdown(summary), f"The night of {folder.name}")
     if "mlflow" in links:
-        create_link_artifact(links["mlflow"], key="mlflow-run", link_text="the night's run in MLflow")
+        show_link("mlflow-run", links["mlflow"], "the night's run in MLflow")
+    if figures := lesson_figures(channel_lessons(folder, summary["target"])):
+        tracking.log(figures, 0)
     tracking.log_artifact(folder / "report.html")
     tracking.log_artifact(folder / "decide" / "decision.json", "exam")
     for who in SITTERS:
@@ -76,11 +81,11 @@ def summarise(
 
 
 def stage_seconds(folder: Path) -> dict[str, float]:
-    """The seconds of each stage, those of all rounds together."""
+    """The seconds of each stage, those of all rounds together, and of a lesson that was taken several times."""
     seconds: dict[str, float] = {}
     for file in sorted(folder.rglob(MANIFEST)):
         place = file.parent.relative_to(folder).parts
-        name = place[-1] if place[0].startswith("round-") else place[0]
+        name = place[-1] if place[0].startswith("round-") else AGAIN.sub("", place[0])
         seconds[name] = seconds.get(name, 0.0) + json.loads(file.read_text())["seconds"]
     for file in folder.glob("round-*/checkpoint/metrics.json"):
         seconds["update"] = seconds.get("update", 0.0) + json.loads(file.read_text())["seconds_update"]

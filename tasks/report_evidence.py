@@ -52,9 +52,17 @@ def quiz_accuracies(night: Path) -> dict[int, float]:
     return {number: float(correct.astype(bool).mean()) for number, correct in graded.items() if len(correct)}
 
 
+def lesson_losses(night: Path) -> pd.Series:
+    """The loss of every step of the lessons on worked solutions, those of a second lesson after the first one's."""
+    curves = [file.parent for file in night.glob("*distill*/curve.json")]
+    curves.sort(key=lambda folder: (int("".join(filter(str.isdigit, folder.name)) or 1), folder.name))
+    losses = [step["loss"] for folder in curves for step in read_json(folder, "curve.json") or []]
+    return pd.Series(losses, index=range(1, len(losses) + 1), dtype=float)
+
+
 def solve_rates(night: Path) -> tuple[pd.DataFrame, pd.Series]:
     """The share of each round's completions that was correct, kinds × rounds (NaN: none drawn), and their number."""
-    scored = [_scored(folder).assign(round=number) for number, folder in rounds(night)]
+    scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]
     rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"kind": []})])
     if rows.empty:
         return pd.DataFrame(), pd.Series(dtype=float)
@@ -111,7 +119,7 @@ def verdict_counts(night: Path) -> pd.DataFrame:
 
 def benchmark_verdicts(night: Path) -> dict[str, dict[str, int]]:
     """How often each verdict was given to the training completions of each benchmark, in all rounds together."""
-    scored = [_scored(folder) for _, folder in rounds(night)]
+    scored = [_verified(folder) for _, folder in rounds(night)]
     return count(
         pair for table in scored if len(table) for pair in zip(table["benchmark"], table["verdict"], strict=True)
     )
@@ -121,7 +129,7 @@ def verdicts_by_round(night: Path) -> dict[str, pd.DataFrame]:
     """The same round by round: for each benchmark, rounds × verdicts."""
     found: dict[str, dict[int, dict[str, int]]] = {}
     for number, folder in rounds(night):
-        judged = _scored(folder)
+        judged = _verified(folder)
         counts = count(zip(judged["benchmark"], judged["verdict"], strict=True)) if len(judged) else {}
         for benchmark, own in counts.items():
             found.setdefault(benchmark, {})[number] = own
@@ -220,6 +228,12 @@ def _scored(folder: Path) -> pd.DataFrame:
         return pd.DataFrame()
     asked = prompts[["problem_id", "group", "question", "kind", "benchmark", "level"]]
     return scores.merge(asked, on=["problem_id", "group"])
+
+
+def _verified(folder: Path) -> pd.DataFrame:
+    """Those of a round's scores that a verifier gave: of the owner's own prompts nothing is right or wrong."""
+    scored = _scored(folder)
+    return scored[scored["benchmark"].notna()] if len(scored) else scored
 
 
 def _whole(folder: Path, stage: str, name: str) -> pd.DataFrame | None:

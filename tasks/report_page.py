@@ -1,5 +1,6 @@
 """The morning report: one self-contained page about a night, and the same in a dozen lines of Markdown."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +13,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tasks import report_pictures
 from tasks.decision import probability, signed
+from tasks.learned_rounds import learned_rounds
 from tasks.report_evidence import (
     WHO,
     excluded_problems,
     flipped_answers,
+    lesson_losses,
     quiz_accuracies,
     read_json,
     round_metrics,
@@ -25,13 +28,14 @@ from tasks.report_evidence import (
     verdict_table,
     verdicts_by_round,
 )
+from tasks.report_lessons import channel_lessons
 from tasks.report_pictures import Picture, duration
 from tasks.report_traces import fates_met, trace_remarks, trace_sources
 
 STAGES = (
-    *("freeze_journal", "import_traces", "ask_teacher", "distill", "self_distill", "fit_reward_model"),
-    *("select_prompts", "sample", "score", "credit", "update"),
-    *("checkpoint", "quiz", "evaluate", "decide", "enroll", "promote"),
+    *("freeze_journal", "import_traces", "ask_teacher", "distill", "self_distill", "lessons", "fit_reward_model"),
+    *("owner_prompts", "select_prompts", "sample", "judge", "score", "credit", "update"),
+    *("checkpoint", "quiz", "rank_picks", "evaluate", "decide", "enroll", "promote"),
 )
 # What a night that ended early may not have.
 EMPTY: dict[str, Any] = {
@@ -72,7 +76,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(signed=signed, duration=duration, probability=probability)
+    environment.filters.update(signed=signed, duration=duration, probability=probability, figure=_figure)
     page = environment.get_template("report_template.html").render(
         night=_day(summary["night"]),
         summary=summary,
@@ -81,12 +85,14 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         candidate=decision.get("comparisons", {}).get("candidate", {}),
         growth=decision.get("growth"),
         pictures=_pictures(night, summary),
+        learned=learned_rounds(night),
         answers=sampled_answers(night),
         flips=flipped_answers(night),
         verdicts=verdict_counts(night),
         by_benchmark=verdict_table(night),
         excluded=excluded_problems(night),
         lessons=read_json(night / "distill", "counts.json"),
+        channels=channel_lessons(night, _target(summary)),
         trace_sources=(sources := trace_sources(night)),
         trace_fates=fates_met(sources),
         trace_remarks=trace_remarks(night),
@@ -150,7 +156,7 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     """The pictures for which the night has figures."""
     metrics, quiz = round_metrics(night), quiz_accuracies(night)
     exams = {WHO[who]: found["accuracy"] for who, found in summary["accuracy"].items() if who in WHO and found}
-    lessons = pd.DataFrame(read_json(night / "distill", "curve.json") or [])
+    lessons = lesson_losses(night)
     rates, tried = solve_rates(night)
     judged = verdicts_by_round(night)
 
@@ -167,7 +173,8 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     found += drawn(report_pictures.gradients, "grad_norm")
     found += drawn(report_pictures.lengths, "completion_length", "truncated_share")
     found += drawn(report_pictures.health, "entropy", "mismatch")
-    found += [report_pictures.distillation(lessons.set_index("step")["loss"])] if len(lessons) else []
+    found += drawn(report_pictures.teacher, "teacher_kl")
+    found += [report_pictures.distillation(lessons)] if len(lessons) else []
     return found + ([report_pictures.durations(_in_order(summary["seconds"]))] if summary["seconds"] else [])
 
 
@@ -190,6 +197,11 @@ def _in_order(seconds: Mapping[str, float]) -> dict[str, float]:
     """The stages as they follow upon each other, under the names that people read."""
     ordered = sorted(seconds, key=lambda stage: STAGES.index(stage) if stage in STAGES else len(STAGES))
     return {stage.replace("_", " "): seconds[stage] for stage in ordered}
+
+
+def _figure(value: float, decimals: int) -> str:
+    """A number of so many decimals; a dash for what was not measured."""
+    return "–" if math.isnan(value) else f"{value:.{decimals}f}".replace("-", "−")
 
 
 def _text(file: Path) -> str | None:

@@ -182,7 +182,7 @@ def _completions(figures: Figures) -> float:
 
 
 def _mastered(figures: Figures) -> bool:
-    return figures.get("verdicts/correct", 0) > MASTERED * _completions(figures)
+    return figures.get("verdicts/correct", 0) > MASTERED * (_completions(figures) - figures.get("verdicts/judged", 0))
 
 
 def _reward(rounds: Sequence[Figures], number: int) -> float:

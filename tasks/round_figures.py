@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 
 from tasks import verdicts
+from tasks.credit_by_teacher import TEACHER
+from tasks.learned_figures import learned_figures
 from tasks.stage import Artifact
 from tasks.tables import SCORES, read_rollouts, read_table
 
@@ -32,11 +34,13 @@ def round_figures(
     found = {
         **_selection(prompts),
         **_answers(rollouts, scores),
+        **_taught(advantages),
         "signal_share": own["useful_groups"] / own["groups"],
         "seconds_select_prompts": _seconds(prompts),
         "seconds_sample": _seconds(rollouts),
-        "seconds_sync": sum(artifact.seconds_of("sync") for artifact in rollouts),
-        "seconds_generate": sum(artifact.seconds_of("generate") for artifact in rollouts),
+        "seconds_sync": sum(artifact.figure("sync") or 0.0 for artifact in rollouts),
+        "seconds_generate": sum(artifact.figure("generate") or 0.0 for artifact in rollouts),
+        "probe_difference": max(artifact.figure("probe_difference") or 0.0 for artifact in rollouts),
         "seconds_score": _seconds(scores),
         "seconds_credit": _seconds(advantages),
         "seconds_update": own.pop("seconds"),
@@ -59,24 +63,35 @@ def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
 
 
 def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:
-    """What sampler and graders saw."""
+    """What sampler and graders saw. `reward` is that of the problems that have a verifier: a learned reward,
+    standardised within its group, has no mean to speak of.
+    """
     sampled = [rollout for artifact in rollouts for rollout in read_rollouts(artifact.folder / "rollouts.parquet")]
     table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
     tokens = [len(rollout.token_ids) for rollout in sampled]
     parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
+    places = table.assign(tokens=tokens)[table.reward.notna()].reset_index(drop=True)
     by_benchmark: Counter[str] = Counter()
     for artifact in scores:
         by_benchmark.update(verdicts.as_metrics(artifact.read_json("verdicts.json")))
     return {
-        "reward": float(table.reward.mean()),
+        "reward": float(table.reward[table.verdict != verdicts.JUDGED].mean()),
         "completion_length": sum(tokens) / len(tokens),
         "truncated_share": sum(rollout.finish_reason == "length" for rollout in sampled) / len(sampled),
         "null_rewards": int(table.reward.isna().sum()),
         "tokens_per_second": sum(tokens) / _seconds(rollouts),
         **{f"reward/{part}": float(parts[part].mean()) for part in REWARD_PARTS if part in parts},
+        **(learned_figures(places.join(parts)) if "learned" in parts else {}),
         **{f"verdicts/{verdict}": count for verdict, count in Counter(table.verdict).items()},
         **by_benchmark,
     }
+
+
+def _taught(advantages: Sequence[Artifact]) -> dict[str, float]:
+    """Of a round of on-policy distillation: the mean reverse KL to the teacher, in nats a token."""
+    found = [artifact.read_json(TEACHER) for artifact in advantages if (artifact.folder / TEACHER).exists()]
+    tokens = sum(one["tokens"] for one in found)
+    return {"teacher_kl": sum(one["tokens"] * one["kl"] for one in found) / tokens} if tokens else {}
 
 
 def _seconds(artifacts: Sequence[Artifact]) -> float:

@@ -28,8 +28,8 @@ def sample(
 ) -> Mapping[str, float]:
     """`group_size` completions of every prompt, from the policy itself (temperature 1, nothing cut off).
 
-    Of its seconds, `sync` is what the engine took to hold the checkpoint (its start included) and `generate` what it
-    sampled for.
+    Its figures: the seconds that the engine took to hold the checkpoint (`sync`, its start included) and to sample
+    (`generate`), and `probe_difference` (see `models/probe.py`).
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     groups = sample_proven(
@@ -51,4 +51,4 @@ def sample(
             for rollout in group
         ],
     )
-    return engine.call(in_engine.seconds)
+    return engine.call(in_engine.figures)

@@ -2,20 +2,24 @@
 
 import json
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from conf.lessons import LearnedRewardConfig
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from rewards import benchmarks
 from rewards.composition import compose
+from rewards.learned_reward import with_learned
 from rewards.verifier import Attempt, Score
 from tasks import verdicts
 from tasks.select_prompts import problem_of
 from tasks.stage import Artifact, stage
-from tasks.tables import PROMPTS, SCORES, SOLVE_RATES, read_rollouts, read_table, write_table
+from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, read_rollouts, read_table, write_table
 
 log = logging.getLogger("nightschool")
 
@@ -33,20 +37,28 @@ def score(
     solve_rates: Artifact | None,
     decay: float,
     night: str,
+    learned: Artifact | None = None,
+    learned_reward: LearnedRewardConfig | None = None,
 ) -> None:
     """One score for every completion, its reward composed as configured; the verdicts, counted by benchmark; and each
     kind's solve rate: these tries and, with the weight `decay`, the earlier ones'.
+
+    `learned`: what the reward model says of the completions, where one is in use (see `rewards/learned_reward.py`).
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
     problems = {row.group: problem_of(row) for row in table.itertuples()}
-    entries = {group: sources[entry] for group, entry in zip(table.group, table.entry.astype(int), strict=True)}
+    verifiable = table[table.benchmark.notna()]
+    entries = {group: sources[int(n)] for group, n in zip(verifiable.group, verifiable.entry, strict=True)}
     attempts = [Attempt(problems[r.group], r.text, r.group, r.finish_reason, len(r.token_ids)) for r in sampled]
-    judged = score_all(attempts, [entries[attempt.group] for attempt in attempts], sandbox)
-    scores = [
-        compose(score, attempt, reward, grpo.max_completion_tokens)
-        for score, attempt in zip(judged, attempts, strict=True)
+    asked = [attempt for attempt in attempts if attempt.group in entries]
+    judged = iter(score_all(asked, [entries[attempt.group] for attempt in asked], sandbox))
+    scores: Sequence[Any] = [
+        compose(next(judged), attempt, reward, grpo.max_completion_tokens) if attempt.group in entries else None
+        for attempt in attempts
     ]
+    if learned is not None and learned_reward is not None:
+        scores = _with_learned(attempts, scores, learned, learned_reward, reward, grpo)
     write_table(
         folder / "scores.parquet",
         SCORES,
@@ -65,7 +77,7 @@ def score(
     )
     counts = verdicts.count((a.problem.benchmark, s.verdict) for a, s in zip(attempts, scores, strict=True))
     (folder / "verdicts.json").write_text(json.dumps(counts))
-    _write_solve_rates(folder, table, attempts, scores, solve_rates, decay, night, sampled[0].policy_digest)
+    _write_solve_rates(folder, verifiable, attempts, scores, solve_rates, decay, night, sampled[0].policy_digest)
 
 
 def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], sandbox: SandboxConfig) -> list[Score]:
@@ -81,6 +93,32 @@ def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], s
         if failed := [score.detail for score in found if score.verdict == verdicts.FAILED]:
             log.warning("the grader of %s failed on %d completions: %s", entry.label, len(failed), failed[0])
     return [scores[index] for index in range(len(attempts))]
+
+
+def _with_learned(
+    attempts: Sequence[Attempt],
+    scores: Sequence[Score | None],
+    learned: Artifact,
+    config: LearnedRewardConfig,
+    reward: RewardConfig,
+    grpo: GrpoConfig,
+) -> list[Score]:
+    """The scores with the reward model's word in them.
+
+    A tie-breaker is bounded beside what a correct answer brings. There is none where advantages are divided by their
+    group's deviation: a group in which nothing else differs would count as much as any other.
+    """
+    table = read_table(learned.folder / "learned.parquet", LEARNED)
+    most = config.tie_breaker * reward.correct if grpo.scale == "none" else 0.0
+    return with_learned(
+        attempts,
+        scores,
+        [math.nan if pd.isna(value) else float(value) for value in table.learned],
+        config,
+        length_penalty=reward.length_penalty,
+        max_tokens=grpo.max_completion_tokens,
+        most=most,
+    )
 
 
 def _write_solve_rates(
@@ -99,7 +137,7 @@ def _write_solve_rates(
         for row in read_table(before.folder / "solve_rates.parquet", SOLVE_RATES).itertuples():
             rates[row.problem_id, row.benchmark, row.level] = [row.tried * decay, row.solved * decay]  # pyright: ignore
     for attempt, score in zip(attempts, scores, strict=True):
-        if score.reward is not None:
+        if score.reward is not None and attempt.group in kinds:
             rate = rates[kinds[attempt.group]]
             rate[0] += 1
             rate[1] += score.verdict == "correct"

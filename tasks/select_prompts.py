@@ -17,9 +17,10 @@ from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from models.policy import load_tokenizer, prompt_tokens
 from rewards import benchmarks
 from rewards.arithmetic import Arithmetic
+from rewards.learned_reward import OWNER
 from rewards.verifier import Benchmark, Problem
 from tasks.stage import Artifact, stage
-from tasks.tables import PROMPTS, SOLVE_RATES, read_table, write_table
+from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table, write_table
 
 POOL = 20  # problems of an endless benchmark to choose from, for each that is chosen
 LEAST_POOL = 200  # and at least: a single prompt too is chosen among all kinds
@@ -42,8 +43,13 @@ def select_prompts(
     max_prompt_tokens: int,
     count: int,
     drawn: tuple[Artifact, ...],
+    owner: Artifact | None = None,
+    owner_share: float = 0.0,
 ) -> None:
     """Draws `count` problems, of each benchmark its share by weight, and renders their prompts.
+
+    `owner`: the owner's own prompts, where a reward model serves; they are `owner_share` of the count, or as many as
+    there are that the round does not have yet.
 
     `solve_rates`: the score stage before. `excluded`: ids and questions of the exam's problems, which may never be
     drawn. `drawn`: the prompts that the round has already; none of their problems is drawn again, and the groups are
@@ -56,10 +62,11 @@ def select_prompts(
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     before = [row for artifact in drawn for row in _prompts(artifact).itertuples()]
     taken = {problem_of(row) for row in before}
+    owned = _owned(owner, round(owner_share * count), {problem.problem_id for problem in taken}, seed)
     rows: list[dict[str, Any]] = []
     unreadable: dict[str, list[str]] = {}
     kinds: list[tuple[int, list[str]]] = []
-    for entry, share in enumerate(shares([source.weight for source in sources], count)):
+    for entry, share in enumerate(shares([source.weight for source in sources], count - len(owned))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, found = _kinds(benchmark, source, sources), len(rows)
         pool = _pool(benchmark, seed, share, forbidden)
@@ -75,14 +82,16 @@ def select_prompts(
         kinds.append((len(rows) - found, sorted({kind(problem) for problem in pool})))
         if len(rows) < found + share:
             log.warning("%s has %d of the %d prompts asked for: no more fit", source.label, len(rows) - found, share)
-    if not rows and not drawn:
+    if not rows and not owned and not drawn:
         raise InputError(
             f"engine.max_model_len: no problem's prompt has at most {max_prompt_tokens} tokens, which is what "
             f"grpo.max_completion_tokens: {grpo.max_completion_tokens} leaves of it; raise the one or lower the other"
         )
+    outlook = _outlook(rows, kinds, rates, grpo.group_size)
+    rows += [row | {"group": group} for group, row in enumerate(owned, len(before) + len(rows))]
     write_table(folder / "prompts.parquet", PROMPTS, rows)
     (folder / "excluded.json").write_text(json.dumps(unreadable))
-    (folder / "selection.json").write_text(json.dumps(_outlook(rows, kinds, rates, grpo.group_size)))
+    (folder / "selection.json").write_text(json.dumps(outlook | {"drawn": len(rows)}))
 
 
 def training_problems(benchmark: Benchmark, seed: str, count: int) -> list[Problem]:
@@ -184,6 +193,17 @@ def _outlook(
     }
 
 
+def _owned(owner: Artifact | None, count: int, taken: Set[str], seed: str) -> list[dict[str, Any]]:
+    """Rows of at most so many of the owner's own prompts, without the group's number: no truth is known of them."""
+    if owner is None:
+        return []
+    table = read_table(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
+    left = [row for row in table.to_dict("records") if row["problem_id"] not in taken]
+    own = {"kind": OWNER, "source": "journal", "benchmark": None, "truth": None, "level": None, "entry": None}
+    drawn = random.Random(f"{seed} owner").sample(left, min(count, len(left)))
+    return [{str(name): value for name, value in row.items()} | own for row in drawn]
+
+
 def _prompts(artifact: Artifact) -> pd.DataFrame:
     return read_table(artifact.folder / "prompts.parquet", PROMPTS)
 
@@ -196,8 +216,8 @@ def _rates(previous: Artifact | None) -> dict[str, float]:
 
 
 def problem_of(row: Any) -> Problem:
-    """The problem that a row of the prompts table asks."""
-    return Problem(row.problem_id, row.benchmark, row.question, row.truth, row.level)
+    """The problem that a row of the prompts table asks; of the owner's own prompts no truth is known."""
+    return Problem(row.problem_id, row.benchmark or OWNER, row.question, row.truth or "", row.level)
 
 
 def _row(problem: Problem, kind: str, messages: list[dict[str, str]], tokens: list[int], group: int) -> dict[str, Any]:

@@ -49,17 +49,17 @@ class Artifact(BaseModel):
         """How long the stage took."""
         return self.read_json(MANIFEST)["seconds"]
 
-    def seconds_of(self, part: str) -> float:
-        """How long a part of the stage took that it timed itself; 0 where it did not."""
-        return self.read_json(MANIFEST).get("parts", {}).get(part, 0.0)
+    def figure(self, name: str) -> float | None:
+        """What the stage's function returned under this name; None where it did not."""
+        return self.read_json(MANIFEST).get("figures", {}).get(name)
 
 
 class Stage:
     """A task file's function as a committed stage: `stage(night_folder, place, **arguments) -> Artifact`.
 
-    The function itself gets the folder to write into and the arguments; it may return the seconds that its parts took,
-    by name. What the outcome depends on are its inputs: artifacts, configuration sections, plain values; an argument
-    named in `means` (a worker, say) is none.
+    The function itself gets the folder to write into and the arguments; it may return figures of its run by
+    name (the seconds that a part took, say). What the outcome depends on are its inputs: artifacts, configuration
+    sections, plain values; an argument named in `means` (a worker, say) is none.
     """
 
     def __init__(self, write: Write, tags: list[str], retries: int, means: tuple[str, ...]) -> None:
@@ -118,8 +118,8 @@ class Stage:
         make_folder(folder)
         started = time.perf_counter()
         with room_for(folder), working_on(self.name):
-            parts = self.write(folder, **means.arguments)
-            return commit(folder, self.name, inputs, time.perf_counter() - started, parts)
+            figures = self.write(folder, **means.arguments)
+            return commit(folder, self.name, inputs, time.perf_counter() - started, figures)
 
 
 class _Means:
@@ -143,7 +143,7 @@ def run_name(place: str) -> str:
 
 
 def commit(
-    folder: Path, name: str, inputs: dict[str, str], seconds: float, parts: Mapping[str, float] | None = None
+    folder: Path, name: str, inputs: dict[str, str], seconds: float, figures: Mapping[str, float] | None = None
 ) -> Artifact:
     """Forces a stage's files to the disk, then moves its manifest in."""
     outputs = {str(file.relative_to(folder)): digest_file(file) for file in sorted(folder.rglob("*")) if file.is_file()}
@@ -153,7 +153,7 @@ def commit(
         "inputs": inputs,
         "outputs": outputs,
         "seconds": seconds,
-        "parts": dict(parts or {}),
+        "figures": dict(figures or {}),
         "versions": _versions(),
     }
     sync_folder(folder)
@@ -166,9 +166,11 @@ def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | 
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         whole = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
-    except (OSError, ValueError, KeyError):  # not there, or no manifest of this version
+        fits = inputs is None or manifest["inputs"] == inputs
+        told = float(manifest["seconds"]) >= 0
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not there, or no manifest of this version
         return None
-    if not whole or (inputs is not None and manifest["inputs"] != inputs):
+    if not (whole and fits and told):
         return None
     return Artifact(folder=folder, digest=_artifact_digest(manifest))
 

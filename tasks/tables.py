@@ -20,20 +20,20 @@ def _schema(required: Mapping[str, pa.DataType], nullable: Mapping[str, pa.DataT
 TOKENS = pa.list_(pa.int32())
 NUMBERED = {"problem_id": pa.string(), "group": pa.int32(), "sample": pa.int32()}
 
-# Lessons of the day. `messages` and `responses` are JSON; `source` is the journal's file and line, or "generated".
+# Lessons of the day. `messages` and `responses` are JSON; `source` is the journal's file and line, or "generated";
+# `night` the date of the night that took the line first, which is an earlier one where the lesson is learnt again.
+_ORIGIN = {"source": pa.string(), "night": pa.string()}
 PREFERENCES = _schema(
-    {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "policy": pa.string()},
-    {"source": pa.string()},
+    {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "policy": pa.string()}, _ORIGIN
 )
-CORRECTIONS = _schema(
-    {"messages": pa.string(), "response": pa.string(), "correction": pa.string()}, {"source": pa.string()}
-)
-FEEDBACK = _schema({"messages": pa.string(), "response": pa.string(), "value": pa.float64()}, {"source": pa.string()})
-WORDS = _schema({"text": pa.string()}, {"source": pa.string()})
+CORRECTIONS = _schema({"messages": pa.string(), "response": pa.string(), "correction": pa.string()}, _ORIGIN)
+FEEDBACK = _schema({"messages": pa.string(), "response": pa.string(), "value": pa.float64()}, _ORIGIN)
+WORDS = _schema({"text": pa.string()}, _ORIGIN)
 TRACES = _schema(
     {"messages": pa.string(), "response": pa.string(), "teacher": pa.string()},
-    {"benchmark": pa.string(), "truth": pa.string(), "source": pa.string()},
+    {"benchmark": pa.string(), "truth": pa.string(), **_ORIGIN},
 )
+HELD_OUT = _schema({"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32()}, {})
 QUARANTINE = _schema({"file": pa.string(), "line": pa.int64(), "reason": pa.string()}, {})
 
 # `kind` is what the problem's solve rate is counted under, `group` its number in the round, `entry` the place in the
@@ -49,6 +49,9 @@ PROMPTS = _schema(
         "source": pa.string(),
     },
     {"benchmark": pa.string(), "truth": pa.string(), "level": pa.string(), "entry": pa.int32()},
+)
+OWNER_PROMPTS = _schema(
+    {"problem_id": pa.string(), "messages": pa.string(), "prompt_token_ids": TOKENS, "question": pa.string()}, {}
 )
 ROLLOUTS = _schema(
     NUMBERED
@@ -66,6 +69,7 @@ ROLLOUTS = _schema(
 SCORES = _schema(
     NUMBERED | {"verdict": pa.string(), "parts": pa.string(), "seconds": pa.float64()}, {"reward": pa.float64()}
 )
+LEARNED = _schema(NUMBERED, {"learned": pa.float64()})
 ADVANTAGES = _schema(NUMBERED, {"advantage": pa.float64(), "token_advantages": pa.list_(pa.float64())})
 EVALUATIONS = _schema(
     {

@@ -1,4 +1,4 @@
-"""How often each verdict was given, benchmark by benchmark."""
+"""How often each verdict was given, benchmark by benchmark; the owner's own prompts count as one more."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -6,17 +6,24 @@ from typing import get_args
 
 from rewards.verifier import Verdict
 
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FAILED: Verdict = "grader_failed"
+JUDGED: Verdict = "judged"  # by the learned reward: no verifier's verdict
+VERDICTS: tuple[Verdict, ...] = tuple(verdict for verdict in get_args(Verdict) if verdict != JUDGED)
 
 Counts = Mapping[str, Mapping[str, int]]  # by benchmark, then by verdict
 
 
 def count(judged: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    """Pairs of benchmark and verdict, counted. Every verdict there is has its number, 0 where it was never given."""
+    """Pairs of benchmark and verdict, counted. Every verdict that a verifier gives has its number, 0 where it was never
+    given; `judged` has one only where it was.
+    """
     found = Counter(judged)
     names = sorted({benchmark for benchmark, _ in found})
-    return {name: {verdict: found[name, verdict] for verdict in VERDICTS} for name in names}
+    counted = {name: {verdict: found[name, verdict] for verdict in VERDICTS} for name in names}
+    for name in names:
+        if found[name, JUDGED]:
+            counted[name][JUDGED] = found[name, JUDGED]
+    return counted
 
 
 def told(counts: Counts) -> str:

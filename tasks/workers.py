@@ -53,8 +53,9 @@ class Worker:
     Calls are answered one after the other, in order. PR_SET_PDEATHSIG follows the *thread* that made the child, so
     all children are made on a thread of this object's own, which lives until `close`. What a child prints goes into
     the file `log`; that it died or hung is told to `on_loss`. A child that uses no processor time for `quiet` seconds
-    is ended, and so is one whose call takes many times as long as any of its kind before. Later than `until` (seconds
-    since the epoch) no call is waited for.
+    is ended, and so is one whose call takes many times as long as any of its kind before; where there was none, as its
+    stage `usual`ly takes (seconds, by the stage's name). Later than `until` (seconds since the epoch) no call is waited
+    for.
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class Worker:
         log: Path | None = None,
         on_loss: Callable[[str], None] = lambda _: None,
         quiet: float = QUIET,
+        usual: Mapping[str, float] | None = None,
     ) -> None:
         self.name = name
         self.log = log
         self.environment = dict(environment or {})
         self.on_loss = on_loss
         self.quiet = quiet
+        self.usual = dict(usual or {})
         self.until = math.inf
         self._longest: dict[str, float] = {}  # seconds, by kind of call
         self._keeper = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-keeper")
@@ -113,7 +116,8 @@ class Worker:
         processes = list((self._pool._processes or {}) if self._pool else {})
         if not processes:  # it was closed meanwhile, and the answer is there or never comes
             return 0.0
-        heartbeat = Heartbeat(processes[0], self.quiet, next_limit(self._longest.get(kind)))
+        longest = self._longest.get(kind, self.usual.get(kind.split(" · ")[0]))
+        heartbeat = Heartbeat(processes[0], self.quiet, next_limit(longest))
         while not wait([future], heartbeat.poll).done:
             if time.time() >= self.until:
                 self.close(grace=0)

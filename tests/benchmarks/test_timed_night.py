@@ -122,7 +122,7 @@ def write_night(home: Path, rounds: int, useful: dict[int, float]) -> Path:
 
 def write_manifest(folder: Path, stage: str, seconds: float, own: dict[str, float]) -> None:
     folder.mkdir(parents=True)
-    (folder / "manifest.json").write_text(json.dumps({"stage": stage, "seconds": seconds, "parts": own}))
+    (folder / "manifest.json").write_text(json.dumps({"stage": stage, "seconds": seconds, "figures": own}))
 
 
 def test_a_profile_counts_neither_the_first_nor_the_last_round(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.chaos.school import DATE, NAME
 from tests.models.tiny import plain_model
 
 MOVED = f"/{MANIFEST}"
+BY_THE_CLOCK = ("slow_round", "disk_short")  # alarms that may differ from run to run
 TABLES = ("rollouts.parquet", "advantages.parquet", "evaluations.parquet", "prompts.parquet")
 
 
@@ -47,7 +48,14 @@ def outcome(home: Home) -> dict[str, Any]:
     told = ("decision", "reasons", "digests", "accuracy", "benchmarks", "rounds", "verdicts")
     tables = {str(file.relative_to(night)): _digest(file) for name in TABLES for file in night.rglob(name)}
     policies = {str(file.relative_to(night)): file.read_text() for file in night.rglob("checkpoint.txt")}
-    return {name: summary[name] for name in told} | tables | policies | {"registry": _registered(home)}
+    alarms = [(one["name"], one["severe"], one["round"]) for one in _alarms(night) if one["name"] not in BY_THE_CLOCK]
+    found = {name: summary[name] for name in told} | tables | policies
+    return found | {"registry": _registered(home), "alarms": sorted(alarms)}
+
+
+def _alarms(night: Path) -> list[dict[str, Any]]:
+    file = night / "alarms.json"
+    return json.loads(file.read_text()) if file.exists() else []
 
 
 def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:

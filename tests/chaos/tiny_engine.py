@@ -22,6 +22,8 @@ def sample(*arguments: Any, **options: Any) -> Any:
 class Sampler:
     """The sampler, as far as `tasks/engine.py` knows it."""
 
+    probe_difference = 0.0
+
     def __init__(self, checkpoint: Path, config: Any, *, trust_remote_code: bool = False) -> None:
         torch.set_num_threads(1)
         self.load_weights(checkpoint)

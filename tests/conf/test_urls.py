@@ -18,6 +18,9 @@ CARRYING = {
     "https://me:1234@host": "https://me:***@host",
     "https://me:12345678@host": "https://me:***@host",
     "https://me:5000s3cret@host/": "https://me:***@host/",
+    "https://hf_s3cretS3cretS3cret@host/x": "https://***@host/x",
+    "postgresql://me@db/mlflow?sslpassword=s3cret&x=1": "postgresql://me@db/mlflow?sslpassword=***&x=1",
+    "https://host/api?token=s3cret": "https://host/api?token=***",
 }
 PLAIN = [
     "",
@@ -28,6 +31,7 @@ PLAIN = [
     "https://me@host/mlflow",
     "sqlite:////home/me:you@work/mlflow.db",
     "databricks://profile",
+    "https://host/api?x=1&monkey=2",
     "me:s3cret@host",
 ]
 

@@ -240,6 +240,28 @@ def test_another_night_holds_the_home(run: Run, home: Home) -> None:
     assert [file.name for file in home.root.iterdir()] == ["night.lock"]
 
 
+@pytest.mark.usefixtures("no_night")
+def test_another_night_holds_the_home_that_was_begun_with_another_configuration(run: Run, home: Home) -> None:
+    freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
+    with holder(home.root):
+        outcome = run("night", "--date", DATE, "--set", "seed=9", *PAST_DEADLINE)
+    assert outcome.code == 3
+    assert "the night 2026-11-20 is running" in outcome.err
+
+
+def test_a_night_that_has_begun_goes_on_without_room_and_after_its_deadline(
+    run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The room it has taken itself, and for the exam there is always time."""
+    went_on: list[str] = []
+    late = [one.removeprefix("--set=") for one in PAST_DEADLINE]
+    freeze_config(home.night(DATE), load_night(STARTER, late), fresh=False)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    monkeypatch.setattr(cli, "_run_night", lambda home, settings, date, *_: went_on.append(date) or finish(home, *late))
+    assert run("night", "--date", DATE, *PAST_DEADLINE).code == 0
+    assert went_on == [DATE]
+
+
 def finish(home: Home, *overrides: str) -> dict[str, Any]:
     """A night that is finished."""
     freeze_config(home.night(DATE), load_night(STARTER, overrides), fresh=False)
@@ -376,7 +398,7 @@ def test_checkpoints_promotion_and_rollback(
 
 def test_a_journal_is_checked(run: Run, home: Home, tmp_path: Path) -> None:
     file = tmp_path / "day.jsonl"
-    file.write_text('{"version": 1, "kind": "words", "text": "Grüße", "at": "now"}\nnot JSON\n')
+    file.write_text('{"version": 1, "kind": "words", "text": "Grüße", "at": "2026-11-20"}\nnot JSON\n')
     outcome = run("journal", "check", str(file), "--json")
     assert outcome.code == 0
     assert outcome.out.count("\n") == 1

@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from prefect.client.orchestration import get_client
@@ -64,6 +65,18 @@ def test_a_deadline_that_is_past() -> None:
         "name another, or go on without: --set deadline=null"
     )
     check_deadline(load_night(STARTER), "2020-01-01", at("2026-11-21T05:30:00+00:00"))
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "now", "late"),
+    [
+        ("2026-03-29T00:55:00+00:00", "2026-03-29T01:10:00+00:00", False),  # 01:55 CET and 03:10 CEST
+        ("2026-10-25T00:30:00+00:00", "2026-10-25T02:10:00+00:00", True),  # 02:30 CEST and 03:10 CET
+    ],
+)
+def test_lateness_while_the_clocks_are_changed(scheduled: str, now: str, late: bool) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    assert (too_late(at(scheduled).astimezone(zone), at(now).astimezone(zone), 1) is not None) == late
 
 
 def test_a_start_may_be_an_hour_late_and_a_further_try_as_late_as_it_likes() -> None:

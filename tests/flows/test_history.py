@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from conf.home import Home, InputError
-from flows.history import last_report, nights
+from conf.load import STARTER, frozen_yaml, load_night
+from flows.history import last_finished, last_report, nights, unfinished_before, usual_seconds
 
 
 @pytest.fixture
@@ -55,6 +56,35 @@ def test_a_home_without_nights(tmp_path: Path) -> None:
     assert nights(Home(tmp_path / "school")) == []
     with pytest.raises(InputError, match="no report yet; `nightschool night` makes one"):
         last_report(Home(tmp_path / "school"), None)
+
+
+def test_the_same_command_goes_on_with_the_night_before(home: Home) -> None:
+    """Where that was interrupted, is the newest, and has the same configuration; older ones are the owner's to name."""
+    config, newest = load_night(STARTER), home.night("2026-11-20")
+    assert unfinished_before(home, "2026-11-21", config) is None  # nothing is frozen: it never began
+    (newest / "config.yaml").write_text(frozen_yaml(config))
+    assert unfinished_before(home, "2026-11-21", config) == "2026-11-20"
+    assert unfinished_before(home, "2026-11-22", config) is None
+    assert unfinished_before(home, "2026-11-20", config) is None
+    assert unfinished_before(home, "2026-11-21", load_night(STARTER, ["seed=9"])) is None
+    (newest / "summary.json").write_text("{}")
+    assert unfinished_before(home, "2026-11-21", config) is None
+
+
+def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:
+    assert last_finished(home.nights, "starter") is None
+    assert usual_seconds(None) == {}
+    for date in ("2026-11-18", "2026-11-20"):  # the second is not finished
+        (home.night(date) / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
+    night = last_finished(home.nights, "starter")
+    assert night == home.night("2026-11-18")
+    assert last_finished(home.nights, "nightly") is None
+    for place, seconds in {"round-01/sample": 3.0, "round-02/sample": 5.0, "decide": 1.0}.items():
+        (night / place).mkdir(parents=True)
+        (night / place / "manifest.json").write_text(json.dumps({"stage": place.split("/")[-1], "seconds": seconds}))
+    (night / "round-01" / "checkpoint").mkdir()
+    (night / "round-01" / "checkpoint" / "metrics.json").write_text(json.dumps({"seconds_update": 7.0}))
+    assert usual_seconds(night) == {"sample": 5.0, "decide": 1.0, "update": 7.0}
 
 
 def test_the_last_report_or_that_of_a_night(home: Home) -> None:

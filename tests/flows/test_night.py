@@ -13,8 +13,8 @@ from conf.schema import NightConfig
 from flows.night import Night, check_identity, freeze_config
 from flows.nightly import _champion
 from models.checkpoint import DamagedCheckpointError, keep, verify
-from tasks.freeze_journal import consumed
 from tasks.stage import Artifact, Stage, commit, stage
+from tasks.taken import consumed
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -107,6 +107,9 @@ def test_a_night_that_is_half_thrown_away_counts_for_nothing(tmp_path: Path, mon
         with pytest.raises(KeyboardInterrupt):
             freeze_config(folder, starter(), fresh=True)
     assert consumed(tmp_path) == {}
+    assert not folder.exists()  # and no note of it counts: neither a summary nor a promotion
+    freeze_config(folder, starter(), fresh=False)
+    assert [place.name for place in tmp_path.iterdir()] == ["2026-11-20"]
 
 
 def killed(*_: Any) -> None:

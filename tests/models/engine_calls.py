@@ -47,6 +47,13 @@ def load_without_readback(checkpoint: Path) -> str:
     return _with(engine_weights, "differing", lambda worker, folder: ([], 1), checkpoint)
 
 
+def load_with_the_head_of_before(checkpoint: Path) -> str:
+    """As vLLM alone does where layers compute with packed copies of their weights."""
+    from models import engine_weights
+
+    return _with(engine_weights, "_pack_tied_heads", lambda model: None, checkpoint)
+
+
 def serve_the_last_adapter(checkpoint: Path) -> str:
     """vLLM is asked for an adapter, and goes on with the one that it has."""
     return _with(_held[0].llm.llm_engine, "add_lora", lambda request: True, checkpoint)

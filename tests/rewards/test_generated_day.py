@@ -1,5 +1,6 @@
 """The generated day: right lessons, one right pick in five, marked as generated, and nothing of the exam."""
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -11,14 +12,16 @@ from hypothesis import strategies as st
 
 from conf.home import InputError
 from rewards.arithmetic import Arithmetic
-from rewards.arithmetic_exercises import LEVELS
-from rewards.generated_day import preferences, traces
+from rewards.arithmetic_exercises import LEVELS, exercises
+from rewards.generated_day import corrections, feedback, preferences, traces, words
 from rewards.verifier import Attempt, Problem
 
 AT = "2026-11-20"
 EXAM_IDS = {problem.problem_id for problem in Arithmetic().problems("test")}
+EXAM_QUESTIONS = {problem.question for problem in Arithmetic().problems("test")}
 EXAM_PROMPTS = {Arithmetic().prompt(problem) for problem in Arithmetic().problems("test")}
 Generate = Callable[[str, int, Any, str], list[dict[str, Any]]]
+ALL = [traces, preferences, corrections, feedback, words]
 
 
 def verdict(response: str, truth: str) -> str:
@@ -74,6 +77,24 @@ def test_one_preference_in_full() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_a_correction_is_right_and_what_it_corrects_is_not(level: str) -> None:
+    for line in corrections("a day", 300, (level,), AT):
+        truth = number(line["correction"])
+        assert verdict(line["correction"], truth) == "correct"
+        assert verdict(line["response"], truth) in ("wrong", "no_answer"), line
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_right_answers_are_praised_and_the_others_scolded(level: str) -> None:
+    lines = feedback("a day", 300, (level,), AT)
+    assert [line["value"] for line in lines] == [1, -1] * 150
+    assert all(verdict(line["response"], number(line["response"])) == "correct" for line in lines[::2])
+    asked = itertools.islice(exercises("day feedback a day", (level,), "train"), 300)
+    for line, exercise in list(zip(lines, asked, strict=True))[1::2]:
+        assert verdict(line["response"], str(exercise.answer)) in ("wrong", "no_answer"), line
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_every_trace_is_right_and_of_the_training_split(level: str) -> None:
     day = traces("a day", 300, (level,), AT)
     assert len(day) == 300
@@ -99,7 +120,7 @@ def test_the_chosen_answers_place_tells_nothing() -> None:
     assert all(140 < places.count(place) < 260 for place in range(5))
 
 
-@pytest.mark.parametrize("generate", [traces, preferences])
+@pytest.mark.parametrize("generate", ALL)
 def test_the_same_arguments_give_the_same_lines(generate: Generate) -> None:
     assert generate("1", 50, None, AT) == generate("1", 50, None, AT)
     assert generate("1", 50, None, AT)[:20] == generate("1", 20, None, AT)
@@ -107,7 +128,7 @@ def test_the_same_arguments_give_the_same_lines(generate: Generate) -> None:
     assert generate("1", 0, None, AT) == []
 
 
-@pytest.mark.parametrize("generate", [traces, preferences])
+@pytest.mark.parametrize("generate", ALL)
 def test_every_line_survives_the_journal_and_is_marked(generate: Generate) -> None:
     for line in generate("1", 50, ["1", "2"], AT):
         assert json.loads(json.dumps(line)) == line
@@ -117,11 +138,12 @@ def test_every_line_survives_the_journal_and_is_marked(generate: Generate) -> No
 @settings(max_examples=25, deadline=None)
 @given(st.text(max_size=20), st.sets(st.sampled_from(LEVELS), min_size=1))
 def test_no_seed_brings_an_exam_prompt_into_the_day(seed: str, levels: set[str]) -> None:
-    lines = traces(seed, 60, sorted(levels), AT) + preferences(seed, 60, sorted(levels), AT)
-    assert not {line["messages"][0]["content"] for line in lines} & EXAM_PROMPTS
+    lines = [line for generate in ALL for line in generate(seed, 30, sorted(levels), AT)]
+    assert not {line["messages"][0]["content"] for line in lines if "messages" in line} & EXAM_PROMPTS
+    assert not {line["text"].split(" We calculate ")[0] for line in lines if "text" in line} & EXAM_QUESTIONS
 
 
-@pytest.mark.parametrize("generate", [traces, preferences])
+@pytest.mark.parametrize("generate", ALL)
 def test_a_level_that_does_not_exist_is_refused(generate: Generate) -> None:
     with pytest.raises(InputError, match="no level 7"):
         generate("1", 1, ["7"], AT)

@@ -10,17 +10,17 @@ from tasks.disk_room import bytes_of_a_round, disk_alarms
 GB = 10**9
 
 
-@pytest.mark.parametrize(("free", "severe"), [(6 * GB, None), (6 * GB - 1, False), (2 * GB, False), (2 * GB - 1, True)])
-def test_both_sides_of_the_thresholds(free: int, severe: bool | None) -> None:
-    found = disk_alarms(free, 2 * GB, 4)
+@pytest.mark.parametrize(("room", "severe"), [(8 * GB, None), (8 * GB - 1, False), (4 * GB, False), (4 * GB - 1, True)])
+def test_both_sides_of_the_thresholds(room: int, severe: bool | None) -> None:
+    found = disk_alarms(room, 2 * GB, 4)
     assert [(alarm.name, alarm.severe, alarm.round) for alarm in found] == (
         [] if severe is None else [("disk_short", severe, 4)]
     )
 
 
 def test_what_is_said() -> None:
-    said = "The disk runs short: after round 4 1.5 GB are free, and a round writes 2.0 GB."
-    assert disk_alarms(3 * GB // 2, 2 * GB, 4) == [Alarm("disk_short", True, said, 4)]
+    said = "The disk runs short: after round 4 the rounds have 3.5 GB, and need 4.0 GB at a time."
+    assert disk_alarms(7 * GB // 2, 2 * GB, 4) == [Alarm("disk_short", True, said, 4)]
 
 
 def test_a_round_writes_as_much_as_the_last_one(tmp_path: Path) -> None:

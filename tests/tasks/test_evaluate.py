@@ -1,7 +1,7 @@
 """The exam: what is asked, who judges it, and what cannot be asked. The engine answers from a table."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from rewards.gsm8k import Gsm8k
 from rewards.verifier import Attempt, Score
 from tasks import engine as in_engine
 from tasks.evaluate import evaluate, exam_problems
+from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tests.tasks.tiny_student import write_student
 
@@ -28,6 +29,7 @@ class TableEngine:
         self.tokenizer: Any = load_tokenizer(student)
         self.answers = answers
         self.asked: list[str] = []
+        self.calls = 0
 
     def call(
         self,
@@ -39,6 +41,7 @@ class TableEngine:
         **options: Any,
     ) -> list[list[Rollout]]:
         assert function is in_engine.sample
+        self.calls += 1
         assert (size, options["temperature"]) == (1, 0.0)
         self.asked = [self.tokenizer.decode(prompt) for prompt in prompts]
         texts = [next((text for word, text in self.answers.items() if word in asked), "") for asked in self.asked]
@@ -60,7 +63,14 @@ def gsm8k(folder: Path, rows: Sequence[tuple[str, str]]) -> str:
     return str(folder)
 
 
-def sit(folder: Path, student: Path, parts: Sequence[ExamPart], answers: dict[str, str], longest: int = 4096) -> Any:
+def sit(
+    folder: Path,
+    student: Path,
+    parts: Sequence[ExamPart],
+    answers: dict[str, str],
+    longest: int = 4096,
+    sat: Mapping[Path, Artifact] | None = None,
+) -> Any:
     folder.mkdir(parents=True)
     engine = TableEngine(student, answers)
     evaluate.write(
@@ -72,6 +82,7 @@ def sit(folder: Path, student: Path, parts: Sequence[ExamPart], answers: dict[st
         sandbox=SANDBOX,
         max_completion_tokens=64,
         engine=engine,
+        sat=sat or {},
     )
     return read_table(folder / "evaluations.parquet", EVALUATIONS), engine
 
@@ -86,6 +97,17 @@ def test_each_part_is_judged_by_its_own_benchmark_in_order(tmp_path: Path, stude
     assert table.verdict.tolist() == ["correct", "wrong", "correct", "correct"]
     assert table.correct.tolist() == [True, False, True, True]
     assert set(table.policy_digest) == {student.name}
+
+
+def test_nobody_sits_the_same_exam_twice(tmp_path: Path, student: Path) -> None:
+    part = ExamPart(benchmark="arithmetic", levels=("1",), problems=3)
+    first, _ = sit(tmp_path / "champion", student, [part], {})
+    sat = {student: Artifact(folder=tmp_path / "champion", digest="")}
+    again, engine = sit(tmp_path / "distilled", student, [part], {}, sat=sat)
+    assert again.equals(first)
+    assert engine.calls == 0
+    assert (tmp_path / "distilled" / "excluded.json").read_text() == (tmp_path / "champion/excluded.json").read_text()
+    assert sit(tmp_path / "other", student, [part], {}, sat={tmp_path: sat[student]})[1].calls == 1
 
 
 def test_a_benchmark_judges_all_of_its_answers_at_once(

@@ -9,18 +9,12 @@ import pyarrow as pa
 import pytest
 
 from conf.lessons import DayConfig
-from tasks.freeze_journal import DamagedFreezeError, check_file, consumed, freeze_journal
+from tasks.freeze_journal import LESSONS, freeze_journal
 from tasks.stage import Artifact, commit
-from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, read_table
+from tasks.tables import QUARANTINE, read_table
+from tasks.taken import DamagedFreezeError, consumed
 
-SCHEMAS = {
-    "preferences": PREFERENCES,
-    "corrections": CORRECTIONS,
-    "feedback": FEEDBACK,
-    "words": WORDS,
-    "traces": TRACES,
-    "quarantine": QUARANTINE,
-}
+SCHEMAS = LESSONS | {"quarantine": QUARANTINE}
 ASKED = [{"role": "user", "content": "2 + 2?"}]
 
 
@@ -32,6 +26,10 @@ def words(text: str) -> str:
     return line("words", text=text)
 
 
+def pick(responses: list[str], chosen: int, policy: str = "cafe42") -> str:
+    return line("preference", messages=ASKED, responses=responses, chosen=chosen, policy=policy)
+
+
 def journal(home: Path, *lines: str, name: str = "2026-11-20.jsonl") -> Path:
     """Appends lines to a file of the journal."""
     file = home / "journal" / name
@@ -41,7 +39,15 @@ def journal(home: Path, *lines: str, name: str = "2026-11-20.jsonl") -> Path:
     return file
 
 
-def freeze(home: Path, date: str, day: DayConfig | None = None, *, committed: bool = True) -> Artifact:
+def freeze(
+    home: Path,
+    date: str,
+    day: DayConfig | None = None,
+    *,
+    committed: bool = True,
+    model: str = "starter",
+    champion: str = "as it came",
+) -> Artifact:
     folder = home / "nights" / date / "freeze_journal"
     folder.mkdir(parents=True)
     freeze_journal.write(
@@ -50,8 +56,11 @@ def freeze(home: Path, date: str, day: DayConfig | None = None, *, committed: bo
         levels=("1",),
         seed="1",
         date=date,
+        model=model,
+        champion=home / "checkpoints" / champion,
         journal=home / "journal",
         nights=home / "nights",
+        checkpoints=home / "checkpoints",
     )
     return commit(folder, "freeze_journal", {}, 0.0) if committed else Artifact(folder=folder, digest="")
 
@@ -62,7 +71,14 @@ def table(artifact: Artifact, name: str) -> pd.DataFrame:
 
 
 def texts(artifact: Artifact) -> list[str]:
-    return table(artifact, "words").text.tolist()
+    """The words that this night took itself."""
+    words = table(artifact, "words")
+    return words[words.night == artifact.folder.parent.name].text.tolist()
+
+
+def counts(artifact: Artifact, name: str) -> dict[str, int]:
+    """What the lines of a kind came to, without the zeros."""
+    return {origin: count for origin, count in artifact.read_json("counts.json")[name].items() if count}
 
 
 def test_every_kind_of_line_comes_into_its_table(tmp_path: Path) -> None:
@@ -79,7 +95,7 @@ def test_every_kind_of_line_comes_into_its_table(tmp_path: Path) -> None:
     (pick,) = table(frozen, "preferences").to_dict("records")
     assert json.loads(pick["messages"]) == ASKED
     assert (json.loads(pick["responses"]), pick["chosen"], pick["policy"]) == (["3", "4", "5"], 1, "cafe42")
-    assert pick["source"] == "2026-11-20.jsonl:1"
+    assert (pick["source"], pick["night"]) == ("2026-11-20.jsonl:1", "2026-11-20")
     assert table(frozen, "corrections").correction.tolist() == ["4"]
     assert table(frozen, "feedback").value.tolist() == [1.0]
     assert texts(frozen) == ["Grüße 🌙"]
@@ -102,7 +118,7 @@ def test_each_night_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     file = journal(tmp_path, "no JSON", words("three"))
     night = freeze(tmp_path, "2026-11-21")
     assert texts(night) == ["three"]
-    assert table(night, "words").source.tolist() == ["2026-11-20.jsonl:4"]
+    assert table(night, "words").source.tolist()[-1] == "2026-11-20.jsonl:4"
     assert table(night, "quarantine").line.tolist() == [3]
     assert consumed(tmp_path / "nights")["2026-11-20.jsonl"] == file.stat().st_size
     assert texts(freeze(tmp_path, "2026-11-22")) == []
@@ -116,17 +132,18 @@ def test_a_missed_or_uncommitted_night_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_still_being_written_belongs_to_the_next_night(tmp_path: Path) -> None:
-    whole = words("zwölf 🌙").encode()
     file = journal(tmp_path, words("one"))
-    for cut in (1, whole.index("ö".encode()) + 1, len(whole) - 1):
+    for day, share in enumerate((0.01, 0.6, 0.99)):
+        whole = words(f"zwölf 🌙 {day}").encode()
+        cut = int(len(whole) * share)
         with file.open("ab") as stream:
             stream.write(whole[:cut])
-        night = freeze(tmp_path, f"2026-11-2{cut % 10}-{cut}")
+        night = freeze(tmp_path, f"2026-11-2{2 * day}")
         assert table(night, "quarantine").empty
-        assert texts(night) == (["one"] if cut == 1 else [])
+        assert texts(night) == (["one"] if day == 0 else [])
         with file.open("ab") as stream:
             stream.write(whole[cut:] + b"\n")
-        assert texts(freeze(tmp_path, f"2026-12-2{cut % 10}-{cut}")) == ["zwölf 🌙"]
+        assert texts(freeze(tmp_path, f"2026-11-2{2 * day + 1}")) == [f"zwölf 🌙 {day}"]
 
 
 def test_a_last_line_without_a_line_break_is_taken_where_it_is_whole(tmp_path: Path) -> None:
@@ -138,27 +155,42 @@ def test_a_last_line_without_a_line_break_is_taken_where_it_is_whole(tmp_path: P
         stream.write("\n")
     journal(tmp_path, words("three"))
     night = freeze(tmp_path, "2026-11-21")
-    assert table(night, "words")[["text", "source"]].to_numpy().tolist() == [["three", "2026-11-20.jsonl:3"]]
+    assert table(night, "words")[["text", "source"]].to_numpy().tolist()[2:] == [["three", "2026-11-20.jsonl:3"]]
 
 
-BAD = [
-    ("not JSON", "Invalid JSON"),
-    ("[1, 2]", "an object"),
-    ('{"version": 1}', "kind"),
-    (line("gossip", text="x"), "'kind'"),
-    (words("x").replace('"version": 1', '"version": 2'), "version"),
-    (line("words", text=""), "text: String should have at least 1 character"),
-    (line("preference", messages=ASKED, responses=["a", "b"], chosen=2, policy="p"), "chosen is 2, but there are 2"),
-    (line("preference", messages=ASKED, responses=["a", "b"], chosen=-1, policy="p"), "chosen"),
-    (line("preference", messages=ASKED, responses=["a"], chosen=0, policy="p"), "responses"),
-    (line("feedback", messages=ASKED, response="a", value=7), "value"),
-    (line("correction", messages=[], response="a", correction="b"), "messages"),
-    (line("trace", messages=[{"role": "owl", "content": "hu"}], response="a", teacher="t"), "messages.0.role"),
-    (r'{"version": 1, "kind": "words", "at": "", "text": "half a pair \ud800"}', "Invalid JSON"),
-]
+BAD = {
+    "no JSON": ("not JSON", "Invalid JSON"),
+    "no object": ("[1, 2]", "an object"),
+    "no kind": ('{"version": 1}', "kind"),
+    "unknown kind": (line("gossip", text="x"), "'kind'"),
+    "another version": (words("x").replace('"version": 1', '"version": 2'), "version"),
+    "no text": (line("words", text=""), "text: String should have at least 1 character"),
+    "blank text": (words(" \n\u2003"), "words.text: is blank"),
+    "index too high": (pick(["a", "b"], 2), "preference: chosen is 2, but there are 2 responses (0 is the first)"),
+    "index below 0": (pick(["a", "b"], -1), "chosen"),
+    "one answer": (pick(["a"], 0), "responses"),
+    "no answers": (pick([], 0), "responses"),
+    "an empty answer": (pick(["a", "", "b"], 0), "responses.1: String should have at least 1 character"),
+    "a blank answer": (pick(["\t", "a"], 1), "responses.0: is blank"),
+    "all the same": (pick(["a", "a", "a"], 1), "all 3 responses are the same: a pick among them says nothing"),
+    "value too high": (line("feedback", messages=ASKED, response="a", value=7), "value"),
+    "value not a number": (line("feedback", messages=ASKED, response="a", value=float("nan")), "value"),
+    "feedback on nothing": (line("feedback", messages=ASKED, response="", value=1), "response"),
+    "no messages": (line("correction", messages=[], response="a", correction="b"), "messages"),
+    "nothing corrected": (line("correction", messages=ASKED, response="a", correction="a"), "nothing was corrected"),
+    "unknown role": (line("trace", messages=[{"role": "owl", "content": "hu"}], response="a", teacher="t"), "0.role"),
+    "no question": (
+        line("trace", messages=[*ASKED, {"role": "assistant", "content": "4"}], response="a", teacher="t"),
+        "messages: the last turn is the assistant's, not the user's",
+    ),
+    "half a letter": (r'{"version": 1, "kind": "words", "at": "", "text": "half a pair \ud800"}', "Invalid JSON"),
+    "no time": (words("x").replace("2026-11-20T20:00:00", "now"), "'now' is no date or time in ISO 8601"),
+    "the future": (words("x").replace("2026-11-20T", "2026-11-23T"), "at: 2026-11-23T20:00:00 is in the future"),
+    "the far future": (words("x").replace("2026-11-20T20:00:00", "9999-12-31"), "is in the future"),
+}
 
 
-@pytest.mark.parametrize(("bad", "reason"), BAD, ids=[str(number) for number in range(len(BAD))])
+@pytest.mark.parametrize(("bad", "reason"), BAD.values(), ids=BAD)
 def test_a_bad_line_is_put_aside_with_its_number_and_reason(tmp_path: Path, bad: str, reason: str) -> None:
     journal(tmp_path, words("one"), "", bad, words("two"))
     night = freeze(tmp_path, "2026-11-20")
@@ -172,13 +204,13 @@ def test_a_bad_line_is_put_aside_with_its_number_and_reason(tmp_path: Path, bad:
 def test_bytes_that_are_no_text_and_a_line_of_two_megabytes(tmp_path: Path) -> None:
     file = journal(tmp_path, words("one"))
     with file.open("ab") as stream:
-        stream.write(b'{"version": 1, "kind": "words", "at": "", "text": "\xff\xfe"}\n')
+        stream.write(b'{"version": 1, "kind": "words", "at": "2026-11-20", "text": "\xff\xfe"}\n')
     journal(tmp_path, words("x" * 2_000_000), words("two"))
     night = freeze(tmp_path, "2026-11-20")
     assert texts(night) == ["one", "two"]
     quarantine = table(night, "quarantine")
     assert quarantine.line.tolist() == [2, 3]
-    assert quarantine.reason[0] == "not UTF-8 (byte 51)"
+    assert quarantine.reason[0] == "not UTF-8 (byte 61)"
     assert quarantine.reason[1].endswith("bytes; at most 1000000 are allowed")
 
 
@@ -201,12 +233,24 @@ def test_lines_with_windows_line_breaks(tmp_path: Path) -> None:
 
 
 def test_the_generated_day_is_marked_and_the_same_for_the_same_seed(tmp_path: Path) -> None:
-    day = DayConfig(generated_traces=3, generated_preferences=2)
+    day = DayConfig(
+        generated_traces=3, generated_preferences=2, generated_corrections=4, generated_feedback=5, generated_words=6
+    )
     one, other = freeze(tmp_path / "a", "2026-11-20", day), freeze(tmp_path / "b", "2026-11-20", day)
     assert one.digest == other.digest
     assert table(one, "traces").source.tolist() == ["generated"] * 3
     assert table(one, "preferences").policy.tolist() == ["generated"] * 2
+    assert {name: counts(one, name) for name in LESSONS} == {
+        name: {"generated": count} for name, count in zip(LESSONS, (2, 4, 5, 6, 3), strict=True)
+    }
     assert table(one, "quarantine").empty
+
+
+def test_a_generated_day_keeps_what_it_has_drawn_twice(tmp_path: Path) -> None:
+    """It is a sample, and its size is what the configuration says."""
+    night = freeze(tmp_path, "2026-11-20", DayConfig(generated_traces=1000))
+    traces = table(night, "traces")
+    assert len(traces) == 1000 > len(set(traces.messages))
 
 
 def test_the_journal_itself_is_never_touched(tmp_path: Path) -> None:
@@ -216,18 +260,36 @@ def test_the_journal_itself_is_never_touched(tmp_path: Path) -> None:
     assert (file.read_bytes(), file.stat().st_mtime_ns) == before
 
 
-def test_a_file_is_checked_without_any_night(tmp_path: Path) -> None:
-    file = journal(tmp_path, words("one"), "bad", "", words("two"))
-    good, bad = check_file(file)
-    assert good == 2
-    assert [entry["line"] for entry in bad] == [2]
-    with file.open("a") as stream:
-        stream.write(words("three")[:-1])
-    good, bad = check_file(file)
-    assert good == 2
-    assert [entry["line"] for entry in bad] == [2, 5]
-    assert "cut off" in bad[1]["reason"]
-    assert list(tmp_path.iterdir()) == [tmp_path / "journal"]
+def test_times_that_are_none_too_late(tmp_path: Path) -> None:
+    """A night lasts until the next day, whose lines can come early by a zone; and a file's own date counts too."""
+    hasty = words("hasty").replace("2026-11-20T20:00:00", "2026-11-22T23:59:00+14:00")
+    journal(tmp_path, hasty, words("date").replace("T20:00:00", ""), words("zulu").replace(":00:00", ":00:00Z"))
+    journal(tmp_path, words("late night").replace("2026-11-20", "2026-11-30"), name="2026-11-30.jsonl")
+    journal(tmp_path, words("no day").replace("2026-11-20", "2026-11-30"), name="talks.jsonl")
+    night = freeze(tmp_path, "2026-11-20")
+    assert texts(night) == ["hasty", "date", "zulu", "late night"]
+    assert table(night, "quarantine").file.tolist() == ["talks.jsonl"]
+
+
+def test_a_lesson_said_twice_is_learnt_once_and_counted(tmp_path: Path) -> None:
+    picked = pick(["a", "b"], 0)
+    again = picked.replace("T20:", "T21:").replace('"version": 1', '"client": "a retry", "version": 1')
+    journal(tmp_path, picked, again, pick(["a", "b"], 1), pick(["b", "a"], 0), pick(["a", "b"], 0, "beef43"))
+    journal(tmp_path, words("a"), words("b"), words("a"))
+    night = freeze(tmp_path, "2026-11-20")
+    assert table(night, "preferences").source.tolist() == [f"2026-11-20.jsonl:{number}" for number in (1, 3, 4, 5)]
+    assert counts(night, "preferences") == {"new": 4, "duplicates": 1}
+    assert (texts(night), counts(night, "words")) == (["a", "b"], {"new": 2, "duplicates": 1})
+    assert counts(night, "traces") == {}
+
+
+def test_a_pick_of_an_unknown_checkpoint_stays_a_pick_and_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints" / "cafe42").mkdir(parents=True)
+    policies = ["cafe42", "imported", "unheard-of", "../nights", "x" * 5000, "\0"]
+    journal(tmp_path, *(pick(["a", "b"], 0, policy) for policy in policies))
+    night = freeze(tmp_path, "2026-11-20", DayConfig(generated_preferences=1))
+    assert table(night, "preferences").policy.tolist() == [*policies, "generated"]
+    assert night.read_json("counts.json")["unknown_policies"] == 4
 
 
 @pytest.mark.parametrize("damage", [b'{"2026-11-20.jsonl": 0}', b"{", None])

@@ -65,6 +65,14 @@ def test_a_call_that_takes_far_longer_than_any_before(
     assert len(losses) == 1
 
 
+def test_a_first_call_that_takes_far_longer_than_its_stage_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.heartbeat.LEAST_LIMIT", 1.0)
+    worker = Worker("test", quiet=2.0, usual={"sample": 0.01})
+    with pytest.raises(WorkerHungError, match="not through after [0-9]+ s"), working_on("sample"):
+        worker.call(child_calls.spin, 600)
+    worker.end(grace=0)
+
+
 def test_no_call_is_waited_for_longer_than_the_nights_hours(worker: Worker, losses: Losses) -> None:
     pid, _ = worker.call(child_calls.count)
     worker.until = time.time() + 0.5

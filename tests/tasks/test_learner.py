@@ -308,3 +308,16 @@ def test_a_trainer_that_is_let_go_gives_back_its_memory(tmp_path: Path, student:
     finally:
         gc.enable()
     assert all(reference() is None for reference in held)
+
+
+def test_asking_for_logprobs_changes_no_bit_and_a_new_process_says_the_same(
+    tmp_path: Path, student: Path, rollouts: list[Rollout], undisturbed: tuple[TrainerConfig, Bits]
+) -> None:
+    config, expected = undisturbed
+    night = Night(tmp_path, student, config, rollouts)
+    for number in range(1, ROUNDS + 1):
+        held = learner.logprobs(night.predecessor(number), config, rollouts)
+        new_process()
+        assert learner.logprobs(night.predecessor(number), config, rollouts) == held
+        night.save(number, night.update(number))
+    assert night.bits() == expected

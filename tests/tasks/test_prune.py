@@ -10,10 +10,10 @@ import pytest
 from conf.home import SUMMARY, Home
 from conf.load import STARTER, frozen_yaml, load_night
 from models.checkpoint import keep, write_lineage
-from tasks.freeze_journal import OFFSETS, consumed
 from tasks.prune import carry_out, plan, prune, size_of
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import commit
+from tasks.taken import OFFSETS, consumed
 from tasks.tracking import RUN_FILE, Tracking
 
 DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
@@ -110,6 +110,19 @@ def test_nothing_goes_before_there_are_as_many_nights(school: School) -> None:
     assert school.prune(keep_nights=4) == []
     assert school.prune(keep_nights=5) == []
     assert school.prune(keep_nights=3) == [f"version 1 ({loser.name})"]
+
+
+def test_the_reward_models_of_the_newest_nights_stay(school: School) -> None:
+    fitted = {date: school.checkpoint(f"reward model of {date}") for date in DATES[1:]}
+    for date, checkpoint in fitted.items():
+        folder = school.home.night(date) / "fit_reward_model"
+        folder.mkdir()
+        (folder / "checkpoint.txt").write_text(checkpoint.name)
+    found = plan(school.home, 2, school.registry)
+    assert [item.what for item in found.goes] == [f"checkpoint {fitted[DATES[1]].name}"]
+    assert found.stays == {
+        fitted[date].name: f"the reward model of {date}, one of the newest nights" for date in DATES[2:]
+    }
 
 
 def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(

@@ -195,3 +195,11 @@ def test_a_round_without_a_reward_does_not_end_the_night() -> None:
     """All graders failed: the mean reward is no number, and metrics.json leaves it out."""
     failed = {name: value for name, value in GOOD.items() if name != "reward"} | {"null_rewards": 100}
     assert rung([failed] * 10, LOUD) == [("graders_failing", True, 10)]
+
+
+def test_who_solves_nearly_all_that_can_be_verified_may_be_sure_of_it() -> None:
+    """What the learned reward judged is neither right nor wrong."""
+    sure = {"entropy": 0.005, "verdicts/correct": 95, "verdicts/wrong": 5}
+    for judged in ({}, {"verdicts/judged": 100}):
+        assert rung(night({"entropy": 0.3}, sure | judged)) == []
+    assert rung(night({"entropy": 0.3}, sure | {"verdicts/judged": 100, "verdicts/wrong": 50}))

@@ -48,10 +48,11 @@ def figures(
         ]
         counts = verdicts.count(("gsm8k" if number else "arithmetic", row["verdict"]) for row in rows)
         place, first = night / str(number), first + len(groups)
+        run = {"sync": 0.5, "generate": 3.0, "probe_difference": 0.01 + 0.01 * number}
         passes.append(
             [
                 stage(place / "select_prompts", 0.5, selection=selections[number]),
-                stage(place / "sample", 4.0, {"sync": 0.5, "generate": 3.0}, rollouts=(ROLLOUTS, sampled)),
+                stage(place / "sample", 4.0, run, rollouts=(ROLLOUTS, sampled)),
                 stage(place / "score", 0.25, scores=(SCORES, rows), verdicts=counts),
                 stage(place / "credit", 0.125),
             ]
@@ -71,6 +72,7 @@ def test_a_round_with_a_refill_by_hand(tmp_path: Path) -> None:
         {
             "refills": 1,
             "replaced_groups": 1,
+            "probe_difference": 0.02,
             "expected_signal_share": (2 * 0.5 + 0.8) / 3,
             "even_signal_share": (2 * 0.25 + 0.4) / 3,
             "signal_share": 1 / 3,
@@ -117,3 +119,29 @@ def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
     assert not {"reward", "reward/correct", "grad_norm"} & found.keys()
     assert found["null_rewards"] == 2
     json.dumps(found, allow_nan=False)
+
+
+def test_a_learned_reward_has_figures_of_its_own_and_is_no_part_of_the_mean(tmp_path: Path) -> None:
+    """Of a problem with a verifier and one of the owner's; each reward model's word is the completion's place."""
+    rows = [
+        score(f"p{group}", group, sample, reward)
+        | {"parts": json.dumps({"learned": float(place)})}
+        | ({"verdict": "judged"} if group else {})
+        for place, (group, sample, reward) in enumerate([(0, 0, 1.05), (0, 1, 0.0), (1, 0, -1.0), (1, 1, 1.0)])
+    ]
+    sampled = [rollout(row["problem_id"], row["group"], row["sample"], "x" * (1 + row["sample"])) for row in rows]
+    found = round_figures(
+        [stage(tmp_path / "select_prompts", 0.5, selection={"drawn": 2})],
+        [stage(tmp_path / "sample", 4.0, rollouts=(ROLLOUTS, sampled))],
+        [stage(tmp_path / "score", 0.25, scores=(SCORES, rows), verdicts={})],
+        [stage(tmp_path / "credit", 0.125)],
+        TRAINED,
+    )
+    assert found["reward"] == pytest.approx(1.05 / 2)
+    learned = {name: value for name, value in found.items() if name.startswith("reward/")}
+    assert learned == {
+        "reward/learned": 1.5,
+        "reward/learned_owner": 2.5,
+        "reward/learned_spread": 0.5,
+        "reward/learned_length": pytest.approx(1.0),
+    }

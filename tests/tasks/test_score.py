@@ -1,16 +1,19 @@
 """Scores, and the running solve rates: what was tried fades, what was not graded does not count."""
 
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from conf.lessons import LearnedRewardConfig
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from rewards.verifier import Attempt, Problem
 from tasks.score import score, score_all
 from tasks.stage import Artifact
-from tasks.tables import PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
+from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
 from tests.tasks.committed_tables import prompt, rollout, solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic")
@@ -26,8 +29,16 @@ def run(
     decay: float = 0.7,
     reward: RewardConfig = PLAIN,
     sources: tuple[BenchmarkConfig, ...] = (ARITHMETIC, GSM8K),
+    learned: Sequence[float | None] | None = None,
+    scale: Literal["none", "std"] = "none",
 ) -> Artifact:
     """Scores a round in `folder` and returns it as the next round sees it."""
+    taught: dict[str, Any] = {}
+    if learned is not None:
+        places = [{name: row[name] for name in ("problem_id", "group", "sample")} for row in rollouts]
+        rows = [place | {"learned": reward} for place, reward in zip(places, learned, strict=True)]
+        judged = write_stage(folder / "judge", {"learned": (LEARNED, rows)})
+        taught = {"learned": judged, "learned_reward": LearnedRewardConfig()}
     asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
     sampled = write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
     scored = folder / "score"
@@ -37,12 +48,13 @@ def run(
         prompts=asked,
         rollouts=sampled,
         sources=sources,
-        grpo=GrpoConfig(max_completion_tokens=100),
+        grpo=GrpoConfig(max_completion_tokens=100, scale=scale),
         reward=reward,
         sandbox=SandboxConfig(),
         solve_rates=before,
         decay=decay,
         night="2026-11-20",
+        **taught,
     )
     return Artifact(folder=scored, digest="score")
 
@@ -165,3 +177,37 @@ def test_the_reward_is_composed_and_a_missing_one_stays_missing(tmp_path: Path) 
     assert table.reward.tolist()[:3] == pytest.approx([1.25 - 0.5 * 0.07, 0.25 - 0.5 * 0.07, -0.5 * 0.06])
     assert table.reward.isna().tolist() == [False, False, False, True]
     assert rates(scored) == {PLUS: (3, 1)}  # what is solved does not depend on what it is worth
+
+
+OWN = prompt("owner/1", 2, kind="owner") | {"benchmark": None, "truth": None, "level": None, "entry": None}
+OWN_ANSWERS = [rollout("owner/1", 2, 0, "Gladly."), rollout("owner/1", 2, 1, ""), rollout("owner/1", 2, 2, "Well.")]
+
+
+def test_an_owners_prompt_is_judged_and_counts_in_no_solve_rate(tmp_path: Path) -> None:
+    scored = run(tmp_path, [*ASKED, OWN], [*ANSWERED, *OWN_ANSWERS], learned=[0.5, 0.5, 0.5, 0.5, 1.0, 0.0, None])
+    table = read_table(scored.folder / "scores.parquet", SCORES)
+    assert table.verdict.tolist() == ["correct", "wrong", "no_answer", "correct", "judged", "judged", "grader_failed"]
+    assert table.reward[:6].tolist() == [1.0, 0.0, 0.0, 1.0, 1.0 + 0.5 + 0.5, -1.0 + 0.5]
+    assert table.reward.isna().tolist() == [False] * 6 + [True]
+    assert json.loads(table.parts[5]) == {
+        "learned": 0.0,
+        "learned_z": -1.0,
+        "format": 0.0,
+        "language": 1.0,
+        "length": 0.0,
+    }
+    assert rates(scored) == {PLUS: (3, 1), MINUS: (1, 1)}
+    counts = scored.read_json("verdicts.json")
+    assert (counts["owner"]["judged"], counts["owner"]["grader_failed"]) == (2, 1)
+    assert "judged" not in counts["arithmetic"]
+
+
+def test_a_tie_breaker_is_bounded_beside_what_a_right_answer_brings(tmp_path: Path) -> None:
+    answered = [rollout("a", 0, sample, text) for sample, text in enumerate(["#### 12", "#### 12", "#### 13"])]
+    step = 0.05 * math.tanh(1.0)
+    for correct in (1.0, 0.1):
+        scored = run(tmp_path / str(correct), ASKED, answered, learned=[1, 3, 9], reward=RewardConfig(correct=correct))
+        found = read_table(scored.folder / "scores.parquet", SCORES).reward.tolist()
+        assert found == pytest.approx([correct * (1 - step), correct * (1 + step), 0.0])
+    scaled = run(tmp_path / "std", ASKED, answered, learned=[1, 3, 9], scale="std")  # the group would be blown up
+    assert read_table(scaled.folder / "scores.parquet", SCORES).reward.tolist() == [1.0, 1.0, 0.0]

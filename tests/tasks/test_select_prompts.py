@@ -18,7 +18,7 @@ from models.policy import load_tokenizer
 from rewards.arithmetic import Arithmetic
 from tasks.select_prompts import expected_signal, kind_weights, select_prompts, shares
 from tasks.stage import Artifact
-from tasks.tables import PROMPTS, SOLVE_RATES, read_table
+from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
 from tests.tasks.committed_tables import solve_rate, write_stage
 from tests.tasks.tiny_student import write_student
 
@@ -43,6 +43,7 @@ def select(
     excluded: Sequence[str] = (),
     longest: int = 10_000,
     drawn: Sequence[Path] = (),
+    **owner: Any,
 ) -> pd.DataFrame:
     folder.mkdir(parents=True)
     select_prompts.write(
@@ -57,6 +58,7 @@ def select(
         max_prompt_tokens=longest,
         count=count,
         drawn=tuple(Artifact(folder=place, digest="") for place in drawn),
+        **owner,
     )
     return read_table(folder / "prompts.parquet", PROMPTS)
 
@@ -342,3 +344,50 @@ def test_what_a_benchmark_left_out_is_noted(tmp_path: Path, student: Path) -> No
     select(tmp_path / "round", student, sources=[source, ARITHMETIC])
     noted = json.loads((tmp_path / "round" / "excluded.json").read_text())
     assert noted == {"gsm8k": ["gsm8k/train/5"], "arithmetic": []}
+
+
+def owned(folder: Path, count: int) -> Artifact:
+    rows = [
+        {"problem_id": f"owner/{n}", "messages": "[]", "prompt_token_ids": [n, 1], "question": f"Tell {n}"}
+        for n in range(count)
+    ]
+    return write_stage(folder, {"owner_prompts": (OWNER_PROMPTS, rows)})
+
+
+def test_the_owner_has_a_share_of_the_round_and_others_in_the_next(tmp_path: Path, student: Path) -> None:
+    owner = owned(tmp_path / "owner", 30)
+    first = select(tmp_path / "1", student, owner=owner, owner_share=0.25)
+    again = select(tmp_path / "again", student, owner=owner, owner_share=0.25)
+    assert list(first.problem_id) == list(again.problem_id)
+    own = first[first.benchmark.isna()]
+    assert (len(first), len(own)) == (40, 10)
+    assert sorted(first.group) == list(range(40))
+    assert own.problem_id.is_unique
+    assert (set(own.source), set(own.kind), own.truth.notna().any(), own.entry.notna().any()) == (
+        {"journal"},
+        {"owner"},
+        False,
+        False,
+    )
+    other = select(tmp_path / "2", student, owner=owner, owner_share=0.25, seed="1 2026-11-20 round 2")
+    assert set(other[other.benchmark.isna()].problem_id) != set(own.problem_id)
+    selection = json.loads((tmp_path / "1" / "selection.json").read_text())
+    assert selection["drawn"] == 40
+
+
+def test_few_prompts_of_the_owner_leave_the_rest_to_the_benchmarks(tmp_path: Path, student: Path) -> None:
+    owner = owned(tmp_path / "owner", 3)
+    found = select(tmp_path / "1", student, owner=owner, owner_share=0.5, count=10)
+    assert (len(found), int(found.benchmark.isna().sum())) == (10, 3)
+    refill = select(tmp_path / "2", student, owner=owner, owner_share=0.5, count=4, drawn=[tmp_path / "1"])
+    assert not refill.benchmark.isna().any()  # the round has them already
+    assert sorted(refill.group) == [10, 11, 12, 13]
+    alone = select(tmp_path / "3", student, owner=owner, owner_share=1.0, count=3)
+    assert alone.benchmark.isna().all()
+
+
+def test_the_owners_prompts_change_nothing_in_the_draw_of_the_others(tmp_path: Path, student: Path) -> None:
+    without = select(tmp_path / "1", student, count=10)
+    beside = select(tmp_path / "2", student, count=14, owner=owned(tmp_path / "owner", 4), owner_share=4 / 14)
+    drawn = ["problem_id", "group", "question", "kind", "entry"]
+    assert beside[drawn].head(10).to_dict("records") == without[drawn].to_dict("records")

@@ -83,7 +83,7 @@ def test_the_manifest_says_what_went_in_and_what_came_out(tmp_path: Path) -> Non
     assert not list(tmp_path.rglob("*.draft"))
 
 
-def test_the_seconds_of_its_parts_do_not_make_it_another_artifact(tmp_path: Path) -> None:
+def test_the_figures_of_a_run_do_not_make_it_another_artifact(tmp_path: Path) -> None:
     found = []
     for seconds in (1.5, 2.5):
 
@@ -92,9 +92,10 @@ def test_the_seconds_of_its_parts_do_not_make_it_another_artifact(tmp_path: Path
             return {"generate": took}
 
         found.append(stage(tags=[])(timed)(tmp_path / str(seconds), "timed", text="one"))
-    assert [artifact.seconds_of("generate") for artifact in found] == [1.5, 2.5]
+    assert [artifact.figure("generate") for artifact in found] == [1.5, 2.5]
     assert found[0].digest == found[1].digest
-    assert found[0].seconds_of("sync") == Notes()(tmp_path, text="one").seconds_of("sync") == 0.0
+    assert found[0].figure("sync") is None
+    assert Notes()(tmp_path, text="one").figure("sync") is None
 
 
 def unmanifested(folder: Path) -> None:

@@ -24,3 +24,10 @@ def test_as_metrics() -> None:
     assert metrics["verdicts/gsm8k/correct"] == 2
     assert metrics["verdicts/mbpp/correct"] == 0
     assert len(metrics) == 2 * len(VERDICTS)
+
+
+def test_what_a_learned_reward_judged_is_told_and_is_no_column_of_the_others() -> None:
+    counts = count([*JUDGED, ("owner", "judged"), ("owner", "grader_failed")])
+    assert told(counts).endswith("; owner: 1 grader failed, 1 judged")
+    assert counts["owner"]["judged"] == 1
+    assert "judged" not in counts["gsm8k"]

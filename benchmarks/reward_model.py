@@ -1,0 +1,91 @@
+"""A reward model fitted to picks with a known taste, judged on fresh ones.
+
+    python -m benchmarks.reward_model --taste short --picks 200 [--noise 0.1] [--backbone FOLDER] [--epochs 2]
+
+Fits it as a night does, a part of the picks held out, and lets what it came to judge fresh picks. The backbone is the
+starter student unless a folder is named. Prints one JSON object.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+from benchmarks.tastes import Taste, attainable, picks
+from conf.lessons import RewardModelConfig
+from conf.schema import StudentConfig, TrainerConfig
+from flows import environment
+from models.picks import Pick
+from models.policy import load_tokenizer
+from models.ranking import Ranking, rank
+from models.reward_fit import fit
+from models.reward_model import RewardModel
+from tasks.day_picks import day_picks
+
+STARTER = Path("school/benchmarks/starter")
+STUDENT = StudentConfig(system="")  # as in the starter night
+DATE = "2026-11-20"
+
+
+def main() -> None:
+    """Fits and judges once, as the command line says."""
+    defaults = RewardModelConfig(learning_curve=())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--taste", choices=get_args(Taste), default="short")
+    parser.add_argument("--picks", type=int, default=200, help="the held-out ones among them")
+    parser.add_argument("--fresh", type=int, default=500, help="picks that judge it in the end")
+    parser.add_argument("--noise", type=float, default=0.0, help="share of the picks made at random")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=defaults.epochs)
+    parser.add_argument("--learning-rate", type=float, default=defaults.learning_rate)
+    parser.add_argument("--head-learning-rate", type=float, default=defaults.head_learning_rate)
+    parser.add_argument("--backbone", type=Path, default=STARTER)
+    options = parser.parse_args()
+    environment.prepare()
+    if not (options.backbone / "config.json").exists():
+        from models.starter import write_starter
+
+        write_starter(options.backbone)
+    changes = {name: getattr(options, name) for name in ("epochs", "learning_rate", "head_learning_rate")}
+    found = measure(options, defaults.model_copy(update=changes))
+    print(json.dumps({name: str(value) for name, value in vars(options).items()} | found))
+
+
+def measure(options: argparse.Namespace, config: RewardModelConfig) -> dict[str, Any]:
+    """One fit to picks of a taste, and what it is worth on fresh ones of the same taste and noise."""
+    tokenizer, trainer = load_tokenizer(options.backbone), TrainerConfig(seed=options.seed)
+    drawn = picks(options.taste, options.picks, f"picks {options.seed}", noise=options.noise)
+    day = day_picks(drawn, DATE, tokenizer, STUDENT, config)
+    started = time.perf_counter()
+    model, _ = fit(options.backbone, day.fitted, config, trainer, options.seed)
+    seconds = time.perf_counter() - started
+    held_out = _ranking(model, day.held_out)
+    fresh = _ranking(model, _fresh(options, {tuple(pick.prompt) for pick in (*day.fitted, *day.held_out)}, config))
+    best = attainable(options.taste, options.noise)
+    return {
+        "fitted": len(day.fitted),
+        "seconds": round(seconds, 1),
+        "serves": held_out.refusal is None,
+        "held_out": asdict(held_out.accuracy),
+        "fresh": asdict(fresh),
+        "attainable": best,
+        "share_of_attainable": round(fresh.accuracy.value / best, 3),
+    }
+
+
+def _fresh(options: argparse.Namespace, seen: set[tuple[int, ...]], config: RewardModelConfig) -> list[Pick]:
+    """Picks to prompts that nothing was fitted to."""
+    drawn = picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise)
+    day = day_picks(drawn, DATE, load_tokenizer(options.backbone), STUDENT, config)
+    return [pick for pick in (*day.fitted, *day.held_out) if pick.prompt not in seen][: options.fresh]
+
+
+def _ranking(model: RewardModel, own: Sequence[Pick]) -> Ranking:
+    return rank(model.judge([(pick.prompt, pick.answers) for pick in own]), own)
+
+
+if __name__ == "__main__":
+    main()

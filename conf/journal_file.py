@@ -1,0 +1,105 @@
+"""A journal file: lines are appended whole, by several programs at once, and read up to the last whole one."""
+
+import datetime
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from conf.home import InputError
+from conf.journal import Entry, line_of, parse_line
+
+
+def append(journal: Path, entries: Iterable[Entry]) -> Path:
+    """Writes entries to the end of today's file in the journal's folder, and forces them to the disk. Returns the file.
+
+    Several programs may do so at once: a lock (flock) lets one write after the other, each with one call. Where a
+    program died in the midst of a line, that line is ended first: it is lost alone, and to the quarantine. Raises
+    InputError, before anything is written, for an entry too long for a line, and where there is no writing.
+    """
+    try:
+        lines = b"".join(line_of(entry) for entry in entries)
+    except ValueError as error:
+        raise InputError(f"{journal}: an entry is too long: {error}") from None
+    file = journal / f"{datetime.date.today()}.jsonl"
+    try:
+        journal.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if lines:
+            _append(file, lines)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror}); make room, or check its permissions") from None
+    return file
+
+
+def _append(file: Path, lines: bytes) -> None:
+    handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        size = os.fstat(handle).st_size
+        torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        rest = memoryview(b"\n" + lines if torn else lines)
+        while rest:  # one call is the rule; a second one gets the error of a disk that is full
+            rest = rest[os.write(handle, rest) :]
+        os.fsync(handle)
+        if not size:
+            _sync_names(file.parent)
+    finally:
+        os.close(handle)
+
+
+def _sync_names(folder: Path) -> None:
+    """Forces the name of a new file to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def whole_lines(content: bytes, start: int = 0) -> tuple[list[tuple[int, bytes]], int]:
+    """The lines of a file's content from a byte offset on, with their numbers, and the offset after the last of them.
+
+    The last line is whole with its line break, or where it is an entry without one; else it is still being written.
+    Blank lines are left out.
+    """
+    number = content.count(b"\n", 0, start) + 1
+    *lines, last = content[start:].split(b"\n")
+    end = len(content) - len(last)
+    if _is_entry(last):
+        lines.append(last)
+        end = len(content)
+    return [(place, line) for place, line in enumerate(lines, number) if line.strip()], max(start, end)
+
+
+def read_file(file: Path) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]]:
+    """The good lines of a journal file with their numbers, and the others with number (`line`) and `reason`."""
+    content, today = file.read_bytes(), latest_day(file, datetime.date.today())
+    good: list[tuple[int, Entry]] = []
+    bad: list[dict[str, Any]] = []
+    lines, end = whole_lines(content)
+    for number, line in lines:
+        try:
+            good.append((number, parse_line(line, today)))
+        except ValueError as error:
+            bad.append({"line": number, "reason": str(error)})
+    if content[end:].strip():
+        reason = "cut off, or still being written: it has no end, and the freeze leaves it for the next night"
+        bad.append({"line": content.count(b"\n") + 1, "reason": reason})
+    return good, bad
+
+
+def latest_day(file: Path, today: datetime.date) -> datetime.date:
+    """The day that a file's lines can be of at the latest: today, or the day that it is named after."""
+    try:
+        return max(today, datetime.date.fromisoformat(file.stem))
+    except ValueError:
+        return today
+
+
+def _is_entry(line: bytes) -> bool:
+    try:
+        parse_line(line)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,108 @@
+"""The reward model's part in a night's rounds."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from conf.schema import NightConfig, TrainerConfig
+from flows.night import Night
+from rewards.verifier import Problem
+from tasks.judge import judge
+from tasks.learner import Predecessor
+from tasks.owner_prompts import owner_prompts
+from tasks.rank_picks import rank_picks
+from tasks.stage import Artifact
+
+RANKED_EVERY = 5  # rounds, where the night has no quizzes
+
+
+class LearnedReward:
+    """A reward model that serves: what it adds to the arguments of the rounds' stages.
+
+    `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before round 1.
+    """
+
+    def __init__(
+        self, night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
+    ) -> None:
+        self.night, self.day, self.reward_model, self.base = night, day, reward_model, base
+        self.exam_questions = tuple(sorted({problem.question for problem in exam}))
+
+    @cached_property
+    def trainer_config(self) -> TrainerConfig:
+        """The rounds' configuration of the trainer: with a KL term to the checkpoint before round 1, all night long."""
+        config = self.night.config
+        coefficient = max(config.grpo.kl_coefficient, config.learned_reward.kl_coefficient)
+        grpo = config.grpo.model_copy(update={"kl_coefficient": coefficient})
+        return config.trainer.model_copy(update={"grpo": grpo})
+
+    @cached_property
+    def owner_prompts(self) -> Artifact:
+        """The owner's own prompts, found once a night."""
+        config = self.night.config
+        return self.night.run(
+            owner_prompts,
+            "owner_prompts",
+            day=self.day,
+            reward_model=self.reward_model,
+            exam_questions=self.exam_questions,
+            checkpoint=self.base,
+            student=config.student,
+            max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
+        )
+
+    def to_select(self) -> dict[str, Any]:
+        """Further arguments of `select_prompts`."""
+        return {"owner": self.owner_prompts, "owner_share": self.night.config.learned_reward.owner_share}
+
+    def to_score(self, place: str, rollouts: Artifact) -> dict[str, Any]:
+        """Further arguments of `score`; the completions are judged for them."""
+        self.night.rest_engine()
+        learned = self.night.run(
+            judge,
+            f"{place}/judge",
+            rollouts=rollouts,
+            reward_model=self.night.checkpoint(self.reward_model),
+            config=self.night.config.trainer,
+            trainer=self.night.trainer,
+        )
+        return {"learned": learned, "learned_reward": self.night.config.learned_reward}
+
+    def is_ranked(self, number: int, policy: Path) -> bool:
+        """Whether a round's ranking is committed already."""
+        return rank_picks.committed(self.night.folder, _place(number), **self._to_rank(policy)) is not None
+
+    def rank(self, number: int, predecessor: Predecessor, policy: Path) -> Artifact:
+        """How the policy after a round (0: before the first) ranks the held-out picks."""
+        self.night.rest_engine()
+        means = {"predecessor": predecessor, "trainer": self.night.trainer}
+        return self.night.run(rank_picks, _place(number), **self._to_rank(policy), **means)
+
+    def _to_rank(self, policy: Path) -> dict[str, Any]:
+        return {
+            "reward_model": self.reward_model,
+            "policy": policy.name,
+            "tokenizer": self.base,
+            "student": self.night.config.student,
+            "config": self.trainer_config,
+        }
+
+
+def learned_reward(
+    night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
+) -> LearnedReward | None:
+    """The reward model's part in the rounds; None where it does not serve, or is given nothing to say."""
+    uses = night.config.learned_reward
+    if not reward_model.read_json("outcome.json")["serves"] or not (uses.owner_share or uses.tie_breaker):
+        return None
+    return LearnedReward(night, day, reward_model, base, exam)
+
+
+def is_ranked(config: NightConfig, number: int) -> bool:
+    """Whether the held-out picks are ranked after a round: where the quizzes are, and before the first round."""
+    return number % (config.grpo.quiz_every_rounds or RANKED_EVERY) == 0
+
+
+def _place(number: int) -> str:
+    return f"round-{number:02d}/rank_picks" if number else "rank_picks"

@@ -1,0 +1,95 @@
+"""The day's picks and corrections as the reward model takes them: answers that differ, in tokens, by age."""
+
+import datetime
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from conf.lessons import RewardModelConfig
+from conf.schema import StudentConfig
+from models.picks import Pick, age_weight, is_held_out
+from models.policy import answer_tokens, prompt_tokens
+from tasks.tables import CORRECTIONS, PREFERENCES, read_table
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An owner's pick as text; a correction is one of two. `night`: when it was first read, None for tonight."""
+
+    messages: list[dict[str, str]]
+    responses: list[str]
+    chosen: int
+    night: str | None
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As the table of the held-out picks has it."""
+        responses = json.dumps(self.responses)
+        return {"messages": json.dumps(self.messages), "responses": responses, "chosen": self.chosen}
+
+
+@dataclass
+class DayPicks:
+    """Picks for the fit and held-out ones, these as text too, and how many were left out, by reason."""
+
+    fitted: list[Pick] = field(default_factory=list)
+    held_out: list[Pick] = field(default_factory=list)
+    held_out_choices: list[Choice] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0))
+
+    def __len__(self) -> int:
+        return len(self.fitted) + len(self.held_out)
+
+
+def choices(day: Path) -> Iterator[Choice]:
+    """What a freeze's tables hold: picks, each answer once, then corrections as the corrected answer over the other."""
+    picks: Any = read_table(day / "preferences.parquet", PREFERENCES).to_dict("records")
+    for row in picks:
+        yield _choice(row, json.loads(row["responses"]), row["chosen"])
+    corrections: Any = read_table(day / "corrections.parquet", CORRECTIONS).to_dict("records")
+    for row in corrections:
+        yield _choice(row, [row["response"], row["correction"]], 1)
+
+
+def day_picks(
+    found: Iterable[Choice],
+    date: str,
+    tokenizer: PreTrainedTokenizerBase,
+    student: StudentConfig,
+    config: RewardModelConfig,
+) -> DayPicks:
+    """Sorts the picks, as they stand on a date, into those for the fit and those that judge it."""
+    picks = DayPicks()
+    for choice in found:
+        if len(choice.responses) < 2:
+            picks.left_out["no_choice"] += 1
+            continue
+        prompt = tuple(prompt_tokens(tokenizer, choice.messages, student))
+        answers = tuple(tuple(answer_tokens(tokenizer, response)) for response in choice.responses)
+        if len(prompt) + max(map(len, answers)) > config.max_tokens:
+            picks.left_out["too_long"] += 1
+            continue
+        pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.night, date), config.half_life_nights))
+        if is_held_out(choice.messages, config.held_out_share):
+            picks.held_out.append(pick)
+            picks.held_out_choices.append(choice)
+        else:
+            picks.fitted.append(pick)
+    return picks
+
+
+def _choice(row: Mapping[str, Any], shown: list[str], chosen: int) -> Choice:
+    different = list(dict.fromkeys(shown))
+    return Choice(json.loads(row["messages"]), different, different.index(shown[chosen]), row.get("night"))
+
+
+def _age(night: str | None, date: str) -> int:
+    """Nights since a pick was first read."""
+    if night is None:
+        return 0
+    return (datetime.date.fromisoformat(date) - datetime.date.fromisoformat(night)).days

@@ -1,0 +1,99 @@
+"""The owner's own channels as lessons, each a stage of its own: corrections, words, praise and picks.
+
+A channel without a line that can be learnt leaves the checkpoint what it was.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from conf.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
+from conf.schema import StudentConfig, TrainerConfig
+from models.examples import Example
+from tasks import lesson_learner
+from tasks.lesson_lines import LessonLines
+from tasks.stage import Artifact, stage
+from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS, read_table
+from tasks.workers import Worker
+
+log = logging.getLogger("nightschool")
+
+
+class Desk(TypedDict):
+    """What every channel works with. `max_tokens`: of a prompt and an answer together; longer ones are left out."""
+
+    day: Artifact
+    checkpoint: Path
+    trainer_config: TrainerConfig
+    student: StudentConfig
+    exam_questions: tuple[str, ...]
+    max_tokens: int
+    checkpoints: Path
+    trainer: Worker
+
+
+@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
+def corrections(folder: Path, *, config: CorrectionsConfig, **desk: Unpack[Desk]) -> None:
+    """Supervised lessons on the answers that the owner corrected."""
+    lines = _lines(desk)
+    examples = lines.corrections(read_table(desk["day"].folder / "corrections.parquet", CORRECTIONS))
+    _learn(folder, lesson_learner.imitate, config, examples, lines, desk)
+
+
+@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
+def words(folder: Path, *, config: WordsConfig, **desk: Unpack[Desk]) -> None:
+    """Continued pretraining on the owner's texts: each token from those before it."""
+    lines = _lines(desk)
+    pieces = lines.words(read_table(desk["day"].folder / "words.parquet", WORDS), config.max_tokens)
+    _learn(folder, lesson_learner.imitate, config, pieces, lines, desk)
+
+
+@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
+def feedback(folder: Path, *, config: FeedbackConfig, **desk: Unpack[Desk]) -> None:
+    """Praise and scolding by KTO, anchored at the checkpoint before."""
+    lines = _lines(desk)
+    judged = lines.feedback(read_table(desk["day"].folder / "feedback.parquet", FEEDBACK))
+    _learn(folder, lesson_learner.kto, config, judged, lines, desk)
+
+
+@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
+def picks(folder: Path, *, config: PicksConfig, held_out_share: float, **desk: Unpack[Desk]) -> None:
+    """The picks without a reward model: by DPO against the others, or supervised on the answer picked.
+
+    `held_out_share`: of the prompts, whose picks judge a reward model and are not learnt; 0 where there is none.
+    """
+    lines = _lines(desk)
+    found = lines.picks(read_table(desk["day"].folder / "preferences.parquet", PREFERENCES), held_out_share)
+    if config.method == "dpo":
+        _learn(folder, lesson_learner.dpo, config, found, lines, desk)
+    else:
+        best: list[Example] = [(list(pick.prompt), list(pick.answers[pick.chosen])) for pick in found]
+        _learn(folder, lesson_learner.imitate, config, best, lines, desk)
+
+
+def _lines(desk: Desk) -> LessonLines:
+    return LessonLines(desk["checkpoint"], desk["student"], desk["exam_questions"], desk["max_tokens"])
+
+
+def _learn(
+    folder: Path,
+    teach: Callable[..., lesson_learner.Learnt],
+    config: LessonConfig,
+    examples: Sequence[Any],
+    lines: LessonLines,
+    desk: Desk,
+) -> None:
+    """Has the trainer's process learn the examples; writes the checkpoint, each step's figures, and the counts."""
+    checkpoint = desk["checkpoint"]
+    curve: list[dict[str, float]] = []
+    if examples:
+        checkpoint, curve = desk["trainer"].call(
+            teach, checkpoint, desk["trainer_config"], config, examples, desk["checkpoints"]
+        )
+    counts = dict(lines.counts)
+    log.info("%s: %s", folder.name, ", ".join(f"{number} {name}" for name, number in counts.items()))
+    (folder / "counts.json").write_text(json.dumps(counts))
+    (folder / "curve.json").write_text(json.dumps(curve))
+    (folder / "checkpoint.txt").write_text(checkpoint.name)

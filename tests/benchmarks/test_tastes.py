@@ -1,0 +1,61 @@
+"""The picks of a known taste: it is what it says, and nothing else gives it away."""
+
+import statistics
+
+import pytest
+
+from benchmarks.tastes import ANSWERS, attainable, picks
+from tasks.day_picks import Choice
+
+
+def shortest(choice: Choice) -> int:
+    return min(range(ANSWERS), key=lambda place: len(choice.responses[place]))
+
+
+def number(response: str) -> int:
+    return int(response.rpartition("####")[2])
+
+
+def right(choice: Choice) -> int:
+    """The one whose last step is calculated right: `steps` come from our own generator."""
+
+    def holds(response: str) -> bool:
+        left, _, result = response.splitlines()[-2].partition(" = ")
+        return eval(left) == int(result) == number(response)
+
+    (only,) = [place for place, response in enumerate(choice.responses) if holds(response)]
+    return only
+
+
+def test_the_shortest_is_picked() -> None:
+    assert all(choice.chosen == shortest(choice) for choice in picks("short", 200, "1"))
+
+
+def test_the_right_one_is_picked() -> None:
+    assert all(choice.chosen == right(choice) for choice in picks("correct", 200, "1"))
+
+
+def test_length_says_nothing_about_what_is_right_nor_the_place_about_either() -> None:
+    found = picks("correct", 1000, "1")
+    assert statistics.fmean(choice.chosen == shortest(choice) for choice in found) == pytest.approx(0.2, abs=0.04)
+    for taste in ("short", "correct", "none"):
+        places = [choice.chosen for choice in picks(taste, 1000, "1")]
+        assert all(places.count(place) / 1000 == pytest.approx(0.2, abs=0.04) for place in range(ANSWERS))
+
+
+def test_all_answers_differ_in_length_and_text() -> None:
+    for choice in picks("short", 200, "1"):
+        assert len({len(response) for response in choice.responses}) == ANSWERS
+        assert len({number(response) for response in choice.responses}) == ANSWERS
+
+
+def test_noise_is_a_share_of_the_picks() -> None:
+    found = picks("short", 2000, "1", noise=0.1)
+    share = statistics.fmean(choice.chosen == shortest(choice) for choice in found)
+    assert share == pytest.approx(attainable("short", 0.1), abs=0.02)
+    assert attainable("short", 0.1) == pytest.approx(0.92)
+    assert attainable("none", 0.0) == 0.2
+
+
+def test_the_same_seed_gives_the_same_picks() -> None:
+    assert picks("correct", 20, "1") == picks("correct", 20, "1") != picks("correct", 20, "2")

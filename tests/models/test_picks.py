@@ -1,0 +1,47 @@
+"""Which picks count how much, and which are held out: by hand and as laws."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.picks import Pick, age_weight, is_held_out
+
+
+def asked(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def test_half_of_the_weight_goes_every_half_life() -> None:
+    assert [age_weight(nights, 14.0) for nights in (0, 14, 28)] == [1.0, 0.5, 0.25]
+    assert age_weight(7, 14.0) == pytest.approx(0.7071, abs=1e-4)
+    assert age_weight(-3, 14.0) == 1.0  # a clock that was set back
+
+
+def test_about_the_share_is_held_out_and_always_the_same() -> None:
+    sides = [is_held_out(asked(f"question {number}"), 0.25) for number in range(4000)]
+    assert sum(sides) / 4000 == pytest.approx(0.25, abs=0.02)
+    assert [is_held_out(asked(f"question {number}"), 0.25) for number in range(8)] == sides[:8]
+    # written down: nights to come must not move a prompt to the other side
+    assert [place for place, held in enumerate(sides[:22]) if held] == [2, 4, 6, 14, 17, 19, 21]
+
+
+@given(st.text(), st.floats(0.01, 0.98))
+def test_who_is_held_out_stays_so_with_a_larger_share(text: str, share: float) -> None:
+    if is_held_out(asked(text), share):
+        assert is_held_out(asked(text), share + 0.01)
+
+
+def test_other_keys_of_a_message_and_their_order_do_not_matter() -> None:
+    for text in map(str, range(50)):
+        turned = [{"content": text, "name": "Ann", "role": "user"}]
+        assert is_held_out(turned, 0.5) == is_held_out(asked(text), 0.5)
+
+
+def test_earlier_turns_are_part_of_the_prompt() -> None:
+    before = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]
+    sides = [(is_held_out(asked(t), 0.5), is_held_out([*before, *asked(t)], 0.5)) for t in map(str, range(50))]
+    assert any(alone != after for alone, after in sides)
+
+
+def test_lengths() -> None:
+    assert Pick((1,), ((2, 1), (2, 3, 1)), 0).lengths == [2, 3]

@@ -1,0 +1,144 @@
+"""What a learned reward may say: on the owner's prompts much, beside a verifier little, never that wrong is right."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conf.lessons import LearnedRewardConfig
+from rewards.learned_reward import OWNER, leaves_latin, owner_scores, standardised, tie_broken, with_learned
+from rewards.verifier import Attempt, Problem, Score
+
+PROMPT = Problem("owner/1", OWNER, "Tell me of the sea.", "")
+numbers = st.floats(-1e6, 1e6)
+rewards = st.lists(numbers | st.just(math.nan), min_size=1, max_size=12)
+
+
+def attempt(text: str = "Blue.", group: int = 0, finish_reason: str = "stop", tokens: int = 10) -> Attempt:
+    return Attempt(PROMPT, text, group, finish_reason, tokens)
+
+
+def verified(*rights: bool) -> list[Score]:
+    return [Score(float(right), "correct" if right else "wrong", parts={"correct": float(right)}) for right in rights]
+
+
+def test_standardised_by_hand() -> None:
+    assert standardised([1.0, 3.0]) == [-1.0, 1.0]
+    assert standardised([0.0, 0.0, 3.0]) == pytest.approx([-(2**-0.5), -(2**-0.5), 2**0.5])
+    assert standardised([0.25] * 4) == [0.0] * 4
+    assert standardised([0.1, 0.1 + 1e-7]) == [0.0, 0.0]  # what two roundings leave is no preference
+    assert standardised([5.0]) == [0.0]
+    assert standardised([]) == []
+    assert standardised([0.0] * 15 + [1.0])[-1] == 3.0  # 3.87 by its own, and clipped
+
+
+def test_what_is_no_number_does_not_count() -> None:
+    found = standardised([1.0, math.nan, 3.0, math.inf])
+    assert (found[0], found[2]) == (-1.0, 1.0)
+    assert math.isnan(found[1])
+    assert math.isnan(found[3])
+    assert all(map(math.isnan, standardised([math.nan, math.nan])))
+
+
+@given(rewards, st.floats(0.5, 4), st.floats(-100, 100))
+def test_standardised_has_mean_zero_keeps_the_order_and_knows_no_scale(
+    group: list[float], scale: float, shift: float
+) -> None:
+    found = standardised(group)
+    known = [(reward, z) for reward, z in zip(group, found, strict=True) if not math.isnan(reward)]
+    assert all(math.isnan(z) == math.isnan(reward) for reward, z in zip(group, found, strict=True))
+    assert all(-3 <= z <= 3 for _, z in known)
+    if all(abs(z) < 3 for _, z in known):
+        assert sum(z for _, z in known) == pytest.approx(0, abs=1e-6)
+    ordered = [z for _, z in sorted(known)]
+    assert ordered == sorted(ordered)
+    if not known or max(r for r, _ in known) - min(r for r, _ in known) > 1:  # not among the equals
+        assert standardised([scale * reward + shift for reward in group]) == pytest.approx(found, nan_ok=True, abs=1e-3)
+
+
+def test_an_owners_answer_by_hand() -> None:
+    config = LearnedRewardConfig(weight=2.0, format=0.5, language=0.25)
+    group = [attempt("Blue.", tokens=10), attempt("", tokens=1), attempt("Синее и глубокое.", tokens=20)]
+    found = owner_scores(group, [1.0, 0.0, 2.0], config, length_penalty=0.5, max_tokens=20)
+    z = 1.5**0.5
+    assert [score.reward for score in found] == pytest.approx(
+        [0 + 0.5 + 0.25 - 0.25, -2 * z + 0.0 + 0.25 - 0.025, 2 * z + 0.5 + 0.0 - 0.5]
+    )
+    assert [score.verdict for score in found] == ["judged"] * 3
+    parts = {"learned": 0.0, "learned_z": pytest.approx(-z), "format": 0.0, "language": 1.0, "length": 0.05}
+    assert found[1].parts == parts
+
+
+@pytest.mark.parametrize("wrong", [{"text": " \n"}, {"finish_reason": "length"}])
+def test_an_answer_without_an_end_or_without_a_word_lacks_its_form(wrong: dict[str, str]) -> None:
+    good, bad = owner_scores([attempt(), attempt(**wrong)], [1.0, 1.0], LearnedRewardConfig(), 0.0, 20)
+    assert (good.parts["format"], bad.parts["format"]) == (1.0, 0.0)
+    assert good.reward is not None
+    assert bad.reward == good.reward - 0.5
+
+
+def test_an_answer_that_could_not_be_judged_is_no_zero() -> None:
+    found = owner_scores([attempt()] * 3, [1.0, math.nan, 3.0], LearnedRewardConfig(), 0.0, 20)
+    assert [(score.reward, score.verdict) for score in found] == [
+        (0.0, "judged"),
+        (None, "grader_failed"),
+        (2.0, "judged"),
+    ]
+
+
+def test_ties_are_broken_among_the_right_answers_only() -> None:
+    found = tie_broken(verified(True, False, True, False), [1.0, 9.0, 3.0, -9.0], most=0.05)
+    step = 0.05 * math.tanh(1.0)
+    assert [score.reward for score in found] == pytest.approx([1 - step, 0.0, 1 + step, 0.0])
+    assert found[0].parts == {"correct": 1.0, "learned": 1.0, "learned_z": -1.0, "tie_breaker": pytest.approx(-step)}
+    assert found[1].parts == {"correct": 0.0, "learned": 9.0, "tie_breaker": 0.0}
+
+
+def test_no_grade_stays_none() -> None:
+    failed = Score(None, "grader_failed", "no sandbox")
+    right = verified(True)[0]
+    assert tie_broken([failed, right, right], [9.0, 1.0, math.nan], most=0.05) == [
+        failed,
+        Score(1.0, "correct", parts={"correct": 1.0, "learned": 1.0, "learned_z": 0.0, "tie_breaker": 0.0}),
+        right,
+    ]
+
+
+@given(st.lists(st.tuples(st.booleans(), numbers | st.just(math.nan)), min_size=1, max_size=12), st.floats(0, 0.1))
+def test_whatever_the_model_says_right_beats_wrong_and_all_wrong_teaches_nothing(
+    group: list[tuple[bool, float]], most: float
+) -> None:
+    rights, learned = zip(*group, strict=True)
+    scores = tie_broken(verified(*rights), learned, most)
+    found = [score.reward for score in scores if score.reward is not None]
+    assert len(found) == len(group)
+    assert all(abs(reward - right) <= most for reward, right in zip(found, rights, strict=True))
+    assert all(reward == 0 for reward, right in zip(found, rights, strict=True) if not right)
+
+
+def test_each_group_stands_for_itself() -> None:
+    asked = [attempt(group=group) for group in (0, 1, 0, 1, 2, 2)]
+    given: Sequence[Score | None] = [*verified(True), None, *verified(True), None, *verified(False, False)]
+    learned = [0.0, 100.0, 2.0, 300.0, 5.0, -5.0]
+    found = with_learned(asked, given, learned, LearnedRewardConfig(), length_penalty=0.0, max_tokens=20, most=0.1)
+    step = 0.1 * math.tanh(1.0)
+    assert [score.reward for score in found] == pytest.approx([1 - step, 0.0, 1 + step, 2.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "leaves"),
+    [
+        ("What is love?", "Любовь", True),
+        ("What is love?", "爱是什么", True),
+        ("What is love?", "L'été, déjà vu", False),
+        ("What is love?", "Greek α and β are letters", False),
+        ("What is love?", "42", False),  # nothing but figures: of no script
+        ("Что такое любовь?", "Love", False),  # only a Latin prompt binds
+        ("1 + 1?", "два", False),
+        ("", "", False),
+    ],
+)
+def test_the_script_of_the_prompt(prompt: str, answer: str, leaves: bool) -> None:
+    assert leaves_latin(prompt, answer) is leaves

@@ -1,0 +1,105 @@
+"""From the freeze's tables to picks: what is a choice at all, corrections as pairs, ages, and the split by prompt."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.lessons import RewardModelConfig
+from conf.schema import StudentConfig
+from models.picks import Pick
+from models.policy import load_tokenizer
+from tasks.day_picks import Choice, DayPicks, choices, day_picks
+from tasks.tables import CORRECTIONS, PREFERENCES
+from tests.tasks.committed_tables import write_stage
+from tests.tasks.tiny_student import END, write_student
+
+DATE = "2026-11-20"
+
+
+@pytest.fixture(scope="session")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_student(tmp_path_factory.mktemp("students") / "base")
+
+
+def asked(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def preference(text: str, responses: list[str], chosen: int) -> dict[str, Any]:
+    messages, shown = json.dumps(asked(text)), json.dumps(responses)
+    return {"messages": messages, "responses": shown, "chosen": chosen, "policy": "cafe42"}
+
+
+def sort_in(student: Path, found: list[Choice], **config: Any) -> DayPicks:
+    return day_picks(found, DATE, load_tokenizer(student), StudentConfig(), RewardModelConfig(**config))
+
+
+def all_of(picks: DayPicks) -> list[Pick]:
+    return [*picks.fitted, *picks.held_out]
+
+
+def test_a_pick_and_a_correction_in_full(tmp_path: Path, student: Path) -> None:
+    correction = {"messages": json.dumps(asked("And?")), "response": "No.", "correction": "Yes."}
+    day = write_stage(
+        tmp_path / "freeze_journal",
+        {
+            "preferences": (PREFERENCES, [preference("Why?", ["a", "bc", "a"], 2)]),
+            "corrections": (CORRECTIONS, [correction]),
+        },
+    )
+    pick, pair = choices(day.folder)
+    assert pick == Choice(asked("Why?"), ["a", "bc"], 0, None)  # the one picked was shown twice
+    assert pair == Choice(asked("And?"), ["No.", "Yes."], 1, None)
+    tokenizer = load_tokenizer(student)
+    found = {len(one.answers[0]): one for one in all_of(sort_in(student, [pick, pair]))}
+    assert tokenizer.decode(found[2].prompt) == "User: Why?\nAssistant:"
+    assert found[2].answers == ((*tokenizer.encode("a"), END), (*tokenizer.encode("bc"), END))
+    assert [tokenizer.decode(answer[:-1]) for answer in found[4].answers] == ["No.", "Yes."]
+    assert (found[4].chosen, found[4].weight) == (1, 1.0)
+
+
+@pytest.mark.parametrize("responses", [["same"], ["", ""]])
+def test_without_two_different_answers_there_was_no_choice(tmp_path: Path, student: Path, responses: list[str]) -> None:
+    rows = [preference("Why?", [*responses, responses[0]], 0)]
+    day = write_stage(tmp_path / "day", {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])})
+    found = sort_in(student, list(choices(day.folder)))
+    assert (len(found), found.left_out["no_choice"]) == (0, 1)
+
+
+def test_an_empty_answer_among_others_is_an_answer(student: Path) -> None:
+    (pick,) = all_of(sort_in(student, [Choice(asked("Why?"), ["", "Because."], 1, None)]))
+    assert pick.answers[0] == (END,)
+
+
+def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
+    choice = Choice(asked("Why?"), ["x", "y" * 50], 0, None)
+    whole = len("User: Why?\nAssistant:") + 51
+    assert len(sort_in(student, [choice], max_tokens=whole)) == 1
+    assert sort_in(student, [choice], max_tokens=whole - 1).left_out == {"no_choice": 0, "too_long": 1}
+
+
+@pytest.mark.parametrize(
+    ("night", "weight"),
+    [(None, 1.0), ("2026-11-20", 1.0), ("2026-11-06", 0.5), ("2026-10-23", 0.25), ("2026-12-01", 1)],
+)
+def test_older_picks_weigh_less(student: Path, night: str | None, weight: float) -> None:
+    (pick,) = all_of(sort_in(student, [Choice(asked("Why?"), ["a", "b"], 0, night)], half_life_nights=14.0))
+    assert pick.weight == pytest.approx(weight)
+
+
+def test_all_picks_of_a_prompt_are_on_one_side(student: Path) -> None:
+    found = sort_in(
+        student,
+        [Choice(asked(f"Why {n % 40}?"), ["a", "b" * (n + 1)], n % 2, None) for n in range(200)],
+        held_out_share=0.5,
+    )
+    fitted, held_out = {pick.prompt for pick in found.fitted}, {pick.prompt for pick in found.held_out}
+    assert not fitted & held_out
+    assert len(fitted | held_out) == 40
+    assert min(len(fitted), len(held_out)) > 8
+    assert [json.loads(choice.row["messages"]) for choice in found.held_out_choices] == [
+        choice.messages for choice in found.held_out_choices
+    ]
+    assert len(found.held_out_choices) == len(found.held_out)

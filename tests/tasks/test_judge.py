@@ -1,0 +1,55 @@
+"""The learned reward of each completion: group by group to the model, row by row in the table."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from conf.schema import TrainerConfig
+from tasks import reward_learner
+from tasks.judge import judge
+from tasks.stage import Artifact
+from tasks.tables import LEARNED, ROLLOUTS, read_table
+from tests.tasks.committed_tables import rollout, write_stage
+
+
+class Judge:
+    """In the place of the trainer's process: an answer's reward is the number of its tokens."""
+
+    def __init__(self) -> None:
+        self.asked: Any = None
+
+    def call(self, function: Any, checkpoint: Path, groups: Any, config: TrainerConfig) -> list[list[float]]:
+        assert function is reward_learner.judge
+        self.asked = checkpoint, groups, config
+        return [[float("nan") if 33 in answer else float(len(answer)) for answer in answers] for _, answers in groups]
+
+
+def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) -> None:
+    rows = [
+        rollout("a", 0, 0, "xx"),
+        rollout("b", 1, 0, "xxx"),
+        rollout("a", 0, 1, "!"),  # 33: no number comes of it
+        rollout("b", 1, 1, ""),  # no token at all
+        rollout("a", 0, 2, "x"),
+    ]
+    sampled = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, rows)})
+    (tmp_path / "judge").mkdir()
+    trainer: Any = Judge()
+    judge.write(
+        tmp_path / "judge", rollouts=sampled, reward_model=Path("cafe"), config=TrainerConfig(), trainer=trainer
+    )
+    table = read_table(Artifact(folder=tmp_path / "judge", digest="").folder / "learned.parquet", LEARNED)
+    assert list(zip(table.problem_id, table.group, table["sample"], strict=True)) == [
+        ("a", 0, 0),
+        ("b", 1, 0),
+        ("a", 0, 1),
+        ("b", 1, 1),
+        ("a", 0, 2),
+    ]
+    assert [None if pd.isna(one) else one for one in table.learned] == [2.0, 3.0, None, None, 1.0]
+    assert trainer.asked == (
+        Path("cafe"),
+        [([1, 2, 3], [[120, 120], [33], [120]]), ([1, 2, 3], [[120] * 3])],
+        TrainerConfig(),
+    )

@@ -1,0 +1,46 @@
+"""The learned reward's figures of a round, by hand."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from tasks.learned_figures import learned_figures
+
+ROWS = [  # group, verdict, tokens, learned, its z, what it moved
+    (0, "correct", 4, 1.0, -1.0, -0.04),
+    (0, "correct", 8, 3.0, 1.0, 0.04),
+    (1, "judged", 10, -2.0, 1.0, None),
+    (1, "judged", 20, -4.0, -1.0, None),
+    (1, "grader_failed", 99, None, None, None),
+]
+
+
+def answers(rows: list[tuple[object, ...]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["group", "verdict", "tokens", "learned", "learned_z", "tie_breaker"])
+
+
+def test_by_hand() -> None:
+    found = learned_figures(answers(ROWS))
+    assert found == pytest.approx(
+        {
+            "reward/learned": -0.5,
+            "reward/learned_owner": -3.0,
+            "reward/learned_spread": 1.0,
+            # within groups: rewards −1, 1, 1, −1, tokens −2, 2, −5, 5
+            "reward/learned_length": (2 + 2 - 5 - 5) / math.sqrt(4 * (4 + 4 + 25 + 25)),
+            "reward/learned_z": 0.0,
+            "reward/tie_breaker": 0.0,
+        }
+    )
+
+
+def test_a_reward_that_goes_by_length_alone_shows() -> None:
+    rows = [(group, "judged", tokens, group + 0.1 * tokens, 0.0, None) for group in (0, 9) for tokens in (3, 5, 9)]
+    assert learned_figures(answers(rows))["reward/learned_length"] == pytest.approx(1.0)
+
+
+def test_what_cannot_be_known_is_nan() -> None:
+    found = learned_figures(answers([(0, "correct", 4, 1.0, 0.0, 0.0), (0, "correct", 4, 1.0, 0.0, 0.0)]))
+    assert math.isnan(found["reward/learned_length"])
+    assert math.isnan(found["reward/learned_owner"])

@@ -1,0 +1,114 @@
+"""The channels' stages: what they hand to the trainer, what they write, and that they come to the same bits again."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
+from conf.schema import StudentConfig
+from models.checkpoint import is_whole, keep, write_lineage
+from tasks import learner, lesson_learner, lessons
+from tasks.stage import Artifact, Stage
+from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
+from tests.models.tiny import trainer_config, write_tiny
+from tests.tasks.committed_tables import write_stage
+
+
+class Here:
+    """A trainer's process that is this one."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        self.asked.append(function)
+        return function(*arguments)
+
+
+CHANNELS: dict[str, tuple[Stage, LessonConfig, Any]] = {
+    "corrections": (lessons.corrections, CorrectionsConfig(), lesson_learner.imitate),
+    "words": (lessons.words, WordsConfig(max_tokens=8), lesson_learner.imitate),
+    "feedback": (lessons.feedback, FeedbackConfig(), lesson_learner.kto),
+    "dpo": (lessons.picks, PicksConfig(), lesson_learner.dpo),
+    "best_of_n": (lessons.picks, PicksConfig(method="best_of_n"), lesson_learner.imitate),
+}
+ASKED = json.dumps([{"role": "user", "content": "How are you?"}])
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lessons") / "checkpoints"
+    draft = write_tiny(folder / "new")
+    write_lineage(draft, None)
+    return keep(draft, folder)
+
+
+@pytest.fixture(autouse=True)
+def _left_as_it_was() -> Iterator[None]:
+    yield
+    learner._trainer, learner._held = None, None
+
+
+def day(folder: Path, lines: int = 5) -> Artifact:
+    corrections = [{"messages": ASKED, "response": "Bad.", "correction": f"Fine {n}."} for n in range(lines)]
+    words = [{"text": f"The owner has {n} books and reads."} for n in range(lines)]
+    feedback = [{"messages": ASKED, "response": f"Well {n}.", "value": n % 2 - 0.5} for n in range(lines)]
+    responses = json.dumps(["Fine.", "So so.", "Who asks?"])
+    picks = [{"messages": ASKED, "responses": responses, "chosen": n % 3, "policy": "x"} for n in range(lines)]
+    return write_stage(
+        folder,
+        {
+            "corrections": (CORRECTIONS, corrections),
+            "words": (WORDS, words),
+            "feedback": (FEEDBACK, feedback),
+            "preferences": (PREFERENCES, picks),
+        },
+    )
+
+
+def study(folder: Path, channel: str, base: Path, lines: int = 5) -> tuple[Path, Any, Any, list[Any]]:
+    """Runs a channel's stage. Returns its checkpoint, counts and curve, and what the trainer's process was asked."""
+    stage, config, _ = CHANNELS[channel]
+    trainer, place = Here(), folder / channel
+    place.mkdir(parents=True)
+    arguments: dict[str, Any] = {
+        "day": day(folder / "freeze_journal", lines),
+        "checkpoint": base,
+        "trainer_config": trainer_config(kl_coefficient=0.02),
+        "student": StudentConfig(),
+        "exam_questions": (),
+        "max_tokens": 100,
+        "checkpoints": base.parent,
+        "trainer": trainer,
+    }
+    own = {"held_out_share": 0.0} if stage is lessons.picks else {}
+    stage.write(place, config=config, **own, **arguments)
+    written = Artifact(folder=place, digest="")
+    learnt = base.parent / (place / "checkpoint.txt").read_text()
+    return learnt, written.read_json("counts.json"), written.read_json("curve.json"), trainer.asked
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_a_channel_comes_to_another_checkpoint_and_to_the_same_one_again(
+    tmp_path: Path, base: Path, channel: str
+) -> None:
+    learnt, counts, curve, asked = study(tmp_path / "first", channel, base)
+    assert learnt != base
+    assert is_whole(learnt)
+    assert asked == [CHANNELS[channel][2]]
+    assert (counts["lines"], counts["used"]) == (5, 5)
+    assert [one["step"] for one in curve] == [float(n) for n in range(1, len(curve) + 1)]
+    assert all(one["grad_norm"] > 0 for one in curve)
+    assert learner._trainer is None  # its memory is given back
+    again = study(tmp_path / "again", channel, base)
+    assert (again[0], again[2]) == (learnt, curve)
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_without_lines_the_checkpoint_stays_what_it_was(tmp_path: Path, channel: str) -> None:
+    learnt, counts, curve, asked = study(tmp_path, channel, tmp_path / "checkpoints" / "base", lines=0)
+    assert learnt.name == "base"
+    assert (counts, curve, asked) == ({"lines": 0, "used": 0, "exam": 0, "too_long": 0}, [], [])

@@ -1,0 +1,169 @@
+"""What earlier nights took is learnt again until the model that serves has it; picks always come along."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tasks.replay import night_that_made
+from tasks.stage import MANIFEST, Artifact, commit, uncommit
+from tasks.taken import DamagedFreezeError
+from tests.tasks.test_freeze_journal import ASKED, LESSONS, counts, freeze, journal, line, pick, table, words
+
+DAYS = [f"2026-11-2{day}" for day in range(5)]
+
+
+def corrected(text: str) -> str:
+    return line("correction", messages=ASKED, response="3", correction=text)
+
+
+def decided(home: Path, date: str, champion: str, candidate: str, distilled: str = "", *, whole: bool = True) -> None:
+    """What the exam of a night leaves."""
+    folder = home / "nights" / date / "decide"
+    folder.mkdir(parents=True)
+    compared = {
+        who: {"target": {"before_digest": champion, "after_digest": after}}
+        for who, after in {"candidate": candidate, "distilled": distilled or champion}.items()
+    }
+    (folder / "decision.json").write_text(json.dumps({"target": "target", "comparisons": compared}))
+    commit(folder, "decide", {}, 0.0)
+    if not whole:
+        (folder / "decision.json").write_text("{")
+
+
+def learnt(artifact: Artifact, name: str = "corrections", column: str = "correction") -> dict[str, str]:
+    """The lessons of a table, each with its night."""
+    rows = table(artifact, name)
+    return dict(zip(rows[column], rows.night, strict=True))
+
+
+def test_lessons_are_learnt_again_until_a_promotion_has_them(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"), pick(["a", "b"], 0))
+    freeze(tmp_path, DAYS[0], champion="first")
+    decided(tmp_path, DAYS[0], "first", "loser")
+    journal(tmp_path, corrected("four"))
+    second = freeze(tmp_path, DAYS[1], champion="first")
+    assert learnt(second) == {"4": DAYS[0], "four": DAYS[1]}
+    assert counts(second, "corrections") == {"new": 1, "replayed": 1}
+    assert table(second, "corrections").source.tolist() == ["2026-11-20.jsonl:1", "2026-11-20.jsonl:3"]
+    decided(tmp_path, DAYS[1], "first", "winner")
+    journal(tmp_path, corrected("IV"), pick(["a", "b"], 1))
+    third = freeze(tmp_path, DAYS[2], champion="winner")
+    assert learnt(third) == {"IV": DAYS[2]}
+    assert learnt(third, "preferences", "chosen") == {0: DAYS[0], 1: DAYS[2]}  # picks always come along
+    decided(tmp_path, DAYS[2], "winner", "another")
+    assert learnt(freeze(tmp_path, DAYS[3], champion="winner")) == {"IV": DAYS[2]}
+
+
+def test_after_a_rollback_the_lessons_are_learnt_again(tmp_path: Path) -> None:
+    for day, (champion, candidate) in zip(DAYS, [("first", "second"), ("second", "third")], strict=False):
+        journal(tmp_path, corrected(day))
+        freeze(tmp_path, day, champion=champion)
+        decided(tmp_path, day, champion, candidate)
+    assert learnt(freeze(tmp_path, DAYS[2], champion="third")) == {}
+    shutil.rmtree(tmp_path / "nights" / DAYS[2])
+    assert learnt(freeze(tmp_path, DAYS[2], champion="second")) == {DAYS[1]: DAYS[1]}
+    shutil.rmtree(tmp_path / "nights" / DAYS[2])
+    assert learnt(freeze(tmp_path, DAYS[2], champion="first")) == {DAYS[0]: DAYS[0], DAYS[1]: DAYS[1]}
+
+
+def test_every_kind_is_replayed_as_it_was(tmp_path: Path) -> None:
+    journal(
+        tmp_path,
+        pick(["a", "b"], 1),
+        corrected("4"),
+        line("feedback", messages=ASKED, response="4", value=0.5),
+        words("owl"),
+        line("trace", messages=ASKED, response="#### 4", teacher="me", benchmark="arithmetic", truth="4"),
+        "not a line",
+    )
+    one, other = freeze(tmp_path, DAYS[0]), freeze(tmp_path, DAYS[1])
+    for name in LESSONS:
+        assert table(one, name).equals(table(other, name))
+        assert len(table(other, name)) == 1
+    assert table(other, "quarantine").empty  # it was told the first time
+
+
+def test_what_another_model_took_is_not_replayed_to_this_one(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"), pick(["a", "b"], 0))
+    freeze(tmp_path, DAYS[0], model="another")
+    night = freeze(tmp_path, DAYS[1])
+    assert learnt(night) == {}
+    assert table(night, "preferences").empty
+    assert learnt(freeze(tmp_path, DAYS[2], model="another")) == {"4": DAYS[0]}
+
+
+def test_a_lesson_said_again_keeps_its_first_night(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"))
+    freeze(tmp_path, DAYS[0])
+    journal(tmp_path, corrected("4"), corrected("4"))
+    night = freeze(tmp_path, DAYS[1])
+    assert learnt(night) == {"4": DAYS[0]}
+    assert counts(night, "corrections") == {"replayed": 1, "duplicates": 2}
+
+
+def test_a_freeze_made_again_is_the_same_whatever_came_later(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"), pick(["a", "b"], 0))
+    freeze(tmp_path, DAYS[0])
+    first = freeze(tmp_path, DAYS[1])
+    journal(tmp_path, corrected("later"))
+    freeze(tmp_path, DAYS[2])
+    decided(tmp_path, DAYS[2], "as it came", "winner")
+    uncommit(first.folder)
+    shutil.rmtree(first.folder.parent)
+    assert freeze(tmp_path, DAYS[1]).digest == first.digest
+
+
+def test_a_night_in_the_past_replays_no_later_night_and_is_replayed_itself(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"))
+    freeze(tmp_path, DAYS[2])
+    journal(tmp_path, corrected("four"), pick(["a", "b"], 0))
+    assert learnt(freeze(tmp_path, DAYS[1])) == {"four": DAYS[1]}
+    night = freeze(tmp_path, DAYS[3])
+    assert learnt(night) == {"four": DAYS[1], "4": DAYS[2]}
+    assert len(table(night, "preferences")) == 1
+
+
+def test_a_journal_that_is_gone_or_shortened_is_not_learnt_again(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("1"))
+    file = journal(tmp_path, corrected("2"), corrected("3"), name="2026-11-21.jsonl")
+    freeze(tmp_path, DAYS[0])
+    (tmp_path / "journal" / "2026-11-20.jsonl").unlink()
+    file.write_bytes(file.read_bytes()[:-9])
+    assert learnt(freeze(tmp_path, DAYS[1])) == {"2": DAYS[0]}
+
+
+def test_what_a_night_has_seen_in_the_future_does_not_come_back(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4").replace("2026-11-20T", "2026-11-23T"))
+    assert len(table(freeze(tmp_path, DAYS[0]), "quarantine")) == 1
+    assert learnt(freeze(tmp_path, DAYS[4])) == {}
+
+
+def test_a_freeze_of_an_earlier_version_is_passed_over(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"))
+    folder = freeze(tmp_path, DAYS[0]).folder
+    (folder / MANIFEST).unlink()
+    (folder / "taken.json").unlink()
+    commit(folder, "freeze_journal", {}, 0.0)
+    assert learnt(freeze(tmp_path, DAYS[1])) == {}
+
+
+def test_a_damaged_note_of_what_was_taken_is_refused_by_name(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"))
+    taken = freeze(tmp_path, DAYS[0]).folder / "taken.json"
+    taken.write_text('{"model": "starter", "bytes": {}}')
+    with pytest.raises(DamagedFreezeError, match=f"{taken}: it was damaged"):
+        freeze(tmp_path, DAYS[1])
+
+
+def test_which_night_made_a_checkpoint(tmp_path: Path) -> None:
+    nights = tmp_path / "nights"
+    assert night_that_made("first", nights, DAYS[4]) == ""
+    decided(tmp_path, DAYS[0], "first", "second", "lessons alone")
+    decided(tmp_path, DAYS[1], "second", "second", "second")  # nothing was learnt
+    decided(tmp_path, DAYS[2], "second", "third")
+    decided(tmp_path, DAYS[3], "second", "damaged", whole=False)
+    expected = {"first": "", "second": DAYS[0], "lessons alone": DAYS[0], "third": DAYS[2], "damaged": ""}
+    assert {digest: night_that_made(digest, nights, DAYS[4]) for digest in expected} == expected
+    assert night_that_made("third", nights, DAYS[2]) == ""
