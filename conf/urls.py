@@ -8,7 +8,7 @@ from conf.home import InputError
 PASSWORD = re.compile(r"""(?<=://)([^/?#\s:@"']*):(?!\d{1,5}(?:[/?#\s]|$))[^\s"']*@""")
 # a key in a user's place, and parameters that carry one
 TOKEN = re.compile(r"""(?<=://)[^/?#\s:@"']{16,}@""")
-PARAMETER = re.compile(r"""(?i)([?&](?:[a-z_]*password|token|api_key|key|secret)=)[^&#\s"']+""")
+PARAMETER = re.compile(r"""(?i)([?&](?:[a-z_]*password|token|api_key|key|secret)=)[^&#\s"',]+""")
 MLFLOW = "give them in MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (a database's: in PGPASSWORD or its like)"
 PREFECT = "give them in PREFECT_API_AUTH_STRING (user:password)"
 

@@ -265,6 +265,8 @@ class Rounds:
         started, state = time.perf_counter(), self._state(number) if number else None
         self._finish_saving()
         if not learned.is_ranked(number, self.current):
+            if ended_early(self.night.folder):  # no round comes any more that it could be for
+                return
             self.require_whole(self.current, state)
         found = learned.rank(number, Predecessor(self.base, self.current.name, state), self.current)
         self.watch.take_ranking(number, found)

@@ -4,6 +4,8 @@ import datetime
 import json
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,21 +46,26 @@ def config_of(night: Path) -> NightConfig | None:
         return None
 
 
-def last_finished(nights: Path, name: str) -> Path | None:
-    """The folder of the last finished night of a configuration's name."""
+def finished(nights: Path, name: str) -> Iterator[Path]:
+    """The folders of the finished nights of a configuration's name, the newest first."""
     for summary in sorted(nights.glob(f"????-??-??/{SUMMARY}"), reverse=True):
         if (known := config_of(summary.parent)) and known.name == name:
-            return summary.parent
-    return None
+            yield summary.parent
+
+
+def last_finished(nights: Path, name: str) -> Path | None:
+    """The newest of them."""
+    return next(finished(nights, name), None)
 
 
 def usual_seconds(night: Path | None) -> dict[str, float]:
     """The longest that each stage took in a night, by the stage's name, seconds; nothing of no night."""
     found: dict[str, float] = {}
     for file in night.rglob(MANIFEST) if night else ():
-        manifest = json.loads(file.read_text())
-        found[manifest["stage"]] = max(manifest["seconds"], found.get(manifest["stage"], 0.0))
-    updates = [figures["seconds_update"] for figures in round_metrics(night)] if night else []
+        with suppress(ValueError, KeyError, TypeError):  # damaged since; what it says is a help and no more
+            manifest = json.loads(file.read_text())
+            found[manifest["stage"]] = max(manifest["seconds"], found.get(manifest["stage"], 0.0))
+    updates = [figures.get("seconds_update", 0.0) for figures in round_metrics(night)] if night else []
     return found | ({"update": max(updates)} if updates else {})
 
 

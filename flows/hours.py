@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conf.hours import deadline_of
 from conf.schema import NightConfig
-from flows.history import last_finished, round_metrics
+from flows.history import finished, round_metrics
 from tasks.workers import HoursOverError
 
 # Seconds that whatever is not a round may go on after the night's hours: rather late with an outcome than without one.
@@ -77,9 +77,10 @@ def likely(rounds: Sequence[float]) -> float:
 
 def past_rounds(nights: Path, name: str) -> list[float]:
     """Seconds of the rounds that ran whole in the newest finished night of a configuration's name; none without one."""
-    night = last_finished(nights, name)
-    figures = round_metrics(night) if night else []
-    return [one["seconds_round"] for one in figures if "seconds_round" in one]
+    for night in finished(nights, name):
+        if found := [one["seconds_round"] for one in round_metrics(night) if "seconds_round" in one]:
+            return found
+    return []
 
 
 def _told(seconds: float) -> str:

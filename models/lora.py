@@ -16,6 +16,7 @@ from conf.home import NightError
 from conf.schema import LoraConfig
 from models.checkpoint import copy_companions
 from models.policy import load_model
+from models.precision import computed_in
 from models.probe import TOLERANCE, Probe, file_logprobs, read_probe, write_probe
 
 
@@ -89,7 +90,8 @@ def merged_weights(model: PreTrainedModel) -> dict[str, Tensor]:
 
 def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
     """Writes an adapter's folder, merged into its base, as a full checkpoint; proven by `prove_merge`."""
-    model = load_model(base, torch.bfloat16, torch.device("cpu"), trust_remote_code)
+    precision = computed_in(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # the trainer's
+    model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
     PeftModel.from_pretrained(model, adapter)  # puts the adapters into the model that it is given
     copy_companions(base, target)
     model.save_pretrained(target, state_dict=merged_weights(model))

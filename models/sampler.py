@@ -15,6 +15,7 @@ from conf.home import NightError
 from conf.schema import EngineConfig, LoraConfig
 from models import adapter_products, engine_weights
 from models.checkpoint import base_of, misfits, same_weights
+from models.precision import computed_in
 from models.probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
 from models.rollout import Rollout
 
@@ -27,13 +28,14 @@ class Sampler:
     def __init__(self, checkpoint: Path, config: EngineConfig, *, trust_remote_code: bool = False) -> None:
         self.config = config
         cuda = torch.cuda.is_available()
+        whole = computed_in(torch.device("cuda" if cuda else "cpu")) == torch.float32
         base = base_of(checkpoint)
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
             adapter_products.install()
         self.llm = LLM(
             model=str(base),
-            dtype="bfloat16",
+            dtype="float32" if whole else "bfloat16",
             load_format="safetensors",  # other files can run code when they are loaded
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,

@@ -21,6 +21,7 @@ from models.master_weights import MasterWeights
 from models.packing import Group, Pack, pack, split
 from models.packing_probe import choose_packing
 from models.policy import load_model, load_tokenizer
+from models.precision import computed_in
 from models.probe import Probe, take_probe, write_probe
 from models.random_state import RandomState
 from models.rollout import Rollout
@@ -43,12 +44,11 @@ class NonFiniteError(NightError):
 class Trainer:
     """Updates a checkpoint's weights from graded rollouts (GRPO) or from worked answers (distillation)."""
 
-    dtype = torch.bfloat16  # what the model computes in; the master weights are fp32
-
     def __init__(self, checkpoint: Path, config: TrainerConfig, reference: Path | None = None) -> None:
         self.config = config
         cuda = torch.cuda.is_available() if config.device == "auto" else config.device == "cuda"
         self.device = torch.device("cuda" if cuda else "cpu")
+        self.dtype = computed_in(self.device)  # the master weights are fp32
         self.random = RandomState(config.seed, self.device)
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
@@ -166,7 +166,7 @@ class Trainer:
         sums["non_finite_steps"] += float(self.non_finite > 0)
 
     def save(self, checkpoint: Path, state: Path) -> None:
-        """Writes the weights as a Hugging Face folder (bf16) and everything needed to go on exactly from here."""
+        """Writes the weights as a Hugging Face folder and everything needed to go on exactly from here."""
         self.save_checkpoint(checkpoint)
         self.save_state(state, digest_folder(checkpoint))
 

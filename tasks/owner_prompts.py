@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from jinja2 import TemplateError
 
 from conf.schema import StudentConfig
 from models.policy import load_tokenizer, prompt_tokens
+from rewards.contamination import Contamination
 from tasks.stage import Artifact, stage
 from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, OWNER_PROMPTS, PREFERENCES, read_table, write_table
 
@@ -35,16 +36,16 @@ def owner_prompts(
     """The distinct conversations of the day's picks, corrections and feedback, rendered for the student.
 
     Left out, and counted in `counts.json`: prompts of the picks that judge the reward model (`held_out`), those that
-    contain a question of the exam (`exam`), that do not end with the owner's turn (`unanswered`), that the student's
-    template refuses (`template`), and that leave no room for an answer (`long`).
+    ask a question of the exam, word for word or nearly (`exam`), that do not end with the owner's turn (`unanswered`),
+    that the student's template refuses (`template`), and that leave no room for an answer (`long`).
     """
     held_out = set(map(_key, read_table(reward_model.folder / "held_out.parquet", HELD_OUT).messages))
-    questions = [folded for question in exam_questions if (folded := _folded(question))]
+    exam = Contamination(exam_questions)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
     for key, messages in sorted({_key(text): json.loads(text) for text in _asked(day)}.items()):
-        why, tokens = "held_out" if key in held_out else _why_not(messages, questions), []
+        why, tokens = "held_out" if key in held_out else _why_not(messages, exam), []
         if why is None:
             try:
                 tokens = prompt_tokens(tokenizer, messages, student)
@@ -69,15 +70,10 @@ def _key(messages: str) -> str:
     return hashlib.sha256(json.dumps(json.loads(messages), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _why_not(messages: Messages, questions: Sequence[str]) -> str | None:
+def _why_not(messages: Messages, exam: Contamination) -> str | None:
     if messages[-1]["role"] != "user":
         return "unanswered"
-    said = _folded("\n".join(message["content"] for message in messages))
-    return "exam" if any(question in said for question in questions) else None
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return "exam" if exam.match("\n".join(message["content"] for message in messages)) else None
 
 
 def _row(key: str, messages: Messages, tokens: list[int]) -> dict[str, Any]:

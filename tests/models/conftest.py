@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from models.rollout import Rollout
-from models.trainer import Trainer
 from tests.models.tiny import LENGTHS, sampled_groups, write_tiny
 
 
@@ -23,4 +22,4 @@ def rollouts(folder: Path) -> list[Rollout]:
 @pytest.fixture
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trainer computes in fp32, so that only rounding is between two ways to the same number."""
-    monkeypatch.setattr(Trainer, "dtype", torch.float32)
+    monkeypatch.setattr("models.trainer.computed_in", lambda device: torch.float32)

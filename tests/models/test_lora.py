@@ -18,7 +18,7 @@ from models.lora import MergeError, attach, dropout, merge, merged_weights
 from models.policy import load_model
 from models.probe import FILE, file_logprobs, read_probe
 from models.trainer import Trainer
-from tests.models.tiny import plain_logprobs, plain_model, sampled_groups, trainer_config, write_tiny
+from tests.models.tiny import PRECISION, plain_logprobs, plain_model, sampled_groups, trainer_config, write_tiny
 
 CPU = torch.device("cpu")
 CONFIG = LoraConfig(rank=4, alpha=8)
@@ -110,7 +110,7 @@ def test_training_moves_only_the_adapters(folder: Path) -> None:
 def test_the_merged_checkpoint_is_a_plain_model_with_the_same_log_probabilities(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Trainer, "dtype", torch.float32)
+    monkeypatch.setattr("models.trainer.computed_in", lambda device: torch.float32)
     rollouts = sampled_groups(folder, [[4, 5], [6, 3]])
     trainer = Trainer.load(folder, trainer_config(lora=CONFIG, learning_rate=0.01))
     for _ in range(3):
@@ -149,7 +149,7 @@ def test_an_adapters_folder_is_pefts_own(folder: Path, tmp_path: Path) -> None:
     trainer = studied(folder)
     trainer.save_adapter(tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {"adapter_model.safetensors", "adapter_config.json", FILE}
-    assert {tensor.dtype for tensor in load_file(tmp_path / "adapter_model.safetensors").values()} == {torch.bfloat16}
+    assert {tensor.dtype for tensor in load_file(tmp_path / "adapter_model.safetensors").values()} == {PRECISION}
     again = PeftModel.from_pretrained(plain_model(folder), tmp_path)
     adapted = plain_model(folder)
     attach(adapted, CONFIG)
@@ -176,7 +176,7 @@ def test_an_adapter_merged_from_its_folder(folder: Path, tmp_path: Path) -> None
     merge(folder, tmp_path / "adapter", tmp_path / "merged")
     assert load_file(tmp_path / "merged" / "model.safetensors").keys() == load_file(folder / "model.safetensors").keys()
     expected = merged_weights(trainer.model)
-    merged: Any = plain_model(tmp_path / "merged", dtype=torch.bfloat16)
+    merged: Any = plain_model(tmp_path / "merged", dtype=PRECISION)
     assert all(tensor.equal(expected[name]) for name, tensor in merged.state_dict().items())
     adapted, proven = read_probe(tmp_path / "adapter"), read_probe(tmp_path / "merged")
     assert adapted is not None
@@ -190,7 +190,7 @@ def test_an_adapter_merged_from_its_folder(folder: Path, tmp_path: Path) -> None
 def test_a_merge_gone_wrong(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     trainer = studied(folder)
     trainer.save_adapter(tmp_path / "adapter")
-    base: Any = plain_model(folder, dtype=torch.bfloat16).state_dict()
+    base: Any = plain_model(folder, dtype=PRECISION).state_dict()
     right = merged_weights(trainer.model)
     share = {"nothing added": 0.0, "twice": 2.0, "one layer without": 1.0}[how]
 

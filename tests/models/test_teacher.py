@@ -145,6 +145,13 @@ def test_the_budget_is_never_exceeded_and_used_up(tmp_path: Path) -> None:
     assert [answer is not None for answer in found.answers] == [True] * 3 + [False] * 6
 
 
+def test_answers_that_were_cheaper_than_feared_leave_room_for_others(tmp_path: Path) -> None:
+    worst = len("What is 0 + 1?") // 2 + 16 + 100
+    with chat_server(echo) as server:  # 30 tokens each
+        found = ask(questions(9), config(server.url, max_tokens=100, budget_tokens=8 * 30 + worst), tmp_path)
+    assert (found.asked, found.tokens, found.stopped) == (9, 270, None)
+
+
 def test_the_budget_in_money(tmp_path: Path) -> None:
     prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_answer_tokens": 10.0}
     with chat_server(lambda request: said("yes", 10, 99)) as server:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from transformers import AutoModelForCausalLM
 
 from conf.schema import LoraConfig
@@ -14,7 +13,7 @@ from models.checkpoint import digest_folder
 from models.rollout import Rollout
 from models.trainer import NonFiniteError, Trainer
 from models.trainer_state import StateError
-from tests.models.tiny import ADVANTAGES, trainer_config, write_tiny
+from tests.models.tiny import ADVANTAGES, PRECISION, trainer_config, write_tiny
 from tests.models.weights import same, weights_of
 
 ADAPTERS = [None, LoraConfig(rank=4, alpha=8), LoraConfig(rank=4, alpha=8, dropout=0.3)]
@@ -109,11 +108,11 @@ def test_a_checkpoint_is_a_plain_folder(folder: Path, rollouts: list[Rollout], t
     trainer = Trainer.load(folder, trainer_config())
     trainer.update(rollouts, ADVANTAGES)
     trainer.save_checkpoint(tmp_path)
-    plain: Any = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.bfloat16)
+    plain: Any = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=PRECISION)
     assert plain.config._attn_implementation == "sdpa"
     assert same(plain.state_dict(), weights_of(trainer))
     config = json.loads((tmp_path / "config.json").read_text())
-    assert config["dtype"] == "bfloat16"
+    assert config["dtype"] == str(PRECISION).removeprefix("torch.")
     assert "packed_groups" not in (tmp_path / "config.json").read_text()
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
 
 from conf.schema import GrpoConfig, LoraConfig, OptimizerConfig, TrainerConfig
+from models.precision import computed_in
 from models.rollout import Rollout
 
 Architecture = Literal["llama", "qwen3"]
@@ -20,6 +21,7 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<{{ speaker | default('assistant') }}>{% endif %}"
 )
 VOCABULARY = 97
+PRECISION = computed_in(torch.device("cpu"))  # of this machine's trainers and engines
 LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]  # tokens of the completions of three groups
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]  # of these
 

@@ -150,7 +150,7 @@ def test_a_night_killed_right_after_the_note_shows_the_alarm_and_runs_no_command
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(AlarmBook, "publish", killed)
+        patch.setattr("tasks.alarm_book.tell_owner", killed)
         with pytest.raises(KeyboardInterrupt):
             evening.book().ring([SLOW])
     assert evening.tags() == {}

@@ -48,10 +48,11 @@ def figures(
         ]
         counts = verdicts.count(("gsm8k" if number else "arithmetic", row["verdict"]) for row in rows)
         place, first = night / str(number), first + len(groups)
+        run = {"sync": 0.5, "generate": 3.0, "probe_difference": 0.01 + 0.01 * number}
         passes.append(
             [
                 stage(place / "select_prompts", 0.5, selection=selections[number]),
-                stage(place / "sample", 4.0, {"sync": 0.5, "generate": 3.0}, rollouts=(ROLLOUTS, sampled)),
+                stage(place / "sample", 4.0, run, rollouts=(ROLLOUTS, sampled)),
                 stage(place / "score", 0.25, scores=(SCORES, rows), verdicts=counts),
                 stage(place / "credit", 0.125),
             ]
@@ -71,6 +72,7 @@ def test_a_round_with_a_refill_by_hand(tmp_path: Path) -> None:
         {
             "refills": 1,
             "replaced_groups": 1,
+            "probe_difference": 0.02,
             "expected_signal_share": (2 * 0.5 + 0.8) / 3,
             "even_signal_share": (2 * 0.25 + 0.4) / 3,
             "signal_share": 1 / 3,
