@@ -58,6 +58,14 @@ SETTINGS = [
     "optimizer.warmup_steps=0",
 ]
 PICKS, LETTERS = 40, "abcdefgh"
+OUTCOME = {  # what the report reads of it
+    "reason": "",
+    "picks": 160,
+    "held_out": PICKS,
+    "accuracy": {"value": 0.9, "low": 0.8, "high": 0.95},
+    "chance": 0.5,
+    "length": {"longest_alone": 0.0, "longest_top": 0.0},
+}
 
 Taste = Callable[[list[int]], float]
 
@@ -201,7 +209,7 @@ def write_day(night: Path, checkpoint: str, serves: bool) -> tuple[Artifact, Art
             for n in range(PICKS)
         ]
         fitted = write_stage(night / "fit_reward_model", {"held_out": (HELD_OUT, picks)}).folder
-        (fitted / "outcome.json").write_text(json.dumps({"serves": serves, "picks": 100, "reason": ""}))
+        (fitted / "outcome.json").write_text(json.dumps(OUTCOME | {"serves": serves}))
         (fitted / "checkpoint.txt").write_text(checkpoint)
     day, fit = (night / name for name in ("freeze_journal", "fit_reward_model"))
     return Artifact(folder=day, digest="day"), Artifact(folder=fit, digest="fit")
