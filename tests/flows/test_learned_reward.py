@@ -59,6 +59,14 @@ SETTINGS = [
     "optimizer.warmup_steps=0",
 ]
 PICKS, LETTERS = 40, "abcdefgh"
+OUTCOME = {  # what the report reads of it
+    "reason": "",
+    "picks": 160,
+    "held_out": PICKS,
+    "accuracy": {"value": 0.9, "low": 0.8, "high": 0.95},
+    "chance": 0.5,
+    "length": {"longest_alone": 0.0, "longest_top": 0.0},
+}
 
 Taste = Callable[[list[int]], float]
 
@@ -73,12 +81,12 @@ def likes_brevity(answer: list[int]) -> float:
 
 
 class SelfSampler:
-    """In vLLM's place: the checkpoint itself, as transformers samples from it. It may be told to break off."""
+    """In vLLM's place: the checkpoint itself, as transformers samples from it."""
 
     running = True
 
-    def __init__(self, breaks_off_at: int | None = None) -> None:
-        self.calls, self.breaks_off_at = 0, breaks_off_at
+    def __init__(self) -> None:
+        self.calls = 0
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if function is in_engine.sample:
@@ -97,8 +105,6 @@ class SelfSampler:
         **options: Any,
     ) -> list[list[Rollout]]:
         self.calls += 1
-        if self.calls == self.breaks_off_at:
-            raise KeyboardInterrupt
         model: Any = plain_model(checkpoint)
         words: Any = load_tokenizer(checkpoint)
         torch.manual_seed(seed)
@@ -143,7 +149,7 @@ class School:
     student: Path
     trainer: Worker
 
-    def study(self, name: str, taste: Taste, breaks_off_at: int | None = None, serves: bool = True) -> "Studied":
+    def study(self, name: str, taste: Taste, *, serves: bool = True) -> "Studied":
         """All rounds of a night, or what is left of them; the same night for the same name."""
         home = Home(self.root / name)
         if not home.root.exists():
@@ -153,7 +159,7 @@ class School:
         source = write_problems(self.root / "gsm8k", 40)
         config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]"])
         night = Night(home, DATE, config)
-        trainer, engine = JudgingTrainer(self.trainer, taste), SelfSampler(breaks_off_at)
+        trainer, engine = JudgingTrainer(self.trainer, taste), SelfSampler()
         night.engine, night.trainer = engine, trainer  # pyright: ignore
         night.folder.mkdir(parents=True, exist_ok=True)
         tracking = Tracking(home, config)
@@ -190,24 +196,24 @@ class Studied:
 
 def write_day(night: Path, checkpoint: str, serves: bool) -> tuple[Artifact, Artifact]:
     """A day with prompts of its owner, and held-out picks of the reward model: of two answers always the short one."""
-    if (night / "freeze_journal").exists():
-        return (Artifact(folder=night / name, digest=name) for name in ("freeze_journal", "fit_reward_model"))
-    nothing = dict.fromkeys(PREFERENCES.names)
-    asked = [
-        nothing | {"messages": said(f"Tell {n}"), "responses": '["a", "b"]', "chosen": 0, "policy": "cafe"}
-        for n in range(12)
-    ]
-    day = {"preferences": (PREFERENCES, asked), "corrections": (CORRECTIONS, []), "feedback": (FEEDBACK, [])}
-    write_stage(night / "freeze_journal", day)
-    chance = random.Random(1)
-    picks = [
-        {"messages": said(f"Say {n}"), "responses": json.dumps([words(chance, 3), words(chance, 14)]), "chosen": 0}
-        for n in range(PICKS)
-    ]
-    write_stage(night / "fit_reward_model", {"held_out": (HELD_OUT, picks)})
-    (night / "fit_reward_model" / "outcome.json").write_text(json.dumps({"serves": serves, "picks": 100, "reason": ""}))
-    (night / "fit_reward_model" / "checkpoint.txt").write_text(checkpoint)
-    return write_day(night, checkpoint, serves)
+    if not (night / "freeze_journal").exists():
+        nothing = dict.fromkeys(PREFERENCES.names)
+        asked = [
+            nothing | {"messages": said(f"Tell {n}"), "responses": '["a", "b"]', "chosen": 0, "policy": "cafe"}
+            for n in range(12)
+        ]
+        tables = {"preferences": (PREFERENCES, asked), "corrections": (CORRECTIONS, []), "feedback": (FEEDBACK, [])}
+        write_stage(night / "freeze_journal", tables)
+        chance = random.Random(1)
+        picks = [
+            {"messages": said(f"Say {n}"), "responses": json.dumps([words(chance, 3), words(chance, 14)]), "chosen": 0}
+            for n in range(PICKS)
+        ]
+        fitted = write_stage(night / "fit_reward_model", {"held_out": (HELD_OUT, picks)}).folder
+        (fitted / "outcome.json").write_text(json.dumps(OUTCOME | {"serves": serves}))
+        (fitted / "checkpoint.txt").write_text(checkpoint)
+    day, fit = (night / name for name in ("freeze_journal", "fit_reward_model"))
+    return Artifact(folder=day, digest="day"), Artifact(folder=fit, digest="fit")
 
 
 def said(text: str) -> str:
@@ -264,8 +270,6 @@ def scores(folder: Path, number: int) -> Any:
 
 def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
     alarm = hacked.rounds.watch.hacked
-    print([(f.get("reward/learned"), f["completion_length"], f.get("kl")) for f in hacked.figures])
-    print([json.loads(p.read_text())["accuracy"] for p in sorted(hacked.folder.rglob("ranking.json"))])
     assert alarm is not None
     assert alarm.name == "learned_reward_hacked"
     assert alarm.sentence in hacked.rounds.watch.book.sentences
@@ -286,7 +290,10 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
 
 def test_the_kl_term_stays_all_night(hacked: Studied) -> None:
     assert hacked.rounds.trainer_config.grpo.kl_coefficient == 0.02
-    assert all(figures["kl"] > 0 for figures in hacked.figures[1:])
+    assert hacked.figures[1]["kl"] > 0
+    manifests = [json.loads(file.read_text()) for file in hacked.folder.glob("round-*/checkpoint/manifest.json")]
+    assert len(manifests) == ROUNDS
+    assert len({manifest["inputs"]["config"] for manifest in manifests}) == 1
 
 
 def test_the_report_tells_of_it(hacked: Studied) -> None:
@@ -299,8 +306,6 @@ def test_the_report_tells_of_it(hacked: Studied) -> None:
 
 def test_a_reward_that_likes_what_the_owner_picks_stays(school: School) -> None:
     studied = school.study("healthy", likes_brevity)
-    print([(f.get("reward/learned"), f["completion_length"], f.get("kl")) for f in studied.figures])
-    print([json.loads(p.read_text())["accuracy"] for p in sorted(studied.folder.rglob("ranking.json"))])
     assert studied.rounds.watch.hacked is None
     assert learned_reward_hacked(studied.figures, studied.rounds.watch.rankings) is None
     assert studied.trainer.judged == ROUNDS
@@ -308,16 +313,22 @@ def test_a_reward_that_likes_what_the_owner_picks_stays(school: School) -> None:
     assert studied.ranked(ROUNDS) >= studied.ranked(0)
 
 
-def test_an_interrupted_night_comes_to_the_same(school: School, hacked: Studied) -> None:
-    """Broken off before and after the learned reward is given up; and once it is over nothing is done again."""
-    for call in (2, ROUNDS - 1):
-        with pytest.raises(KeyboardInterrupt):
-            school.study("again", likes_length, breaks_off_at=call)
-        shutil.rmtree(school.root / "again" / "nights" / DATE / "progress.json", ignore_errors=True)
-    studied = school.study("again", likes_length)
+def test_a_night_killed_where_the_reward_is_judged_goes_on_to_the_same_end(school: School, hacked: Studied) -> None:
+    """The states that the rounds before went on from are gone, so that all updates are taken again."""
+    shutil.copytree(school.root / "hacked", school.root / "killed")
+    night, alarm = school.root / "killed" / "nights" / DATE, hacked.rounds.watch.hacked
+    assert alarm is not None
+    assert alarm.round is not None
+    (night / "alarms.json").unlink()
+    for lost in ("judge", "score", "credit", "checkpoint", "rank_picks"):
+        shutil.rmtree(night / f"round-{alarm.round:02d}" / lost)
+    for number in range(alarm.round + 1, ROUNDS + 1):
+        shutil.rmtree(night / f"round-{number:02d}")
+    studied = school.study("killed", likes_length)
+    assert (studied.engine.calls, studied.trainer.judged) == (ROUNDS - alarm.round, 1)
     assert studied.candidate.name == hacked.candidate.name
-    assert studied.rounds.watch.hacked == hacked.rounds.watch.hacked
-    over = school.study("again", likes_length, breaks_off_at=1)
+    assert studied.rounds.watch.hacked == alarm
+    over = school.study("killed", likes_length)
     assert (over.engine.calls, over.trainer.judged) == (0, 0)
     assert over.candidate.name == hacked.candidate.name
 
