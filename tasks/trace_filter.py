@@ -36,8 +36,9 @@ class Trace:
 
 
 def traces_of(table: pd.DataFrame) -> list[Trace]:
-    """The rows of a traces table."""
-    return [Trace(**row | {"messages": json.loads(row["messages"])}) for row in table.to_dict("records")]  # pyright: ignore
+    """The rows of a traces table; on which night they first came is not asked."""
+    rows: list[dict[str, Any]] = table.drop(columns="night").to_dict("records")  # pyright: ignore
+    return [Trace(**row | {"messages": json.loads(row["messages"])}) for row in rows]
 
 
 def judged(
