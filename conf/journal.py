@@ -151,7 +151,7 @@ def entry_of(fields: Mapping[str, Any]) -> Entry:
     """
     now = datetime.datetime.now().astimezone()
     given = {"version": VERSION, "at": now.isoformat(timespec="seconds"), **fields}
-    return parse_line(json.dumps(given, ensure_ascii=False).encode(), now.date())
+    return parse_line(json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode(), now.date())
 
 
 def line_of(entry: Entry) -> bytes:

@@ -7,8 +7,9 @@ from pydantic import Field, field_validator, model_validator
 from conf.benchmark import BenchmarkConfig, ExamPart
 from conf.hours import time_of_day, time_zone
 from conf.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
+from conf.outside import AlarmsConfig, PrefectConfig, TrackingConfig
 from conf.section import HubRevision, Positive, Section, Share
-from conf.urls import MLFLOW, complaint
+from conf.stages import OnPolicyConfig, Stages, Step, steps
 
 
 class StudentConfig(Section):
@@ -53,7 +54,7 @@ class SandboxConfig(Section):
 class GrpoConfig(Section):
     """Group relative policy optimization: the rounds, the groups and the loss."""
 
-    rounds: Annotated[int, Field(ge=0)] = 10
+    rounds: Annotated[int, Field(ge=0)] = Field(default=10, description="of the `grpo` in `stages` without a number")
     prompts_per_round: Positive = 40
     group_size: Annotated[int, Field(ge=2, le=64)] = Field(default=8, description="completions a prompt")
     max_completion_tokens: Positive = 48
@@ -173,35 +174,6 @@ class ExamConfig(Section):
         return (self.target, *self.guards)
 
 
-class TrackingConfig(Section):
-    """Where MLflow keeps the evidence."""
-
-    tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
-    experiment: str = "nightschool"
-
-    @field_validator("tracking_uri")
-    @classmethod
-    def carries_no_password(cls, uri: str | None) -> str | None:
-        """The configuration is written into the night's folder and into MLflow."""
-        if uri is not None and (what := complaint(uri, MLFLOW)) is not None:
-            raise ValueError(what)
-        return uri
-
-
-class AlarmsConfig(Section):
-    """How an alarm reaches the owner while the night runs; see docs/watching.md."""
-
-    command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
-        default=None, description="a program and its arguments, run once an alarm, which it finds on its input"
-    )
-
-
-class PrefectConfig(Section):
-    """The Prefect server that the night starts when none is configured."""
-
-    port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(default=None, description="null: any free port")
-
-
 class NightConfig(Section):
     """A whole night."""
 
@@ -213,6 +185,10 @@ class NightConfig(Section):
     reward: RewardConfig = RewardConfig()
     sandbox: SandboxConfig = SandboxConfig()
     day: DayConfig = DayConfig()
+    stages: Stages = Field(
+        default=("distill", "lessons", "grpo"),
+        description="what the night learns by, in this order; {grpo: 10} is a block of so many rounds",
+    )
     distill: DistillConfig = DistillConfig()
     lessons: LessonsConfig = LessonsConfig()
     preference_learning: Literal["reward_model", "direct", "both"] = Field(
@@ -221,6 +197,7 @@ class NightConfig(Section):
     reward_model: RewardModelConfig = RewardModelConfig()
     learned_reward: LearnedRewardConfig = LearnedRewardConfig()
     grpo: GrpoConfig = GrpoConfig()
+    on_policy: OnPolicyConfig | None = None
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = None
     microbatch_tokens: Positive = 1280
@@ -264,6 +241,23 @@ class NightConfig(Section):
                     f"two benchmarks mean the same problems of {entry.name}; make them one, of both weights"
                 )
         return self
+
+    @model_validator(mode="after")
+    def teacher_is_named(self) -> Self:
+        """Before it can be asked."""
+        if self.on_policy is None and any(step.kind == "on_policy" for step in self.steps):
+            raise ValueError("stages: {on_policy: …} needs a teacher; name one in on_policy.teacher")
+        return self
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What the night learns by, in order, with the numbers of its rounds."""
+        return steps(self.stages, self.grpo.rounds)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds the night has, all blocks together."""
+        return sum(len(step.rounds) for step in self.steps)
 
     @property
     def sampler(self) -> EngineConfig:

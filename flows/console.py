@@ -14,14 +14,15 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from conf.schema import NightConfig
+from flows.estimate import STAGES_OF_ONE
 from tasks.verdicts import told
 
 err = Console(stderr=True)
 out = Console()
 
-STAGES_BESIDE_ROUNDS = 7  # freeze, enroll, distill, reward model, three exams; decide and report are instants
+STAGES_BESIDE_STEPS = 6  # freeze, enroll, reward model, three exams; decide and report are instants
 STAGES_IN_A_ROUND = 5
-UNFORESEEN = re.compile("refill|quiz|merge")  # by the bar's total
+UNFORESEEN = re.compile("refill|quiz|merge|lessons")  # by the bar's total
 
 
 class NightProgress(logging.Handler):
@@ -40,7 +41,8 @@ class NightProgress(logging.Handler):
             transient=True,
             disable=not err.is_terminal,
         )
-        self.bar = self.progress.add_task("starting Prefect's server", total=_stages(config.grpo.rounds))
+        self.lessons = sum(step.kind in STAGES_OF_ONE for step in config.steps)
+        self.bar = self.progress.add_task("starting Prefect's server", total=self._stages(config.rounds))
 
     def __enter__(self) -> Self:
         self.progress.start()
@@ -58,7 +60,7 @@ class NightProgress(logging.Handler):
         """A stage begins (its `seconds` are None) or is done, or the night makes do with fewer `rounds`."""
         what, seconds = getattr(record, "stage", None), getattr(record, "seconds", None)
         if (rounds := getattr(record, "rounds", None)) is not None:
-            self.progress.update(self.bar, total=_stages(rounds))
+            self.progress.update(self.bar, total=self._stages(rounds))
         if what is None:
             return
         if seconds is None:
@@ -70,9 +72,8 @@ class NightProgress(logging.Handler):
             minutes, rest = divmod(int(time.monotonic() - self.started), 60)
             print(f"{minutes:3d}:{rest:02d}  {what:34} {seconds:6.1f} s", file=sys.stderr, flush=True)
 
-
-def _stages(rounds: int) -> int:
-    return STAGES_BESIDE_ROUNDS + STAGES_IN_A_ROUND * rounds
+    def _stages(self, rounds: int) -> int:
+        return STAGES_BESIDE_STEPS + self.lessons + STAGES_IN_A_ROUND * rounds
 
 
 def say_json(value: Any) -> None:

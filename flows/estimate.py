@@ -6,11 +6,13 @@ from pathlib import Path
 from statistics import fmean, median
 
 from conf.schema import NightConfig
+from tasks.incidents import ended_early
 from tasks.stage import MANIFEST, run_name
 
-BEFORE_ROUNDS = ("freeze_journal", "distill", "fit_reward_model")
+BEFORE_ROUNDS = ("freeze_journal", "fit_reward_model")
+STAGES_OF_ONE = ("distill", "self_distill")  # steps of `stages`; of other lessons nobody knows beforehand what there is
 SITTERS = ("evaluate/champion", "evaluate/distilled", "evaluate/candidate")
-AFTER_ROUNDS = ("merge", "evaluate · candidate", "decide")  # a night that is there begins no round any more
+AFTER_ROUNDS = ("evaluate · candidate", "decide")  # a night that is there begins no round any more
 ROUND = re.compile(r"round (\d+)\b")
 
 
@@ -19,9 +21,10 @@ def seconds_left(folder: Path, config: NightConfig, stage: str, elapsed: float, 
 
     `stage`: where it is, since `elapsed` seconds. `before`: the last finished night of the same name.
     """
-    places = (*BEFORE_ROUNDS, *SITTERS, *(["merge"] if config.lora else []))
+    over = stage in AFTER_ROUNDS
+    places = (*BEFORE_ROUNDS, *(() if over else _steps(config)), *SITTERS)
     waiting = {run_name(place): _usual(place, folder, before) for place in places if _seconds(folder / place) is None}
-    left = 0 if stage in AFTER_ROUNDS else config.grpo.rounds - len(_committed_rounds(folder))
+    left = 0 if over or ended_early(folder) else config.rounds - len(_committed_rounds(folder))
     a_round = _round_seconds(folder, before) if left else 0.0
     known = [seconds for seconds in waiting.values() if seconds is not None]
     if a_round is None or len(known) < len(waiting):
@@ -29,6 +32,11 @@ def seconds_left(folder: Path, config: NightConfig, stage: str, elapsed: float, 
     total = sum(known) + left * a_round + _quizzes_left(config, left) * _quiz_seconds(folder, before)
     own = a_round if ROUND.match(stage) else waiting.get(stage) or 0.0
     return max(0.0, total - min(elapsed, own))
+
+
+def _steps(config: NightConfig) -> list[str]:
+    """Where the steps of `stages` stand that are one stage each."""
+    return [step.place for step in config.steps if step.kind in STAGES_OF_ONE or (step.is_block and config.lora)]
 
 
 def _usual(place: str, folder: Path, before: Path | None) -> float | None:
@@ -49,8 +57,8 @@ def _round_seconds(folder: Path, before: Path | None) -> float | None:
 
 
 def _quizzes_left(config: NightConfig, rounds: int) -> int:
-    every, done = config.grpo.quiz_every_rounds, config.grpo.rounds - rounds
-    return config.grpo.rounds // every - done // every if every else 0
+    every, done = config.grpo.quiz_every_rounds, config.rounds - rounds
+    return config.rounds // every - done // every if every else 0
 
 
 def _quiz_seconds(folder: Path, before: Path | None) -> float:

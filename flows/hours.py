@@ -58,10 +58,14 @@ class Allowance:
             return
         needed = likely(self.rounds or past_rounds(self.nights, self.config.name))
         needed += max(self.quizzes, default=self.exam) if quizzed else 0.0
+        self.require_seconds(f"round {number}", needed)
+
+    def require_seconds(self, what: str, needed: float) -> None:
+        """Raises HoursOverError where something that is to take so long does not fit any more."""
         left = self.hours.end - time.time()
         if left < needed + self.after:
             raise HoursOverError(
-                f"round {number} was not begun: it would take about {_told(needed)} and what comes after the rounds "
+                f"{what} was not begun: it would take about {_told(needed)} and what comes after the rounds "
                 f"{_told(self.after)}, but {self.hours.because} left {_told(max(left, 0.0))}"
             )
 

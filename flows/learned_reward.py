@@ -92,8 +92,9 @@ class LearnedReward:
 def learned_reward(
     night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
 ) -> LearnedReward | None:
-    """The reward model's part in the rounds; None where it does not serve."""
-    if not reward_model.read_json("outcome.json")["serves"]:
+    """The reward model's part in the rounds; None where it does not serve, or is given nothing to say."""
+    uses = night.config.learned_reward
+    if not reward_model.read_json("outcome.json")["serves"] or not (uses.owner_share or uses.tie_breaker):
         return None
     return LearnedReward(night, day, reward_model, base, exam)
 

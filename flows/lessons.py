@@ -1,8 +1,8 @@
 """The owner's own channels, one after the other: corrections, words, praise, picks."""
 
 from pathlib import Path
+from typing import Any
 
-from conf.lessons import LessonConfig
 from conf.schema import NightConfig
 from flows.night import Night
 from flows.sitting import sit
@@ -19,7 +19,7 @@ def learn(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[s
     checkpoint before the first such sits one too.
     """
     config, examined = night.config, False
-    for channel, lesson in channels(config):
+    for channel, own in channels(config):
         place, before = f"{LESSONS}/{channel.name}", checkpoint
         night.rest_engine()
         checkpoint = night.made(
@@ -27,13 +27,13 @@ def learn(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[s
             place,
             day=day,
             checkpoint=before,
-            config=lesson,
             trainer_config=config.trainer,
             student=config.student,
             exam_questions=exam_questions,
             max_tokens=config.engine.max_model_len,
             checkpoints=night.home.checkpoints,
             trainer=night.trainer,
+            **own,
         )
         if config.lessons.examine and checkpoint != before:
             if not examined:
@@ -43,13 +43,18 @@ def learn(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[s
     return checkpoint
 
 
-def channels(config: NightConfig) -> list[tuple[Stage, LessonConfig]]:
-    """The channels that are switched on, in the order in which they are learnt; picks last: they rank whole answers."""
-    lessons = config.lessons
-    known: list[tuple[bool, Stage, LessonConfig]] = [
-        (lessons.corrections.enabled, corrections, lessons.corrections),
-        (lessons.words.enabled, words, lessons.words),
-        (lessons.feedback.enabled, feedback, lessons.feedback),
-        (config.preference_learning != "reward_model", picks, lessons.picks),
+def channels(config: NightConfig) -> list[tuple[Stage, dict[str, Any]]]:
+    """The channels that are switched on, with what each is given of its own, in the order in which they are learnt."""
+    lessons, both = config.lessons, config.preference_learning == "both"
+    unseen = {"held_out_share": config.reward_model.held_out_share if both else 0.0}
+    known: list[tuple[bool, Stage, dict[str, Any]]] = [
+        (lessons.corrections.enabled, corrections, {"config": lessons.corrections}),
+        (lessons.words.enabled, words, {"config": lessons.words}),
+        (lessons.feedback.enabled, feedback, {"config": lessons.feedback}),
+        (
+            config.preference_learning != "reward_model",
+            picks,
+            {"config": lessons.picks} | unseen,
+        ),
     ]
-    return [(channel, lesson) for on, channel, lesson in known if on]
+    return [(channel, own) for on, channel, own in known if on]

@@ -19,7 +19,7 @@ from models.checkpoint import is_whole
 from models.durable import make_folder, sync, write_atomically
 from models.engine_environment import engine_environment, trainer_environment
 from tasks import engine, incidents
-from tasks.stage import Artifact, Stage, run_name, uncommit
+from tasks.stage import Artifact, Stage, committed, run_name, uncommit
 from tasks.workers import Worker, WorkerDiedError
 
 log = logging.getLogger("nightschool")
@@ -72,6 +72,11 @@ class Night:
             uncommit(self.folder / place)
             checkpoint = self.checkpoint(self.run(stage, place, **arguments))
         return checkpoint
+
+    def has(self, place: str) -> bool:
+        """Whether a stage that makes a checkpoint stands at a place, and the checkpoint is whole."""
+        known = committed(self.folder / place)
+        return known is not None and is_whole(self.checkpoint(known))
 
     def rest_engine(self) -> None:
         """Leaves the GPU to the trainer. An engine that dies of it holds nothing any more: the next call starts it."""

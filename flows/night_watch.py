@@ -49,7 +49,7 @@ class NightWatch:
         number = len(self.figures)
         found = round_alarms(self.figures, self.quizzes) + ([self.hacked] if self.hacked else [])
         following = self.night.folder / f"round-{number + 1:02d}" / "checkpoint" / MANIFEST
-        if number < self.night.config.grpo.rounds and not following.exists():  # what is committed needs no room
+        if number < self.night.config.rounds and not following.exists():  # what is committed needs no room
             held = sum(map(size_of, (state.parent, *policies)))  # first: what is moved meanwhile is counted as held
             room = held + shutil.disk_usage(self.night.home.root).free
             found += disk_alarms(room, bytes_of_a_round(policies[-1], state), number)

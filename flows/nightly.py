@@ -1,4 +1,4 @@
-"""The whole night: freeze → distill → GRPO → exam → decision → promotion → report."""
+"""The whole night: freeze → lessons and rounds → exam → decision → promotion → report."""
 
 import datetime
 import logging
@@ -16,18 +16,18 @@ from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.urls import struck
+from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
-from flows.distillation import learn_traces
 from flows.grpo import Rounds
 from flows.learned_reward import learned_reward
-from flows.lessons import learn
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
 from flows.sitting import sit
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
+from tasks.credit_by_teacher import find_teacher
 from tasks.decide import decide
 from tasks.enroll import enroll
 from tasks.evaluate import exam_problems
@@ -115,8 +115,9 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     champion = _champion(night, tracking)
     day = _freeze(night, champion)
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
-    questions = tuple(problem.question for problem in exam)
-    distilled = learn(night, day, learn_traces(night, day, champion, questions), questions)
+    course = Course(night, day, tuple(problem.question for problem in exam))
+    teacher = _teacher(night, champion)
+    distilled = course.before_rounds(champion)
     fitted = _fit_reward_model(night, day, champion, tracking)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
     sat = {
@@ -125,8 +126,8 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     }
     slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
     learned = learned_reward(night, day, fitted, distilled, exam)
-    rounds = Rounds(night, distilled, exam, tracking, registered, slower, learned)
-    sitters = {"champion": champion, "distilled": distilled, "candidate": rounds.run()}
+    rounds = Rounds(night, exam, tracking, registered, slower, learned, teacher)
+    sitters = {"champion": champion, "distilled": distilled, "candidate": course.run(rounds, distilled)}
     night.trainer.close()
     sat["candidate"] = sit(night, "evaluate/candidate", sitters["candidate"])
     decision = night.run(
@@ -214,6 +215,14 @@ def _enrolled(night: Night) -> Path:
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
     )
+
+
+def _teacher(night: Night, student: Path) -> Path | None:
+    """The folder of the model that on-policy distillation asks, if the night has any."""
+    config = night.config
+    if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
+        return None
+    return find_teacher(config.on_policy, student, config.student.trust_remote_code)
 
 
 def concluded(summary: dict[str, Any]) -> Any:

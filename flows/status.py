@@ -42,7 +42,7 @@ def _running(home: Home) -> dict[str, Any] | None:
         "stage": stage,
         "stage_since": at and at["at"],
         "round": int(in_round[1]) if in_round else None,
-        "rounds": config and config.grpo.rounds,
+        "rounds": config and config.rounds,
         "seconds_left": config
         and seconds_left(folder, config, stage, _elapsed(at), last_finished(home.nights, config.name)),
     }

@@ -55,9 +55,9 @@ def reload(worker: Any, folder: str) -> list[str]:
 def _pack_tied_heads(model: Any) -> None:
     """Has a head that shares the embeddings' weights compute with the new ones.
 
-    On a CPU where oneDNN has bf16 (AVX-512) a layer computes with a packed copy of its weights. A reload packs again
-    what it finds in the files; a tied head is not among them, and vLLM leaves it at the weights that the engine was
-    started with (limitation 2 of its `model_loader/reload`). Elsewhere there is no copy, and this does nothing.
+    On a CPU a layer computes with a packed copy of its weights. A reload packs again what it finds in the files; a tied
+    head is not among them, and vLLM leaves it at the weights that the engine was started with (limitation 2 of its
+    `model_loader/reload`). On a GPU there is no copy, and this does nothing.
     """
     for module in model.modules():
         if isinstance(module, ParallelLMHead) and isinstance(module.quant_method, UnquantizedEmbeddingMethod):

@@ -12,12 +12,3 @@ class Judged:
     prompt: list[int]
     answer: list[int]
     desirable: bool
-
-
-@dataclass(frozen=True)
-class Pick:
-    """The answer that was picked, and those that it was picked from: one at least, each another than it."""
-
-    prompt: list[int]
-    picked: list[int]
-    others: list[list[int]]

@@ -17,8 +17,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from conf.lessons import FeedbackConfig, LessonConfig, PicksConfig
-from models.examples import Example, Judged, Pick
+from models.examples import Example, Judged
 from models.packing import Group, Pack
+from models.picks import Pick
 from models.preference_losses import dpo_loss, kto_kl, kto_loss
 from models.trainer import Trainer
 
@@ -63,19 +64,27 @@ def dpo(trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int)
     """Steps of DPO (see `dpo_loss`): the answer picked against each of the others. Yields each step's metrics."""
     steps = []
     for batch in batches(picks, config, seed):
-        groups = answer_groups([(pick.prompt, [pick.picked, *pick.others]) for pick in batch])
-        steps.append((groups, answer_logprobs(trainer, groups)))
-    for number, (groups, reference) in enumerate(steps, 1):
-        loss = partial(_dpo_of_groups, reference=reference, groups=groups, beta=config.beta)
+        groups = answer_groups([(pick.prompt, pick.answers) for pick in batch])
+        pairs = [
+            (group.rows[pick.chosen], other)
+            for pick, group in zip(batch, groups, strict=True)
+            for place, other in enumerate(group.rows)
+            if place != pick.chosen
+        ]
+        steps.append((groups, pairs, answer_logprobs(trainer, groups)))
+    for number, (groups, pairs, reference) in enumerate(steps, 1):
+        loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, beta=config.beta)
         yield {"step": float(number)} | preference_step(trainer, groups, loss)
 
 
-def _dpo_of_groups(
-    policy: Float[Tensor, "answers"], reference: Float[Tensor, "answers"], groups: Sequence[Group], beta: float
+def _dpo_of_pairs(
+    policy: Float[Tensor, "answers"],
+    reference: Float[Tensor, "answers"],
+    pairs: Sequence[tuple[int, int]],
+    beta: float,
 ) -> tuple[Tensor, Metrics]:
-    """Each group's first answer is the one picked."""
-    picked = [group.rows[0] for group in groups for _ in group.rows[1:]]
-    other = [row for group in groups for row in group.rows[1:]]
+    """`pairs`: the rows of the answer picked and of another."""
+    picked, other = (list(rows) for rows in zip(*pairs, strict=True))
     return dpo_loss(policy[picked], policy[other], reference[picked], reference[other], beta)
 
 

@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from conf.schema import StudentConfig
 from models.lean_layers import make_lean
 
+ALIGNMENT = 64  # bytes: torch's own
 # For base models that come without a chat template: the turns one below the other, each under its speaker's name.
 PLAIN_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] | capitalize }}: {{ message['content'] }}\n{% endfor %}"
@@ -32,6 +33,9 @@ def load_model(
         use_safetensors=True,
         trust_remote_code=trust_remote_code,
     )
+    for parameter in model.parameters():  # what is read in place lies anywhere, and where decides how sums are rounded
+        if parameter.data_ptr() % ALIGNMENT:
+            parameter.data = parameter.data.clone()
     make_lean(model)
     return model.to(device)
 

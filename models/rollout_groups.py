@@ -3,11 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedModel
 
-from models.packing import Group, Pack
+from models.packing import Group, Pack, pack, split
+from models.packing_probe import LogProbs
 from models.rollout import Rollout
 
 
@@ -31,3 +34,15 @@ def advantage_rows(advantages: Sequence[Tensor], lengths: Sequence[int]) -> Floa
     """Rows padded with 0 from one advantage a completion or one a token; `lengths` in tokens."""
     expanded = [a.expand(length) for a, length in zip(advantages, lengths, strict=True)]
     return pad_sequence(expanded, batch_first=True)
+
+
+@torch.no_grad()
+def logprobs_by_row(
+    model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int
+) -> dict[int, Float[Tensor, "T"]]:
+    """The log-probabilities of each row's tokens, in nats, without a gradient; `budget`: tokens of a microbatch."""
+    found: dict[int, Tensor] = {}
+    for batch in split(groups, budget):
+        packed = pack(batch, model.device)
+        found |= dict(zip(packed.rows, logprobs(model, packed)[0].split(packed.lengths), strict=True))
+    return found

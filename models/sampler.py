@@ -28,13 +28,14 @@ class Sampler:
     def __init__(self, checkpoint: Path, config: EngineConfig, *, trust_remote_code: bool = False) -> None:
         self.config = config
         cuda = torch.cuda.is_available()
+        whole = computed_in(torch.device("cuda" if cuda else "cpu")) == torch.float32
         base = base_of(checkpoint)
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
             adapter_products.install()
         self.llm = LLM(
             model=str(base),
-            dtype=str(computed_in(torch.device("cuda" if cuda else "cpu"))).removeprefix("torch."),
+            dtype="float32" if whole else "bfloat16",
             load_format="safetensors",  # other files can run code when they are loaded
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,

@@ -25,7 +25,7 @@ from models.precision import computed_in
 from models.probe import Probe, take_probe, write_probe
 from models.random_state import RandomState
 from models.rollout import Rollout
-from models.rollout_groups import advantage_rows, grouped, padded_rows
+from models.rollout_groups import advantage_rows, grouped, logprobs_by_row, padded_rows
 from models.round_metrics import round_means
 from models.trainer_state import StateError, TrainerState, read_state, write_state
 
@@ -126,15 +126,9 @@ class Trainer:
         found = self.completion_logprobs(grouped(rollouts, [row for row, r in enumerate(rollouts) if r.token_ids]))
         return [found[row].tolist() if row in found else [] for row in range(len(rollouts))]
 
-    @torch.no_grad()
     def completion_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
         """log π of every completion's tokens [T] by row, in nats; the weights stay as they are."""
-        found: dict[int, Tensor] = {}
-        for batch in split(groups, self.config.microbatch_tokens):
-            packed = pack(batch, self.device)
-            logprobs, _ = self.token_logprobs(self.model, packed)
-            found |= dict(zip(packed.rows, logprobs.split(packed.lengths), strict=True))
-        return found
+        return logprobs_by_row(self.model, self.token_logprobs, groups, self.config.microbatch_tokens)
 
     def imitate(self, examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, float]:
         """One supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only."""

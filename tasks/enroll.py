@@ -36,12 +36,22 @@ def _bring(student: StudentConfig, draft: Path, trainer: Worker) -> None:
     if student.source == "starter":
         trainer.call(learner.unpack_starter, draft)
     else:
-        source = Path(student.source)
         patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
-        if not source.is_dir():
-            source = _download(student, patterns)
-        check_student(source)
-        _copy(source, draft, patterns)
+        _copy(find_model(student.source, student.revision, "student.source", patterns), draft, patterns)
+
+
+def find_model(source: str, revision: str | None, key: str, patterns: Sequence[str] = PATTERNS) -> Path:
+    """The folder of a model: the one that is named, or, of a hub id, what the hub's client keeps or fetches.
+
+    Raises InputError, in the name of `key`, where there is none, or no whole model in it.
+    """
+    found = Path(source)
+    if not found.is_dir():
+        if not HUB_ID.fullmatch(source):
+            raise InputError(f"{key}: {source}: there is no such folder; name one, or a hub id (owner/name)")
+        found = _download(source, revision, key, patterns)
+    check_student(found, key)
+    return found
 
 
 def check_source(student: StudentConfig) -> None:
@@ -52,7 +62,7 @@ def check_source(student: StudentConfig) -> None:
     if source.is_dir():
         check_student(source)
     elif HUB_ID.fullmatch(student.source):
-        _download(student, ["config.json", "tokenizer.json"])
+        _download(student.source, student.revision, "student.source", ["config.json", "tokenizer.json"])
     else:
         raise InputError(
             f"student.source: {student.source}: there is no such folder; name one, a hub id (owner/name), or 'starter'"
@@ -76,13 +86,13 @@ def check_student(source: Path, key: str = "student.source") -> None:
             )
 
 
-def _download(student: StudentConfig, patterns: Sequence[str]) -> Path:
+def _download(source: str, revision: str | None, key: str, patterns: Sequence[str]) -> Path:
     try:
-        found = snapshot_download(student.source, revision=student.revision, allow_patterns=list(patterns))
+        found = snapshot_download(source, revision=revision, allow_patterns=list(patterns))
     except Exception as error:  # whatever the network, the hub or its client come up with
         reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"student.source: {student.source} cannot be loaded from the hub ({type(error).__name__}: {reason}); "
+            f"{key}: {source} cannot be loaded from the hub ({type(error).__name__}: {reason}); "
             "check the id and the network, or name a folder"
         ) from error
     return Path(found)

@@ -15,10 +15,11 @@ log = logging.getLogger("nightschool")
 
 
 class EarlyEnd(NamedTuple):
-    """The rounds that count of a night that did not go through all of them, and why."""
+    """The rounds that count of a night that did not go through all of them, why, and the steps of `stages` begun."""
 
     rounds: int
     why: str
+    steps: int
 
 
 def note(folder: Path, what: str, **extra: Any) -> None:
@@ -43,9 +44,11 @@ def incidents(folder: Path) -> list[str]:
     return found
 
 
-def end_early(folder: Path, rounds: int, why: str) -> None:
-    """Ends a night's rounds for good: started again, it goes on to the exam with the same ones, to the same outcome."""
-    write_atomically(folder / EARLY, json.dumps({"rounds": rounds, "why": why}))
+def end_early(folder: Path, rounds: int, why: str, steps: int) -> None:
+    """Ends a night's learning for good: started again, it goes on to the exam with the same rounds and steps, to the
+    same outcome.
+    """
+    write_atomically(folder / EARLY, json.dumps({"rounds": rounds, "why": why, "steps": steps}))
     note(folder, why, rounds=rounds)
 
 

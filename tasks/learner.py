@@ -27,7 +27,9 @@ class ElsewhereError(Exception):
 
 @dataclass(frozen=True)
 class Predecessor:
-    """What an update goes on from: the night's base checkpoint, and, after round 1, the state of the round before."""
+    """What an update goes on from: the checkpoint that its block of rounds began with, and, after the block's first
+    round, the state of the round before.
+    """
 
     base: Path
     digest: str
@@ -132,13 +134,24 @@ def _standing_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
     global _trainer, _held
     from models.trainer import Trainer
 
-    if _trainer is None or _held != predecessor.digest:
+    # a new block begins with a new optimizer, even where it goes on from the very weights that the trainer holds
+    if _trainer is None or _held != predecessor.digest or _trainer.checkpoint != predecessor.base:
         _let_go()  # there is no memory for two
         _trainer = Trainer.load(
             predecessor.base, config, predecessor.state, predecessor.base, stands_at=predecessor.digest
         )
         _held = predecessor.digest
     return _trainer
+
+
+def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+    """What a teacher gives each token of the rollouts; it is loaded for this call, beside the trainer."""
+    from models.on_policy_distillation import teacher_logprobs as scored
+
+    try:
+        return scored(teacher, config, rollouts)
+    finally:
+        gc.collect()  # model and layers refer to each other
 
 
 def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:

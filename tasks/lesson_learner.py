@@ -6,7 +6,8 @@ from pathlib import Path
 
 from conf.lessons import FeedbackConfig, LessonConfig, PicksConfig
 from conf.schema import TrainerConfig
-from models.examples import Example, Judged, Pick
+from models.examples import Example, Judged
+from models.picks import Pick
 from tasks.learner import lesson_config, study
 
 Learnt = tuple[Path, list[dict[str, float]]]  # the new checkpoint, and the figures of every step

@@ -12,25 +12,26 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from conf.schema import StudentConfig
-from models.examples import Example, Judged, Pick
+from models.examples import Example, Judged
+from models.picks import Pick, is_held_out
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
-from tasks.exam_guard import conversation, holds_exam_question
+from rewards.contamination import Contamination
 
 
 class LessonLines:
     """Reads the tables of a frozen day, each with one method.
 
-    `counts`: `lines` there were, of which `used` are learnt. The others hold a question of the exam (`exam`), do not
+    `counts`: `lines` there were, of which `used` are learnt. The others ask a question of the exam (`exam`), do not
     fit into `max_tokens` (`too_long`), are a conversation that the student's template refuses (`refused`: two turns of
-    the same speaker, say), or say nothing: feedback of 0 (`neutral`), text of a single token (`too_short`), a pick of
-    which nothing else remains (`no_choice`).
+    the same speaker, say), judge the reward model (`held_out`), or say nothing: feedback of 0 (`neutral`), text of a
+    single token (`too_short`), a pick of which nothing else remains (`no_choice`).
     """
 
     def __init__(
         self, checkpoint: Path, student: StudentConfig, exam_questions: Sequence[str], max_tokens: int
     ) -> None:
         self.checkpoint, self.student = checkpoint, student
-        self.exam_questions, self.max_tokens = exam_questions, max_tokens
+        self.exam, self.max_tokens = Contamination(exam_questions), max_tokens
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
     def corrections(self, table: pd.DataFrame) -> list[Example]:
@@ -52,7 +53,7 @@ class LessonLines:
         for text in table.text:
             self.counts["lines"] += 1
             tokens = self._tokenizer.encode(text, add_special_tokens=False)
-            if holds_exam_question(text, self.exam_questions):
+            if self.exam.match(text):
                 self.counts["exam"] += 1
             elif len(tokens) < 2:
                 self.counts["too_short"] += 1
@@ -73,18 +74,24 @@ class LessonLines:
                 found.append(Judged(prompt, answer, row.value > 0))
         return self._used(found)
 
-    def picks(self, table: pd.DataFrame) -> list[Pick]:
-        """Picks, with each other answer once, unless it is too long or the same as the one picked."""
+    def picks(self, table: pd.DataFrame, held_out_share: float = 0.0) -> list[Pick]:
+        """Picks, the one picked first, each other answer once, unless it is too long or the same as the one picked.
+
+        Those on which the reward model is judged, and the policy watched, stay unseen (see `is_held_out`).
+        """
         found: list[Pick] = []
         for row, prompt in self._prompts(table):
+            if is_held_out(json.loads(row.messages), held_out_share):
+                self.counts["held_out"] += 1
+                continue
             answers = [self._answer(text) for text in json.loads(row.responses)]
             picked = answers[row.chosen]
             others = dict.fromkeys(tuple(answer) for answer in answers if answer != picked)
-            fitting = [list(other) for other in others if len(prompt) + len(other) <= self.max_tokens]
+            fitting = [other for other in others if len(prompt) + len(other) <= self.max_tokens]
             if not fitting:
                 self.counts["no_choice"] += 1
             elif self._fits(prompt, picked):
-                found.append(Pick(prompt, picked, fitting))
+                found.append(Pick(tuple(prompt), (tuple(picked), *fitting), 0))
         return self._used(found)
 
     def _prompts(self, table: pd.DataFrame) -> Any:
@@ -92,7 +99,7 @@ class LessonLines:
         for row in table.itertuples():
             self.counts["lines"] += 1
             messages = json.loads(str(row.messages))
-            if holds_exam_question(conversation(messages), self.exam_questions):
+            if any(self.exam.match(message["content"]) for message in messages):
                 self.counts["exam"] += 1
                 continue
             try:

@@ -59,14 +59,17 @@ def feedback(folder: Path, *, config: FeedbackConfig, **desk: Unpack[Desk]) -> N
 
 
 @stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
-def picks(folder: Path, *, config: PicksConfig, **desk: Unpack[Desk]) -> None:
-    """The picks without a reward model: by DPO against the others, or supervised on the answer picked."""
+def picks(folder: Path, *, config: PicksConfig, held_out_share: float, **desk: Unpack[Desk]) -> None:
+    """The picks without a reward model: by DPO against the others, or supervised on the answer picked.
+
+    `held_out_share`: of the prompts, whose picks judge a reward model and are not learnt; 0 where there is none.
+    """
     lines = _lines(desk)
-    found = lines.picks(read_table(desk["day"].folder / "preferences.parquet", PREFERENCES))
+    found = lines.picks(read_table(desk["day"].folder / "preferences.parquet", PREFERENCES), held_out_share)
     if config.method == "dpo":
         _learn(folder, lesson_learner.dpo, config, found, lines, desk)
     else:
-        best: list[Example] = [(pick.prompt, pick.picked) for pick in found]
+        best: list[Example] = [(list(pick.prompt), list(pick.answers[pick.chosen])) for pick in found]
         _learn(folder, lesson_learner.imitate, config, best, lines, desk)
 
 

@@ -52,6 +52,14 @@ def quiz_accuracies(night: Path) -> dict[int, float]:
     return {number: float(correct.astype(bool).mean()) for number, correct in graded.items() if len(correct)}
 
 
+def lesson_losses(night: Path) -> pd.Series:
+    """The loss of every step of the lessons on worked solutions, those of a second lesson after the first one's."""
+    curves = [file.parent for file in night.glob("*distill*/curve.json")]
+    curves.sort(key=lambda folder: (int("".join(filter(str.isdigit, folder.name)) or 1), folder.name))
+    losses = [step["loss"] for folder in curves for step in read_json(folder, "curve.json") or []]
+    return pd.Series(losses, index=range(1, len(losses) + 1), dtype=float)
+
+
 def solve_rates(night: Path) -> tuple[pd.DataFrame, pd.Series]:
     """The share of each round's completions that was correct, kinds × rounds (NaN: none drawn), and their number."""
     scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]

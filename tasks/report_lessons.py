@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tasks.report_evidence import read_json, read_table
 
 CHANNELS = ("corrections", "words", "feedback", "picks")
 LEFT_OUT = {
-    "exam": "with a question of the exam",
+    "exam": "that ask an exam question",
     "too_long": "too long",
     "neutral": "of value 0",
     "too_short": "too short",
     "no_choice": "without a choice",
+    "held_out": "kept apart for the reward model",
     "refused": "refused by the chat template",
 }
 
@@ -66,5 +68,7 @@ def lesson_figures(lessons: Sequence[Lesson]) -> dict[str, float]:
 def _accuracy(folder: Path, target: str) -> float | None:
     """The share of graded answers that are correct; None where no such exam was sat."""
     table = read_table(folder, "evaluations")
-    graded = [] if table is None else table.loc[table["benchmark"] == target, "correct"].dropna()
+    if table is None:
+        return None
+    graded: Any = table.loc[table["benchmark"] == target, "correct"].dropna()
     return float(graded.astype(bool).mean()) if len(graded) else None

@@ -18,6 +18,7 @@ from tasks.report_evidence import (
     WHO,
     excluded_problems,
     flipped_answers,
+    lesson_losses,
     quiz_accuracies,
     read_json,
     round_metrics,
@@ -155,7 +156,7 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     """The pictures for which the night has figures."""
     metrics, quiz = round_metrics(night), quiz_accuracies(night)
     exams = {WHO[who]: found["accuracy"] for who, found in summary["accuracy"].items() if who in WHO and found}
-    lessons = pd.DataFrame(read_json(night / "distill", "curve.json") or [])
+    lessons = lesson_losses(night)
     rates, tried = solve_rates(night)
     judged = verdicts_by_round(night)
 
@@ -172,7 +173,8 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     found += drawn(report_pictures.gradients, "grad_norm")
     found += drawn(report_pictures.lengths, "completion_length", "truncated_share")
     found += drawn(report_pictures.health, "entropy", "mismatch")
-    found += [report_pictures.distillation(lessons.set_index("step")["loss"])] if len(lessons) else []
+    found += drawn(report_pictures.teacher, "teacher_kl")
+    found += [report_pictures.distillation(lessons)] if len(lessons) else []
     return found + ([report_pictures.durations(_in_order(summary["seconds"]))] if summary["seconds"] else [])
 
 

@@ -146,6 +146,16 @@ def gradients(norm: pd.Series) -> Picture:
 
 
 @matplotlib.rc_context(STYLE)
+def teacher(kl: pd.Series) -> Picture:
+    """How far the student is from the teacher of on-policy distillation, in its rounds."""
+    figure, (axes,) = _figure(2.2)
+    _line(axes, kl, "")
+    axes.set_ylim(bottom=min(0.0, kl.min()))
+    caption = f"Mean log π − log teacher a token of the student's own, from {kl.iloc[0]:.2f} to {kl.iloc[-1]:.2f} nats."
+    return _picture(figure, "Distance to the teacher", caption)
+
+
+@matplotlib.rc_context(STYLE)
 def distillation(loss: pd.Series) -> Picture:
     """The loss of the supervised lessons, per optimizer step."""
     figure, (axes,) = _figure(2.2)

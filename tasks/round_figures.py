@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from tasks import verdicts
+from tasks.credit_by_teacher import TEACHER
 from tasks.learned_figures import learned_figures
 from tasks.stage import Artifact
 from tasks.tables import SCORES, read_rollouts, read_table
@@ -33,6 +34,7 @@ def round_figures(
     found = {
         **_selection(prompts),
         **_answers(rollouts, scores),
+        **_taught(advantages),
         "signal_share": own["useful_groups"] / own["groups"],
         "seconds_select_prompts": _seconds(prompts),
         "seconds_sample": _seconds(rollouts),
@@ -83,6 +85,13 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
         **{f"verdicts/{verdict}": count for verdict, count in Counter(table.verdict).items()},
         **by_benchmark,
     }
+
+
+def _taught(advantages: Sequence[Artifact]) -> dict[str, float]:
+    """Of a round of on-policy distillation: the mean reverse KL to the teacher, in nats a token."""
+    found = [artifact.read_json(TEACHER) for artifact in advantages if (artifact.folder / TEACHER).exists()]
+    tokens = sum(one["tokens"] for one in found)
+    return {"teacher_kl": sum(one["tokens"] * one["kl"] for one in found) / tokens} if tokens else {}
 
 
 def _seconds(artifacts: Sequence[Artifact]) -> float:

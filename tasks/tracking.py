@@ -35,6 +35,7 @@ GROUPS = {
     "expected_signal_share": "reward",
     "even_signal_share": "reward",
     "null_rewards": "reward",
+    "teacher_kl": "reward",
     "completion_length": "completion",
     "truncated_share": "completion",
     "tokens_per_second": "speed",

@@ -14,6 +14,7 @@ from prefect import flow
 
 from conf.home import Home
 from conf.load import STARTER, load_night
+from flows.course import Course
 from flows.grpo import Rounds
 from flows.history import round_metrics
 from flows.night import Night
@@ -24,13 +25,17 @@ from models.rollout import Rollout
 from tasks import engine as in_engine
 from tasks.report_evidence import sampled_answers, verdict_counts
 from tasks.round_alarms import round_alarms
-from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
+from tasks.stage import Artifact, committed
+from tasks.tables import PROMPTS, SOLVE_RATES, TRACES, read_rollouts, read_table
 from tasks.tracking import Tracking
 from tasks.workers import Worker
 from tests.models.tiny import write_tiny
+from tests.tasks.committed_tables import write_stage
 
 DATE = "2026-11-20"
 SETTINGS = [
+    "stages=[grpo]",
+    "distill={steps: 2, batch_size: 2, learning_rate: 0.01, warmup_steps: 0}",
     "grpo.rounds=3",
     "grpo.prompts_per_round=4",
     "grpo.group_size=2",
@@ -109,8 +114,10 @@ class School:
             shutil.copytree(self.student, home.checkpoints / self.student.name)
         return home
 
-    def study(self, name: str, engine: ScriptedEngine, *settings: str, problems: int = 40) -> tuple[Path, Path]:
-        """Runs all rounds of a night, or what is left of them. Returns its folder and the candidate."""
+    def study(
+        self, name: str, engine: Any, *settings: str, problems: int = 40, teacher: Path | None = None
+    ) -> tuple[Path, Path]:
+        """Runs all lessons and rounds of a night, or what is left of them. Returns its folder and the candidate."""
         home, source = self.home(name), write_problems(self.root / f"gsm8k-{problems}", problems)
         config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]", *settings])
         night = Night(home, DATE, config)
@@ -121,9 +128,24 @@ class School:
 
         @flow
         def rounds() -> Path:
-            return Rounds(night, home.checkpoints / self.student.name, [], tracking, set()).run()
+            course = Course(night, worked_solutions(night), ())
+            distilled = course.before_rounds(home.checkpoints / self.student.name)
+            return course.run(Rounds(night, [], tracking, set(), teacher=teacher), distilled)
 
         return night.folder, rounds()
+
+
+def worked_solutions(night: Night) -> Artifact:
+    """The day's, whose truth nobody knows."""
+    rows = [
+        {
+            "messages": json.dumps([{"role": "user", "content": f"How many? {n}"}]),
+            "response": f"#### {n}",
+            "teacher": "me",
+        }
+        for n in range(4)
+    ]
+    return committed(night.folder / "day") or write_stage(night.folder / "day", {"traces": (TRACES, rows)})
 
 
 def write_problems(folder: Path, count: int) -> Path:

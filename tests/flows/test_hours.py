@@ -143,5 +143,5 @@ def test_what_is_no_round_may_end_half_an_hour_late(tmp_path: Path, clock: list[
 def test_the_progress_bar_makes_do_with_fewer_rounds(tmp_path: Path) -> None:
     with NightProgress(load_night(STARTER, ["grpo.rounds=22"])) as progress:
         assert progress.progress.tasks[0].total == 7 + 5 * 22
-        end_early(tmp_path, 3, "no time was left")
+        end_early(tmp_path, 3, "no time was left", 3)
         assert progress.progress.tasks[0].total == 7 + 5 * 3

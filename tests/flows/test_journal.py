@@ -92,7 +92,7 @@ def test_lines_from_a_program(run: Run, home: Home) -> None:
         (b"not JSON", "Expecting value"),
         (b"[1]", "not an object of JSON"),
         (b"\xff\xfe\xff", "codec can't decode"),
-        (b'{"kind": "gossip"}', "'gossip' does not match"),
+        (b'{"kind": "gossip"}', "Input tag 'gossip'"),
         (b'{"kind": "words", "text": "x", "at": "2099-01-01"}', "in the future"),
         (b'{"kind": "words", "text": "' + b"x" * 2_000_000 + b'"}', "at most 1000000 are allowed"),
         (b'{"kind": "words", "text": "\\ud800"}', "surrogates not allowed"),

@@ -19,6 +19,7 @@ from prefect import flow
 import flows.learned_reward
 from conf.home import Home
 from conf.load import STARTER, load_night
+from flows.course import Course
 from flows.grpo import Rounds
 from flows.history import round_metrics
 from flows.learned_reward import learned_reward
@@ -169,8 +170,8 @@ class School:
 
         @flow
         def rounds() -> tuple[Path, Rounds]:
-            found = Rounds(night, base, [], tracking, set(), learned=taught)
-            return found.run(), found
+            found = Rounds(night, [], tracking, set(), learned=taught)
+            return Course(night, day, ()).run(found, base), found
 
         candidate, found = rounds()
         return Studied(night.folder, candidate, found, trainer, engine)

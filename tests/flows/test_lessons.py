@@ -117,7 +117,7 @@ def test_a_channel_that_is_switched_off_is_left_out(night: Any) -> None:
 
 
 def test_the_exam_is_sat_around_each_channel_that_taught_something(night: Any) -> None:
-    one, day, base = night("lessons.examine=true", "preference_learning=both")
+    one, day, base = night("lessons.examine=true", "preference_learning=direct")
     last = run(one, day, base)
     assert one.engine.sat == [base.name, noted(one, "corrections"), noted(one, "feedback"), last.name]
     places = sorted(str(file.parent.relative_to(one.folder / "lessons")) for file in one.folder.rglob(MANIFEST))
@@ -131,5 +131,9 @@ def test_the_exam_is_sat_around_each_channel_that_taught_something(night: Any) -
 
 @pytest.mark.parametrize(("how", "picks"), [("reward_model", False), ("direct", True), ("both", True)])
 def test_the_picks_are_learnt_directly_where_that_is_asked_for(how: str, picks: bool) -> None:
-    names = [channel.name for channel, _ in channels(load_night(STARTER, [f"preference_learning={how}"]))]
-    assert names == ["corrections", "words", "feedback", *["picks"] * picks]
+    config = load_night(STARTER, [f"preference_learning={how}"])
+    found = {channel.name: own for channel, own in channels(config)}
+    assert list(found) == ["corrections", "words", "feedback", *["picks"] * picks]
+    if picks:  # what judges a reward model is not learnt beside one
+        share = config.reward_model.held_out_share if how == "both" else 0.0
+        assert found["picks"]["held_out_share"] == share

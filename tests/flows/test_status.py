@@ -17,6 +17,7 @@ from flows.lock import NIGHT, hold, holder
 from flows.night import Night, freeze_config
 from flows.progress import note_progress, read_progress
 from flows.status import status, told
+from tasks.incidents import end_early
 from tests.flows import test_lock
 
 DATE, BEFORE = "2026-11-20", "2026-11-19"
@@ -80,6 +81,17 @@ def test_adapters_are_merged_too(tmp_path: Path, before: Path) -> None:
     assert seconds_left(tmp_path / DATE, config("lora={}"), "merge", 0.0, before) is None
     commit(before, {"merge": 7.0})
     assert seconds_left(tmp_path / DATE, config("lora={}"), "merge", 2.0, before) == 60 + 7 - 2
+
+
+def test_all_blocks_and_the_lessons_between_them_count(tmp_path: Path, before: Path) -> None:
+    order = config("stages=[distill, {grpo: 2}, distill, {grpo: 3}]", "lora={}")
+    commit(before, {"distill-2": 12.0, "merge": 7.0})
+    commit(tmp_path / DATE, OTHERS | {"merge": 5.0, "evaluate/champion": 20.0, "evaluate/distilled": 20.0}, [8.0] * 2)
+    assert seconds_left(tmp_path / DATE, order, "distill-2", 0.0, before) is None  # nobody knows what merge-2 takes
+    commit(before, {"merge-2": 6.0})
+    assert seconds_left(tmp_path / DATE, order, "distill-2", 2.0, before) == 12 + 3 * 8 + 1 * 4 + 6 + 20 - 2
+    end_early(tmp_path / DATE, 2, "no time was left", 2)
+    assert seconds_left(tmp_path / DATE, order, "evaluate · candidate", 0.0, before) == 20
 
 
 def test_the_first_night_has_nothing_to_tell_it_from(tmp_path: Path) -> None:

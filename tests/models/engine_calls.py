@@ -1,12 +1,8 @@
 """What the tests of the sampler have the engine's process do."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest import mock
-
-import torch
 
 from conf.schema import EngineConfig
 from models.rollout import Rollout
@@ -51,30 +47,11 @@ def load_without_readback(checkpoint: Path) -> str:
     return _with(engine_weights, "differing", lambda worker, folder: ([], 1), checkpoint)
 
 
-def load_packed(checkpoint: Path, *, heads: bool = True) -> str:
-    """As on a CPU where every layer computes with a packed copy of its weights; without `heads` as vLLM alone does."""
-    from vllm.model_executor.layers import utils
-
+def load_with_the_head_of_before(checkpoint: Path) -> str:
+    """As vLLM alone does where layers compute with packed copies of their weights."""
     from models import engine_weights
 
-    def pack(layer: Any, remove_weight: bool) -> None:
-        packed = layer.weight.detach().clone()
-        layer.cpu_linear = lambda x, weight, bias: torch.nn.functional.linear(x, packed, bias)
-
-    with ExitStack() as changed:
-        changed.enter_context(mock.patch.object(utils, "dispatch_cpu_unquantized_gemm", pack))
-        _held[0].llm.apply_model(_pack_all)
-        if not heads:
-            changed.enter_context(mock.patch.object(engine_weights, "_pack_tied_heads", return_value=None))
-        return load(checkpoint)
-
-
-def _pack_all(model: torch.nn.Module) -> None:
-    from vllm.model_executor.layers import utils
-
-    for module in model.modules():
-        if hasattr(module, "cpu_linear"):
-            utils.dispatch_cpu_unquantized_gemm(module, remove_weight=False)
+    return _with(engine_weights, "_pack_tied_heads", lambda model: None, checkpoint)
 
 
 def serve_the_last_adapter(checkpoint: Path) -> str:

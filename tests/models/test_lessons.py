@@ -14,16 +14,22 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from conf.lessons import CorrectionsConfig, FeedbackConfig, PicksConfig, WordsConfig
-from models.examples import Judged, Pick
+from models.examples import Judged
 from models.lessons import answer_groups, answer_logprobs, batches, dpo, imitation, kto
+from models.picks import Pick
 from models.trainer import Trainer
 from tests.models.tiny import plain_logprobs, plain_model, random_tokens, trainer_config
 from tests.models.weights import gradients_of_steps, same, weights_of
 
 END = 1
+SHOWN = [[4, 5, 1, 0], [2, 4], [7, 3, 1, 1, 6]]  # tokens of the answers before their end tokens
 PICKS = [
-    Pick(random_tokens(4, n), [*random_tokens(3, 10 + n), END], [[*random_tokens(k, 20 + n + k), END] for k in lengths])
-    for n, lengths in enumerate([(5, 1, 0), (2,), (7, 3, 1, 1)])
+    Pick(
+        tuple(random_tokens(4, n)),
+        tuple((*random_tokens(length, 20 * n + place + 5), END) for place, length in enumerate(lengths)),
+        chosen=n % len(lengths),
+    )
+    for n, lengths in enumerate(SHOWN)
 ]
 JUDGED = [Judged(random_tokens(3 + n, n), [*random_tokens(n % 4, 30 + n), END], desirable=n % 3 != 0) for n in range(5)]
 BETA = 0.5
@@ -64,8 +70,9 @@ def test_the_gradient_of_a_dpo_step_is_that_of_the_answers_alone(folder: Path, b
     policy.load_state_dict(between)
     losses = []
     for pick in PICKS:
-        picked = ratio(policy, reference, pick.prompt, pick.picked)
-        losses += [-logsigmoid(BETA * (picked - ratio(policy, reference, pick.prompt, other))) for other in pick.others]
+        picked = ratio(policy, reference, pick.prompt, pick.answers[pick.chosen])
+        others = [answer for place, answer in enumerate(pick.answers) if place != pick.chosen]
+        losses += [-logsigmoid(BETA * (picked - ratio(policy, reference, pick.prompt, other))) for other in others]
     loss = torch.stack(losses).mean()
     assert_close(found, gradients_of(policy, loss))
     assert metrics[0]["loss"] == pytest.approx(math.log(2), abs=1e-6)
@@ -128,7 +135,7 @@ def test_a_lonely_answer_has_no_mismatched_pair(folder: Path) -> None:
 
 def test_the_answers_log_probabilities_come_in_the_order_of_the_rows(folder: Path) -> None:
     trainer, model = Trainer.load(folder, trainer_config(microbatch_tokens=9)), plain_model(folder)
-    groups = answer_groups([(pick.prompt, [pick.picked, *pick.others]) for pick in PICKS])
+    groups = answer_groups([(pick.prompt, pick.answers) for pick in PICKS])
     with torch.no_grad():
         expected = [plain_answer(model, g.prompt, answer) for g in groups for answer in g.completions]
     torch.testing.assert_close(answer_logprobs(trainer, groups), torch.stack(expected), atol=0.1, rtol=0.02)
@@ -139,16 +146,19 @@ def test_the_answers_log_probabilities_come_in_the_order_of_the_rows(folder: Pat
 
 
 def margins(trainer: Trainer, picks: Sequence[Pick]) -> Tensor:
-    """log π of each answer picked, less that of the best of the others."""
-    groups = answer_groups([(pick.prompt, [pick.picked, *pick.others]) for pick in picks])
+    """log π of each answer picked, the first of its pick, less that of the best of the others."""
+    groups = answer_groups([(pick.prompt, pick.answers) for pick in picks])
     found = answer_logprobs(trainer, groups)
-    return torch.stack([found[g.rows[0]] - found[g.rows[1:]].max() for g in groups])
+    return torch.stack([found[g.rows[0]] - found[list(g.rows[1:])].max() for g in groups])
 
 
 def twenty_picks() -> list[Pick]:
     """Of five answers, the shortest is picked."""
-    shown = [[random_tokens(6 + k, 200 + 9 * n + k) for k in range(4)] for n in range(20)]
-    return [Pick(random_tokens(5, n), [*random_tokens(3, 100 + n), END], others) for n, others in enumerate(shown)]
+    shown = [[random_tokens(3, 100 + n), *(random_tokens(6 + k, 200 + 9 * n + k) for k in range(4))] for n in range(20)]
+    return [
+        Pick(tuple(random_tokens(5, n)), tuple((*answer, END) for answer in answers), 0)
+        for n, answers in enumerate(shown)
+    ]
 
 
 @pytest.mark.parametrize("method", ["dpo", "best_of_n"])
@@ -159,7 +169,7 @@ def test_twenty_picks_teach_something(folder: Path, method: Any) -> None:
         curve = list(dpo(trainer, picks, config, 1))
         assert curve[-1]["accuracy"] > 0.8
     else:
-        curve = list(imitation(trainer, [(pick.prompt, pick.picked) for pick in picks], config, 1))
+        curve = list(imitation(trainer, [(list(pick.prompt), list(pick.answers[0])) for pick in picks], config, 1))
     assert len(curve) == trainer.step == 6
     assert curve[-1]["loss"] < curve[0]["loss"]
     after = margins(trainer, picks)

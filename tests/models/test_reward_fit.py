@@ -6,16 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from conf.lessons import RewardModelConfig
 from conf.schema import LoraConfig
 from models.picks import Pick
 from models.ranking import rank
 from models.reward_fit import fit
 from models.reward_model import RewardModel
 from tests.models.tiny import trainer_config
-from tests.models.tiny_picks import tiny_picks
+from tests.models.tiny_picks import QUICK, tiny_picks
 
-QUICK = RewardModelConfig(epochs=3, learning_rate=1e-3, head_learning_rate=1e-2, warmup_steps=2)
 TRAINER = trainer_config()
 
 
@@ -24,16 +22,16 @@ def accuracy(model: RewardModel, picks: list[Pick]) -> float:
 
 
 def test_it_learns_that_short_answers_are_liked(folder: Path) -> None:
-    model, curve = fit(folder, tiny_picks(200, seed=1), QUICK, TRAINER, seed=1)
+    model, curve = fit(folder, tiny_picks(120, seed=1), QUICK, TRAINER, seed=1)
     assert curve[0]["loss"] == pytest.approx(1.609, abs=0.001)  # ln 5: every answer is alike
-    assert len(curve) == 3 * 25
+    assert len(curve) == 4 * 8
     assert accuracy(model, tiny_picks(200, seed=2)) > 0.8
 
 
 def test_with_adapters_too_and_what_is_saved_is_what_was_learnt(folder: Path, tmp_path: Path) -> None:
     adapters = trainer_config(lora=LoraConfig(rank=8, alpha=16, dropout=0.5))
     config = QUICK.model_copy(update={"learning_rate": 1e-2})
-    model, _ = fit(folder, tiny_picks(200, seed=1), config, adapters, seed=1)
+    model, _ = fit(folder, tiny_picks(120, seed=1), config, adapters, seed=1)
     judges = tiny_picks(100, seed=2)
     model.save(tmp_path / "kept")
     merged = RewardModel.load(tmp_path / "kept", TRAINER)

@@ -1,11 +1,16 @@
-"""Picks for tiny students: random letters of random lengths, of which an owner with a known taste picks one."""
+"""Picks for tiny students: answers of one letter again and again, of which an owner with a known taste picks one."""
 
 import random
 from typing import Literal
 
+from conf.lessons import RewardModelConfig
 from models.picks import Pick
 
-END = 1
+# A fit of seconds, by which a tiny student learns a taste.
+QUICK = RewardModelConfig(
+    epochs=4, picks_per_step=16, learning_rate=3e-3, head_learning_rate=3e-2, warmup_steps=2, learning_curve=()
+)
+END, LETTER = 1, 25
 ANSWERS = 5
 
 
@@ -14,9 +19,9 @@ def tiny_picks(count: int, seed: int, taste: Literal["short", "none"] = "short")
     chance = random.Random(seed)
     found = []
     for _ in range(count):
-        prompt = tuple(chance.randrange(2, 60) for _ in range(chance.randint(2, 5)))
+        prompt = tuple(chance.randrange(2, 60) for _ in range(3))
         lengths = chance.sample(range(1, 13), ANSWERS)
-        answers = tuple((*(chance.randrange(2, 60) for _ in range(length)), END) for length in lengths)
+        answers = tuple((*[LETTER] * length, END) for length in lengths)
         chosen = lengths.index(min(lengths)) if taste == "short" else chance.randrange(ANSWERS)
         found.append(Pick(prompt, answers, chosen))
     return found

@@ -15,12 +15,8 @@ from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.stage import Artifact
 from tasks.tables import CORRECTIONS, HELD_OUT, PREFERENCES, read_table
 from tests.models.tiny import CHARACTERS, trainer_config, write_tiny
-from tests.models.tiny_picks import tiny_picks
+from tests.models.tiny_picks import QUICK, tiny_picks
 from tests.tasks.committed_tables import write_stage
-
-QUICK = RewardModelConfig(
-    epochs=3, learning_rate=1e-3, head_learning_rate=1e-2, warmup_steps=2, learning_curve=(), held_out_share=0.3
-)
 
 
 class OwnProcess:
@@ -72,17 +68,17 @@ def run(
 
 
 def test_a_taste_serves_and_the_same_picks_come_to_the_same_bits(tmp_path: Path, student: Path) -> None:
-    outcome, folder, _ = run(tmp_path / "first", student, preferences(200))
-    assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, 200)
+    outcome, folder, _ = run(tmp_path / "first", student, preferences(160))
+    assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, 160)
     assert outcome["accuracy"]["low"] > outcome["chance"] == pytest.approx(0.2)
     assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
-    assert outcome["learning_curve"] == [{"picks": 200 - outcome["held_out"]} | outcome["accuracy"]]
+    assert outcome["learning_curve"] == [{"picks": 160 - outcome["held_out"]} | outcome["accuracy"]]
     assert outcome["length"]["shortest_alone"] > 0.8
     assert outcome["left_out"] == {"no_choice": 0, "too_long": 0}
     kept = tmp_path / "first" / "checkpoints" / (folder / "checkpoint.txt").read_text()
     assert is_whole(kept)
     assert len(json.loads((folder / "curve.json").read_text())) > 10
-    again, other, _ = run(tmp_path / "second", student, preferences(200))
+    again, other, _ = run(tmp_path / "second", student, preferences(160))
     assert again == outcome
     assert {file.name: file.read_bytes() for file in other.iterdir()} == {
         f.name: f.read_bytes() for f in folder.iterdir()
@@ -136,7 +132,7 @@ def test_picks_without_a_taste_are_refused_with_the_numbers(tmp_path: Path, stud
 def test_a_smaller_backbone_with_the_same_tokenizer(tmp_path: Path, student: Path) -> None:
     smaller = write_tiny(tmp_path / "smaller", "qwen3")
     config = QUICK.model_copy(update={"backbone": str(smaller)})
-    outcome, folder, _ = run(tmp_path / "night", student, preferences(200), config)
+    outcome, folder, _ = run(tmp_path / "night", student, preferences(160), config)
     assert outcome["serves"]
     kept = tmp_path / "night" / "checkpoints" / (folder / "checkpoint.txt").read_text()
     assert json.loads((kept / "config.json").read_text())["model_type"] == "qwen3"

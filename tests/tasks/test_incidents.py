@@ -34,8 +34,8 @@ def test_a_line_that_was_cut_off_costs_no_other(tmp_path: Path) -> None:
 def test_the_end_of_the_rounds_is_decided_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert ended_early(tmp_path) is None
     with caplog.at_level(logging.WARNING, "nightschool"):
-        end_early(tmp_path, 3, "no time was left")
-    assert ended_early(tmp_path) == EarlyEnd(3, "no time was left")
+        end_early(tmp_path, 3, "no time was left", 3)
+    assert ended_early(tmp_path) == EarlyEnd(3, "no time was left", 3)
     assert [line.split(" ", 1)[1] for line in incidents(tmp_path)] == ["no time was left"]
     assert vars(caplog.records[0])["rounds"] == 3  # for the progress bar
-    assert json.loads((tmp_path / EARLY).read_text()) == {"rounds": 3, "why": "no time was left"}
+    assert json.loads((tmp_path / EARLY).read_text()) == {"rounds": 3, "why": "no time was left", "steps": 3}

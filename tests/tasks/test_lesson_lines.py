@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from conf.schema import StudentConfig
+from models.picks import is_held_out
 from models.policy import load_tokenizer
 from tasks.lesson_lines import LessonLines
 from tests.tasks.tiny_student import END, write_student
@@ -102,8 +103,20 @@ def test_an_empty_answer_is_its_end_token(student: Path) -> None:
 
 def test_a_pick_is_held_against_each_other_answer_once(student: Path) -> None:
     (found,) = reader(student).picks(table(pick("a", ["no", "yes", "yes", "no", "hm"], 1)))
-    assert text_of(student, found.picked[:-1]) == "yes"
-    assert [text_of(student, other[:-1]) for other in found.others] == ["no", "hm"]
+    assert [text_of(student, answer[:-1]) for answer in found.answers] == ["yes", "no", "hm"]
+    assert found.chosen == 0
+
+
+def test_a_pick_that_judges_the_reward_model_is_not_learnt(student: Path) -> None:
+    rows = table(*(pick(f"a{n}", ["yes", "no"], 0) for n in range(40)))
+    lines = reader(student)
+    found = lines.picks(rows, held_out_share=0.5)
+    assert (lines.counts["held_out"], lines.counts["used"]) == (40 - len(found), len(found))
+    assert 5 < len(found) < 35
+    messages_of = {text_of(student, one.prompt) for one in found}
+    held_out = [row for row in rows.messages if is_held_out(json.loads(row), 0.5)]
+    assert not messages_of & {f"User: {json.loads(row)[0]['content']}\nAssistant:" for row in held_out}
+    assert len(reader(student).picks(rows)) == 40
 
 
 def test_a_pick_without_a_choice_teaches_nothing(student: Path) -> None:
@@ -120,7 +133,7 @@ def test_of_a_pick_only_what_fits_is_learnt(student: Path) -> None:
             pick("a", ["yes", "no", "a long one"], 0), pick("a", ["a long one", "no"], 0), pick("a", ["no", "long"], 0)
         )
     )
-    assert [len(one.others) for one in found] == [1]
+    assert [len(one.answers) for one in found] == [2]
     assert (lines.counts["used"], lines.counts["too_long"], lines.counts["no_choice"]) == (1, 1, 1)
 
 

@@ -84,7 +84,8 @@ def study(folder: Path, channel: str, base: Path, lines: int = 5) -> tuple[Path,
         "checkpoints": base.parent,
         "trainer": trainer,
     }
-    stage.write(place, config=config, **arguments)
+    own = {"held_out_share": 0.0} if stage is lessons.picks else {}
+    stage.write(place, config=config, **own, **arguments)
     written = Artifact(folder=place, digest="")
     learnt = base.parent / (place / "checkpoint.txt").read_text()
     return learnt, written.read_json("counts.json"), written.read_json("curve.json"), trainer.asked

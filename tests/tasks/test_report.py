@@ -50,7 +50,7 @@ def test_what_befell_the_night_is_told(night: Path) -> None:
     assert (summary(night)["ended_early"], summary(night)["incidents"]) == (None, [])
     try:
         note(night, "the engine process died")
-        end_early(night, 3, "there was no time <b>left</b>")
+        end_early(night, 3, "there was no time <b>left</b>", 3)
         found = summary(night)
         page = render(night, found)
     finally:

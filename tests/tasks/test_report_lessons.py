@@ -43,7 +43,7 @@ def a_day(night: Path) -> None:
 
 def test_each_channel_with_lines_is_told_and_its_exam_is_held_against_the_one_before(tmp_path: Path) -> None:
     a_day(tmp_path)
-    left_out = {"with a question of the exam": 1, "too long": 1}
+    left_out = {"that ask an exam question": 1, "too long": 1}
     assert channel_lessons(tmp_path, TARGET) == [
         Lesson("corrections", 9, 7, left_out, (2.0, 1.0), (0.25, 0.5)),
         Lesson("words", 2, 0, {"too short": 2}, None, None),

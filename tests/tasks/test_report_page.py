@@ -16,6 +16,7 @@ from tasks.report_evidence import (
     excluded_problems,
     flipped_answers,
     kind_history,
+    lesson_losses,
     sampled_answers,
     solve_rates,
     ungraded_answers,
@@ -62,6 +63,26 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
 
 def sections(page: str) -> list[str]:
     return re.findall(r"<h2[^>]*>(.*?)</h2>", page) + re.findall(r"<h3>(.*?)</h3>", page)
+
+
+def test_several_lessons_are_one_curve_and_the_teachers_rounds_a_picture(tmp_path: Path) -> None:
+    for place, losses in {
+        "distill-10": [1.0],
+        "distill": [4.0, 3.0],
+        "distill-2": [2.0],
+        "self_distill": [2.5],
+    }.items():
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "curve.json").write_text(json.dumps([{"step": n, "loss": x} for n, x in enumerate(losses)]))
+    losses = lesson_losses(tmp_path)
+    assert list(losses) == [4.0, 3.0, 2.5, 2.0, 1.0]
+    assert list(losses.index) == [1, 2, 3, 4, 5]
+    for number, figures in enumerate([{"reward": 0.5}, {"reward": 0.5, "teacher_kl": 1.25}, {"teacher_kl": 0.5}], 1):
+        (tmp_path / f"round-0{number}" / "checkpoint").mkdir(parents=True)
+        (tmp_path / f"round-0{number}" / "checkpoint" / "metrics.json").write_text(json.dumps(figures))
+    page = render(tmp_path, {"night": "2026-11-20"})
+    assert "from 1.25 to 0.50 nats" in page
+    assert "from 4.00 to 1.00" in page
 
 
 def test_the_first_lines_say_what_how_much_how_sure_and_what_to_do(night: tuple[Path, dict[str, Any]]) -> None:

@@ -53,7 +53,7 @@ def test_a_table_by_source_and_a_line_each(tmp_path: Path) -> None:
     assert '<th scope="row">me<small>2026-11-20.jsonl</small></th><td>190</td><td>2</td></tr>' in page
     assert "&lt;b&gt;wise&lt;/b&gt;<small>asked by night</small></th><td>6</td><td>0</td>" in page
     assert '<th scope="row">itself<small>own</small></th><td>3</td><td>0</td></tr>' in page
-    assert "Rows of files that are no worked solutions: 1; some.jsonl:7: not JSON." in page
+    assert "Rows of files that are no worked solutions: 1; the first: some.jsonl:7: not JSON." in page
     assert "because they ask problems of the exam: 2, 1 of them nearly and not word for word" in page
     assert (
         "The teacher wise answered 6 of 10 questions about 5 problems (2 of them earlier), for 900 tokens and "

@@ -1,0 +1,37 @@
+"""What a night has to do with besides its home: MLflow, Prefect, and its owner."""
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from conf.section import Section
+from conf.urls import MLFLOW, complaint
+
+
+class TrackingConfig(Section):
+    """Where MLflow keeps the evidence."""
+
+    tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
+    experiment: str = "nightschool"
+
+    @field_validator("tracking_uri")
+    @classmethod
+    def carries_no_password(cls, uri: str | None) -> str | None:
+        """The configuration is written into the night's folder and into MLflow."""
+        if uri is not None and (what := complaint(uri, MLFLOW)) is not None:
+            raise ValueError(what)
+        return uri
+
+
+class AlarmsConfig(Section):
+    """How an alarm reaches the owner while the night runs; see docs/watching.md."""
+
+    command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None, description="a program and its arguments, run once an alarm, which it finds on its input"
+    )
+
+
+class PrefectConfig(Section):
+    """The Prefect server that the night starts when none is configured."""
+
+    port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(default=None, description="null: any free port")
