@@ -289,7 +289,7 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
 
 
 def test_the_kl_term_stays_all_night(hacked: Studied) -> None:
-    assert hacked.rounds.trainer_config.grpo.kl_coefficient == 0.02
+    assert hacked.rounds._trainer_config.grpo.kl_coefficient == 0.02
     assert hacked.figures[1]["kl"] > 0
     manifests = [json.loads(file.read_text()) for file in hacked.folder.glob("round-*/checkpoint/manifest.json")]
     assert len(manifests) == ROUNDS
@@ -342,4 +342,4 @@ def test_without_a_reward_model_nothing_is_different(school: School) -> None:
     assert not {"learned", "learned_reward"} & set(inputs)
     inputs = json.loads((studied.folder / "round-01" / "select_prompts" / "manifest.json").read_text())["inputs"]
     assert not {"owner", "owner_share"} & set(inputs)
-    assert studied.rounds.trainer_config == studied.rounds.night.config.trainer
+    assert studied.rounds._trainer_config == studied.rounds.night.config.trainer
