@@ -22,8 +22,9 @@ help: ## this list
 night: setup ## the starter night: a small model studies arithmetic, sits its exam, and you get a report
 	@.venv/bin/nightschool night --config conf/starter.yaml $(ARGS)
 
+# two at a time, because most wait for processes that start; a file's tests share what takes long to start
 test: lint ## lint, then all tests but the long ones (ARGS="-m full" for those)
-	@.venv/bin/pytest $(ARGS)
+	@.venv/bin/pytest -n 2 --dist loadfile $(ARGS)
 
 lint: setup ## style, types, and which package may import which
 	@.venv/bin/ruff check .
