@@ -160,7 +160,7 @@ def test_pieces_fit_the_student(student: Path) -> None:
 
 def test_a_conversation_that_the_template_refuses_costs_no_night(student: Path, tmp_path: Path) -> None:
     strict = write_student(tmp_path / "strict")
-    tokenizer = load_tokenizer(strict)
+    tokenizer = load_tokenizer(strict, StudentConfig().trust_remote_code)  # the very one that is asked for
     tokenizer.chat_template = "{{ raise_exception('speakers must take turns') }}"
     lines = reader(strict)
     assert lines.corrections(table(correction("How are you?", "Fine."))) == []
