@@ -17,7 +17,7 @@ from rewards.triviaqa import TriviaQa, true_names
 from rewards.verifier import Attempt, Benchmark, Problem
 
 LONGEST = 20_000  # characters
-MILLISECONDS = 20.0
+MILLISECONDS = 50.0
 UNITS = [
     *(
         r"\boxed{",
@@ -129,14 +129,14 @@ READERS = readers()
 
 
 def milliseconds(reader: Callable[[str], object], text: str) -> float:
-    """The least of several tries: a busy machine is no fault of the reader."""
+    """Processor time, the least of several tries: a busy machine is no fault of the reader."""
     least = float("inf")
     for _ in range(7):
         for cached in (read, true_answer, true_names, passages):
             cached.cache_clear()
-        started = time.perf_counter()
+        started = time.thread_time()
         reader(text)
-        least = min(least, (time.perf_counter() - started) * 1000)
+        least = min(least, (time.thread_time() - started) * 1000)
         if least < MILLISECONDS:
             break
     return least
