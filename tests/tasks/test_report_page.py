@@ -74,12 +74,14 @@ def test_several_lessons_are_one_curve_and_the_teachers_rounds_a_picture(tmp_pat
     }.items():
         (tmp_path / place).mkdir()
         (tmp_path / place / "curve.json").write_text(json.dumps([{"step": n, "loss": x} for n, x in enumerate(losses)]))
+        (tmp_path / place / "manifest.json").touch()
     losses = lesson_losses(tmp_path)
     assert list(losses) == [4.0, 3.0, 2.5, 2.0, 1.0]
     assert list(losses.index) == [1, 2, 3, 4, 5]
     for number, figures in enumerate([{"reward": 0.5}, {"reward": 0.5, "teacher_kl": 1.25}, {"teacher_kl": 0.5}], 1):
         (tmp_path / f"round-0{number}" / "checkpoint").mkdir(parents=True)
         (tmp_path / f"round-0{number}" / "checkpoint" / "metrics.json").write_text(json.dumps(figures))
+        (tmp_path / f"round-0{number}" / "checkpoint" / "manifest.json").touch()
     page = render(tmp_path, {"night": "2026-11-20"})
     assert "from 1.25 to 0.50 nats" in page
     assert "from 4.00 to 1.00" in page
