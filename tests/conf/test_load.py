@@ -360,7 +360,6 @@ OTHERS: dict[str, Any] = {
     "lora": {"rank": 8},
     "engine.lora": {"rank": 8},
     "student.template_arguments": {"enable_thinking": False},
-    "student.trust_remote_code": True,
     "grpo.scale": "std",
     "grpo.aggregation": "sequence",
     "grpo.importance": "sequence",
@@ -371,6 +370,13 @@ OTHERS: dict[str, Any] = {
     "sandbox.allow_missing": ["landlock"],
     "exam.guards": [],
     "exam.target.benchmark": "gsm8k",
+    "distill.files": [{"source": "traces.jsonl"}],
+    "distill.teacher": {"base_url": "http://127.0.0.1:8000/v1", "model": "wise"},
+    "lessons.picks.method": "best_of_n",
+    "preference_learning": "both",
+    "stages": ["distill", "grpo"],
+    "on_policy": {"teacher": "wise"},
+    "reward_model.learning_curve": [0.5],
 }
 # What can have one value only; arithmetic, the starter's exam, has neither subsets nor revisions nor a lenient reading.
 FIXED = {"start_from", "grpo.temperature", "grpo.top_p"}
@@ -380,6 +386,8 @@ FIXED |= {f"exam.target.{key}" for key in ("subset", "revision", "lenient")}
 def other_value(key: str, value: Any) -> Any:
     if key in OTHERS:
         return OTHERS[key]
+    if isinstance(value, bool):
+        return not value
     if isinstance(value, list):
         return ["1"]
     if isinstance(value, float):
