@@ -91,7 +91,7 @@ class SelfSampler:
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if function is in_engine.sample:
             return self.sample(*arguments, **options)
-        return {"sync": 0.25, "generate": 0.5} if function is in_engine.seconds else None
+        return {"sync": 0.25, "generate": 0.5} if function is in_engine.figures else None
 
     def sample(
         self,
