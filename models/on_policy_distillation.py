@@ -14,6 +14,7 @@ from conf.schema import TrainerConfig
 from models.grpo import LOG_RATIO_LIMIT
 from models.packing_probe import choose_packing
 from models.policy import load_model, load_tokenizer
+from models.precision import computed_in
 from models.rollout import Rollout
 from models.rollout_groups import grouped, logprobs_by_row
 
@@ -32,12 +33,13 @@ def token_advantages(policy: Sequence[float], teacher: Sequence[float]) -> list[
 
 
 def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """The teacher's log-probability of every token of every rollout, in nats; computed in bf16, packed where it can be.
+    """The teacher's log-probability of every token of every rollout, in nats; packed where it can be.
 
     `teacher`: the folder of a model with the tokenizer that the rollouts were written with (see `check_tokenizers`).
     """
     cuda = torch.cuda.is_available() if config.device == "auto" else config.device == "cuda"
-    model = load_model(teacher, torch.bfloat16, torch.device("cuda" if cuda else "cpu"), config.trust_remote_code)
+    device = torch.device("cuda" if cuda else "cpu")
+    model = load_model(teacher, computed_in(device), device, config.trust_remote_code)
     logprobs = choose_packing(model.eval())
     groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if rollout.token_ids])
     found = logprobs_by_row(model, logprobs, groups, config.microbatch_tokens)

@@ -14,6 +14,7 @@ from models.checkpoint import copy_companions
 from models.packing import Group, Pack, hidden_states, pack, split
 from models.packing_probe import choose_packing, packed_logprobs
 from models.policy import load_model
+from models.precision import computed_in
 from models.probe import FILE as PROBE
 
 HEAD = "reward_head.safetensors"
@@ -57,14 +58,12 @@ class Head(torch.nn.Module):
 class RewardModel:
     """Rewards of answers to prompts. The answers to one prompt are computed together, the prompt once for all."""
 
-    dtype = torch.bfloat16  # what the backbone computes in
-
     def __init__(self, checkpoint: Path, config: TrainerConfig) -> None:
         """Begins with the backbone of a checkpoint and a head of zeros."""
         self.checkpoint, self.config = checkpoint, config
         cuda = torch.cuda.is_available() if config.device == "auto" else config.device == "cuda"
         self.device = torch.device("cuda" if cuda else "cpu")
-        self.model = load_model(checkpoint, self.dtype, self.device, config.trust_remote_code)
+        self.model = load_model(checkpoint, computed_in(self.device), self.device, config.trust_remote_code)
         self.packs = choose_packing(self.model) is packed_logprobs
         self.model.eval()
         self.head = Head(self.model.config.get_text_config().hidden_size, self.device)

@@ -33,6 +33,7 @@ SMALL = [
     "grpo.quiz_problems=10",
     "grpo.min_useful_groups=1",
     "distill.steps=4",
+    "day.generated_preferences=8",  # too few for a reward model
     "exam.target.problems=40",
     'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 40}]',
     "exam.max_completion_tokens=24",

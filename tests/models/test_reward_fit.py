@@ -53,7 +53,7 @@ def test_the_same_fit_comes_to_the_same_bits(folder: Path, adapters: LoraConfig 
 
 
 def test_a_step_does_not_depend_on_how_it_is_cut(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RewardModel, "dtype", torch.float32)
+    monkeypatch.setattr("models.reward_model.computed_in", lambda device: torch.float32)
     picks = [replace(pick, weight=1 + place % 3) for place, pick in enumerate(tiny_picks(24, seed=1))]
     picks[3] = replace(picks[3], answers=picks[3].answers[:2], chosen=0)
     curves = [

@@ -50,7 +50,7 @@ def expected(folder: Path, head: Tensor) -> list[list[float]]:
 def test_packed_rewards_are_those_of_each_answer_alone(
     exact_folder: Path, budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RewardModel, "dtype", torch.float32)
+    monkeypatch.setattr("models.reward_model.computed_in", lambda device: torch.float32)
     model = with_head(exact_folder, trainer_config(microbatch_tokens=budget))
     assert model.packs
     own = model.judge(GROUPS)
@@ -60,7 +60,7 @@ def test_packed_rewards_are_those_of_each_answer_alone(
 
 
 def test_packed_gradients_are_those_of_each_answer_alone(exact_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RewardModel, "dtype", torch.float32)
+    monkeypatch.setattr("models.reward_model.computed_in", lambda device: torch.float32)
     assert gradients(exact_folder, packs=True).keys() == gradients(exact_folder, packs=False).keys()
     for name, plain in gradients(exact_folder, packs=False).items():
         torch.testing.assert_close(gradients(exact_folder, packs=True)[name], plain, rtol=1e-3, atol=1e-4)
@@ -83,7 +83,7 @@ def gradients(folder: Path, *, packs: bool) -> dict[str, Tensor]:
 def test_a_model_that_cannot_be_packed_is_asked_answer_by_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from models import reward_model
 
-    monkeypatch.setattr(RewardModel, "dtype", torch.float32)
+    monkeypatch.setattr("models.reward_model.computed_in", lambda device: torch.float32)
     packed = with_head(folder).judge(GROUPS)
     monkeypatch.setattr(reward_model, "choose_packing", lambda model: None)
     plain = with_head(folder)
