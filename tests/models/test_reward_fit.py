@@ -73,7 +73,7 @@ def test_an_old_pick_counts_less(folder: Path) -> None:
     turned, _ = fit(folder, [replace(pick, weight=0.1) for pick in short] + long, QUICK, TRAINER, seed=1)
     judges = tiny_picks(100, seed=3)
     assert accuracy(model, judges) > 0.5
-    assert accuracy(turned, judges) < 0.1
+    assert accuracy(turned, judges) < 0.2  # chance
 
 
 def test_embeddings_stay_and_layers_move(folder: Path) -> None:
