@@ -93,10 +93,10 @@ def test_no_completion_upsets_it(completion: str) -> None:
     "unit", [" ", "\n", " \n", "\t", "```\n", "    x\n", "def twice", "def twice\n", "a", "\n#", "def ", "def\t"]
 )
 def test_no_completion_takes_long(unit: str) -> None:
-    """20 ms for 20,000 characters, the best of five."""
+    """50 ms for 20,000 characters, the best of five: what is not linear takes seconds."""
     for start in ("", "    x\n", "```\n", "def "):
         text = start + unit * (20_000 // len(unit)) + "x"
-        assert min(_seconds(text) for _ in range(5)) < 0.020
+        assert min(_seconds(text) for _ in range(5)) < 0.050
 
 
 def _seconds(text: str) -> float:
