@@ -117,6 +117,7 @@ class _Lesson:
         self.settled = asyncio.Condition()
 
     async def hold(self) -> Asked:
+        """Asks all questions, a few at a time, until they are answered or time, tokens or money are spent."""
         from openai import AsyncOpenAI  # a second to import, and most nights ask nobody
 
         config, asked = self.config, self.asked
