@@ -278,7 +278,7 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
     assert ended is not None
     assert ended < ROUNDS
     lengths = [figures["completion_length"] for figures in hacked.figures]
-    assert lengths[ended - 1] > 1.5 * lengths[0]
+    assert lengths[ended - 1] > 1.2 * lengths[0]
     assert hacked.ranked(ended) < hacked.ranked(0) - 0.1
     for number, figures in enumerate(hacked.figures, 1):
         assert ("reward/learned" in figures) == (number <= ended)
