@@ -20,7 +20,7 @@ RANKED_EVERY = 5  # rounds, where the night has no quizzes
 class LearnedReward:
     """A reward model that serves: what it adds to the arguments of the rounds' stages.
 
-    `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before round 1.
+    `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before the first round.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class LearnedReward:
 
     @cached_property
     def trainer_config(self) -> TrainerConfig:
-        """The rounds' configuration of the trainer: with a KL term to the checkpoint before round 1, all night long."""
+        """The rounds' configuration of the trainer: with a KL term to the checkpoint that their block began with."""
         config = self.night.config
         coefficient = max(config.grpo.kl_coefficient, config.learned_reward.kl_coefficient)
         grpo = config.grpo.model_copy(update={"kl_coefficient": coefficient})

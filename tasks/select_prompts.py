@@ -48,9 +48,7 @@ def select_prompts(
 ) -> None:
     """Draws `count` problems, of each benchmark its share by weight, and renders their prompts.
 
-    `owner`: the owner's own prompts, where a reward model serves; they are `owner_share` of the count, or as many as
-    there are that the round does not have yet.
-
+    `owner`: the owner's own prompts; they are `owner_share` of the count, or as many as are new to the round.
     `solve_rates`: the score stage before. `excluded`: ids and questions of the exam's problems, which may never be
     drawn. `drawn`: the prompts that the round has already; none of their problems is drawn again, and the groups are
     numbered on from theirs. `seed`: of night, round and refill. Problems whose prompt leaves no room for a completion

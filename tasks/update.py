@@ -168,6 +168,6 @@ def _save_state(
         if again != digest:
             raise UpdateChangedError(
                 f"the round's update, taken again, came to the checkpoint {again} and not to {digest}: "
-                "start the night again, and it goes on from the round before"
+                "the round is taken again, from the one before"
             ) from elsewhere
         means.trainer.call(learner.save_state, digest, folder, means.retired_states)

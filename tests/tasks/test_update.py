@@ -194,7 +194,7 @@ def test_an_update_that_comes_out_differently_the_second_time_does_not_count(the
     folder = the_round.night / "round-01" / "checkpoint"
     folder.mkdir(parents=True)
     arguments = {**the_round.arguments, "updated": updated, "state": the_round.state(1), "seconds_round": None}
-    with pytest.raises(UpdateChangedError, match="and not to cafe42: start the night again"):
+    with pytest.raises(UpdateChangedError, match="and not to cafe42: the round is taken again"):
         checkpoint.write(folder, **arguments)
     assert committed(folder) is None
     assert not the_round.state(1).exists()
