@@ -12,19 +12,22 @@ from tasks.traces import import_traces
 
 
 def learn_traces(
-    night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "distill"
+    night: Night, day: Artifact, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "distill"
 ) -> Path:
-    """Distils all worked solutions that the night has into a checkpoint. Returns the new one."""
+    """Distils all worked solutions that the night has, after so many rounds of tonight. Returns the checkpoint."""
     config, traces = night.config.distill, [day]
     if config.steps and config.files:
         traces.append(night.run(import_traces, "import_traces", files=config.files))
     if config.steps and config.teacher is not None:
         asked = night.run(
             ask_teacher,
-            "ask_teacher",
+            place.replace("distill", "ask_teacher"),
             config=config.teacher,
             exam_questions=exam_questions,
+            scores=_scored(night, rounds),
+            upto=rounds,
             date=night.date,
+            night=night.folder,
             nights=night.home.nights,
             cache=night.home.teacher,
         )
@@ -36,11 +39,10 @@ def learn_own_answers(
     night: Night, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "self_distill"
 ) -> Path:
     """Distils the student's right answers to hard problems, after so many rounds of tonight. Returns the checkpoint."""
-    scored = [committed(folder / "score") for folder in rounds_of(night.folder, rounds)]
     answers = night.run(
         own_answers,
         f"{place}_answers",
-        scores=tuple(one for one in scored if one),
+        scores=_scored(night, rounds),
         upto=rounds,
         per_problem=night.config.distill.traces_per_problem,
         date=night.date,
@@ -48,6 +50,12 @@ def learn_own_answers(
         nights=night.home.nights,
     )
     return _learn(night, [answers], checkpoint, exam_questions, place)
+
+
+def _scored(night: Night, rounds: int) -> tuple[Artifact, ...]:
+    """What was scored in so many rounds of tonight."""
+    scored = (committed(folder / "score") for folder in rounds_of(night.folder, rounds))
+    return tuple(one for one in scored if one)
 
 
 def _learn(night: Night, traces: list[Artifact], checkpoint: Path, exam_questions: tuple[str, ...], place: str) -> Path:

@@ -59,7 +59,7 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         own |= {"response": "#### 12", "benchmark": "arithmetic", "truth": "12"}
         day = write_stage(home.night(DATE) / "freeze_journal", {"traces": (TRACES, [own])})
         before = champion(home)
-        after = learn_traces(tonight, day, before, exam)
+        after = learn_traces(tonight, day, 0, before, exam)
         assert len(server.requests) == 1
     assert after != before
     assert (after / "config.json").exists()
@@ -70,7 +70,7 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         ("some.jsonl", 1),
     }
     assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 2
-    assert learn_traces(tonight, day, before, exam) == after  # committed: the server is down, and nobody misses it
+    assert learn_traces(tonight, day, 0, before, exam) == after  # committed: the server is down, and nobody misses it
 
 
 def test_its_own_answers(night: Callable[..., Night]) -> None:
