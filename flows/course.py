@@ -11,8 +11,9 @@ from flows.grpo import Rounds
 from flows.lessons import LESSONS, channels, learn
 from flows.lost_round import LostRoundError
 from flows.night import Night, log
+from flows.sitting import sit
 from tasks.incidents import ended_early
-from tasks.stage import MANIFEST, Artifact, run_name
+from tasks.stage import MANIFEST, Artifact, committed, run_name
 from tasks.update import UpdateChangedError
 from tasks.workers import HoursOverError
 
@@ -32,7 +33,8 @@ class Course:
         """The lessons up to the first block of rounds. Returns the checkpoint that sits the exam as `distilled`."""
         checkpoint = champion
         for step in self._steps[: self._first]:
-            checkpoint = self._lesson(step, checkpoint)
+            before, checkpoint = checkpoint, self._lesson(step, checkpoint)
+            self._examine(step, before, checkpoint)
         return checkpoint
 
     def run(self, rounds: Rounds, distilled: Path) -> Path:
@@ -58,6 +60,7 @@ class Course:
     def _go_through(self, rounds: Rounds, checkpoint: Path) -> Path:
         early = ended_early(self.night.folder)
         for step in self._steps[self._first : early.steps if early else None]:
+            before = checkpoint
             if step.is_block:
                 checkpoint = rounds.run(step, checkpoint)
             elif early or self._fits(step, rounds):
@@ -67,7 +70,20 @@ class Course:
                 checkpoint = self._lesson(step, checkpoint)
             if rounds.over:
                 break
+            if not early:
+                self._examine(step, before, checkpoint, rounds)
         return checkpoint
+
+    def _examine(self, step: Step, before: Path, checkpoint: Path, rounds: Rounds | None = None) -> None:
+        """The exam after a step that changed the student, for the report. The owner's channels have theirs one by one.
+
+        Raises LostRoundError where the checkpoint of the last of the `rounds` so far was damaged since.
+        """
+        if not self.night.config.lessons.examine or step.kind == "lessons" or checkpoint == before:
+            return
+        if rounds is not None and committed(self.night.folder / step.exam) is None:
+            rounds.require_whole(checkpoint)
+        sit(self.night, step.exam, checkpoint)
 
     def _fits(self, step: Step, rounds: Rounds) -> bool:
         """Whether a lesson fits into the night's hours, by what its like took before. If not, the learning ends."""
@@ -89,11 +105,11 @@ class Course:
 
     def _lesson(self, step: Step, checkpoint: Path) -> Path:
         """A lesson's checkpoint, made from the one before it; the same one where there was nothing to learn."""
-        night, questions = self.night, self.questions
+        night, questions, rounds = self.night, self.questions, step.rounds.start - 1
         if step.kind == "distill":
-            return learn_traces(night, self.day, checkpoint, questions, step.place)
+            return learn_traces(night, self.day, rounds, checkpoint, questions, step.place)
         if step.kind == "self_distill":
-            return learn_own_answers(night, step.rounds.start - 1, checkpoint, questions, step.place)
+            return learn_own_answers(night, rounds, checkpoint, questions, step.place)
         return learn(night, self.day, checkpoint, questions)
 
     def _stands(self, step: Step) -> bool:
