@@ -7,7 +7,9 @@ of itself is not repeated anywhere: error messages of such servers quote keys.
 import asyncio
 import hashlib
 import json
+import math
 import os
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -100,12 +102,13 @@ class Asked:
     usd: float = 0.0
 
 
-def ask(questions: Sequence[Question], config: TeacherConfig, cache: Path) -> Asked:
+def ask(questions: Sequence[Question], config: TeacherConfig, cache: Path, until: float = math.inf) -> Asked:
     """Asks in the given order, a few at once, until all are answered, the budget is spent or the teacher has failed.
 
-    `cache` holds what was answered before, by the SHA-256 of everything that makes the question.
+    `until`: when that ends at the latest, in seconds since the epoch. `cache` holds what was answered before, by the
+    SHA-256 of everything that makes the question.
     """
-    return asyncio.run(_Lesson(questions, config, cache).hold())
+    return asyncio.run(_Lesson(questions, config, cache).hold(until))
 
 
 class _Lesson:
@@ -116,21 +119,23 @@ class _Lesson:
         self.on_their_way = 0
         self.settled = asyncio.Condition()
 
-    async def hold(self) -> Asked:
+    async def hold(self, until: float) -> Asked:
         """Asks all questions, a few at a time, until they are answered or time, tokens or money are spent."""
         from openai import AsyncOpenAI  # a second to import, and most nights ask nobody
 
         config, asked = self.config, self.asked
+        own, left = 60 * config.budget_minutes, until - time.time()
         key = os.environ.get(config.key_variable) or "none"  # servers of one's own want none, the library does
         gate = asyncio.Semaphore(AT_ONCE)
         async with AsyncOpenAI(
             base_url=config.base_url, api_key=key, timeout=config.timeout_seconds, max_retries=config.retries
         ) as client:
             try:
-                async with asyncio.timeout(60 * config.budget_minutes):
+                async with asyncio.timeout(min(own, left)):
                     await asyncio.gather(*(self._take(place, client, gate) for place in range(len(self.questions))))
             except TimeoutError:
-                asked.stopped = f"its {config.budget_minutes:g} minutes were over"
+                over = f"its {config.budget_minutes:g} minutes were over"
+                asked.stopped = over if own <= left else "the night's hours left no more time for it"
         asked.tokens, asked.usd = self.budget.tokens, self.budget.usd
         return asked
 

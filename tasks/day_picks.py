@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig
-from models.picks import Pick, age_weight, is_held_out
+from models.picks import Pick, age_weight, is_held_out, opening
 from models.policy import answer_tokens, prompt_tokens
 from tasks.tables import CORRECTIONS, PREFERENCES, read_table
 
@@ -54,6 +54,14 @@ def choices(day: Path) -> Iterator[Choice]:
     corrections: Any = read_table(day / "corrections.parquet", CORRECTIONS).to_dict("records")
     for row in corrections:
         yield _choice(row, [row["response"], row["correction"]], 1)
+
+
+def openings_held_out(day: Path, share: float) -> tuple[str, ...]:
+    """How the conversations begin in which the picks stand that judge the reward model; none where the share is 0."""
+    if not share:
+        return ()
+    found = (choice.messages for choice in choices(day))
+    return tuple(sorted({opening(messages) for messages in found if is_held_out(messages, share)}))
 
 
 def day_picks(

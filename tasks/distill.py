@@ -25,13 +25,16 @@ def distill(
     student: StudentConfig,
     sandbox: SandboxConfig,
     exam_questions: tuple[str, ...],
+    unseen: tuple[str, ...],
     max_tokens: int,
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
     """Keeps the traces whose answer the verifier accepts and whose prompt asks no problem of the exam, and learns them.
 
-    `traces`: stages that wrote a traces table. Without a single trace left the checkpoint stays what it was.
+    `traces`: stages that wrote a traces table. `unseen`: openings of the conversations that judge the reward model
+    (see `models/picks.py`); no trace that begins so is learnt. Without a single trace left the checkpoint stays what it
+    was.
     """
     found = [trace for one in traces for trace in traces_of(read_table(one.folder / "traces.parquet", TRACES))]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
@@ -42,7 +45,7 @@ def distill(
     def fits(trace: Trace) -> bool:
         return sum(map(len, tokens(trace))) <= max_tokens
 
-    found = judged(found, sandbox, exam_questions, config.traces_per_problem, fits)
+    found = judged(found, sandbox, exam_questions, config.traces_per_problem, fits, unseen)
     examples = [tokens(trace) for trace in found if trace.fate in ("kept", "unknown")]
     curve: list[dict[str, float]] = []
     if examples and config.steps:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tasks.tables import TRACES, write_table
 log = logging.getLogger("nightschool")
 
 
-@stage(tags=["teacher"], means=("night", "nights", "cache"))
+@stage(tags=["teacher"], means=("night", "nights", "cache", "until"))
 def ask_teacher(
     folder: Path,
     *,
@@ -27,11 +28,13 @@ def ask_teacher(
     night: Path,
     nights: Path,
     cache: Path,
+    until: float = math.inf,
 ) -> None:
     """Writes the teacher's answers as traces, and what came of asking (`asked.json`); whatever the teacher does.
 
     `scores`: of tonight's rounds before this lesson, `upto` the number of the last one. What the teacher answered is
-    neither asked nor paid for again: not by this night when it is resumed, nor by later ones.
+    neither asked nor paid for again: not by this night when it is resumed, nor by later ones. `until`: seconds since
+    the epoch at which the night needs the time for something else.
     """
     rounds = [*earlier_rounds(nights, date), *rounds_of(night, upto)]
     problems = unsolved(practised(rounds, answers=False), exam_questions)[: config.problems]
@@ -40,7 +43,7 @@ def ask_teacher(
         for practice in problems
         for number in range(config.answers)
     ]
-    found = ask([question for _, question in questions], config, cache) if questions else Asked([])
+    found = ask([question for _, question in questions], config, cache, until) if questions else Asked([])
     rows = [
         {
             "messages": json.dumps(practice.messages),

@@ -3,6 +3,7 @@
 import json
 import logging
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,14 @@ def test_its_minutes(tmp_path: Path) -> None:
         found = ask(questions(3), config(server.url, budget_minutes=0.01), tmp_path)
     assert found.answers == [None] * 3
     assert found.stopped == "its 0.01 minutes were over"
+
+
+@pytest.mark.parametrize("left", [-100.0, 0.0, 0.6])
+def test_it_ends_with_the_hours_of_the_night(tmp_path: Path, left: float) -> None:
+    with chat_server(lambda request: Reply(echo(request).body, seconds=30)) as server:
+        found = ask(questions(3), config(server.url, timeout_seconds=60.0), tmp_path, time.time() + left)
+    assert found.answers == [None] * 3
+    assert found.stopped == "the night's hours left no more time for it"
 
 
 def test_half_a_character_is_replaced(tmp_path: Path) -> None:
