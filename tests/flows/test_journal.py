@@ -58,7 +58,7 @@ ADDED = {
 def test_the_help_names_every_kind_and_what_becomes_of_it(run: Run) -> None:
     told = run("--help").out
     for kind in KINDS:
-        (line,) = [line for line in told.splitlines() if line.strip(" │").startswith(f"{kind} ")]
+        line = next(line for line in told.splitlines() if line.strip().startswith(f"{kind}  "))
         assert {"preference": "reward model", "feedback": "KTO", "words": "pretraining"}.get(kind, "lesson") in line
     for example in ("journal add correction --prompt", "journal import", "journal show", "journal check"):
         assert f"nightschool {example}" in told

@@ -33,7 +33,7 @@ def ultrafeedback_binarized(question: str, answers: Sequence[str]) -> dict[str, 
 
 def hh_rlhf(question: str, answers: Sequence[str]) -> dict[str, Any]:
     """Anthropic/hh-rlhf: both dialogues whole."""
-    before = f"\n\nHuman: Hi\n\nAssistant: Hello\n\nHuman: {question}\n\nAssistant:"
+    before = f"\n\nHuman: {question}\n\nAssistant: Well?\n\nHuman: Go on\n\nAssistant:"
     return {"chosen": f"{before} {answers[0]}", "rejected": f"{before} {answers[-1]}"}
 
 

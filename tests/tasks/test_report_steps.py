@@ -92,7 +92,7 @@ def test_mlflow_takes_the_names_of_all_parts(tmp_path: Path) -> None:
 def whole_day(night: Path) -> dict[str, Any]:
     """A night with everything in it: its summary."""
     summary = write_night(night)
-    (night / "config.yaml").write_text("stages: [distill, lessons, grpo]\n")
+    (night / "config.yaml").write_text("stages: [distill, lessons, grpo]\ngrpo: {rounds: 3}\n")
     lesson(night, "corrections", {"lines": 9, "used": 7, "too_long": 2}, [1.5, 1.4])
     exam(night / "lessons" / "evaluate", solved(4))
     exam(night / "lessons" / "corrections" / "evaluate", solved(5))
