@@ -1,10 +1,10 @@
 """Which part of a night moves the exam: nights of the full day with one part left out after the other.
 
-    python -m benchmarks.what_helps [--seeds 1 2 3] [--variants "without words" …] [--plot docs/what-helps.png]
+    python -m benchmarks.what_helps [--seeds 1 2 3] [--variants all "without words" …]
 
 Each finished night is a line in docs/what-helps.jsonl, and is not run again on this machine; one that was interrupted
-goes on. A teacher is served while it is asked (benchmarks/local_teacher.py). Writes the table into docs/what-helps.md,
-between its markers. `--variants none` only writes it again.
+goes on. A teacher is served meanwhile (benchmarks/local_teacher.py). Writes docs/what-helps.png, and the table into
+docs/what-helps.md, between its markers; `--variants none` only does that.
 """
 
 import argparse
@@ -34,7 +34,8 @@ from benchmarks.ablations import (
 from benchmarks.local_teacher import PORT, served, starter
 from flows import environment
 
-RESULTS, PAGE, HOMES = Path("docs/what-helps.jsonl"), Path("docs/what-helps.md"), Path("school/what-helps")
+RESULTS, PAGE, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))
+HOMES = Path("school/what-helps")
 BEGIN, END = "<!-- begin: python -m benchmarks.what_helps -->", "<!-- end -->"
 SURE = 0.95
 NONE = "none"
@@ -73,17 +74,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--variants", nargs="+", default=[*VARIANTS], choices=[*VARIANTS, NONE], metavar="VARIANT")
-    parser.add_argument("--plot", type=Path, default=Path("docs/what-helps.png"))
     options = parser.parse_args()
     environment.prepare()
     wanted = [(variant, seed) for seed in options.seeds for variant in options.variants if variant != NONE]
     study(missing(wanted, recorded(RESULTS), machine()))
     runs = current(recorded(RESULTS))
     found = effects(runs)
+    told = table(runs, found)
     if found:
-        picture(found).savefig(options.plot, dpi=110)
-    PAGE.write_text(between(PAGE.read_text(), table(runs, found)))
-    print(table(runs, found))
+        picture(found).savefig(PICTURE, dpi=110)
+        told += f"\n\n![What each part brought: the mean, its interval, and every pair of nights]({PICTURE.name})"
+    PAGE.write_text(between(PAGE.read_text(), told))
+    print(told)
 
 
 def study(wanted: Sequence[tuple[str, int]]) -> None:
