@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from flows.lessons import LESSONS, channels, learn
 from flows.lost_round import LostRoundError
 from flows.night import Night, log
 from flows.sitting import sit
-from tasks.incidents import ended_early
+from tasks.incidents import end_early, ended_early
 from tasks.stage import MANIFEST, Artifact, committed, run_name
 from tasks.update import UpdateChangedError
 from tasks.workers import HoursOverError
@@ -30,11 +31,22 @@ class Course:
     questions: tuple[str, ...]
 
     def before_rounds(self, champion: Path) -> Path:
-        """The lessons up to the first block of rounds. Returns the checkpoint that sits the exam as `distilled`."""
-        checkpoint = champion
-        for step in self._steps[: self._first]:
-            before, checkpoint = checkpoint, self._lesson(step, checkpoint)
-            self._examine(step, before, checkpoint)
+        """The lessons up to the first block of rounds, or as many as the night's hours leave time for, exams included.
+
+        Returns the checkpoint that sits the exam as `distilled`.
+        """
+        early, checkpoint = ended_early(self.night.folder), champion
+        steps = self._steps[: self._first]
+        for step in steps[: early.steps] if early else steps:
+            before = checkpoint
+            try:
+                checkpoint = self._lesson(step, checkpoint)
+            except HoursOverError as error:
+                why = f"The night ended its lessons, and had no rounds: {error}."
+                end_early(self.night.folder, 0, why, step.number - 1)
+                break
+            if not early:
+                self._examine(step, before, checkpoint)
         return checkpoint
 
     def run(self, rounds: Rounds, distilled: Path) -> Path:
@@ -75,7 +87,8 @@ class Course:
         return checkpoint
 
     def _examine(self, step: Step, before: Path, checkpoint: Path, rounds: Rounds | None = None) -> None:
-        """The exam after a step that changed the student, for the report. The owner's channels have theirs one by one.
+        """The exam after a step that changed the student, for the report: one that the night's hours have no room for is
+        left out. The owner's channels have theirs one by one.
 
         Raises LostRoundError where the checkpoint of the last of the `rounds` so far was damaged since.
         """
@@ -83,7 +96,8 @@ class Course:
             return
         if rounds is not None and committed(self.night.folder / step.exam) is None:
             rounds.require_whole(checkpoint)
-        sit(self.night, step.exam, checkpoint)
+        with suppress(HoursOverError):
+            sit(self.night, step.exam, checkpoint)
 
     def _fits(self, step: Step, rounds: Rounds) -> bool:
         """Whether a lesson fits into the night's hours, by what its like took before. If not, the learning ends."""

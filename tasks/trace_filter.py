@@ -18,8 +18,10 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score
 
 # kept: its answer is right; unknown: kept too, nobody can tell; dropped: its answer is not the truth; unreadable: no
 # answer can be found in it; exam: it asks a problem of the exam; held_out: it opens as a conversation that judges the
-# reward model; surplus: its problem has enough solutions already.
-Fate = Literal["kept", "unknown", "dropped", "unreadable", "exam", "held_out", "too_long", "duplicate", "surplus"]
+# reward model; refused: by the student's chat template; surplus: its problem has enough solutions already.
+Fate = Literal[
+    "kept", "unknown", "dropped", "unreadable", "exam", "held_out", "refused", "too_long", "duplicate", "surplus"
+]
 FATES: tuple[Fate, ...] = get_args(Fate)
 
 
@@ -48,13 +50,13 @@ def judged(
     sandbox: SandboxConfig,
     exam_questions: Sequence[str],
     per_problem: int,
-    fits: Callable[[Trace], bool],
+    unfit: Callable[[Trace], Fate | None],
     unseen: Collection[str] = (),
 ) -> list[Trace]:
     """Each trace with its fate, in the same order, in its benchmark's own form where it came in another one.
 
-    `per_problem`: at most so many solutions of one prompt are kept, the first ones. `fits`: whether a trace is short
-    enough. `unseen`: openings of conversations that no lesson may see.
+    `per_problem`: at most so many solutions of one prompt are kept, the first ones. `unfit`: the fate of
+    a trace that cannot be learnt as it is. `unseen`: openings of conversations that no lesson may see.
     """
     exam = Contamination(exam_questions)
     traces = [replace(trace, exam=_asked_in(exam, trace)) for trace in traces]
@@ -70,8 +72,8 @@ def judged(
         elif trace.fate in ("kept", "unknown"):
             if (asked, trace.response) in seen:
                 trace = replace(trace, fate="duplicate")
-            elif not fits(trace):
-                trace = replace(trace, fate="too_long")
+            elif (why := unfit(trace)) is not None:
+                trace = replace(trace, fate=why)
             elif solutions[asked] == per_problem:
                 trace = replace(trace, fate="surplus")
             else:

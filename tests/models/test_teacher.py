@@ -177,6 +177,16 @@ def test_what_may_have_been_charged_counts(tmp_path: Path) -> None:
     assert found.tokens == 2 * (len("What is 0 + 1?") // 2 + 16 + 100)
 
 
+@pytest.mark.parametrize("room", [1, 2, 3, 4, 5, 7])
+def test_tries_that_may_all_be_charged_are_within_the_budget(tmp_path: Path, room: int) -> None:
+    worst = len("What is 0 + 1?") // 2 + 16 + 100
+    some = config("", max_tokens=100, timeout_seconds=0.2, retries=2, budget_tokens=room * worst)
+    with chat_server(lambda request: Reply(said("late").body, seconds=2)) as server:
+        found = ask(questions(9), some.model_copy(update={"base_url": server.url}), tmp_path)
+    assert len(server.requests) <= room
+    assert found.tokens <= some.budget_tokens
+
+
 def test_its_minutes(tmp_path: Path) -> None:
     with chat_server(lambda request: Reply(echo(request).body, seconds=1.5)) as server:
         found = ask(questions(3), config(server.url, budget_minutes=0.01), tmp_path)

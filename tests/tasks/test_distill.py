@@ -11,6 +11,7 @@ import pytest
 from conf.lessons import DistillConfig
 from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
 from models.picks import opening
+from models.policy import load_tokenizer
 from rewards import benchmarks, generated_day
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Problem
@@ -88,8 +89,6 @@ def fates(**found: int) -> dict[str, int]:
 
 
 def decoded(tokens: list[int], student: Path) -> str:
-    from models.policy import load_tokenizer
-
     return str(load_tokenizer(student).decode(tokens))
 
 
@@ -115,6 +114,13 @@ def test_what_judges_the_reward_model_is_no_lesson_whoever_solved_it(tmp_path: P
     trainer, counts, _ = run(tmp_path, student, traces, unseen=unseen)
     assert counts == fates(kept=1, held_out=3)
     assert [decoded(prompt, student) for prompt, _ in trainer.examples] == ["User: 7 + 6?\nAssistant:"]
+
+
+def test_a_conversation_that_the_template_refuses_costs_no_night(tmp_path: Path) -> None:
+    strict = write_student(tmp_path / "strict")
+    load_tokenizer(strict, False).chat_template = "{{ raise_exception('speakers must take turns') }}"  # it is cached
+    trainer, counts, checkpoint = run(tmp_path, strict, [trace("7 + 5?", "#### 12", "12")])
+    assert (counts, trainer.calls, checkpoint.name) == (fates(refused=1), 0, "strict")
 
 
 def test_wrong_solutions_are_dropped_and_what_nobody_can_judge_is_counted_apart(tmp_path: Path, student: Path) -> None:
