@@ -87,8 +87,8 @@ class Course:
         return checkpoint
 
     def _examine(self, step: Step, before: Path, checkpoint: Path, rounds: Rounds | None = None) -> None:
-        """The exam after a step that changed the student, for the report: one that the night's hours have no room for is
-        left out. The owner's channels have theirs one by one.
+        """The exam after a step that changed the student, for the report; the owner's channels have theirs one by one.
+        One that the night's hours have no time for is left out.
 
         Raises LostRoundError where the checkpoint of the last of the `rounds` so far was damaged since.
         """
@@ -98,6 +98,7 @@ class Course:
             rounds.require_whole(checkpoint)
         with suppress(HoursOverError):
             sit(self.night, step.exam, checkpoint)
+        self.night.rest_engine()  # what comes next is another lesson, perhaps
 
     def _fits(self, step: Step, rounds: Rounds) -> bool:
         """Whether a lesson fits into the night's hours, by what its like took before. If not, the learning ends."""
