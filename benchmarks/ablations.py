@@ -23,7 +23,7 @@ from conf.stages import StageConfig
 
 FULL_DAY = STARTER.with_name("full_day.yaml")
 ALL, ROUNDS_ONLY = "all", "rounds only"
-ORDER: tuple[StageConfig, ...] = ({"grpo": 1}, "distill", "lessons", "self_distill", {"on_policy": 1}, {"grpo": 3})
+ORDER: tuple[StageConfig, ...] = ("lessons", {"grpo": 1}, "distill", "self_distill", {"on_policy": 1}, {"grpo": 3})
 SMALL = (
     "lessons.examine=false",
     "day.generated_traces=96",

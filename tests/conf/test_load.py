@@ -73,7 +73,7 @@ def test_the_mixed_night_loads() -> None:
 def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
     full = load_night(FULL_DAY)
     kinds = [step.kind for step in full.steps]
-    assert kinds == ["grpo", "distill", "lessons", "self_distill", "on_policy", "grpo"]
+    assert kinds == ["lessons", "grpo", "distill", "self_distill", "on_policy", "grpo"]
     assert all(full.day.model_dump().values())
     assert full.distill.teacher is not None
     assert full.on_policy is not None

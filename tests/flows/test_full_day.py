@@ -23,7 +23,7 @@ FULL_DAY = STARTER.with_name("full_day.yaml")
 SMALL = (
     "grpo={prompts_per_round: 4, group_size: 4, max_completion_tokens: 8, refills: 0, quiz_every_rounds: 0, "
     "min_useful_groups: 1, sampler_ratio_band: [0.0, 1000.0]}",
-    "stages=[{grpo: 2}, distill, lessons, self_distill, {on_policy: 1}, {grpo: 1}]",
+    "stages=[lessons, {grpo: 2}, distill, self_distill, {on_policy: 1}, {grpo: 1}]",
     "distill.steps=4",
     "distill.teacher.answers=1",
     "engine={max_model_len: 400, max_num_seqs: 8, kv_cache_gb: 1}",
@@ -64,7 +64,7 @@ def test_every_step_was_taken_and_followed_by_an_exam(full_day: FullDay) -> None
         assert (full_day.folder / place / "manifest.json").exists(), place
     assert len(full_day.read("distill/curve.json")) == 4
     examined = {file.parent.name for file in full_day.folder.glob("evaluate/*/manifest.json")}
-    assert {"champion", "distilled", "candidate", "step-2", "step-5"} <= examined
+    assert {"champion", "distilled", "candidate", "step-3", "step-5"} <= examined
     assert ["teacher_kl" in figures for figures in round_metrics(full_day.folder)] == [False, False, True, False]
 
 
