@@ -8,7 +8,7 @@ from conf.benchmark import BenchmarkConfig, ExamPart
 from conf.hours import time_of_day, time_zone
 from conf.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
 from conf.outside import AlarmsConfig, PrefectConfig, TrackingConfig
-from conf.section import HubRevision, Positive, Section, Share
+from conf.section import HubRevision, Outward, Positive, Section, Share
 from conf.stages import OnPolicyConfig, Stages, Step, steps
 
 
@@ -204,17 +204,19 @@ class NightConfig(Section):
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
-    budget_minutes: Annotated[float, Field(gt=0)] | None = Field(
+    budget_minutes: Outward[Annotated[float, Field(gt=0)] | None] = Field(
         default=None,
         description="minutes after a start, also one that goes on, in which the night is to end; null: no limit",
     )
-    deadline: str | None = Field(default=None, description='time of day at which the night is to end, such as "06:30"')
-    deadline_time_zone: str | None = Field(
+    deadline: Outward[str | None] = Field(
+        default=None, description='time of day at which the night is to end, such as "06:30"'
+    )
+    deadline_time_zone: Outward[str | None] = Field(
         default=None, description="IANA name of the zone of the deadline and of the date; null: the machine's"
     )
-    tracking: TrackingConfig = TrackingConfig()
-    prefect: PrefectConfig = PrefectConfig()
-    alarms: AlarmsConfig = AlarmsConfig()
+    tracking: Outward[TrackingConfig] = TrackingConfig()
+    prefect: Outward[PrefectConfig] = PrefectConfig()
+    alarms: Outward[AlarmsConfig] = AlarmsConfig()
 
     @field_validator("deadline")
     @classmethod
@@ -258,6 +260,23 @@ class NightConfig(Section):
     def rounds(self) -> int:
         """How many rounds the night has, all blocks together."""
         return sum(len(step.rounds) for step in self.steps)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The owner's channels that become lessons, in the order in which they are learnt."""
+        own = self.lessons
+        taught = {
+            "corrections": own.corrections.enabled,
+            "words": own.words.enabled,
+            "feedback": own.feedback.enabled,
+            "picks": self.preference_learning != "reward_model",
+        }
+        return tuple(channel for channel, on in taught.items() if on)
+
+    @property
+    def unseen_share(self) -> float:
+        """Share of the owner's conversations that judge the reward model, and are in no lesson; 0 without one."""
+        return 0.0 if self.preference_learning == "direct" else self.reward_model.held_out_share
 
     @property
     def sampler(self) -> EngineConfig:

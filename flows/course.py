@@ -11,7 +11,7 @@ from flows.grpo import Rounds
 from flows.lessons import LESSONS, channels, learn
 from flows.lost_round import LostRoundError
 from flows.night import Night, log
-from tasks.incidents import ended_early
+from tasks.incidents import end_early, ended_early
 from tasks.stage import MANIFEST, Artifact, run_name
 from tasks.update import UpdateChangedError
 from tasks.workers import HoursOverError
@@ -29,10 +29,19 @@ class Course:
     questions: tuple[str, ...]
 
     def before_rounds(self, champion: Path) -> Path:
-        """The lessons up to the first block of rounds. Returns the checkpoint that sits the exam as `distilled`."""
-        checkpoint = champion
-        for step in self._steps[: self._first]:
-            checkpoint = self._lesson(step, checkpoint)
+        """The lessons up to the first block of rounds, or as many as the night's hours leave time for, exams included.
+
+        Returns the checkpoint that sits the exam as `distilled`.
+        """
+        early, checkpoint = ended_early(self.night.folder), champion
+        steps = self._steps[: self._first]
+        for step in steps[: early.steps] if early else steps:
+            try:
+                checkpoint = self._lesson(step, checkpoint)
+            except HoursOverError as error:
+                why = f"The night ended its lessons, and had no rounds: {error}."
+                end_early(self.night.folder, 0, why, step.number - 1)
+                break
         return checkpoint
 
     def run(self, rounds: Rounds, distilled: Path) -> Path:

@@ -20,6 +20,7 @@ from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.grpo import Rounds
+from flows.hours import LATE
 from flows.learned_reward import learned_reward
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
@@ -117,8 +118,10 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
     course = Course(night, day, tuple(problem.question for problem in exam))
     teacher = _teacher(night, champion)
+    night.spare(night.exams)
     distilled = course.before_rounds(champion)
     fitted = _fit_reward_model(night, day, champion, tracking)
+    night.spare(-LATE)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
     sat = {
         "champion": sit(night, "evaluate/champion", champion),

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,13 +16,21 @@ from tasks.tables import TRACES, write_table
 log = logging.getLogger("nightschool")
 
 
-@stage(tags=["teacher"], means=("nights", "cache"))
+@stage(tags=["teacher"], means=("nights", "cache", "until"))
 def ask_teacher(
-    folder: Path, *, config: TeacherConfig, exam_questions: tuple[str, ...], date: str, nights: Path, cache: Path
+    folder: Path,
+    *,
+    config: TeacherConfig,
+    exam_questions: tuple[str, ...],
+    date: str,
+    nights: Path,
+    cache: Path,
+    until: float = math.inf,
 ) -> None:
     """Writes the teacher's answers as traces, and what came of asking (`asked.json`); whatever the teacher does.
 
     What it answered is neither asked nor paid for again: not by this night when it is resumed, nor by later ones.
+    `until`: seconds since the epoch at which the night needs the time for something else.
     """
     problems = unsolved(practised(earlier_rounds(nights, date), answers=False), exam_questions)[: config.problems]
     questions = [
@@ -29,7 +38,7 @@ def ask_teacher(
         for practice in problems
         for number in range(config.answers)
     ]
-    found = ask([question for _, question in questions], config, cache) if questions else Asked([])
+    found = ask([question for _, question in questions], config, cache, until) if questions else Asked([])
     rows = [
         {
             "messages": json.dumps(practice.messages),

@@ -343,6 +343,17 @@ def test_ports_and_urls_make_no_other_night(override: str) -> None:
     assert differences(changed(), changed(override)) == []
 
 
+TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"
+
+
+def test_where_a_teacher_listens_makes_no_other_night() -> None:
+    here, there = changed(TEACHER), changed(TEACHER, "distill.teacher.base_url=http://10.0.0.7/v1")
+    assert here != there
+    assert differences(here, there) == []
+    assert identity(here) == identity(there) != identity(changed(TEACHER, "distill.teacher.model=other"))
+    assert "base_url: http://10.0.0.7/v1" in frozen_yaml(there)
+
+
 def leaves(value: Any, key: str = "") -> dict[str, Any]:
     """Every key of a dumped configuration that holds a plain value or a list, with that value."""
     if not isinstance(value, dict) or not value:
