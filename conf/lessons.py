@@ -172,4 +172,6 @@ class LessonsConfig(Section):
     words: WordsConfig = WordsConfig()
     feedback: FeedbackConfig = FeedbackConfig()
     picks: PicksConfig = PicksConfig()
-    examine: bool = Field(default=False, description="each channel's checkpoint sits the exam, for the report")
+    examine: bool = Field(
+        default=False, description="an exam after each step of `stages`, and each of these channels, for the report"
+    )

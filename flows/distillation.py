@@ -16,11 +16,12 @@ from tasks.traces import import_traces
 
 
 def learn_traces(
-    night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "distill"
+    night: Night, day: Artifact, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "distill"
 ) -> Path:
-    """Distils all worked solutions that the night has into a checkpoint. Returns the new one."""
-    config = night.config
-    traces = [day, *(_further_traces(night, exam_questions) if config.distill.steps else [])]
+    """Distils all worked solutions that the night has, after so many rounds of tonight. Returns the checkpoint."""
+    config, traces = night.config, [day]
+    if config.distill.steps:
+        traces += _further_traces(night, rounds, exam_questions, place)
     return night.taught(
         distill,
         place,
@@ -33,7 +34,7 @@ def learn_traces(
     )
 
 
-def _further_traces(night: Night, exam_questions: tuple[str, ...]) -> Iterator[Artifact]:
+def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], place: str) -> Iterator[Artifact]:
     """Those of the configured files, and of a teacher that is asked."""
     config, home = night.config.distill, night.home
     if config.files:
@@ -42,10 +43,13 @@ def _further_traces(night: Night, exam_questions: tuple[str, ...]) -> Iterator[A
         before = last_finished(home.nights, night.config.name)
         yield night.run(
             ask_teacher,
-            ASKING,
+            place.replace("distill", ASKING),
             config=config.teacher,
             exam_questions=exam_questions,
+            scores=_scored(night, rounds),
+            upto=rounds,
             date=night.date,
+            night=night.folder,
             nights=home.nights,
             cache=home.teacher,
             until=end_of_asking(night.hours, night.config, night.folder, before),
@@ -56,11 +60,10 @@ def learn_own_answers(
     night: Night, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "self_distill"
 ) -> Path:
     """Distils the student's right answers to hard problems, after so many rounds of tonight. Returns the checkpoint."""
-    scored = [committed(folder / "score") for folder in rounds_of(night.folder, rounds)]
     answers = night.run(
         own_answers,
         f"{place}_answers",
-        scores=tuple(one for one in scored if one),
+        scores=_scored(night, rounds),
         upto=rounds,
         per_problem=night.config.distill.traces_per_problem,
         date=night.date,
@@ -77,3 +80,9 @@ def learn_own_answers(
         config=night.config.distill,
         sandbox=night.config.sandbox,
     )
+
+
+def _scored(night: Night, rounds: int) -> tuple[Artifact, ...]:
+    """What was scored in so many rounds of tonight."""
+    scored = (committed(folder / "score") for folder in rounds_of(night.folder, rounds))
+    return tuple(one for one in scored if one)

@@ -49,9 +49,12 @@ def waited_for(folder: Path, config: NightConfig, before: Path | None) -> dict[s
 
 
 def _of_step(step: Step, config: NightConfig) -> list[str]:
-    """The places of a step's own stages. All its worked solutions come once a night, with the first that needs them."""
+    """The places of a step's own stages. Files are read once a night, with the first lesson that needs them."""
     if step.kind == "distill":
-        asked = {"import_traces": config.distill.files, "ask_teacher": config.distill.teacher}
+        asked = {
+            "import_traces": config.distill.files,
+            step.place.replace("distill", "ask_teacher"): config.distill.teacher,
+        }
         return [*(place for place, source in asked.items() if source and config.distill.steps), step.place]
     if step.kind == "self_distill":
         return [f"{step.place}_answers", step.place]

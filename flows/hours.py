@@ -17,7 +17,7 @@ from tasks.workers import HoursOverError
 LATE = 30 * 60.0
 EXAM_MARGIN = 1.25  # the candidate's exam takes at most so many times as long as the slower of the other two
 REST = 60.0  # seconds for the last state, the decision, promotion and report
-ASKING = "ask_teacher"  # where that stage stands
+ASKING = "ask_teacher"  # where that stage stands; the second one of a night at `ask_teacher-2`
 MERGE = 60.0  # seconds, where the night trains adapters
 
 
@@ -79,7 +79,7 @@ def end_of_asking(hours: Hours, config: NightConfig, folder: Path, before: Path 
     """
     if math.isinf(hours.end):
         return math.inf
-    others = [seconds for other, seconds in waited_for(folder, config, before).items() if other != ASKING]
+    others = [seconds for other, seconds in waited_for(folder, config, before).items() if not other.startswith(ASKING)]
     known = sum(seconds for seconds in others if seconds is not None)
     left = hours.end - time.time() - REST
     return hours.end - REST - (max(known, left / 2) if None in others else known)

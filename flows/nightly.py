@@ -14,7 +14,7 @@ from prefect.states import Completed, State
 from conf.home import Home, inside
 from conf.hours import clocks_in
 from conf.load import STARTER, load_night
-from conf.schema import NightConfig
+from conf.schema import NightConfig, StudentConfig
 from conf.urls import struck
 from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
@@ -30,7 +30,7 @@ from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
 from tasks.credit_by_teacher import find_teacher
 from tasks.decide import decide
-from tasks.enroll import enroll
+from tasks.enroll import STARTER_MODEL, enroll
 from tasks.evaluate import exam_problems
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
@@ -210,11 +210,11 @@ def _champion(night: Night, tracking: Tracking) -> Path:
     return champion
 
 
-def _enrolled(night: Night) -> Path:
+def _enrolled(night: Night, place: str = "enroll", student: StudentConfig | None = None) -> Path:
     return night.made(
         enroll,
-        "enroll",
-        student=night.config.student,
+        place,
+        student=student or night.config.student,
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
     )
@@ -225,7 +225,11 @@ def _teacher(night: Night, student: Path) -> Path | None:
     config = night.config
     if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
         return None
-    return find_teacher(config.on_policy, student, config.student.trust_remote_code)
+    asked = config.on_policy
+    if asked.teacher == STARTER_MODEL:
+        unpacked = _enrolled(night, "enroll_teacher", StudentConfig(source=STARTER_MODEL))
+        asked = asked.model_copy(update={"teacher": str(unpacked)})
+    return find_teacher(asked, student, config.student.trust_remote_code)
 
 
 def concluded(summary: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from flows.isolation import programs, require_sandbox
 from rewards import benchmarks
 from tasks import traces
 from tasks.decision import smallest_guard
-from tasks.enroll import check_source, find_model
+from tasks.enroll import STARTER_MODEL, check_source, find_model
 
 
 def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
@@ -25,7 +25,7 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
     for place, instead in {"MLFLOW_TRACKING_URI": MLFLOW, "PREFECT_API_URL": PREFECT}.items():
         checked(os.environ.get(place, ""), place, instead)
     check_source(config.student)
-    if config.on_policy is not None:
+    if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:
         find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
     for file in config.distill.files:
         traces.check_source(file.source)

@@ -62,7 +62,15 @@ class School:
         """Where events and trap of a home's night lie."""
         return home.root.parent
 
-    def start(self, home: Home, trap: Trap | None = None, *, date: str = DATE, settings: Sequence[str] = ()) -> int:
+    def start(
+        self,
+        home: Home,
+        trap: Trap | None = None,
+        *,
+        date: str = DATE,
+        settings: Sequence[str] = (),
+        config: Path = STARTER,
+    ) -> int:
         """Starts the night, or goes on with it, and waits for its end. Returns its exit code.
 
         `settings`: further ones than the school's.
@@ -77,7 +85,7 @@ class School:
         }
         environment.pop("MLFLOW_TRACKING_URI", None)
         options = [f"--set={setting}" for setting in (f"name={NAME}", *self.settings, *settings)]
-        command = ["-m", "tests.chaos.night", "night", "--config", str(STARTER), "--date", date, *options]
+        command = ["-m", "tests.chaos.night", "night", "--config", str(config), "--date", date, *options]
         with (self.watch(home) / "said.log").open("ab") as said:
             night = subprocess.Popen(
                 [sys.executable, *command], env=environment, stdout=said, stderr=said, start_new_session=True

@@ -63,7 +63,7 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         tables = {"traces": (TRACES, lessons), "preferences": (PREFERENCES, [shown]), "corrections": (CORRECTIONS, [])}
         day = write_stage(home.night(DATE) / "freeze_journal", tables)
         before = champion(home)
-        after = learn_traces(tonight, day, before, exam)
+        after = learn_traces(tonight, day, 0, before, exam)
         assert len(server.requests) == 1
     assert after != before
     assert (after / "config.json").exists()
@@ -74,7 +74,7 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         ("some.jsonl", 1, 0),
     }
     assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 2
-    assert learn_traces(tonight, day, before, exam) == after  # committed: the server is down, and nobody misses it
+    assert learn_traces(tonight, day, 0, before, exam) == after  # committed: the server is down, and nobody misses it
 
 
 def test_its_own_answers(night: Callable[..., Night]) -> None:
