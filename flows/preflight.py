@@ -10,10 +10,13 @@ from conf.schema import NightConfig
 from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
 from flows.isolation import programs, require_sandbox
+from flows.servers import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks import traces
 from tasks.decision import smallest_guard
 from tasks.enroll import check_source, find_model
+from tasks.evaluate import exam_problems
+from tasks.tracking import tracking_uri
 
 
 def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
@@ -24,6 +27,8 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
     require(home, config, room=not goes_on)
     for place, instead in {"MLFLOW_TRACKING_URI": MLFLOW, "PREFECT_API_URL": PREFECT}.items():
         checked(os.environ.get(place, ""), place, instead)
+    check_mlflow(tracking_uri(home, config))
+    check_prefect(os.environ.get("PREFECT_API_URL", ""))
     check_source(config.student)
     if config.on_policy is not None:
         find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
@@ -46,14 +51,35 @@ def check_exam(config: NightConfig) -> None:
 
 def _check_parts(config: NightConfig) -> None:
     """The exam's problems must be there, and enough of them for what they are to show."""
-    for part in config.exam.parts:
-        count = len(benchmarks.configured(part).problems("test")[: part.problems])
+    exam = config.exam
+    for part in exam.parts:
+        count = len(exam_problems(part, config.sandbox))
         if not count:
             raise InputError(f"exam: {part.name} has no problems; name other levels")
-        if part in config.exam.guards and count < (least := smallest_guard(part.margin)):
+        where = "guards" if part in exam.guards else "targets"
+        guarded = where == "guards" or len(exam.targets) > 1
+        if guarded and count < (least := smallest_guard(part.margin)):
             raise InputError(
-                f"exam.guards: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
+                f"exam.{where}: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
                 f"at least {least}, or a wider margin"
+            )
+    if exam.vault:
+        _check_vault(config)
+
+
+def _check_vault(config: NightConfig) -> None:
+    """It must have problems of the target, and none that decide."""
+    known = {problem.problem_id for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)}
+    for part in config.exam.vault_parts:
+        spare = [problem.problem_id for _, problem in exam_problems(part, config.sandbox)]
+        if not spare and part.name == config.exam.target.name:
+            raise InputError(
+                f"exam.vault: {part.name} has no problems but those that decide; leave it some: "
+                f"--set exam.target.problems=… (less than {config.exam.target.problems})"
+            )
+        if known & set(spare):
+            raise InputError(
+                f"exam.vault: problems of {part.name} would be in the vault and in another part of the exam"
             )
 
 

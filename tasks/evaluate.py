@@ -82,9 +82,9 @@ def quiz(
 
 
 def exam_problems(part: ExamPart, sandbox: SandboxConfig) -> list[tuple[Benchmark, Problem]]:
-    """The problems of a part of the exam: the first of the test split, in its fixed order."""
+    """The problems of a part of the exam, in the test split's fixed order."""
     benchmark = benchmarks.configured(part, sandbox)
-    return [(benchmark, problem) for problem in benchmark.problems("test")[: part.problems]]
+    return [(benchmark, problem) for problem in benchmark.problems("test")[part.after :][: part.problems]]
 
 
 def sit(

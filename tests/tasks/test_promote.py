@@ -49,7 +49,7 @@ class Morning:
 
     def promote(self) -> dict[str, Any]:
         decision = Artifact(folder=self.night / "decide", digest="")
-        return promote.fn(decision, self.sitters, self.night.name, self.tracking, "student")
+        return promote.fn(decision, self.sitters, self.home, self.tracking, "student")
 
     def serving(self) -> tuple[str | None, str | None]:
         """Who is behind `daytime`, and who behind `previous`."""
