@@ -42,6 +42,7 @@ from tasks.freeze_journal import freeze_journal
 from tasks.model_card import write_cards
 from tasks.promote import DRY_RUN, promote
 from tasks.prune import prune
+from tasks.push import push
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
 from tasks.stage import Artifact, committed, uncommit
@@ -176,12 +177,18 @@ def _carried_out(
     night: Night, decision: Artifact, sitters: Mapping[str, Path], rounds: Rounds, tracking: Tracking
 ) -> dict[str, Any]:
     """The decision as the registry carried it out; where that does not answer, the report says what is left to do."""
-    write_cards(night.folder, decision.read_json("decision.json"), sitters, night.config)
+    config = night.config
+    write_cards(night.folder, decision.read_json("decision.json"), sitters, config)
     try:
-        return promote(decision, sitters, night.home, tracking, night.config.name)
+        found = promote(decision, sitters, night.home, tracking, config.name)
     except MlflowException as error:
         alarms = rounds.watch.book.sentences
         raise left_open(night, decision, len(rounds.policies), alarms, _links(tracking)) from error
+    if found["promote"] and (repo := config.tracking.hub_repo):
+        failure = push(sitters["candidate"], repo, f"{config.name}, the night {night.date}")
+        if failure:
+            night.note(failure)
+    return found
 
 
 def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> list[Problem]:

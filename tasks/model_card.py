@@ -26,8 +26,8 @@ def write_cards(night: Path, decision: Mapping[str, Any], sitters: Mapping[str, 
 
     The card is no part of a checkpoint's digest, and holds no time: a night that goes on writes the same.
     """
-    for who, checkpoint in reversed(sitters.items()):  # who did not learn that night is its champion all the same
-        if not (checkpoint / CARD).exists():
+    for who, checkpoint in sitters.items():  # the champion first: a candidate that learnt nothing is none but that
+        if checkpoint.is_dir() and not (checkpoint / CARD).exists():
             write_atomically(checkpoint / CARD, str(card(night, decision, who, checkpoint, config)))
 
 

@@ -73,7 +73,7 @@ def test_the_vault_catches_who_learns_the_exam_by_heart() -> None:
     found = chained(100, 20, Candidates(truly=-0.01, by_heart=0.06), seed=5)
     assert found.exam.mean() > 0.2
     assert found.vault.mean() < -0.1
-    assert (found.alarm > 0).mean() > 0.9
+    assert (found.alarm > 0).mean() > 0.7
 
 
 def test_five_points_on_540_problems_are_found_in_seven_nights_of_ten() -> None:
