@@ -67,7 +67,7 @@ def test_another_model_is_refused_in_one_line(school: School, version: str, said
     with pytest.raises(InputError) as refused:
         promote_version(home_of(school), school.registry, version)
     assert str(refused.value).startswith(
-        f"promote: version {version} is not like the champion, version 1: {said}; give another student a name of its own"
+        f"promote: version {version} is not like the champion, version 1: {said}; give another student a name"
     )
     assert school.aliases() == ("1", None)
 

@@ -73,8 +73,8 @@ def test_the_first_student_answers_once_for_all_nights_and_whoever_serves_is_hel
     config = later.folder / "config.yaml"
     assert not alarm.severe
     assert alarm.sentence == (
-        "Who serves is worse than the first student on problems that never decided: −1.00 on gsm8k (95 % interval −1.00 "
-        f"to −1.00, 6 problems). Go back: `nightschool rollback --config {config}`, or to the first student with "
+        "Who serves is worse than the first student on problems that never decided: −1.00 on gsm8k (95 % interval "
+        f"−1.00 to −1.00, 6 problems). Go back: `nightschool rollback --config {config}`, or to the first student with "
         f"`nightschool promote 2 --config {config}`."
     )
     assert vault.alarms(serving=school.second) == [alarm]
