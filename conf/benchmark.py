@@ -108,6 +108,10 @@ class ExamPart(Section):
     margin: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.05, description="loss of accuracy a guard may not exceed"
     )
+    samples: Annotated[int, Field(ge=0, le=1000)] = Field(
+        default=0, description="further answers sampled of each problem, for pass@k; they decide nothing"
+    )
+    temperature: Annotated[float, Field(gt=0, le=2)] = Field(default=1.0, description="of those further answers")
 
     @property
     def name(self) -> str:

@@ -20,11 +20,12 @@ from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.grpo import Rounds
+from flows.held_out_picks import log_rankings, rank_held_out
 from flows.learned_reward import learned_reward
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
-from flows.sitting import sit
+from flows.sitting import log_exams, sit, slowest
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
 from tasks.credit_by_teacher import find_teacher
@@ -118,16 +119,19 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     course = Course(night, day, tuple(problem.question for problem in exam))
     teacher = _teacher(night, champion)
     distilled = course.before_rounds(champion)
-    fitted = _fit_reward_model(night, day, champion, tracking)
+    fitted = _fit_reward_model(night, day, champion, tracking, course.questions)
     registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
     sat = {
         "champion": sit(night, "evaluate/champion", champion),
         "distilled": sit(night, "evaluate/distilled", distilled),
     }
-    slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
+    slower = slowest(sat)  # before the rounds: how many of them fit depends on it
+    for who, checkpoint in {"champion": champion, "distilled": distilled}.items():
+        rank_held_out(night, fitted, who, checkpoint)
     learned = learned_reward(night, day, fitted, distilled, exam)
     rounds = Rounds(night, exam, tracking, registered, slower, learned, teacher)
     sitters = {"champion": champion, "distilled": distilled, "candidate": course.run(rounds, distilled)}
+    rank_held_out(night, fitted, "candidate", sitters["candidate"])
     night.trainer.close()
     sat["candidate"] = sit(night, "evaluate/candidate", sitters["candidate"])
     decision = night.run(
@@ -138,6 +142,8 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         seed=config.seed,
         severe=rounds.watch.severe,
     )
+    log_exams(tracking, sat)
+    log_rankings(tracking, night.folder, sitters)
     carried_out = promote(decision, sitters, night.date, tracking, config.name)
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
@@ -172,7 +178,9 @@ def _freeze(night: Night, champion: Path) -> Artifact:
     )
 
 
-def _fit_reward_model(night: Night, day: Artifact, champion: Path, tracking: Tracking) -> Artifact:
+def _fit_reward_model(
+    night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
+) -> Artifact:
     config, place = night.config, "fit_reward_model"
     arguments = {
         "day": day,
@@ -182,6 +190,7 @@ def _fit_reward_model(night: Night, day: Artifact, champion: Path, tracking: Tra
         "trainer_config": config.trainer,
         "student": config.student,
         "seed": config.seed,
+        "exam_questions": exam_questions,
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }

@@ -34,27 +34,30 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
     if (command := config.alarms.command) and shutil.which(command[0]) is None:
         raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
-    _check_parts(config)
+    counts = _count_problems(config)
+    for part in config.exam.guards:
+        if (count := counts[part.name]) < (least := smallest_guard(part.margin)):
+            raise InputError(
+                f"exam.guards: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
+                f"at least {least}, or a wider margin"
+            )
     require_sandbox(programs(config), config.sandbox)
 
 
 def check_exam(config: NightConfig) -> None:
     """Raises InputError for whatever would keep a checkpoint from sitting the exam outside of a night."""
-    _check_parts(config)
+    _count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
 
 
-def _check_parts(config: NightConfig) -> None:
-    """The exam's problems must be there, and enough of them for what they are to show."""
+def _count_problems(config: NightConfig) -> dict[str, int]:
+    """How many problems each part of the exam has. Raises InputError where one has none."""
+    counts: dict[str, int] = {}
     for part in config.exam.parts:
-        count = len(benchmarks.configured(part).problems("test")[: part.problems])
-        if not count:
+        counts[part.name] = len(benchmarks.configured(part).problems("test")[: part.problems])
+        if not counts[part.name]:
             raise InputError(f"exam: {part.name} has no problems; name other levels")
-        if part in config.exam.guards and count < (least := smallest_guard(part.margin)):
-            raise InputError(
-                f"exam.guards: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
-                f"at least {least}, or a wider margin"
-            )
+    return counts
 
 
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:
