@@ -190,10 +190,7 @@ class ExamConfig(Section):
     @property
     def vault_parts(self) -> tuple[ExamPart, ...]:
         """The vault: what follows in the test split after the problems of each part."""
-        later = [{"after": part.after + part.problems, "problems": self.vault} for part in self.parts]
-        return tuple(
-            part.model_copy(update=update) for part, update in zip(self.parts, later, strict=True) if self.vault
-        )
+        return tuple(part.following(self.vault) for part in self.parts if self.vault)
 
 
 class NightConfig(Section):

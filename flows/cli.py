@@ -19,8 +19,10 @@ from conf.urls import struck
 from flows import environment
 from flows.address import LOOPBACK, named_address
 from flows.dates import check_deadline, checked_date, date_of_night
+from flows.evaluation import evaluate
 from flows.journal import journal_app
 from flows.lock import NIGHT, NightRunningError, hold, refuse_second
+from flows.options import AsJson, Config, Overrides
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
     from tasks.registry import Registry
@@ -33,10 +35,8 @@ app = typer.Typer(
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
 app.add_typer(journal_app, name="journal")
+app.command()(evaluate)
 
-Config = Annotated[Path, typer.Option("--config", help="the night's configuration (YAML)")]
-Overrides = Annotated[list[str] | None, typer.Option("--set", help="change a value, e.g. --set grpo.rounds=4")]
-AsJson = Annotated[bool, typer.Option("--json", help="print one line of JSON, for scripts")]
 Date = Annotated[str | None, typer.Option("--date", help="the night's date, e.g. 2026-11-20; before noon: yesterday's")]
 
 
@@ -117,34 +117,6 @@ def report(date: Date = None) -> None:
     from flows.history import last_report
 
     print(last_report(Home.here(), date and checked_date(date, "--date", clocks_in(None))))
-
-
-@app.command()
-def evaluate(
-    checkpoint: Annotated[Path, typer.Argument(help="a Hugging Face model folder")],
-    config: Config = STARTER,
-    overrides: Overrides = None,
-    as_json: AsJson = False,
-) -> None:
-    """Has a checkpoint sit the exam of a configuration, outside of any night; the registry stays as it is."""
-    from flows import console
-    from flows.prefect_server import prefect_api
-    from flows.preflight import check_exam
-    from tasks.enroll import check_student
-
-    home, settings = Home.here(), load_night(config, overrides or [])
-    check_student(checkpoint, "CHECKPOINT")
-    check_exam(settings)
-    with prefect_api(home.root, settings.prefect.port):
-        from flows.exam import exam
-
-        found = exam(checkpoint.resolve(), settings)
-    if as_json:
-        console.say_json(found)
-        return
-    for part, accuracy in found.items():
-        interval = f"[{accuracy['low']:.3f}, {accuracy['high']:.3f}]"
-        print(f"{part:24} {accuracy['accuracy']:.3f}  {interval}  n = {accuracy['n']}")
 
 
 @app.command()

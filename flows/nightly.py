@@ -23,12 +23,13 @@ from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.exams_sat import exams_sat_before
 from flows.grpo import Rounds
+from flows.held_out_picks import log_rankings, rank_held_out
 from flows.learned_reward import learned_reward
 from flows.left_open import left_open
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
-from flows.sitting import sit
+from flows.sitting import log_exams, sit, slowest
 from flows.vault import Vault
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
@@ -132,7 +133,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     course = Course(night, day, tuple(problem.question for problem in (*exam, *spare)))
     teacher = _teacher(night, champion)
     distilled = course.before_rounds(champion)
-    fitted = _fit_reward_model(night, day, champion, tracking)
+    fitted = _fit_reward_model(night, day, champion, tracking, course.questions)
     versions = Registry(tracking.client, config.name).versions()
     vault = Vault(night, versions, champion)
     vault.begin()
@@ -140,12 +141,16 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         "champion": sit(night, "evaluate/champion", champion),
         "distilled": sit(night, "evaluate/distilled", distilled),
     }
-    slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
-    exams = slower * (1 + len(spare) / len(exam))  # that come after them: the candidate's, and the vault's
+    exams = slowest(sat) * (
+        1 + len(spare) / len(exam)
+    )  # the candidate's and the vault's: what the rounds leave time for
+    for who, checkpoint in {"champion": champion, "distilled": distilled}.items():
+        rank_held_out(night, fitted, who, checkpoint)
     learned = learned_reward(night, day, fitted, distilled, [*exam, *spare])
     registered = {version.digest for version in versions}
     rounds = Rounds(night, [*exam, *spare], tracking, registered, exams, learned, teacher)
     sitters = {"champion": champion, "distilled": distilled, "candidate": course.run(rounds, distilled)}
+    rank_held_out(night, fitted, "candidate", sitters["candidate"])
     night.trainer.close()
     sat["candidate"] = sit(night, "evaluate/candidate", sitters["candidate"])
     decision = night.run(
@@ -158,6 +163,8 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         earlier_exams=exams_sat_before(night.home, night.date, config),
     )
     carried_out = _carried_out(night, decision, sitters, rounds, tracking)
+    log_exams(tracking, sat)
+    log_rankings(tracking, night.folder, sitters)
     rounds.watch.book.ring(vault.alarms(sitters["candidate"] if carried_out["promote"] else champion))
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
@@ -214,7 +221,9 @@ def _freeze(night: Night, champion: Path) -> Artifact:
     )
 
 
-def _fit_reward_model(night: Night, day: Artifact, champion: Path, tracking: Tracking) -> Artifact:
+def _fit_reward_model(
+    night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
+) -> Artifact:
     config, place = night.config, "fit_reward_model"
     arguments = {
         "day": day,
@@ -224,6 +233,7 @@ def _fit_reward_model(night: Night, day: Artifact, champion: Path, tracking: Tra
         "trainer_config": config.trainer,
         "student": config.student,
         "seed": config.seed,
+        "exam_questions": exam_questions,
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 from conf.home import Home, InputError
@@ -39,32 +40,38 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
     if (command := config.alarms.command) and shutil.which(command[0]) is None:
         raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
-    _check_parts(config)
+    _check_margins(config, _count_problems(config))
+    _check_vault(config)
     require_sandbox(programs(config), config.sandbox)
 
 
 def check_exam(config: NightConfig) -> None:
     """Raises InputError for whatever would keep a checkpoint from sitting the exam outside of a night."""
-    _check_parts(config)
+    _count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
 
 
-def _check_parts(config: NightConfig) -> None:
-    """The exam's problems must be there, and enough of them for what they are to show."""
-    exam = config.exam
-    for part in exam.parts:
-        count = len(exam_problems(part, config.sandbox))
-        if not count:
+def _count_problems(config: NightConfig) -> dict[str, int]:
+    """How many problems each part of the exam has. Raises InputError where one has none."""
+    counts: dict[str, int] = {}
+    for part in config.exam.parts:
+        counts[part.name] = len(exam_problems(part, config.sandbox))
+        if not counts[part.name]:
             raise InputError(f"exam: {part.name} has no problems; name other levels")
-        where = "guards" if part in exam.guards else "targets"
-        guarded = where == "guards" or len(exam.targets) > 1
-        if guarded and count < (least := smallest_guard(part.margin)):
-            raise InputError(
-                f"exam.{where}: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
-                f"at least {least}, or a wider margin"
-            )
-    if exam.vault:
-        _check_vault(config)
+    return counts
+
+
+def _check_margins(config: NightConfig, counts: Mapping[str, int]) -> None:
+    """A part that must not lose more than its margin has to have problems enough to show that it does not."""
+    exam = config.exam
+    guarded = {"exam.guards": exam.guards, "exam.further_targets": exam.targets if exam.further_targets else ()}
+    for where, parts in guarded.items():
+        for part in parts:
+            if (count := counts[part.name]) < (least := smallest_guard(part.margin)):
+                raise InputError(
+                    f"{where}: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
+                    f"at least {least}, or a wider margin"
+                )
 
 
 def _check_vault(config: NightConfig) -> None:
@@ -78,9 +85,7 @@ def _check_vault(config: NightConfig) -> None:
                 f"--set exam.target.problems=… (less than {config.exam.target.problems})"
             )
         if known & set(spare):
-            raise InputError(
-                f"exam.vault: problems of {part.name} would be in the vault and in another part of the exam"
-            )
+            raise InputError(f"exam.vault: {part.name}: some problems would be in the vault and in a part that decides")
 
 
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:

@@ -1,19 +1,16 @@
-"""The vault's exams: who serves from now on, and the oldest ancestor, whose answers are kept."""
+"""The vault's exams: those of the oldest ancestor, and of who serves from now on."""
 
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from flows.night import Night
+from flows.sitting import sit
 from models.checkpoint import is_whole
 from tasks.alarms import Alarm
-from tasks.evaluate import evaluate
 from tasks.registry import Version
 from tasks.stage import Artifact
 from tasks.vault import vault, vault_alarms
-
-ANCESTOR = "vault/ancestor"
 
 
 class Vault:
@@ -29,40 +26,19 @@ class Vault:
     def begin(self) -> None:
         """The oldest ancestor's answers: before the rounds, whose number depends on the hours that are left."""
         if self.night.config.exam.vault:
-            self._sit(ANCESTOR, self.ancestor, self._answered_before())
+            self._sit("ancestor", self.ancestor)
 
     def alarms(self, serving: Path) -> list[Alarm]:
         """Has who serves from now on sit the vault's exam. Returns the alarm that comes of it."""
         config = self.night.config
         if not config.exam.vault or serving == self.ancestor:
             return []
-        sat = {"ancestor": self._sit(ANCESTOR, self.ancestor), "serving": self._sit("vault/serving", serving)}
+        sat = {"ancestor": self._sit("ancestor", self.ancestor), "serving": self._sit("serving", serving)}
         found = self.night.run(vault, "vault/comparison", **sat, exam=config.exam, seed=config.seed)
         return vault_alarms(found.read_json("vault.json"), self._way_back())
 
-    def _sit(self, place: str, checkpoint: Path, known: Artifact | None = None) -> Artifact:
-        sat = {checkpoint: known} if known else {}
-        return self.night.run(evaluate, place, **self._arguments(checkpoint), sat=sat)
-
-    def _answered_before(self) -> Artifact | None:
-        """Its answers of an earlier night, to the same questions under the same settings."""
-        for folder in sorted(self.night.home.nights.glob("????-??-??"), reverse=True):
-            arguments = self._arguments(self.ancestor)
-            if folder != self.night.folder and (known := evaluate.committed(folder, ANCESTOR, **arguments, sat={})):
-                return known
-        return None
-
-    def _arguments(self, checkpoint: Path) -> dict[str, Any]:
-        config = self.night.config
-        return {
-            "parts": config.exam.vault_parts,
-            "checkpoint": checkpoint,
-            "student": config.student,
-            "config": config.sampler,
-            "sandbox": config.sandbox,
-            "max_completion_tokens": config.exam.max_completion_tokens,
-            "engine": self.night.engine,
-        }
+    def _sit(self, who: str, checkpoint: Path) -> Artifact:
+        return sit(self.night, f"vault/{who}", checkpoint, self.night.config.exam.vault_parts)
 
     def _way_back(self) -> str:
         own = shlex.join(["--config", str(self.night.folder / "config.yaml")])
