@@ -3,12 +3,11 @@
 import datetime
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mlflow.exceptions import MlflowException
 from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
@@ -18,6 +17,7 @@ from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import ExamPart, NightConfig, SandboxConfig
 from conf.urls import struck
+from flows.carrying_out import carry_out
 from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
@@ -25,7 +25,6 @@ from flows.exams_sat import exams_sat_before
 from flows.grpo import Rounds
 from flows.held_out_picks import log_rankings, rank_held_out
 from flows.learned_reward import learned_reward
-from flows.left_open import left_open
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
@@ -40,10 +39,8 @@ from tasks.enroll import enroll
 from tasks.evaluate import exam_problems
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
-from tasks.model_card import write_cards
-from tasks.promote import DRY_RUN, promote
+from tasks.promote import DRY_RUN
 from tasks.prune import prune
-from tasks.push import push
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
 from tasks.stage import Artifact, committed, uncommit
@@ -162,7 +159,8 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         severe=rounds.watch.severe,
         earlier_exams=exams_sat_before(night.home, night.date, config),
     )
-    carried_out = _carried_out(night, decision, sitters, rounds, tracking)
+    told = (len(rounds.policies), rounds.watch.book.sentences, _links(tracking))
+    carried_out = carry_out(night, decision, sitters, tracking, *told)
     log_exams(tracking, sat)
     log_rankings(tracking, night.folder, sitters)
     rounds.watch.book.ring(vault.alarms(sitters["candidate"] if carried_out["promote"] else champion))
@@ -178,24 +176,6 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         _links(tracking),
         tracking,
     )
-
-
-def _carried_out(
-    night: Night, decision: Artifact, sitters: Mapping[str, Path], rounds: Rounds, tracking: Tracking
-) -> dict[str, Any]:
-    """The decision as the registry carried it out; where that does not answer, the report says what is left to do."""
-    config = night.config
-    write_cards(night.folder, decision.read_json("decision.json"), sitters, config)
-    try:
-        found = promote(decision, sitters, night.home, tracking, config.name)
-    except MlflowException as error:
-        alarms = rounds.watch.book.sentences
-        raise left_open(night, decision, len(rounds.policies), alarms, _links(tracking)) from error
-    if found["promote"] and (repo := config.tracking.hub_repo):
-        failure = push(sitters["candidate"], repo, f"{config.name}, the night {night.date}")
-        if failure:
-            night.note(failure)
-    return found
 
 
 def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> list[Problem]:
