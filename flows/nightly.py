@@ -138,9 +138,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         "champion": sit(night, "evaluate/champion", champion),
         "distilled": sit(night, "evaluate/distilled", distilled),
     }
-    exams = slowest(sat) * (
-        1 + len(spare) / len(exam)
-    )  # the candidate's and the vault's: what the rounds leave time for
+    exams = slowest(sat) * (1 + len(spare) / len(exam))  # the rounds leave time for the vault's, too
     for who, checkpoint in {"champion": champion, "distilled": distilled}.items():
         rank_held_out(night, fitted, who, checkpoint)
     learned = learned_reward(night, day, fitted, distilled, [*exam, *spare])
