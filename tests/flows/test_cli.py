@@ -365,6 +365,27 @@ def test_checkpoints_of_a_home_without_any(run: Run, home: Home) -> None:
     assert not home.root.exists()
 
 
+@pytest.mark.parametrize("command", [("checkpoints",), ("promote", "1"), ("rollback",), ("prune",)])
+def test_a_registry_that_is_not_there_is_one_line(run: Run, command: tuple[str, ...]) -> None:
+    nowhere = "--set=tracking.tracking_uri=http://127.0.0.1:9"
+    assert refused(run(*command, nowhere)).startswith("MLflow's server does not answer at http://127.0.0.1:9/version")
+
+
+def test_a_night_whose_registry_is_not_there_does_not_begin(run: Run, home: Home, no_night: None) -> None:
+    said = refused(run("night", "--set=tracking.tracking_uri=http://127.0.0.1:9"))
+    assert said.startswith("MLflow's server does not answer at http://127.0.0.1:9/version")
+    assert not home.root.exists()
+
+
+def test_a_dry_run_is_handed_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*arguments: Any) -> None:
+        raise NightError(f"dry: {[one for one in arguments if isinstance(one, bool)]}")
+
+    monkeypatch.setattr(cli, "_run_night", stop)
+    assert "dry: [False, True]" in run("night", "--dry-run").err  # not --fresh
+    assert "dry: [False, False]" in run("night").err
+
+
 def test_checkpoints_promotion_and_rollback(
     home_with_mlflow: Callable[[str], Home], home: Home, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
