@@ -33,6 +33,8 @@ def check_margins(config: NightConfig, counts: Mapping[str, int]) -> None:
 
 def check_vault(config: NightConfig) -> None:
     """It must have problems of the target, and none that decide."""
+    if not config.exam.vault:
+        return
     known = {problem.problem_id for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)}
     for part in config.exam.vault_parts:
         spare = [problem.problem_id for _, problem in exam_problems(part, config.sandbox)]
