@@ -29,6 +29,7 @@ class School:
 
     def __init__(self, root: Path) -> None:
         self.home = Home(root)
+        root.mkdir()
         rows = [(f"Number {number}?", f"#### {number}") for number in range(10)]
         self.source = gsm8k(root / "gsm8k", rows)
         self.first, self.second = self.make("first"), self.make("second")
