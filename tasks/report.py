@@ -13,7 +13,7 @@ from models.durable import write_atomically
 from tasks.incidents import ended_early, incidents
 from tasks.prefect_pages import show_link, show_text
 from tasks.promote import intervals_of
-from tasks.report_evidence import benchmark_verdicts
+from tasks.report_evidence import benchmark_verdicts, read_json
 from tasks.report_lessons import lesson_figures
 from tasks.report_page import render, render_markdown
 from tasks.report_steps import step_lessons
@@ -65,6 +65,9 @@ def summarise(
         "accuracy": {who: intervals[who][decision["target"]] for who in SITTERS},
         "benchmarks": {part: {who: intervals[who][part] for who in SITTERS} for part in compared["candidate"]},
         "growth": decision["growth"],
+        "vault": read_json(folder / "vault" / "comparison", "vault.json"),
+        "alpha": decision.get("alpha"),
+        "false_promotions_a_year": decision.get("false_promotions_a_year"),
         "digests": {
             "champion": compared["candidate"][any_part]["before_digest"],
             "distilled": compared["distilled"][any_part]["after_digest"],
