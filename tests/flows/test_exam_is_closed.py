@@ -53,7 +53,7 @@ from tests.tasks.tiny_student import write_student
 
 EXAM = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
 INNOCENT = "How many mice does an owl that hunts every night of the week eat?"
-SIGNS = ("dice", INNOCENT.lower())  # what tells the two in whatever was learnt
+SIGNS = ("dice", "an owl that hunts every night")  # what tells the two in whatever was learnt
 LEAKS = {
     "word for word": EXAM,
     "in another dress": f"  {EXAM.upper()}  ".replace(" ", "\n", 3),
