@@ -101,13 +101,13 @@ def show_killed(home: Home) -> None:
                 client.set_terminated(run.info.run_id, "KILLED")
 
 
-def go_on(api: str, key: str | None = None) -> list[str]:
+def go_on(client: SyncPrefectClient) -> list[str]:
     """Has a worker go on with the scheduled night that crashed, until noon: later it would run into the day.
 
     That is what *Retry* on its page does. Returns the names (dates) of the runs; they are tried in the order of their
     start, and one that finds its night finished ends at once.
     """
-    with _only_books(), client_of(api, key) as client:
+    with _only_books():
         crashed = client.read_flow_runs(
             flow_filter=FlowFilter(name=FlowFilterName(any_=[NIGHTLY])),
             flow_run_filter=FlowRunFilter(

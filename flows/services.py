@@ -35,28 +35,15 @@ def services(prefect_port: PrefectPort = 4200, mlflow_port: MlflowPort = 5000, h
 
 def _work(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> None:
     from flows import worker
-    from flows.crashed_runs import client_of, go_on
     from flows.pages import pages, wait_for_end
 
     worker.require_project()
     with pages(home, prefect_port, mlflow_port, address, idle=()) as served:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # of systemd, or of kill: an orderly end as well
-        environment = worker.environment_of(home, served.api, address.key)
-        log = home.root / "prefect" / "worker.log"
-        with client_of(served.api, address.key) as client:
-            worker.make_pool(client)
-            worker.deploy(environment, home.root / "prefect" / "deploy.log")
-            resumed = go_on(served.api, address.key)
-            process = worker.start_worker(environment, log)
-            try:
-                print(served.told, flush=True)
-                for night in resumed:
-                    print(f"The night {night}, which was interrupted, goes on.", flush=True)
-                print(f"Next night: {worker.next_night(client)}", flush=True)
-                print("Ctrl-C ends all of it; a night that runs then goes on when this is started again.", flush=True)
-                wait_for_end({**served.running, "the worker": (process, log)})
-            finally:
-                worker.stop_worker(process)
+        with worker.working(home, served.api, address.key) as at_work:
+            print(served.told, *at_work.told, sep="\n")
+            print("Ctrl-C ends all of it; a night that runs then goes on when this is started again.", flush=True)
+            wait_for_end({**served.running, "the worker": (at_work.process, at_work.log)})
 
 
 @contextmanager

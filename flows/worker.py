@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from prefect.client.orchestration import SyncPrefectClient
@@ -22,6 +24,7 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.workers.process import ProcessWorker
 
 from conf.home import Home, InputError
+from flows.crashed_runs import client_of, go_on
 from flows.prefect_server import ServerError
 from tasks.workers import die_with_parent
 
@@ -41,6 +44,33 @@ def require_project() -> None:
         raise InputError(
             f"{DEPLOYMENTS}: no such file; the schedule runs from a checkout of Night school, installed by make setup"
         )
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """A worker that runs, its log, and what people are told of its nights."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    told: list[str]
+
+
+@contextmanager
+def working(home: Home, api: str, key: str | None) -> Iterator[AtWork]:
+    """A worker of a home at the server `api`, which asks for `key` (user:password); ended afterwards, with its run.
+
+    What prefect.yaml says is deployed first, and a night that crashed goes on. Raises ServerError where that fails.
+    """
+    environment, logs = environment_of(home, api, key), home.root / "prefect"
+    with client_of(api, key) as client:
+        make_pool(client)
+        deploy(environment, logs / "deploy.log")
+        told = [f"The night {night}, which was interrupted, goes on." for night in go_on(client)]
+        process = _start(WORKER, environment, logs / "worker.log")
+        try:
+            yield AtWork(process, logs / "worker.log", [*told, f"Next night: {next_night(client)}"])
+        finally:
+            _stop(process)
 
 
 def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
@@ -85,12 +115,7 @@ def next_night(client: SyncPrefectClient) -> str:
     return "not scheduled yet; the page of its deployment shows why"
 
 
-def start_worker(environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    """Starts the worker; it dies with this thread, and its run with it."""
-    return _start(WORKER, environment, log)
-
-
-def stop_worker(worker: subprocess.Popen[bytes]) -> None:
+def _stop(worker: subprocess.Popen[bytes]) -> None:
     """Has the worker end its run, which is then shown as crashed, and itself; what takes too long is killed."""
     worker.terminate()
     with suppress(subprocess.TimeoutExpired):

@@ -18,6 +18,7 @@ from conf.load import STARTER, load_night
 from flows import cli
 from flows.lock import hold
 from flows.night import freeze_config
+from flows.prefect_server import free_port
 from tests.flows.test_lock import holder
 from tests.tasks.tiny_student import write_student
 
@@ -451,8 +452,8 @@ def test_pages_whose_port_is_taken(run: Run, home: Home, command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         told = f": {port} is taken by another program (ss -ltnp 'sport = :{port}' names it)"
-        for option in ("--prefect-port", "--mlflow-port"):
-            assert refused(run(command, option, port)).startswith(option + told)
+        for option, free in (("--prefect-port", "--mlflow-port"), ("--mlflow-port", "--prefect-port")):
+            assert refused(run(command, option, port, free, str(free_port()))).startswith(option + told)
     assert not home.root.exists()
 
 

@@ -28,6 +28,7 @@ from flows.crashed_runs import (
     MESSAGE,
     claim_flow_run,
     claim_mlflow_run,
+    client_of,
     go_on,
     home_mark,
     show_crashed,
@@ -140,7 +141,7 @@ def test_a_workers_night_that_crashed_goes_on_until_noon(
     client: SyncPrefectClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not an older one, not one that failed or was cancelled, and not a command's, which its owner goes on with."""
-    api, deployment = PREFECT_API_URL.value() or "", client.create_deployment(client.create_flow(tonight), "goes-on")
+    deployment = client.create_deployment(client.create_flow(tonight), "goes-on")
 
     def run(name: str, state: State, **parameters: Any) -> UUID:
         made = client.create_flow_run_from_deployment(deployment, parameters=parameters, name=name)
@@ -157,10 +158,10 @@ def test_a_workers_night_that_crashed_goes_on_until_noon(
         return datetime.datetime(2026, 11, 21, hour, tzinfo=datetime.UTC).astimezone(time_zone(zone or "Etc/UTC"))
 
     monkeypatch.setattr("flows.crashed_runs.clocks_in", clocks)
-    assert go_on(api) == ["2026-11-21"]  # there it is two in the morning
+    assert go_on(client) == ["2026-11-21"]  # there it is two in the morning
     hour = 3
-    assert go_on(api) == ["2026-11-20"]
-    assert go_on(api) == []
+    assert go_on(client) == ["2026-11-20"]
+    assert go_on(client) == []
     for id in (mine, eastern):
         state = client.read_flow_run(id).state
         assert state is not None
@@ -172,7 +173,8 @@ def test_a_workers_night_that_crashed_goes_on_until_noon(
 def test_a_server_that_does_not_answer_costs_no_night(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):
         show_crashed(Home(tmp_path), "http://127.0.0.1:9/api")
-        assert go_on("http://127.0.0.1:9/api") == []
+        with client_of("http://127.0.0.1:9/api") as client:
+            assert go_on(client) == []
     assert "runs that died could not be shown as crashed" in caplog.text
 
 

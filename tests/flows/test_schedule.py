@@ -299,3 +299,24 @@ def test_everything_ends_with_services_that_are_killed_while_a_night_runs(
     )
     assert len(processes_of(services.home, 0)) > 5
     assert kill_services(services) == []
+
+
+@pytest.mark.full
+def test_a_night_that_ctrl_c_interrupts_goes_on_when_the_services_are_back(
+    school: School, tiny: dict[str, Any]
+) -> None:
+    home = school.home("again")
+    services = start_services(home)
+    with client_of(services.api) as client:
+        run = start(client, client.read_deployment_by_name("nightly/starter"), config=tiny)
+        awaited(lambda: list(home.nights.glob("*/round-01/sample/manifest.json")), "round")
+        services.process.send_signal(signal.SIGTERM)
+        assert services.process.wait(60) == 130
+    assert processes_of(home, 0) == []
+    services = start_services(home)
+    with client_of(services.api) as client:
+        assert f"The night {client.read_flow_run(run).name}, which was interrupted, goes on." in services.said
+        night = ended(client, run)
+        assert night.state is not None
+        assert (night.state.type, night.run_count) == (StateType.COMPLETED, 2), night.state.message
+    assert kill_services(services) == []
