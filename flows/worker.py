@@ -101,7 +101,7 @@ def deploy(environment: dict[str, str], log: Path) -> None:
 def next_night(client: SyncPrefectClient) -> str:
     """When the next night begins, by this machine's clocks; the server schedules it seconds after it was deployed."""
     limit = time.monotonic() + PATIENCE
-    later = FlowRunFilterNextScheduledStartTime(after_=datetime.datetime.now(datetime.UTC))
+    later = FlowRunFilterNextScheduledStartTime.model_validate({"after_": datetime.datetime.now(datetime.UTC)})
     while time.monotonic() < limit:
         runs = client.read_flow_runs(
             deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[NIGHT])),
