@@ -209,69 +209,66 @@ def letters() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 @pytest.fixture(scope="module")
 def notified(
     services: Services, letters: tuple[str, list[dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory
-) -> Any:
+) -> list[dict[str, Any]]:
     """The notification of docs/watching.md, to this webhook; what it sent so far."""
     url, sent = letters
     page = (PROJECT / "docs" / "watching.md").read_text()
-    blocks = {kind: page.split(f"```{kind}\n")[-1].split("```")[0] for kind in ("python", "yaml")}
+    block, automation = (page.split(f"```{kind}\n")[-1].split("```")[0] for kind in ("python", "yaml prefect"))
     folder = tmp_path_factory.mktemp("notification")
-    (folder / "block.py").write_text(blocks["python"].replace("https://chat.example/hook", url))
+    (folder / "block.py").write_text(block.replace("https://chat.example/hook", url))
     done = subprocess.run(
         [sys.executable, folder / "block.py"], env=services.environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    (folder / "notify.yaml").write_text(blocks["yaml"].replace("BLOCK_ID", done.stdout.strip()))
+    (folder / "notify.yaml").write_text(automation.replace("BLOCK_ID", done.stdout.strip()))
     services.prefect("automation", "create", "--from-file", str(folder / "notify.yaml"))
     return sent
 
 
 @pytest.fixture(scope="module")
-def fired(
-    services: Services, client: SyncPrefectClient, tiny: dict[str, Any], notified: Any, school: School
+def asked(
+    services: Services, client: SyncPrefectClient, tiny: dict[str, Any], notified: list[dict[str, Any]]
 ) -> FlowRun:
-    """The run of a tiny night that a schedule of seconds started, once it is over."""
-    plan = yaml.safe_load(DEPLOYMENTS.read_text())
-    deployment = next(one for one in plan["deployments"] if one["name"] == "starter")
-    deployment |= {"name": "seconds", "parameters": {"config": tiny}, "schedules": [{"interval": 20}]}
-    deployment["work_pool"] = {"name": "nightschool", "job_variables": {"command": TINY_RUN}}
-    file = school.root / "seconds.yaml"
-    file.write_text(yaml.safe_dump(plan | {"deployments": [deployment]}))
-    services.prefect("deploy", "--all", "--prefect-file", str(file))
-    begun = lambda: [run for run in runs_of(client, "seconds") if run.state_type == StateType.RUNNING]  # noqa: E731
-    night = awaited(begun, "run of the schedule")[0]
-    client.pause_deployment(night.deployment_id)
-    for waiting in runs_of(client, "seconds"):
-        if waiting.id != night.id:
-            client.delete_flow_run(waiting.id)
-    return ended(client, night.id)
+    """The run of a tiny night that somebody asked the deployment `starter` for, once it is over."""
+    parameters, variable = json.dumps({"config": tiny}), f"command={TINY_RUN}"
+    services.prefect("deployment", "run", "nightly/starter", "--params", parameters, "--job-variable", variable)
+    return ended(client, runs_of(client, "starter")[0].id)
 
 
-def test_a_schedule_of_seconds_fires_and_its_night_completes(fired: FlowRun, services: Services) -> None:
-    assert fired.state is not None
-    assert fired.state.type == StateType.COMPLETED, fired.state.message
-    assert fired.auto_scheduled
-    assert fired.name == date_of_night(fired.expected_start_time.astimezone())
-    folder = services.home.night(fired.name)
+def test_a_night_that_somebody_asks_for_completes(asked: FlowRun, services: Services) -> None:
+    assert asked.state is not None
+    assert asked.state.type == StateType.COMPLETED, asked.state.message
+    assert asked.name == date_of_night(asked.expected_start_time.astimezone())
+    folder = services.home.night(asked.name)
     assert json.loads((folder / "summary.json").read_text())["decision"] in ("promoted", "kept")
     assert (folder / "report.html").exists()
     assert load_night(folder / "config.yaml").name == NAME
 
 
-def test_the_owner_is_notified_of_it_alarms_first(fired: FlowRun, notified: list[dict[str, Any]]) -> None:
+def test_the_owner_is_notified_of_it_alarms_first(asked: FlowRun, notified: list[dict[str, Any]]) -> None:
     letter = awaited(lambda: next(iter(notified), None), "notification", 60)
-    assert letter == {"text": f"{fired.name}: {fired.state.message if fired.state else None}"}
+    assert letter == {"text": f"{asked.name}: {asked.state.message if asked.state else None}"}
 
 
-def test_a_night_that_somebody_asks_for(
-    fired: FlowRun, services: Services, client: SyncPrefectClient, tiny: dict[str, Any]
+def test_a_schedule_of_seconds_fires(
+    asked: FlowRun, services: Services, client: SyncPrefectClient, tiny: dict[str, Any], school: School
 ) -> None:
-    """Through the deployment `starter`, from the command line, of a finished night: the run ends with its summary."""
-    file = services.home.root.parent / "tiny.json"
-    file.write_text(json.dumps({"config": tiny, "date": fired.name}))
-    services.prefect("deployment", "run", "nightly/starter", "--params", file.read_text())
-    run = ended(client, runs_of(client, "starter")[0].id)
-    assert run.state is not None
-    assert run.state.type == StateType.COMPLETED, run.state.message
+    """Of prefect.yaml's starter, given a schedule. The night is finished, so that its run ends with the summary."""
+    plan = yaml.safe_load(DEPLOYMENTS.read_text())
+    deployment = next(one for one in plan["deployments"] if one["name"] == "starter")
+    deployment |= {
+        "name": "seconds",
+        "parameters": {"config": tiny, "date": asked.name},
+        "schedules": [{"interval": 20}],
+    }
+    file = school.root / "seconds.yaml"
+    file.write_text(yaml.safe_dump(plan | {"deployments": [deployment]}))
+    services.prefect("deploy", "--all", "--prefect-file", str(file))
+    first = awaited(lambda: [run for run in runs_of(client, "seconds") if over(run)], "run of the schedule")[0]
+    client.pause_deployment(first.deployment_id)
+    assert first.auto_scheduled
+    assert first.state is not None
+    assert (first.name, first.state.type) == (asked.name, StateType.COMPLETED), first.state.message
 
 
 def test_a_start_hours_late_is_refused(services: Services, client: SyncPrefectClient, tiny: dict[str, Any]) -> None:
@@ -286,7 +283,7 @@ def test_a_start_hours_late_is_refused(services: Services, client: SyncPrefectCl
 
 
 def test_everything_ends_with_services_that_are_killed_while_a_night_runs(
-    fired: FlowRun, services: Services, client: SyncPrefectClient, tiny: dict[str, Any]
+    asked: FlowRun, services: Services, client: SyncPrefectClient, tiny: dict[str, Any]
 ) -> None:
     long = tiny | {"grpo": tiny["grpo"] | {"rounds": 500}}
     start(client, client.read_deployment_by_name("nightly/starter"), config=long, date="2026-01-02")
@@ -299,9 +296,7 @@ def test_everything_ends_with_services_that_are_killed_while_a_night_runs(
 
 
 @pytest.mark.full
-def test_an_interrupted_night_goes_on_when_the_services_are_back(
-    school: School, tiny: dict[str, Any]
-) -> None:
+def test_an_interrupted_night_goes_on_when_the_services_are_back(school: School, tiny: dict[str, Any]) -> None:
     home = school.home("again")
     services = start_services(home)
     with client_of(services.api) as client:
