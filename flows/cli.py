@@ -17,12 +17,12 @@ from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.urls import struck
 from flows import environment
-from flows.address import LOOPBACK, named_address
 from flows.dates import check_deadline, checked_date, date_of_night
 from flows.evaluation import evaluate
 from flows.journal import journal_app
 from flows.lock import NIGHT, NightRunningError, hold, refuse_second
 from flows.options import AsJson, Config, Overrides
+from flows.services import services, ui
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
     from tasks.registry import Registry
@@ -189,18 +189,8 @@ def doctor(config: Config = STARTER, overrides: Overrides = None, as_json: AsJso
         raise typer.Exit(1)
 
 
-@app.command()
-def ui(
-    prefect_port: Annotated[int, typer.Option(help="port of Prefect's pages")] = 4200,
-    mlflow_port: Annotated[int, typer.Option(help="port of MLflow's pages")] = 5000,
-    host: Annotated[
-        str, typer.Option(help="address to serve on; others ask for the password in NIGHTSCHOOL_UI_PASSWORD")
-    ] = LOOPBACK,
-) -> None:
-    """Serves Prefect's and MLflow's pages of this home until Ctrl-C, to this machine alone if not told otherwise."""
-    from flows.pages import serve
-
-    serve(Home.here(), prefect_port, mlflow_port, named_address(host))
+app.command()(ui)
+app.command()(services)
 
 
 def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":

@@ -111,7 +111,7 @@ def study(night: Night) -> dict[str, Any]:
     try:
         summary = _stages(night, tracking)
     except BaseException as error:
-        interrupted = isinstance(error, KeyboardInterrupt)
+        interrupted = not isinstance(error, Exception)  # by Ctrl-C, or by Prefect: cancelled, or its worker ends
         night.close(grace=0 if interrupted else SAVING_LIMIT)  # a state that is being written is worth waiting for
         with suppress(Exception):  # on a full disk nobody can note that it failed; what was raised matters more
             tracking.close_run("KILLED" if interrupted else "FAILED")

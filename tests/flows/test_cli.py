@@ -18,6 +18,7 @@ from conf.load import STARTER, load_night
 from flows import cli
 from flows.lock import hold
 from flows.night import freeze_config
+from flows.prefect_server import free_port
 from tests.flows.test_lock import holder
 from tests.tasks.tiny_student import write_student
 
@@ -481,9 +482,21 @@ def test_help(run: Run, arguments: list[str]) -> None:
     assert "Usage" in outcome.out
 
 
-def test_pages_are_not_served_to_everybody(run: Run, home: Home) -> None:
-    assert refused(run("ui", "--host", "0.0.0.0")).startswith("--host: 0.0.0.0 is every address at once; name the one")
-    assert refused(run("ui", "--host", "192.0.2.1")).startswith("--host: 192.0.2.1 is no address of this machine (")
+@pytest.mark.parametrize("command", ["ui", "services"])
+def test_pages_are_not_served_to_everybody(run: Run, home: Home, command: str) -> None:
+    assert refused(run(command, "--host", "0.0.0.0")).startswith("--host: 0.0.0.0 is every address at once; name the")
+    assert refused(run(command, "--host", "192.0.2.1")).startswith("--host: 192.0.2.1 is no address of this machine (")
+    assert not home.root.exists()
+
+
+@pytest.mark.parametrize("command", ["ui", "services"])
+def test_pages_whose_port_is_taken(run: Run, home: Home, command: str) -> None:
+    """By anything: what answers there might be taken for the home's own server."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        told = f": {port} is taken by another program (ss -ltnp 'sport = :{port}' names it)"
+        for option, free in (("--prefect-port", "--mlflow-port"), ("--mlflow-port", "--prefect-port")):
+            assert refused(run(command, option, port, free, str(free_port()))).startswith(option + told)
     assert not home.root.exists()
 
 
