@@ -21,6 +21,7 @@ from flows.address import LOOPBACK, named_address
 from flows.dates import check_deadline, checked_date, date_of_night
 from flows.journal import journal_app
 from flows.lock import NIGHT, NightRunningError, hold, refuse_second
+from flows.serve import serve
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
     from tasks.registry import Registry
@@ -233,23 +234,19 @@ def ui(
     ] = LOOPBACK,
 ) -> None:
     """Serves Prefect's and MLflow's pages of this home until Ctrl-C, to this machine alone if not told otherwise."""
-    from flows.pages import serve
+    from flows import pages
 
-    serve(Home.here(), prefect_port, mlflow_port, named_address(host))
+    pages.serve(Home.here(), prefect_port, mlflow_port, named_address(host))
+
+
+app.command()(serve)
 
 
 def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
-    """The registry of this home; None where no night has begun one: who only looks makes no database."""
-    from mlflow import MlflowClient
+    """The registry of this home; None where no night has begun one."""
+    from flows.open_registry import open_registry
 
-    from tasks.registry import Registry
-    from tasks.tracking import tracking_uri
-
-    home, settings = Home.here(), load_night(config, overrides or [])
-    uri = tracking_uri(home, settings)
-    if uri == home.database and not home.database_file.exists():
-        return None
-    return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), settings.name)
+    return open_registry(Home.here(), load_night(config, overrides or []))
 
 
 def _refuse_damaged(digest: str) -> None:

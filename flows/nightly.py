@@ -24,6 +24,7 @@ from flows.learned_reward import learned_reward
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
+from flows.serving_lock import wait_until_free
 from flows.sitting import sit
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
@@ -65,7 +66,8 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
     """Runs or goes on with the night of a date (default: of its scheduled start) on the home. Returns its summary.
 
     A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
-    failed. Raises InputError for a date, a deadline or a configuration that cannot be, before anything is learned.
+    failed. Raises InputError for a date, a deadline or a configuration that cannot be, and where the server by day
+    does not make room, before anything is learned.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
@@ -85,6 +87,7 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
             if not looked:
                 check_night(home, config, goes_on)
             freeze_config(home.night(date), config, fresh=False)
+            wait_until_free(home.root)
             return concluded(study(Night(home, date, config)))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
