@@ -22,6 +22,7 @@ from flows.evaluation import evaluate
 from flows.journal import journal_app
 from flows.lock import NIGHT, NightRunningError, hold, refuse_second
 from flows.options import AsJson, Config, Overrides
+from flows.serve import serve
 from flows.services import services, ui
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
@@ -191,22 +192,14 @@ def doctor(config: Config = STARTER, overrides: Overrides = None, as_json: AsJso
 
 app.command()(ui)
 app.command()(services)
+app.command()(serve)
 
 
 def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
-    """The registry of this home; None where no night has begun one: who only looks makes no database."""
-    from mlflow import MlflowClient
+    """The registry of this home; None where no night has begun one."""
+    from flows.open_registry import open_registry
 
-    from flows.servers import check_mlflow
-    from tasks.registry import Registry
-    from tasks.tracking import tracking_uri
-
-    home, settings = Home.here(), load_night(config, overrides or [])
-    uri = tracking_uri(home, settings)
-    if uri == home.database and not home.database_file.exists():
-        return None
-    check_mlflow(uri)
-    return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), settings.name)
+    return open_registry(Home.here(), load_night(config, overrides or []))
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from flows.learned_reward import learned_reward
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
+from flows.serving_lock import wait_until_free
 from flows.sitting import log_exams, sit, slowest
 from flows.vault import Vault
 from models.checkpoint import is_whole, verify
@@ -76,7 +77,8 @@ def nightly(
     A `dry_run` decides and moves no alias; whoever goes on with the night moves none either.
 
     A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
-    failed. Raises InputError for a date, a deadline or a configuration that cannot be, before anything is learned.
+    failed. Raises InputError for a date, a deadline or a configuration that cannot be, and where the server by day
+    does not make room, before anything is learned.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
@@ -98,6 +100,7 @@ def nightly(
             freeze_config(home.night(date), config, fresh=False)
             if dry_run:
                 (home.night(date) / DRY_RUN).touch()
+            wait_until_free(home.root)
             return concluded(study(Night(home, date, config)))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
