@@ -22,7 +22,7 @@ from conf.schema import NightConfig
 STARTER = Path(__file__).parent / "starter.yaml"  # the embedded default
 
 # Where the books are kept, who is told, and by when a night must end do not make it another night.
-NOT_IDENTITY = re.compile(r"prefect|tracking|alarms|deadline.*|budget.*")
+NOT_IDENTITY = re.compile(r"prefect|tracking|alarms|morning|deadline.*|budget.*")
 _ABSENT = object()
 
 

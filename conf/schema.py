@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from conf.benchmark import BenchmarkConfig, ExamPart
 from conf.hours import time_of_day, time_zone
 from conf.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
-from conf.outside import AlarmsConfig, PrefectConfig, TrackingConfig
+from conf.outside import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
 from conf.section import HubRevision, Positive, Section, Share
 from conf.stages import OnPolicyConfig, Stages, Step, steps
 
@@ -215,6 +215,7 @@ class NightConfig(Section):
     tracking: TrackingConfig = TrackingConfig()
     prefect: PrefectConfig = PrefectConfig()
     alarms: AlarmsConfig = AlarmsConfig()
+    morning: MorningConfig = MorningConfig()
 
     @field_validator("deadline")
     @classmethod

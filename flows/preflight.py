@@ -14,6 +14,7 @@ from rewards import benchmarks
 from tasks import traces
 from tasks.decision import smallest_guard
 from tasks.enroll import check_source, find_model
+from tasks.morning_hook import webhook
 
 
 def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
@@ -34,6 +35,8 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
     if (command := config.alarms.command) and shutil.which(command[0]) is None:
         raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
+    if variable := config.morning.webhook_variable:
+        webhook(variable)
     _check_parts(config)
     require_sandbox(programs(config), config.sandbox)
 

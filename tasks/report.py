@@ -9,13 +9,15 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from conf.home import SHORT_REPORT
 from models.durable import write_atomically
 from tasks.incidents import ended_early, incidents
 from tasks.prefect_pages import show_link, show_text
 from tasks.promote import intervals_of
 from tasks.report_evidence import benchmark_verdicts
 from tasks.report_lessons import channel_lessons, lesson_figures
-from tasks.report_page import render, render_markdown
+from tasks.report_lines import render_markdown
+from tasks.report_page import render
 from tasks.stage import MANIFEST
 from tasks.tracking import Tracking
 
@@ -32,10 +34,12 @@ def report(
     links: Mapping[str, str],
     tracking: Tracking,
 ) -> dict[str, Any]:
-    """Writes report.html and, last of all, summary.json: from then on the night is finished."""
+    """Writes report.html, the same short as report.md, and last summary.json: from then on the night is finished."""
     summary = summarise(folder, decision, rounds, alarms, links)
+    short = render_markdown(summary, decision)
     write_atomically(folder / "report.html", render(folder, summary))
-    show_text("morning-report", render_markdown(summary), f"The night of {folder.name}")
+    write_atomically(folder / SHORT_REPORT, short)
+    show_text("morning-report", short, f"The night of {folder.name}")
     if "mlflow" in links:
         show_link("mlflow-run", links["mlflow"], "the night's run in MLflow")
     if figures := lesson_figures(channel_lessons(folder, summary["target"])):
