@@ -153,10 +153,19 @@ class ExamConfig(Section):
     """What is examined, and how sure a promotion must be."""
 
     target: ExamPart
+    further_targets: tuple[ExamPart, ...] = Field(
+        default=(), description="promoted is who is better at any target and worse at none (Holm's correction)"
+    )
     guards: tuple[ExamPart, ...] = ()
     max_completion_tokens: Positive = 64
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=0.025, description="probability of promoting a candidate that is no better"
+    )
+    alpha_spending: Literal["fixed", "quadratic"] = Field(
+        default="fixed", description="alpha each night; or spent: 6/(pi k)^2 of it on the k-th night of the same exam"
+    )
+    vault: Positive | None = Field(
+        default=None, description="problems a part, after its own, that decide nothing and watch who serves; null: none"
     )
     bootstrap_samples: Annotated[int, Field(ge=1000)] = 10_000
 
@@ -169,9 +178,19 @@ class ExamConfig(Section):
         return self
 
     @property
+    def targets(self) -> tuple[ExamPart, ...]:
+        """The parts at which a candidate must be better."""
+        return (self.target, *self.further_targets)
+
+    @property
     def parts(self) -> tuple[ExamPart, ...]:
-        """The target, then the guards."""
-        return (self.target, *self.guards)
+        """The targets, then the guards."""
+        return (*self.targets, *self.guards)
+
+    @property
+    def vault_parts(self) -> tuple[ExamPart, ...]:
+        """The vault: what follows in the test split after the problems of each part."""
+        return tuple(part.following(self.vault) for part in self.parts if self.vault)
 
 
 class NightConfig(Section):

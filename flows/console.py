@@ -22,7 +22,7 @@ out = Console()
 
 STAGES_BESIDE_STEPS = 6  # freeze, enroll, reward model, three exams; decide and report are instants
 STAGES_IN_A_ROUND = 5
-UNFORESEEN = re.compile("refill|quiz|merge|lessons")  # by the bar's total
+UNFORESEEN = re.compile("refill|quiz|merge|lessons|picks")  # by the bar's total
 
 
 class NightProgress(logging.Handler):

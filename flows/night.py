@@ -36,7 +36,6 @@ class Night:
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
-    sat: dict[Path, Artifact] = field(default_factory=dict, init=False)  # tonight's exams, by checkpoint
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"

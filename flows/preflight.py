@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 from conf.home import Home, InputError
@@ -10,11 +11,14 @@ from conf.schema import NightConfig
 from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
 from flows.isolation import programs, require_sandbox
+from flows.servers import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks import traces
 from tasks.decision import smallest_guard
 from tasks.enroll import check_source, find_model
+from tasks.evaluate import exam_problems
 from tasks.morning_hook import webhook
+from tasks.tracking import tracking_uri
 
 
 def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
@@ -25,6 +29,8 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
     require(home, config, room=not goes_on)
     for place, instead in {"MLFLOW_TRACKING_URI": MLFLOW, "PREFECT_API_URL": PREFECT}.items():
         checked(os.environ.get(place, ""), place, instead)
+    check_mlflow(tracking_uri(home, config))
+    check_prefect(os.environ.get("PREFECT_API_URL", ""))
     check_source(config.student)
     if config.on_policy is not None:
         find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
@@ -37,27 +43,52 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
         raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
     if variable := config.morning.webhook_variable:
         webhook(variable)
-    _check_parts(config)
+    _check_margins(config, _count_problems(config))
+    _check_vault(config)
     require_sandbox(programs(config), config.sandbox)
 
 
 def check_exam(config: NightConfig) -> None:
     """Raises InputError for whatever would keep a checkpoint from sitting the exam outside of a night."""
-    _check_parts(config)
+    _count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
 
 
-def _check_parts(config: NightConfig) -> None:
-    """The exam's problems must be there, and enough of them for what they are to show."""
+def _count_problems(config: NightConfig) -> dict[str, int]:
+    """How many problems each part of the exam has. Raises InputError where one has none."""
+    counts: dict[str, int] = {}
     for part in config.exam.parts:
-        count = len(benchmarks.configured(part).problems("test")[: part.problems])
-        if not count:
+        counts[part.name] = len(exam_problems(part, config.sandbox))
+        if not counts[part.name]:
             raise InputError(f"exam: {part.name} has no problems; name other levels")
-        if part in config.exam.guards and count < (least := smallest_guard(part.margin)):
+    return counts
+
+
+def _check_margins(config: NightConfig, counts: Mapping[str, int]) -> None:
+    """A part that must not lose more than its margin has to have problems enough to show that it does not."""
+    exam = config.exam
+    guarded = {"exam.guards": exam.guards, "exam.further_targets": exam.targets if exam.further_targets else ()}
+    for where, parts in guarded.items():
+        for part in parts:
+            if (count := counts[part.name]) < (least := smallest_guard(part.margin)):
+                raise InputError(
+                    f"{where}: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
+                    f"at least {least}, or a wider margin"
+                )
+
+
+def _check_vault(config: NightConfig) -> None:
+    """It must have problems of the target, and none that decide."""
+    known = {problem.problem_id for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)}
+    for part in config.exam.vault_parts:
+        spare = [problem.problem_id for _, problem in exam_problems(part, config.sandbox)]
+        if not spare and part.name == config.exam.target.name:
             raise InputError(
-                f"exam.guards: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
-                f"at least {least}, or a wider margin"
+                f"exam.vault: {part.name} has no problems but those that decide; leave it some: "
+                f"--set exam.target.problems=… (less than {config.exam.target.problems})"
             )
+        if known & set(spare):
+            raise InputError(f"exam.vault: {part.name}: some problems would be in the vault and in a part that decides")
 
 
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig
 from models.picks import Pick, age_weight, is_held_out
 from models.policy import answer_tokens, prompt_tokens
+from rewards.contamination import exam_index
 from tasks.tables import CORRECTIONS, PREFERENCES, read_table
 
 
@@ -40,7 +41,7 @@ class DayPicks:
     fitted: list[Pick] = field(default_factory=list)
     held_out: list[Pick] = field(default_factory=list)
     held_out_choices: list[Choice] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0))
+    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0, exam=0))
 
     def __len__(self) -> int:
         return len(self.fitted) + len(self.held_out)
@@ -62,12 +63,19 @@ def day_picks(
     tokenizer: PreTrainedTokenizerBase,
     student: StudentConfig,
     config: RewardModelConfig,
+    exam_questions: tuple[str, ...] = (),
 ) -> DayPicks:
-    """Sorts the picks, as they stand on a date, into those for the fit and those that judge it."""
-    picks = DayPicks()
+    """Sorts the picks, as they stand on a date, into those for the fit and those that judge it.
+
+    What asks a question of the exam, word for word or nearly, is neither.
+    """
+    picks, exam = DayPicks(), exam_index(exam_questions)
     for choice in found:
         if len(choice.responses) < 2:
             picks.left_out["no_choice"] += 1
+            continue
+        if exam.match_any([*(message["content"] for message in choice.messages), *choice.responses]):
+            picks.left_out["exam"] += 1
             continue
         prompt = tuple(prompt_tokens(tokenizer, choice.messages, student))
         answers = tuple(tuple(answer_tokens(tokenizer, response)) for response in choice.responses)

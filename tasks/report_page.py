@@ -26,6 +26,7 @@ from tasks.report_evidence import (
     verdict_table,
     verdicts_by_round,
 )
+from tasks.report_exam import exam_sheet
 from tasks.report_lessons import channel_lessons
 from tasks.report_lines import EMPTY, day, duration, headline, links_of, target_of
 from tasks.report_traces import fates_met, trace_remarks, trace_sources
@@ -65,7 +66,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(signed=signed, duration=duration, probability=probability, figure=_figure)
+    environment.filters.update(signed=signed, duration=duration, probability=probability, figure=_figure, share=_share)
     page = environment.get_template("report_template.html").render(
         night=day(summary["night"]),
         summary=summary,
@@ -75,6 +76,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         decision=decision,
         targets=decision.get("targets") or [summary["target"]],
         growth=decision.get("growth"),
+        sheet=exam_sheet(night),
         vault=read_json(night / "vault" / "comparison", "vault.json") or {},
         history=(history := report_history.past_nights(night, summary)),
         curve=report_history.curve(history, target_of(summary)) if len(history) > 1 else None,
@@ -155,6 +157,11 @@ def _in_order(seconds: Mapping[str, float]) -> dict[str, float]:
 def _figure(value: float, decimals: int) -> str:
     """A number of so many decimals; a dash for what was not measured."""
     return "–" if math.isnan(value) else f"{value:.{decimals}f}".replace("-", "−")
+
+
+def _share(value: float | None) -> str:
+    """A share in per cent; a dash for what was not measured."""
+    return "–" if value is None else f"{100 * value:.0f} %"
 
 
 def _text(file: Path) -> str | None:

@@ -427,10 +427,32 @@ def test_the_doctor_for_machines(run: Run, home: Home) -> None:
     assert not home.root.exists()
 
 
-def test_an_exam_of_something_that_is_no_checkpoint(run: Run, home: Home, tmp_path: Path) -> None:
-    assert refused(run("evaluate", str(tmp_path / "nobody"))).startswith(
-        f"CHECKPOINT: {tmp_path}/nobody: no config.json"
-    )
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{tmp}/nobody"], "CHECKPOINT: {tmp}/nobody: there is no such folder; name one, or a hub id (owner/name)"),
+        (["{tmp}/empty"], "CHECKPOINT: {tmp}/empty: no config.json"),
+        (["{tmp}/mine", "--against", "{tmp}/empty"], "--against: {tmp}/empty: no config.json"),
+        (["{tmp}/mine", "--benchmarks", "gms8k"], "--benchmarks: there is no benchmark 'gms8k'; did you mean 'gsm8k'?"),
+        (["{tmp}/mine", "--benchmarks", "gsm8k,"], "--benchmarks: there is no benchmark ''; there are arithmetic"),
+        (["{tmp}/mine", "--rows", "rows.xlsx"], "--rows: rows.xlsx: its name must end with .jsonl, .parquet or .csv"),
+        (["{tmp}/mine", "--rows", "no/rows.csv"], "--rows: no/rows.csv: there is no folder {tmp}/no; make it first"),
+        (
+            ["{tmp}/mine", "--set", "exam.target={benchmark: gsm8k, source: {tmp}/nowhere}"],
+            "{tmp}/nowhere/test.jsonl: no such file",
+        ),
+        (
+            ["{tmp}/mine", "--set", "exam.target={benchmark: gsm8k, source: {tmp}/unreadable}"],
+            "exam: gsm8k has no problems",
+        ),
+    ],
+)
+def test_an_exam_that_cannot_be_sat(run: Run, home: Home, tmp_path: Path, arguments: list[str], said: str) -> None:
+    write_student(tmp_path / "mine")
+    (tmp_path / "empty").mkdir()
+    write_gsm8k(tmp_path / "unreadable", None, '{"question": "How many?", "answer": "nobody knows"}\n')
+    here = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
+    assert refused(run("evaluate", *here)).startswith(said.replace("{tmp}", str(tmp_path)))
     assert not home.root.exists()
 
 
