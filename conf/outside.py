@@ -34,6 +34,15 @@ class AlarmsConfig(Section):
     )
 
 
+class MorningConfig(Section):
+    """How the report's short form reaches the owner; see docs/report.md."""
+
+    webhook_variable: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = Field(
+        default=None,
+        description="environment variable that holds the URL to which it is posted, once a night; null: nowhere",
+    )
+
+
 class PrefectConfig(Section):
     """The Prefect server that the night starts when none is configured."""
 

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from conf.benchmark import BenchmarkConfig, ExamPart
 from conf.hours import time_of_day, time_zone
 from conf.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
-from conf.outside import AlarmsConfig, PrefectConfig, TrackingConfig
+from conf.outside import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
 from conf.section import HubRevision, Outward, Positive, Section, Share
 from conf.stages import OnPolicyConfig, Stages, Step, steps
 
@@ -236,6 +236,7 @@ class NightConfig(Section):
     tracking: Outward[TrackingConfig] = TrackingConfig()
     prefect: Outward[PrefectConfig] = PrefectConfig()
     alarms: Outward[AlarmsConfig] = AlarmsConfig()
+    morning: Outward[MorningConfig] = MorningConfig()
 
     @field_validator("deadline")
     @classmethod

@@ -9,13 +9,10 @@ from mlflow.exceptions import MlflowException
 
 from conf.home import NightError
 from flows.night import Night
-from models.durable import write_atomically
 from tasks.model_card import write_cards
-from tasks.prefect_pages import show_text
 from tasks.promote import promote
 from tasks.push import push
-from tasks.report import summarise
-from tasks.report_page import render, render_markdown
+from tasks.report import summarise, write_report
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
@@ -60,8 +57,7 @@ def _left_open(
         f"stands; once the registry is back, finish it with: {again}"
     )
     found = decision.read_json("decision.json")
-    still_open = found | {"promote": False, "reasons": [sentence, *found["reasons"]]}
-    summary = summarise(night.folder, still_open, rounds, alarms, links)
-    write_atomically(night.folder / "report.html", render(night.folder, summary))
-    show_text("morning-report", render_markdown(summary), f"The night of {night.date}")
+    still_open = found | {"promote": False}
+    summary = summarise(night.folder, still_open, rounds, [sentence, *alarms], links)
+    write_report(night.folder, summary, still_open)
     return NightError(sentence)

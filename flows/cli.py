@@ -113,11 +113,15 @@ def status(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def report(date: Date = None) -> None:
+def report(
+    date: Date = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="print the report itself, in short")] = False,
+) -> None:
     """Prints where the morning report of a night lies (default: the last night that has one)."""
-    from flows.history import last_report
+    from flows.history import last_report, short_report
 
-    print(last_report(Home.here(), date and checked_date(date, "--date", clocks_in(None))))
+    file = last_report(Home.here(), date and checked_date(date, "--date", clocks_in(None)))
+    print(short_report(file) if markdown else file)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
-from conf.home import Home, inside
+from conf.home import SHORT_REPORT, Home, inside
 from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import ExamPart, NightConfig, SandboxConfig, StudentConfig
@@ -41,6 +41,7 @@ from tasks.enroll import STARTER_MODEL, enroll
 from tasks.evaluate import exam_problems
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
+from tasks.morning_hook import tell_morning
 from tasks.promote import DRY_RUN
 from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
@@ -122,6 +123,8 @@ def study(night: Night) -> dict[str, Any]:
             raise full_disk(night.home.root) from error
         raise
     tracking.close_run("FINISHED")
+    if variable := night.config.morning.webhook_variable:
+        tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
     return summary
 
 

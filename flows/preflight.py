@@ -15,6 +15,7 @@ from flows.servers import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks import traces
 from tasks.enroll import STARTER_MODEL, check_source, find_model
+from tasks.morning_hook import webhook
 from tasks.tracking import tracking_uri
 
 
@@ -38,6 +39,8 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
     if (command := config.alarms.command) and shutil.which(command[0]) is None:
         raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
+    if variable := config.morning.webhook_variable:
+        webhook(variable)
     check_margins(config, count_problems(config))
     check_vault(config)
     require_sandbox(programs(config), config.sandbox)

@@ -356,6 +356,9 @@ def test_status_and_report(run: Run, home: Home) -> None:
     assert found["running"] is None
     assert (night["night"], night["state"]) == (DATE, "promoted")
     assert run("report").out == f"{home.night(DATE)}/report.html\n"
+    assert "an earlier version wrote it" in refused(run("report", "--markdown"))
+    (home.night(DATE) / "report.md").write_text("# The night\n\n| a |\n")
+    assert run("report", "--markdown", "--date", DATE).out == "# The night\n\n| a |\n"
 
 
 def test_checkpoints_of_a_home_without_any(run: Run, home: Home) -> None:
