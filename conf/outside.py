@@ -12,7 +12,7 @@ class TrackingConfig(Section):
     """Where MLflow keeps the evidence."""
 
     tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
-    experiment: str = "nightschool"
+    experiment: str = Field(default="nightschool", description="name of MLflow's experiment")
 
     @field_validator("tracking_uri")
     @classmethod
