@@ -2,8 +2,8 @@
 
 A `console` block is a transcript, which is run in an empty home and must print what it shows; `…` stands for anything,
 and a line of `…` for any lines. Files that a page shows whole (their first line is a comment with the name) are there.
-A `yaml` block is a part of a night's configuration (another program's says whose it is: `yaml prefect`), a `python` block
-compiles.
+A `yaml` block is a part of a night's configuration (another program's says whose it is: `yaml prefect`). A `python`
+block compiles.
 """
 
 import os
