@@ -29,7 +29,10 @@ grpo:
 exam:
   target: {benchmark: arithmetic, levels: ["1"]}
 """
-NAMES = "'arithmetic', 'gsm8k', 'math', 'mbpp', 'humaneval' or 'triviaqa'"
+NAMES = (
+    "'arithmetic', 'gsm8k', 'math', 'mbpp', 'humaneval' or 'triviaqa' or module:Class, one of your own "
+    "(docs/how-to/your-own-benchmark.md)"
+)
 
 
 @pytest.fixture
