@@ -1,7 +1,7 @@
 """Which problems are meant: of which benchmark, from where, and which part of it. In training and in the exam."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -117,9 +117,20 @@ class ExamPart(Section):
     levels: Levels = None
     lenient: Lenient = False
     problems: Positive = Field(default=400, description="at most so many, the first of the test split's fixed order")
-    margin: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.05, description="loss of accuracy a guard may not exceed"
+    after: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="leaves out so many of the test split's first problems"
     )
+    margin: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.05, description="loss of accuracy that a guard, or one of several targets, may not exceed"
+    )
+    samples: Annotated[int, Field(ge=0, le=1000)] = Field(
+        default=0, description="further answers sampled of each problem, for pass@k; they decide nothing"
+    )
+    temperature: Annotated[float, Field(gt=0, le=2)] = Field(default=1.0, description="of those further answers")
+
+    def following(self, problems: int) -> Self:
+        """The part of so many problems that begins in the test split where this one ends, answered once, greedily."""
+        return self.model_copy(update={"after": self.after + self.problems, "problems": problems, "samples": 0})
 
     @property
     def name(self) -> str:

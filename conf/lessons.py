@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from conf.benchmark import BenchmarkName
-from conf.section import Positive, Section, Share
+from conf.section import Outward, Positive, Section, Share
 from conf.urls import complaint
 
 Rate = Annotated[float, Field(gt=0)]
@@ -37,7 +37,7 @@ class TeacherConfig(Section):
     Its key comes from the environment and is never written anywhere.
     """
 
-    base_url: str = Field(description='for example "http://127.0.0.1:8000/v1"')
+    base_url: Outward[str] = Field(description='for example "http://127.0.0.1:8000/v1"')
     model: str = Field(description="its name at the endpoint")
     key_variable: str = Field(default="NIGHTSCHOOL_TEACHER_KEY", description="environment variable of the key")
     problems: Positive = Field(default=64, description="at most so many problems a night")
@@ -83,7 +83,8 @@ class RewardModelConfig(Section):
     )
     min_picks: Positive = Field(default=30, description="with fewer picks none is fitted")
     held_out_share: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.25, description="share of the picks' prompts that are left out of the fit, and judge it"
+        default=0.25,
+        description="share of the owner's conversations that judge the fit, and are in no lesson",
     )
     epochs: Positive = Field(default=3, description="times that each pick is fitted")
     picks_per_step: Positive = Field(default=8, description="picks of an optimizer step")
@@ -173,4 +174,6 @@ class LessonsConfig(Section):
     words: WordsConfig = WordsConfig()
     feedback: FeedbackConfig = FeedbackConfig()
     picks: PicksConfig = PicksConfig()
-    examine: bool = Field(default=False, description="each channel's checkpoint sits the exam, for the report")
+    examine: bool = Field(
+        default=False, description="an exam after each step of `stages`, and each of these channels, for the report"
+    )

@@ -7,8 +7,8 @@ from pydantic import Field, field_validator, model_validator
 from conf.benchmark import BenchmarkConfig, ExamPart
 from conf.hours import time_of_day, time_zone
 from conf.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
-from conf.outside import AlarmsConfig, PrefectConfig, TrackingConfig
-from conf.section import HubRevision, Positive, Section, Share
+from conf.outside import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
+from conf.section import HubRevision, Outward, Positive, Section, Share
 from conf.stages import OnPolicyConfig, Stages, Step, steps
 
 
@@ -160,10 +160,19 @@ class ExamConfig(Section):
     """What is examined, and how sure a promotion must be."""
 
     target: ExamPart
+    further_targets: tuple[ExamPart, ...] = Field(
+        default=(), description="promoted is who is better at any target and worse at none (Holm's correction)"
+    )
     guards: tuple[ExamPart, ...] = Field(default=(), description="what must not get worse meanwhile")
     max_completion_tokens: Positive = Field(default=64, description="tokens after which an answer is cut")
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=0.025, description="probability of promoting a candidate that is no better"
+    )
+    alpha_spending: Literal["fixed", "quadratic"] = Field(
+        default="fixed", description="alpha each night; or spent: 6/(pi k)^2 of it on the k-th night of the same exam"
+    )
+    vault: Positive | None = Field(
+        default=None, description="problems a part, after its own, that decide nothing and watch who serves; null: none"
     )
     bootstrap_samples: Annotated[int, Field(ge=1000)] = Field(default=10_000, description="draws of the interval")
 
@@ -176,9 +185,19 @@ class ExamConfig(Section):
         return self
 
     @property
+    def targets(self) -> tuple[ExamPart, ...]:
+        """The parts at which a candidate must be better."""
+        return (self.target, *self.further_targets)
+
+    @property
     def parts(self) -> tuple[ExamPart, ...]:
-        """The target, then the guards."""
-        return (self.target, *self.guards)
+        """The targets, then the guards."""
+        return (*self.targets, *self.guards)
+
+    @property
+    def vault_parts(self) -> tuple[ExamPart, ...]:
+        """The vault: what follows in the test split after the problems of each part."""
+        return tuple(part.following(self.vault) for part in self.parts if self.vault)
 
 
 class NightConfig(Section):
@@ -211,17 +230,20 @@ class NightConfig(Section):
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
-    budget_minutes: Annotated[float, Field(gt=0)] | None = Field(
+    budget_minutes: Outward[Annotated[float, Field(gt=0)] | None] = Field(
         default=None,
         description="minutes after a start, also one that goes on, in which the night is to end; null: no limit",
     )
-    deadline: str | None = Field(default=None, description='time of day at which the night is to end, such as "06:30"')
-    deadline_time_zone: str | None = Field(
+    deadline: Outward[str | None] = Field(
+        default=None, description='time of day at which the night is to end, such as "06:30"'
+    )
+    deadline_time_zone: Outward[str | None] = Field(
         default=None, description="IANA name of the zone of the deadline and of the date; null: the machine's"
     )
-    tracking: TrackingConfig = TrackingConfig()
-    prefect: PrefectConfig = PrefectConfig()
-    alarms: AlarmsConfig = AlarmsConfig()
+    tracking: Outward[TrackingConfig] = TrackingConfig()
+    prefect: Outward[PrefectConfig] = PrefectConfig()
+    alarms: Outward[AlarmsConfig] = AlarmsConfig()
+    morning: Outward[MorningConfig] = MorningConfig()
 
     @field_validator("deadline")
     @classmethod
@@ -265,6 +287,23 @@ class NightConfig(Section):
     def rounds(self) -> int:
         """How many rounds the night has, all blocks together."""
         return sum(len(step.rounds) for step in self.steps)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The owner's channels that become lessons, in the order in which they are learnt."""
+        own = self.lessons
+        taught = {
+            "corrections": own.corrections.enabled,
+            "words": own.words.enabled,
+            "feedback": own.feedback.enabled,
+            "picks": self.preference_learning != "reward_model",
+        }
+        return tuple(channel for channel, on in taught.items() if on)
+
+    @property
+    def unseen_share(self) -> float:
+        """Share of the owner's conversations that judge the reward model, and are in no lesson; 0 without one."""
+        return 0.0 if self.preference_learning == "direct" else self.reward_model.held_out_share
 
     @property
     def sampler(self) -> EngineConfig:
