@@ -99,8 +99,9 @@ def _committed_rounds(night: Path | None) -> list[Path]:
 
 
 def _seconds(stage: Path) -> float | None:
-    """How long a committed stage took."""
+    """How long a committed stage took; of an exam, what it took to sit it, be it on another night."""
     try:
-        return json.loads((stage / MANIFEST).read_text())["seconds"]
+        manifest = json.loads((stage / MANIFEST).read_text())
+        return manifest.get("figures", {}).get("seconds_sat", manifest["seconds"])
     except (OSError, ValueError, KeyError):
         return None

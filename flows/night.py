@@ -39,7 +39,6 @@ class Night:
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
     exams: float = field(init=False)  # seconds that all exams together usually take; 0 where no night has told
-    sat: dict[Path, Artifact] = field(default_factory=dict, init=False)  # tonight's exams, by checkpoint
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"

@@ -15,6 +15,7 @@ from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig
 from models.picks import Pick, age_weight, is_held_out, opening
 from models.policy import answer_tokens, prompt_tokens
+from rewards.contamination import exam_index
 from tasks.tables import CORRECTIONS, PREFERENCES, read_table
 
 AT_ONCE = 16  # longest answers: all answers of a pick go through the model together
@@ -43,7 +44,7 @@ class DayPicks:
     fitted: list[Pick] = field(default_factory=list)
     held_out: list[Pick] = field(default_factory=list)
     held_out_choices: list[Choice] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0, refused=0))
+    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0, refused=0, exam=0))
 
     def __len__(self) -> int:
         return len(self.fitted) + len(self.held_out)
@@ -73,17 +74,21 @@ def day_picks(
     tokenizer: PreTrainedTokenizerBase,
     student: StudentConfig,
     config: RewardModelConfig,
+    exam_questions: tuple[str, ...] = (),
 ) -> DayPicks:
     """Sorts the picks, as they stand on a date, into those for the fit and those that judge it.
 
-    Left out are those without two different answers (`no_choice`), with an answer longer than `config.max_tokens`, or
-    with more of them than a step has memory for (`too_long`), and those whose conversation the student's template
-    refuses (`refused`).
+    Left out are those without two different answers (`no_choice`), that ask a question of the exam, word for word or
+    nearly (`exam`), whose conversation the student's template refuses (`refused`), with an answer longer than
+    `config.max_tokens`, or with more of them than a step has memory for (`too_long`).
     """
-    picks = DayPicks()
+    picks, exam = DayPicks(), exam_index(exam_questions)
     for choice in found:
         if len(choice.responses) < 2:
             picks.left_out["no_choice"] += 1
+            continue
+        if exam.match_any([*(message["content"] for message in choice.messages), *choice.responses]):
+            picks.left_out["exam"] += 1
             continue
         try:
             prompt = tuple(prompt_tokens(tokenizer, choice.messages, student))

@@ -59,7 +59,7 @@ class LessonLines:
         for text in table.text:
             self.counts["lines"] += 1
             tokens = self._tokenizer.encode(text, add_special_tokens=False)
-            if self.exam.match(text):
+            if self.exam.match_any([text]):
                 self.counts["exam"] += 1
             elif len(tokens) < 2:
                 self.counts["too_short"] += 1
@@ -99,7 +99,7 @@ class LessonLines:
         for row in table.itertuples():
             self.counts["lines"] += 1
             messages = json.loads(str(row.messages))
-            if any(self.exam.match(message["content"]) for message in messages):
+            if self.exam.match_any([*(message["content"] for message in messages), *_answers(row)]):
                 self.counts["exam"] += 1
                 continue
             if is_held_out(messages, self.unseen_share):
@@ -128,3 +128,9 @@ class LessonLines:
     def _tokenizer(self) -> PreTrainedTokenizerBase:
         """Loaded where there is a line to read."""
         return load_tokenizer(self.checkpoint, self.student.trust_remote_code)
+
+
+def _answers(row: Any) -> list[str]:
+    """The answers in a row, whichever of them is learnt: an exam's question may be asked in one of them too."""
+    shown = json.loads(row.responses) if hasattr(row, "responses") else [row.response]
+    return [*shown, *([row.correction] if hasattr(row, "correction") else [])]

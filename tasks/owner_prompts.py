@@ -74,7 +74,7 @@ def _key(messages: str) -> str:
 def _why_not(messages: Messages, exam: Contamination) -> str | None:
     if messages[-1]["role"] != "user":
         return "unanswered"
-    return "exam" if exam.match("\n".join(message["content"] for message in messages)) else None
+    return "exam" if exam.match_any([message["content"] for message in messages]) else None
 
 
 def _row(key: str, messages: Messages, tokens: list[int]) -> dict[str, Any]:

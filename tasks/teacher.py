@@ -77,5 +77,10 @@ def ask_teacher(
 def unsolved(practised: Sequence[Practice], exam_questions: Sequence[str]) -> list[Practice]:
     """The problems that no try solved, those tried most often first; none that the exam asks."""
     exam = Contamination(exam_questions)
-    failed = [one for one in practised if not one.solved and exam.match(one.problem.question) is None]
+    failed = [one for one in practised if not one.solved and not _is_asked(one, exam)]
     return sorted(failed, key=lambda one: (-one.tried, one.problem.problem_id))
+
+
+def _is_asked(practice: Practice, exam: Contamination) -> bool:
+    asked = [practice.problem.question, *(turn["content"] for turn in practice.messages)]
+    return exam.match_any(asked) is not None

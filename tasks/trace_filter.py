@@ -84,8 +84,7 @@ def judged(
 
 
 def _asked_in(exam: Contamination, trace: Trace) -> Match | None:
-    found = (exam.match(message["content"]) for message in trace.messages)
-    return next((match for match in found if match), None)
+    return exam.match_any([*(message["content"] for message in trace.messages), trace.response])
 
 
 def _graded(traces: Sequence[Trace], sandbox: SandboxConfig) -> list[Trace]:

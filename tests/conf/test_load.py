@@ -29,7 +29,10 @@ grpo:
 exam:
   target: {benchmark: arithmetic, levels: ["1"]}
 """
-NAMES = "'arithmetic', 'gsm8k', 'math', 'mbpp', 'humaneval' or 'triviaqa'"
+NAMES = (
+    "'arithmetic', 'gsm8k', 'math', 'mbpp', 'humaneval' or 'triviaqa' or module:Class, one of your own "
+    "(docs/how-to/your-own-benchmark.md)"
+)
 
 
 @pytest.fixture
@@ -119,6 +122,11 @@ def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
         ("grpo:\n  rounds: 2", "grpo: 2", "grpo: 2 is not allowed; a mapping of keys"),
         ("grpo:", "lora: {targets: 5}\ngrpo:", "lora.targets: 5 is not allowed; a list or 'all-linear'"),
         ("grpo:", "alarms: {command: mail me}\ngrpo:", 'alarms.command: "mail me" is not allowed; a list'),
+        (
+            "grpo:",
+            "morning: {webhook_variable: https://me}\ngrpo:",
+            'morning.webhook_variable: "https://me" is not allowed; must match ^[A-Za-z_][A-Za-z0-9_]*$',
+        ),
         ("grpo:", "alarms: {command: []}\ngrpo:", "alarms.command: [] is not allowed; at least 1 of them"),
         ("name: small", "name: My night", 'name: "My night" is not allowed; must match ^[a-z0-9-]+$'),
         (
@@ -351,7 +359,7 @@ def test_a_text_that_looks_like_a_number_stays_a_text(tmp_path: Path) -> None:
     "override",
     [
         *("prefect.port=4300", "tracking.tracking_uri=http://localhost:5000", "tracking.experiment=other"),
-        "alarms.command=[notify-send, Night school]",
+        *("alarms.command=[notify-send, Night school]", "morning.webhook_variable=MY_CHAT"),
     ],
 )
 def test_ports_and_urls_make_no_other_night(override: str) -> None:
@@ -429,7 +437,7 @@ HOURS = {"budget_minutes", "deadline", "deadline_time_zone"}
 
 def test_everything_else_makes_another_night() -> None:
     starter = load_night(STARTER)
-    plain = leaves(starter.model_dump(mode="json", exclude={"prefect", "tracking", "alarms", *HOURS}))
+    plain = leaves(starter.model_dump(mode="json", exclude={"prefect", "tracking", "alarms", "morning", *HOURS}))
     identities = {identity(starter)}
     for key, value in plain.items():
         if key in FIXED:

@@ -211,6 +211,17 @@ def test_a_password_in_a_url(tmp_path: Path, name: str, monkeypatch: pytest.Monk
     assert refused(tmp_path, starter()).startswith(f"{name}: https://me:***@elsewhere/api: user and password of a URL")
 
 
+def test_a_webhook_whose_variable_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    night = starter("morning.webhook_variable=MY_CHAT")
+    monkeypatch.delenv("MY_CHAT", raising=False)
+    said = (
+        "morning.webhook_variable: MY_CHAT is not set; set it to the webhook's URL, or morning.webhook_variable to null"
+    )
+    assert refused(tmp_path, night) == said
+    monkeypatch.setenv("MY_CHAT", "https://chat.example/key")
+    check_night(Home(tmp_path / "school"), night)
+
+
 def test_a_command_for_alarms_that_cannot_be_run(tmp_path: Path) -> None:
     said = refused(tmp_path, starter("alarms.command=[/no/such/program, key-1234]"))
     assert said == "alarms.command: /no/such/program is no program that can be run here; give its whole path"

@@ -31,13 +31,15 @@ TRUTHS = ("7", "3", "5")  # what the traces teach mostly, now and then, and neve
 REWARD_MODEL = (
     f"reward_model={QUICK.model_dump_json()}",
     "learned_reward.owner_share=0.5",
-    "grpo={rounds: 2, prompts_per_round: 8, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
+    "grpo={rounds: 2, prompts_per_round: 16, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
     "refills: 0, quiz_every_rounds: 2, quiz_problems: 6, sampler_ratio_band: [0.0, 1000.0]}",
 )
 ORDER = (
     "stages=[distill, {grpo: 1}, self_distill, lessons, {grpo: 1}]",
     "preference_learning=direct",
-    "grpo.prompts_per_round=9",
+    "grpo.prompts_per_round=18",
+    "grpo.refills=0",
+    "distill.steps=10",
 )
 
 
@@ -113,7 +115,7 @@ def test_a_reward_model_is_fitted_serves_and_takes_part(taught: Taught) -> None:
         assert figures["reward/learned_spread"] > 0
         assert "kl" in figures
     owners, exercises = asked_in(taught.first, "journal"), asked_in(taught.first, "benchmark")
-    assert len(owners) == len(exercises) == 8
+    assert len(owners) == len(exercises) == 16
     assert "A reward model served" in (taught.first / "report.html").read_text()
 
 

@@ -1,6 +1,7 @@
 """A teacher is asked for what the student never solved, and for no problem of the exam."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,10 @@ def test_problems_never_solved_those_tried_most_first(tmp_path: Path) -> None:
     write_round(nights / "2026-11-19/round-01", {"often": [WRONG], "some": [WRONG] * 3, "other": [WRONG] * 2})
     write_round(nights / "2026-11-20/round-01", {"tonight": [WRONG] * 9})
     with chat_server(answer) as server:
+        every, _ = asked(tmp_path, server.url, "every", answers=1)
+        assert every == [f"{name}: best answer to {name}" for name in ("often", "some", "other", "once")]
+    with chat_server(answer) as server:
+        shutil.rmtree(tmp_path / "teacher")
         traces, outcome = asked(tmp_path, server.url, problems=3, answers=2)
         assert traces == [
             f"{name}: {which} answer to {name}" for name in ("often", "some", "other") for which in ("best", "other")
