@@ -71,14 +71,8 @@ def fates(traces: Sequence[Trace]) -> Iterator[str]:
 def contamination(traces: Sequence[Trace]) -> Iterator[str]:
     """A row for each pair of texts and exam: how many of the texts ask a problem of it."""
     math, gsm8k, mbpp, arithmetic = CompetitionMath(), Gsm8k(), Mbpp(), Arithmetic()
-    math_500 = CompetitionMath(subset="500")
-    exams: dict[str, Benchmark] = {
-        "MATH-500": math_500,
-        "MATH": math,
-        "GSM8K": gsm8k,
-        "MBPP": mbpp,
-        "Arithmetic": arithmetic,
-    }
+    exams: dict[str, Benchmark] = {"MATH": math, "MATH-500": CompetitionMath(subset="500")}
+    exams |= {"GSM8K": gsm8k, "MBPP": mbpp, "Arithmetic": arithmetic}
     asked = {name: [problem.question for problem in exam.problems("test")] for name, exam in exams.items()}
     whole = [(*(turn["content"] for turn in trace.messages), trace.response) for trace in traces]
     drawn = exercises("contamination", arithmetic.levels, "train")
