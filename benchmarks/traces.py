@@ -59,7 +59,7 @@ def fates(traces: Sequence[Trace]) -> Iterator[str]:
     boxed = sum("\\boxed" in trace.response for trace in traces)
     tagged = sum("<answer>" in trace.response for trace in traces)
     yield f"{len(traces)} traces to {len(questions)} questions; {boxed} with a box, {tagged} with <answer>"
-    found = judged(traces, SandboxConfig(), (), len(traces), lambda trace: True)
+    found = judged(traces, SandboxConfig(), (), len(traces), lambda trace: None)
     counted = Counter(trace.fate for trace in found)
     changed = sum(before.response != after.response for before, after in zip(traces, found, strict=True))
     yield ", ".join(f"{fate}: {counted[fate]}" for fate in FATES if counted[fate]) + f"; rewritten: {changed}"

@@ -7,11 +7,9 @@ flow was deployed to the home's server (see prefect.yaml). Pictures are of the l
 is changed.
 """
 
-import html
 import json
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -24,6 +22,7 @@ from PIL import Image
 
 from conf.home import Home
 from conf.load import load_night
+from docs.browser import Page, browser
 from flows.address import LOOPBACK
 from flows.history import last_report
 from flows.prefect_server import free_port
@@ -31,25 +30,15 @@ from tasks.tracking import TRAINING_VIEW, Tracking
 
 DOCS = Path(__file__).parent
 TOUR = "# A tour in pictures\n\nMade by `python -m docs.screenshots` of a real home.\n"
-NARROWEST = 500  # pixels: what a headless window has at least
-CHROMIUM = [
-    "chromium",
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--allow-file-access-from-files",
-    "--virtual-time-budget=30000",
-]
+ASSISTANT = "[data-component-id='mlflow.assistant.chat_panel.close']"  # MLflow's, which takes a third of the page
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A page to photograph: the file's name, what it shows, where it is, and the window's size in pixels."""
+    """A page to photograph: the file's name, what it shows, where it is, and the window's size in pixels.
+
+    `clicks`: what is clicked before, one after the other, where it is there.
+    """
 
     name: str
     shows: str
@@ -57,16 +46,17 @@ class Picture:
     width: int = 1400
     height: int = 1000
     dark: bool = False
+    clicks: tuple[str, ...] = ()
 
 
 def main() -> None:
     """Serves the pages of the home for as long as it takes to photograph them."""
     home = Home.here()
     report = last_report(home, None)
-    with _pages() as (prefect, mlflow):
+    with _pages() as (prefect, mlflow), browser() as page:
         pictures = [*of_report(report), *of_prefect(home, report, prefect), *of_mlflow(home, report, mlflow)]
         for picture in pictures:
-            shoot(picture)
+            shoot(picture, page)
             print(DOCS / f"{picture.name}.png")
     shown = "".join(f"\n## {picture.shows}\n\n![{picture.shows}]({picture.name}.png)\n" for picture in pictures)
     (DOCS / "tour.md").write_text(f"{TOUR}{shown}")
@@ -88,12 +78,16 @@ def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
     run = f"{server}/runs/flow-run/{_runs(home, report)[0].data.tags['prefect.flow_run']}"
     found = [
         Picture("prefect", "Prefect: the night as a run, task by task", run),
-        Picture("prefect-artifacts", "Prefect: what a night leaves to read", f"{run}?tab=Artifacts"),
+        Picture("prefect-artifacts", "Prefect: what a night leaves to read", run, clicks=("Artifacts",)),
         Picture("prefect-report", "Prefect: the report, in short", f"{server}/artifacts/key/morning-report"),
     ]
     for deployment in _asked(f"{server}/api/deployments/filter", {"limit": 1}):
         form = f"{server}/deployments/deployment/{deployment['id']}/run"
-        found.append(Picture("prefect-parameters", "Prefect: the configuration as a form", form, height=1400))
+        found.append(
+            Picture(
+                "prefect-parameters", "Prefect: the configuration as a form", form, 1400, 1400, clicks=("NightConfig",)
+            )
+        )
     return found
 
 
@@ -107,29 +101,32 @@ def of_mlflow(home: Home, report: Path, server: str) -> list[Picture]:
     run = f"{page}/runs/{runs[0].info.run_id}"
     model = load_night(report.parent / "config.yaml").name
     return [
-        Picture("mlflow-runs", "MLflow: the nights", f"{page}/runs?{TRAINING_VIEW}"),
-        Picture("mlflow-compared", "MLflow: two nights beside each other", compared, height=1400),
-        Picture("mlflow-metrics", "MLflow: a night's figures, round by round", f"{run}/model-metrics"),
-        Picture("mlflow-versions", "MLflow: the registered checkpoints", f"{server}/#/models/{model}", height=700),
+        Picture("mlflow-runs", "MLflow: the nights", f"{page}/runs?{TRAINING_VIEW}", clicks=(ASSISTANT,)),
+        Picture("mlflow-compared", "MLflow: two nights beside each other", compared, 1400, 1400, clicks=(ASSISTANT,)),
+        Picture(
+            "mlflow-metrics", "MLflow: a night's figures, round by round", f"{run}/model-metrics", clicks=(ASSISTANT,)
+        ),
+        Picture(
+            "mlflow-versions",
+            "MLflow: the registered checkpoints",
+            f"{server}/#/models/{model}",
+            1400,
+            700,
+            clicks=(ASSISTANT,),
+        ),
     ]
 
 
-def shoot(picture: Picture) -> None:
-    """The picture of a page, after it had time to load. A narrower one stands in a frame, and is cut out of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        url, file = picture.url, DOCS / f"{picture.name}.png"
-        if picture.width < NARROWEST:
-            frame = Path(folder) / "frame.html"
-            style = f"border:0;width:{picture.width}px;height:{picture.height}px"
-            frame.write_text(f'<body style="margin:0"><iframe style="{style}" src="{html.escape(url)}"></iframe>')
-            url = frame.as_uri()
-        size = f"--window-size={max(picture.width, NARROWEST)},{picture.height}"
-        scheme = f"--blink-settings=preferredColorScheme={0 if picture.dark else 1}"
-        command = [*CHROMIUM, f"--user-data-dir={folder}/user", size, scheme, f"--screenshot={file}", url]
-        subprocess.run(command, check=True, timeout=180, stderr=subprocess.DEVNULL)
-        with Image.open(file) as taken:
-            cut = taken.crop((0, 0, picture.width, picture.height))
-        cut.quantize(256).save(file, optimize=True)  # a quarter of the size, and nobody sees it
+def shoot(picture: Picture, page: Page) -> None:
+    """Takes the picture."""
+    file = DOCS / f"{picture.name}.png"
+    page.show(picture.url, picture.width, picture.height, picture.dark)
+    for wanted in picture.clicks:
+        page.click(wanted)
+    page.photograph(file)
+    with Image.open(file) as taken:
+        drawn = taken.quantize(256)  # a quarter of the size, and nobody sees it
+    drawn.save(file, optimize=True)
 
 
 @contextmanager

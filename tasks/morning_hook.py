@@ -19,7 +19,7 @@ log = logging.getLogger("nightschool")
 class _Stays(HTTPRedirectHandler):
     """Follows no redirect: the text would be lost, for a POST that is sent elsewhere becomes a GET."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 

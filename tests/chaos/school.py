@@ -35,6 +35,8 @@ STARTERS = (
     "grpo={rounds: 2, prompts_per_round: 6, group_size: 8, max_completion_tokens: 24, min_useful_groups: 1, "
     "refills: 1, quiz_every_rounds: 2, quiz_problems: 10}",
     "distill.steps=4",
+    "day.generated_preferences=12",
+    "reward_model={min_picks: 6, epochs: 1, learning_curve: []}",
     'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 40}, max_completion_tokens: 24}',
 )
 

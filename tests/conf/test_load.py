@@ -125,7 +125,7 @@ def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
         (
             "grpo:",
             "morning: {webhook_variable: https://me}\ngrpo:",
-            'morning.webhook_variable: "https://me" is not',
+            'morning.webhook_variable: "https://me" is not allowed; must match ^[A-Za-z_][A-Za-z0-9_]*$',
         ),
         ("grpo:", "alarms: {command: []}\ngrpo:", "alarms.command: [] is not allowed; at least 1 of them"),
         ("name: small", "name: My night", 'name: "My night" is not allowed; must match ^[a-z0-9-]+$'),
