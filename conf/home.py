@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+SHORT_REPORT = "report.md"  # beside report.html: the same for a chat or an e-mail
 SUMMARY = "summary.json"  # in the folder of a night, which is then finished
 
 

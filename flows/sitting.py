@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from conf.benchmark import ExamPart
 from flows.night import Night
 from tasks.evaluate import evaluate
 from tasks.exam_figures import as_metrics, exam_figures
@@ -10,13 +11,16 @@ from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
 
-def sit(night: Night, place: str, checkpoint: Path) -> Artifact:
-    """Its answers to all parts of the exam, judged, at a place in the night's folder; nobody answers anything twice."""
+def sit(night: Night, place: str, checkpoint: Path, parts: tuple[ExamPart, ...] | None = None) -> Artifact:
+    """Its answers to all parts of the exam, judged, at a place in the night's folder; nobody answers anything twice.
+
+    `parts`: those of another exam than the one that decides.
+    """
     config = night.config
     return night.run(
         evaluate,
         place,
-        parts=config.exam.parts,
+        parts=config.exam.parts if parts is None else parts,
         checkpoint=checkpoint,
         student=config.student,
         config=config.sampler,

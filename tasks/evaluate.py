@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conf.schema import EngineConfig, ExamPart, SandboxConfig, StudentConfig
+from conf.benchmark import ExamPart
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from models.checkpoint import base_of
 from models.policy import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
@@ -110,9 +111,9 @@ def quiz(
 
 
 def exam_problems(part: ExamPart, sandbox: SandboxConfig) -> list[tuple[Benchmark, Problem]]:
-    """The problems of a part of the exam: the first of the test split, in its fixed order."""
+    """The problems of a part of the exam, in the test split's fixed order."""
     benchmark = benchmarks.configured(part, sandbox)
-    return [(benchmark, problem) for problem in benchmark.problems("test")[: part.problems]]
+    return [(benchmark, problem) for problem in benchmark.problems("test")[part.after :][: part.problems]]
 
 
 def sit(

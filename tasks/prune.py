@@ -12,6 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from conf.home import SUMMARY, Home, InputError
 from conf.load import load_night
 from tasks import kept_exams
+from tasks.alias_lock import alias_lock
 from tasks.keeping import elsewhere, oldest_kept, reasons
 from tasks.registry import Registry
 
@@ -46,7 +47,7 @@ class Plan:
 def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
     """Removes what the rule lets go, under the home's lock. Returns what that was."""
     found = plan(home, keep_nights, registry)
-    carry_out(found, registry)
+    carry_out(home, found, registry)
     return [item.what for item in found.goes]
 
 
@@ -74,16 +75,17 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
     return Plan(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
 
 
-def carry_out(found: Plan, registry: Registry) -> None:
+def carry_out(home: Home, found: Plan, registry: Registry) -> None:
     """Removes what goes: each registry entry before its weights.
 
     A crash in between leaves weights that nothing names, which go next time, and never an entry without weights.
     """
     for item in found.goes:
         if item.version is not None:
-            if _chosen(registry, item.version):  # its owner promoted it meanwhile
-                continue
-            registry.remove(item.version)
+            with alias_lock(home):
+                if _chosen(registry, item.version):  # its owner promoted it meanwhile
+                    continue
+                registry.remove(item.version)
         for path in item.paths:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

@@ -209,7 +209,7 @@ def test_what_is_promoted_between_plan_and_removal_stays(school: School) -> None
     found = plan(school.home, 2, school.registry)
     assert len(found.goes) == 1
     school.registry.promote("1")
-    carry_out(found, school.registry)
+    carry_out(school.home, found, school.registry)
     assert school.registered() == [loser.name]
     assert school.on_disk() == names(loser)
 
