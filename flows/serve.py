@@ -38,9 +38,9 @@ def serve(
     with _listener(address, port) as listener:
         os.environ.update({name: os.environ.get(name, value) for name, value in IMPATIENT.items()})
         from flows.engine_server import NAME, EngineFailedError  # after what is said at once
-        from flows.gate import Gate
+        from flows.gate import Gate, listening
         from flows.open_registry import open_registry
-        from flows.serving import Serving, checked_daytime, listening, none_yet
+        from flows.serving import Serving, checked_daytime, none_yet
 
         if (registry := open_registry(home, settings)) is None:
             raise none_yet(settings.name)

@@ -19,8 +19,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from flows.address import HERE, LOOPBACK, Address
-from flows.gate import Gate
-from flows.serving import listening
+from flows.gate import Gate, listening
 
 LIMIT = 20.0  # seconds until something that was asked for has happened
 
@@ -115,7 +114,7 @@ def test_a_request_and_its_answer_pass_as_they_are(place: Place) -> None:
     assert (answer.status_code, answer.headers["x-engine"]) == (202, "yes")
     assert (found["path"], found["query"], found["body"]) == ("/v1/echo", "one=1&two=%20", "grüße")
     assert (found["headers"]["x-mine"], found["headers"]["content-length"]) == ("kept", "7")
-    assert place.gate.under_way == 0
+    wait_until(lambda: place.gate.under_way == 0)
 
 
 def test_a_stream_arrives_while_it_is_written(place: Place) -> None:
