@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+SHORT_REPORT = "report.md"  # beside report.html: the same for a chat or an e-mail
 SUMMARY = "summary.json"  # in the folder of a night, which is then finished
 
 
@@ -19,7 +20,7 @@ class NightError(Exception):
 
 LAYOUT = 1  # the version of what lies where in a home, and of what the files in it mean
 # What makes a folder a home, one that a night never ended in too.
-PARTS = ("journal", "nights", "checkpoints", "prefect", "mlflow.db", "night.lock", "layout.json")
+PARTS = ("journal", "nights", "checkpoints", "exams", "prefect", "mlflow.db", "night.lock", "layout.json")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -68,6 +69,11 @@ class Home:
     def checkpoints(self) -> Path:
         """Hugging Face model folders, named by their content's digest."""
         return self.root / "checkpoints"
+
+    @property
+    def exams(self) -> Path:
+        """What was answered in exams: a folder for each checkpoint and part (see `tasks/kept_exams.py`)."""
+        return self.root / "exams"
 
     @property
     def teacher(self) -> Path:

@@ -9,10 +9,13 @@ from conf.urls import MLFLOW, complaint
 
 
 class TrackingConfig(Section):
-    """Where MLflow keeps the evidence."""
+    """Where MLflow keeps the evidence, and where else a promoted checkpoint goes."""
 
     tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
-    experiment: str = "nightschool"
+    experiment: str = Field(default="nightschool", description="name of MLflow's experiment")
+    hub_repo: Annotated[str, Field(pattern=r"^[\w-][\w.-]*/[\w-][\w.-]*$")] | None = Field(
+        default=None, description="owner/name on the Hugging Face hub that who is promoted is pushed to; null: nowhere"
+    )
 
     @field_validator("tracking_uri")
     @classmethod
@@ -28,6 +31,15 @@ class AlarmsConfig(Section):
 
     command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         default=None, description="a program and its arguments, run once an alarm, which it finds on its input"
+    )
+
+
+class MorningConfig(Section):
+    """How the report's short form reaches the owner; see docs/report.md."""
+
+    webhook_variable: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = Field(
+        default=None,
+        description="environment variable that holds the URL to which it is posted, once a night; null: nowhere",
     )
 
 

@@ -17,11 +17,13 @@ from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.urls import struck
 from flows import environment
-from flows.address import LOOPBACK, named_address
 from flows.dates import check_deadline, checked_date, date_of_night
+from flows.evaluation import evaluate
 from flows.journal import journal_app
 from flows.lock import NIGHT, NightRunningError, hold, refuse_second
+from flows.options import AsJson, Config, Overrides
 from flows.serve import serve
+from flows.services import services, ui
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
     from tasks.registry import Registry
@@ -34,10 +36,8 @@ app = typer.Typer(
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
 app.add_typer(journal_app, name="journal")
+app.command()(evaluate)
 
-Config = Annotated[Path, typer.Option("--config", help="the night's configuration (YAML)")]
-Overrides = Annotated[list[str] | None, typer.Option("--set", help="change a value, e.g. --set grpo.rounds=4")]
-AsJson = Annotated[bool, typer.Option("--json", help="print one line of JSON, for scripts")]
 Date = Annotated[str | None, typer.Option("--date", help="the night's date, e.g. 2026-11-20; before noon: yesterday's")]
 
 
@@ -47,6 +47,7 @@ def night(
     date_named: Date = None,
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="throw away what this night has, and begin anew")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="decide, and move nothing: the champion stays")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Runs a night, or goes on with one that was interrupted."""
@@ -75,11 +76,13 @@ def night(
         else:
             check_deadline(settings, date, now)
         check_night(home, settings, goes_on)
-        summary = _run_night(home, settings, date, fresh, config, overrides or [])
+        summary = _run_night(home, settings, date, fresh, dry_run, config, overrides or [])
     console.say_json(summary) if as_json else console.say_summary(summary)
 
 
-def _run_night(home: Home, settings: Any, date: str, fresh: bool, config: Path, overrides: list[str]) -> Any:
+def _run_night(
+    home: Home, settings: Any, date: str, fresh: bool, dry_run: bool, config: Path, overrides: list[str]
+) -> Any:
     from flows import console
     from flows.night import freeze_config
     from flows.prefect_server import prefect_api
@@ -91,7 +94,7 @@ def _run_night(home: Home, settings: Any, date: str, fresh: bool, config: Path, 
             with prefect_api(home.root, settings.prefect.port):
                 from flows.nightly import nightly
 
-                return nightly(settings, date)
+                return nightly(settings, date, dry_run)
     except KeyboardInterrupt:
         sets = [f"--set={override}" for override in overrides]
         again = shlex.join(["nightschool", "night", "--config", str(config), "--date", date, *sets])
@@ -110,39 +113,15 @@ def status(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def report(date: Date = None) -> None:
-    """Prints where the morning report of a night lies (default: the last night that has one)."""
-    from flows.history import last_report
-
-    print(last_report(Home.here(), date and checked_date(date, "--date", clocks_in(None))))
-
-
-@app.command()
-def evaluate(
-    checkpoint: Annotated[Path, typer.Argument(help="a Hugging Face model folder")],
-    config: Config = STARTER,
-    overrides: Overrides = None,
-    as_json: AsJson = False,
+def report(
+    date: Date = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="print the report itself, in short")] = False,
 ) -> None:
-    """Has a checkpoint sit the exam of a configuration, outside of any night; the registry stays as it is."""
-    from flows import console
-    from flows.prefect_server import prefect_api
-    from flows.preflight import check_exam
-    from tasks.enroll import check_student
+    """Prints where the morning report of a night lies (default: the last night that has one)."""
+    from flows.history import last_report, short_report
 
-    home, settings = Home.here(), load_night(config, overrides or [])
-    check_student(checkpoint, "CHECKPOINT")
-    check_exam(settings)
-    with prefect_api(home.root, settings.prefect.port):
-        from flows.exam import exam
-
-        found = exam(checkpoint.resolve(), settings)
-    if as_json:
-        console.say_json(found)
-        return
-    for part, accuracy in found.items():
-        interval = f"[{accuracy['low']:.3f}, {accuracy['high']:.3f}]"
-        print(f"{part:24} {accuracy['accuracy']:.3f}  {interval}  n = {accuracy['n']}")
+    file = last_report(Home.here(), date and checked_date(date, "--date", clocks_in(None)))
+    print(short_report(file) if markdown else file)
 
 
 @app.command()
@@ -169,28 +148,18 @@ def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: 
 @app.command()
 def promote(version: str, config: Config = STARTER, overrides: Overrides = None) -> None:
     """Makes a registered version the one that serves by day."""
-    registry = _registry(config, overrides)
-    known = [v.version for v in registry.versions()] if registry else []
-    if registry is None or version not in known:
-        raise InputError(f"promote: there is no version {version}; there are {', '.join(known) or 'none yet'}")
-    _refuse_damaged(next(v.digest for v in registry.versions() if v.version == version))
-    registry.promote(version)
+    from flows.promotion import promote_version
+
+    promote_version(Home.here(), _registry(config, overrides), version)
     print(f"version {version} serves from now on; `nightschool rollback` undoes it")
 
 
 @app.command()
 def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
     """Goes back to the version that served before; doing it twice changes nothing."""
-    from tasks.registry import PREVIOUS
+    from flows.promotion import roll_back
 
-    registry = _registry(config, overrides)
-    if registry is not None:
-        registry.settle()
-    before = registry.named(PREVIOUS) if registry else None
-    if registry is None or before is None:
-        raise InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
-    _refuse_damaged(before.digest)
-    registry.rollback()
+    before = roll_back(Home.here(), _registry(config, overrides))
     print(f"version {before.version} ({before.digest}) serves again; a second rollback undoes this one")
 
 
@@ -225,20 +194,8 @@ def doctor(config: Config = STARTER, overrides: Overrides = None, as_json: AsJso
         raise typer.Exit(1)
 
 
-@app.command()
-def ui(
-    prefect_port: Annotated[int, typer.Option(help="port of Prefect's pages")] = 4200,
-    mlflow_port: Annotated[int, typer.Option(help="port of MLflow's pages")] = 5000,
-    host: Annotated[
-        str, typer.Option(help="address to serve on; others ask for the password in NIGHTSCHOOL_UI_PASSWORD")
-    ] = LOOPBACK,
-) -> None:
-    """Serves Prefect's and MLflow's pages of this home until Ctrl-C, to this machine alone if not told otherwise."""
-    from flows import pages
-
-    pages.serve(Home.here(), prefect_port, mlflow_port, named_address(host))
-
-
+app.command()(ui)
+app.command()(services)
 app.command()(serve)
 
 
@@ -247,16 +204,6 @@ def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
     from flows.open_registry import open_registry
 
     return open_registry(Home.here(), load_night(config, overrides or []))
-
-
-def _refuse_damaged(digest: str) -> None:
-    from models.checkpoint import is_whole
-
-    checkpoint = Home.here().checkpoints / digest
-    if not is_whole(checkpoint):
-        raise InputError(
-            f"{checkpoint}: it was changed or damaged, or is gone: it cannot serve; choose another version"
-        )
 
 
 @contextmanager

@@ -8,6 +8,7 @@ DEFAULTS = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # of each call to a dead server: 14 seconds, not four minutes
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

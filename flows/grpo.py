@@ -251,7 +251,7 @@ class Rounds:
 
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
-        if (found := hold_quiz(self.night, number, self.current)) is None:
+        if (found := hold_quiz(self.night, number, self.current, self.passes.excluded)) is None:
             return
         self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
         self.watch.take_quiz(number, found)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from conf.home import SUMMARY, Home, InputError
+from conf.home import SHORT_REPORT, SUMMARY, Home, InputError
 from conf.load import identity, load_night
 from conf.schema import NightConfig
 from tasks.report_evidence import rounds
@@ -75,6 +75,14 @@ def last_report(home: Home, date: str | None) -> Path:
     if not found:
         raise InputError(f"{home.nights}: no report{f' of {date}' if date else ''} yet; `nightschool night` makes one")
     return found[-1]
+
+
+def short_report(report: Path) -> str:
+    """The short form that lies beside a report. Raises InputError where there is none."""
+    try:
+        return (report.parent / SHORT_REPORT).read_text().rstrip()
+    except FileNotFoundError:
+        raise InputError(f"{report}: an earlier version wrote it, without a short form; open it in a browser") from None
 
 
 def round_metrics(folder: Path) -> list[dict[str, float]]:

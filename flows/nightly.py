@@ -3,6 +3,7 @@
 import datetime
 import logging
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,30 +12,38 @@ from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
-from conf.home import Home, inside
+from conf.benchmark import ExamPart
+from conf.home import SHORT_REPORT, Home, inside
 from conf.hours import clocks_in
 from conf.load import STARTER, load_night
-from conf.schema import NightConfig
+from conf.schema import NightConfig, SandboxConfig, StudentConfig
 from conf.urls import struck
+from flows.carrying_out import carry_out
 from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
+from flows.exams_sat import exams_sat_before
 from flows.grpo import Rounds
+from flows.held_out_picks import log_rankings, rank_held_out
+from flows.hours import LATE
 from flows.learned_reward import learned_reward
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
 from flows.serving_lock import wait_until_free
-from flows.sitting import sit
+from flows.sitting import log_exams, sit, slowest
+from flows.vault import Vault
 from models.checkpoint import is_whole, verify
 from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
+from rewards.verifier import Problem
 from tasks.credit_by_teacher import find_teacher
 from tasks.decide import decide
-from tasks.enroll import enroll
+from tasks.enroll import STARTER_MODEL, enroll
 from tasks.evaluate import exam_problems
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
-from tasks.promote import promote
+from tasks.morning_hook import tell_morning
+from tasks.promote import DRY_RUN
 from tasks.prune import prune
 from tasks.registry import DAYTIME, Registry
 from tasks.report import report
@@ -62,8 +71,12 @@ def _run_name() -> str:
 
 
 @flow(name="nightly", flow_run_name=_run_name, description="One night of study, from the journal to the report.")
-def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[str, Any] | State[Any]:
+def nightly(
+    config: NightConfig | None = None, date: str | None = None, dry_run: bool = False
+) -> dict[str, Any] | State[Any]:
     """Runs or goes on with the night of a date (default: of its scheduled start) on the home. Returns its summary.
+
+    A `dry_run` decides and moves no alias; whoever goes on with the night moves none either.
 
     A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
     failed. Raises InputError for a date, a deadline or a configuration that cannot be, and where the server by day
@@ -87,6 +100,8 @@ def nightly(config: NightConfig | None = None, date: str | None = None) -> dict[
             if not looked:
                 check_night(home, config, goes_on)
             freeze_config(home.night(date), config, fresh=False)
+            if dry_run:
+                (home.night(date) / DRY_RUN).touch()
             wait_until_free(home.root)
             return concluded(study(Night(home, date, config)))
     except NightRunningError as error:
@@ -101,7 +116,7 @@ def study(night: Night) -> dict[str, Any]:
     try:
         summary = _stages(night, tracking)
     except BaseException as error:
-        interrupted = isinstance(error, KeyboardInterrupt)
+        interrupted = not isinstance(error, Exception)  # by Ctrl-C, or by Prefect: cancelled, or its worker ends
         night.close(grace=0 if interrupted else SAVING_LIMIT)  # a state that is being written is worth waiting for
         with suppress(Exception):  # on a full disk nobody can note that it failed; what was raised matters more
             tracking.close_run("KILLED" if interrupted else "FAILED")
@@ -109,6 +124,8 @@ def study(night: Night) -> dict[str, Any]:
             raise full_disk(night.home.root) from error
         raise
     tracking.close_run("FINISHED")
+    if variable := night.config.morning.webhook_variable:
+        tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
     return summary
 
 
@@ -117,20 +134,28 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     Registry(tracking.client, config.name).settle()
     champion = _champion(night, tracking)
     day = _freeze(night, champion)
-    exam = [problem for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)]
-    course = Course(night, day, tuple(problem.question for problem in exam))
+    exam, spare = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
+    course = Course(night, day, tuple(problem.question for problem in (*exam, *spare)))
     teacher = _teacher(night, champion)
+    night.spare(night.exams)
     distilled = course.before_rounds(champion)
-    fitted = _fit_reward_model(night, day, champion, tracking)
-    registered = {version.digest for version in Registry(tracking.client, config.name).versions()}
+    fitted = _fit_reward_model(night, day, champion, tracking, course.questions)
+    night.spare(-LATE)
+    versions = Registry(tracking.client, config.name).versions()
+    vault = Vault(night, versions, champion)
+    vault.begin()
     sat = {
         "champion": sit(night, "evaluate/champion", champion),
         "distilled": sit(night, "evaluate/distilled", distilled),
     }
-    slower = max(one.seconds for one in sat.values())  # before the rounds: how many of them fit depends on it
-    learned = learned_reward(night, day, fitted, distilled, exam)
-    rounds = Rounds(night, exam, tracking, registered, slower, learned, teacher)
+    exams = slowest(sat) * (1 + len(spare) / len(exam))  # the rounds leave time for the vault's, too
+    for who, checkpoint in {"champion": champion, "distilled": distilled}.items():
+        rank_held_out(night, fitted, who, checkpoint)
+    learned = learned_reward(night, day, fitted, distilled, [*exam, *spare])
+    registered = {version.digest for version in versions}
+    rounds = Rounds(night, [*exam, *spare], tracking, registered, exams, learned, teacher)
     sitters = {"champion": champion, "distilled": distilled, "candidate": course.run(rounds, distilled)}
+    rank_held_out(night, fitted, "candidate", sitters["candidate"])
     night.trainer.close()
     sat["candidate"] = sit(night, "evaluate/candidate", sitters["candidate"])
     decision = night.run(
@@ -140,8 +165,13 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         exam=config.exam,
         seed=config.seed,
         severe=rounds.watch.severe,
+        earlier_exams=exams_sat_before(night.home, night.date, config),
     )
-    carried_out = promote(decision, sitters, night.date, tracking, config.name)
+    told = (len(rounds.policies), rounds.watch.book.sentences, _links(tracking))
+    carried_out = carry_out(night, decision, sitters, tracking, *told)
+    log_exams(tracking, sat)
+    log_rankings(tracking, night.folder, sitters)
+    rounds.watch.book.ring(vault.alarms(sitters["candidate"] if carried_out["promote"] else champion))
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
@@ -154,6 +184,10 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         _links(tracking),
         tracking,
     )
+
+
+def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> list[Problem]:
+    return [problem for part in parts for _, problem in exam_problems(part, sandbox)]
 
 
 def _freeze(night: Night, champion: Path) -> Artifact:
@@ -175,7 +209,9 @@ def _freeze(night: Night, champion: Path) -> Artifact:
     )
 
 
-def _fit_reward_model(night: Night, day: Artifact, champion: Path, tracking: Tracking) -> Artifact:
+def _fit_reward_model(
+    night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
+) -> Artifact:
     config, place = night.config, "fit_reward_model"
     arguments = {
         "day": day,
@@ -185,6 +221,7 @@ def _fit_reward_model(night: Night, day: Artifact, champion: Path, tracking: Tra
         "trainer_config": config.trainer,
         "student": config.student,
         "seed": config.seed,
+        "exam_questions": exam_questions,
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }
@@ -210,11 +247,11 @@ def _champion(night: Night, tracking: Tracking) -> Path:
     return champion
 
 
-def _enrolled(night: Night) -> Path:
+def _enrolled(night: Night, place: str = "enroll", student: StudentConfig | None = None) -> Path:
     return night.made(
         enroll,
-        "enroll",
-        student=night.config.student,
+        place,
+        student=student or night.config.student,
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
     )
@@ -225,7 +262,11 @@ def _teacher(night: Night, student: Path) -> Path | None:
     config = night.config
     if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
         return None
-    return find_teacher(config.on_policy, student, config.student.trust_remote_code)
+    asked = config.on_policy
+    if asked.teacher == STARTER_MODEL:
+        unpacked = _enrolled(night, "enroll_teacher", StudentConfig(source=STARTER_MODEL))
+        asked = asked.model_copy(update={"teacher": str(unpacked)})
+    return find_teacher(asked, student, config.student.trust_remote_code)
 
 
 def concluded(summary: dict[str, Any]) -> Any:

@@ -36,7 +36,7 @@ class Passes:
 
     def __init__(self, night: Night, exam: Sequence[Problem], teacher: Path | None) -> None:
         self.night, self.teacher = night, teacher
-        self.excluded = sorted({text for problem in exam for text in (problem.problem_id, problem.question)})
+        self.excluded = tuple(sorted({text for problem in exam for text in (problem.problem_id, problem.question)}))
         self.solve_rates: Artifact | None = None
 
     def of_round(self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None) -> list[Pass]:

@@ -9,11 +9,14 @@ from conf.home import Home, InputError
 from conf.schema import NightConfig
 from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
+from flows.exam_checks import check_margins, check_vault, count_problems
 from flows.isolation import programs, require_sandbox
+from flows.servers import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks import traces
-from tasks.decision import smallest_guard
-from tasks.enroll import check_source, find_model
+from tasks.enroll import STARTER_MODEL, check_source, find_model
+from tasks.morning_hook import webhook
+from tasks.tracking import tracking_uri
 
 
 def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
@@ -24,8 +27,10 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
     require(home, config, room=not goes_on)
     for place, instead in {"MLFLOW_TRACKING_URI": MLFLOW, "PREFECT_API_URL": PREFECT}.items():
         checked(os.environ.get(place, ""), place, instead)
+    check_mlflow(tracking_uri(home, config))
+    check_prefect(os.environ.get("PREFECT_API_URL", ""))
     check_source(config.student)
-    if config.on_policy is not None:
+    if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:
         find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
     for file in config.distill.files:
         traces.check_source(file.source)
@@ -34,27 +39,17 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
     if (command := config.alarms.command) and shutil.which(command[0]) is None:
         raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
-    _check_parts(config)
+    if variable := config.morning.webhook_variable:
+        webhook(variable)
+    check_margins(config, count_problems(config))
+    check_vault(config)
     require_sandbox(programs(config), config.sandbox)
 
 
 def check_exam(config: NightConfig) -> None:
     """Raises InputError for whatever would keep a checkpoint from sitting the exam outside of a night."""
-    _check_parts(config)
+    count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
-
-
-def _check_parts(config: NightConfig) -> None:
-    """The exam's problems must be there, and enough of them for what they are to show."""
-    for part in config.exam.parts:
-        count = len(benchmarks.configured(part).problems("test")[: part.problems])
-        if not count:
-            raise InputError(f"exam: {part.name} has no problems; name other levels")
-        if part in config.exam.guards and count < (least := smallest_guard(part.margin)):
-            raise InputError(
-                f"exam.guards: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
-                f"at least {least}, or a wider margin"
-            )
 
 
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:

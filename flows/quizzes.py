@@ -16,7 +16,7 @@ def is_quizzed(config: NightConfig, number: int) -> bool:
     return every > 0 and number % every == 0 and config.exam.target.benchmark != "humaneval"
 
 
-def hold_quiz(night: Night, number: int, checkpoint: Path) -> Artifact | None:
+def hold_quiz(night: Night, number: int, checkpoint: Path, exam_questions: tuple[str, ...]) -> Artifact | None:
     """The quiz after a round, sat by its checkpoint; None where that is pruned and no quiz was kept."""
     config = night.config
     target = config.exam.target
@@ -31,6 +31,7 @@ def hold_quiz(night: Night, number: int, checkpoint: Path) -> Artifact | None:
         "config": config.sampler,
         "sandbox": config.sandbox,
         "max_completion_tokens": config.exam.max_completion_tokens,
+        "exam_questions": exam_questions,
     }
     if not checkpoint.is_dir() and quiz.committed(night.folder, place, **inputs) is None:
         return None

@@ -1,25 +1,42 @@
-"""A checkpoint sits the night's exam."""
+"""A checkpoint sits the night's exam, and what came of it is told."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from conf.benchmark import ExamPart
 from flows.night import Night
 from tasks.evaluate import evaluate
+from tasks.exam_figures import as_metrics, exam_figures
 from tasks.stage import Artifact
+from tasks.tracking import Tracking
 
 
-def sit(night: Night, place: str, checkpoint: Path) -> Artifact:
-    """Its answers to all parts of the exam, judged, at a place in the night's folder; nobody answers twice a night."""
+def sit(night: Night, place: str, checkpoint: Path, parts: tuple[ExamPart, ...] | None = None) -> Artifact:
+    """Its answers to all parts of the exam, judged, at a place in the night's folder; nobody answers anything twice.
+
+    `parts`: those of another exam than the one that decides.
+    """
     config = night.config
-    sat = night.run(
+    return night.run(
         evaluate,
         place,
-        parts=config.exam.parts,
+        parts=config.exam.parts if parts is None else parts,
         checkpoint=checkpoint,
         student=config.student,
         config=config.sampler,
         sandbox=config.sandbox,
         max_completion_tokens=config.exam.max_completion_tokens,
         engine=night.engine,
-        sat=night.sat,
+        exams=night.home.exams,
     )
-    return night.sat.setdefault(checkpoint, sat)
+
+
+def slowest(sat: Mapping[str, Artifact]) -> float:
+    """Seconds that the slowest of these exams took when it was sat, be it on another night."""
+    return max(one.figure("seconds_sat") or one.seconds for one in sat.values())
+
+
+def log_exams(tracking: Tracking, sat: Mapping[str, Artifact]) -> None:
+    """The figures of all that sat, for MLflow: one metric a figure, whose steps are the sitters in their order."""
+    for step, artifact in enumerate(sat.values()):
+        tracking.log(as_metrics(exam_figures(artifact.folder)), step)

@@ -21,7 +21,7 @@ def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run:
     with hold(home.root, "nightschool prune"):
         found = plan(home, keep_nights, registry)
         shown = _shown(home, found, dry_run)
-        carry_out(found, registry)
+        carry_out(home, found, registry)
     return shown
 
 

@@ -9,11 +9,14 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
+from conf.disk import sync
 from conf.home import NightError, inside
-from models.durable import make_folder, sync, sync_folder
+from models.durable import make_folder, sync_folder
 
 CARD = "README.md"  # people may edit it: outside the digest
 LINEAGE = "nightschool.json"
+TOKENIZER = "tokenizer.json"
+ARCHITECTURE = ("model_type", "architectures", "vocab_size", "hidden_size", "num_hidden_layers")  # of config.json
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 STORED = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}  # safetensors' names, and those of config.json
 
@@ -88,6 +91,22 @@ def misfits(checkpoint: Path) -> list[str]:
                 if STORED.get(stored, stored) != stated:
                     found.append(f"{name} ({STORED.get(stored, stored)}, not {stated})")
     return found
+
+
+def unlike(one: Path, other: Path) -> str | None:
+    """In what two checkpoints differ that the nights of one student leave alone, in words; None where in nothing."""
+    one, other = base_of(one), base_of(other)
+    shapes = [_shape(one), _shape(other)]
+    for key in ARCHITECTURE:
+        if shapes[0].get(key) != shapes[1].get(key):
+            return f"another architecture ({key}: {shapes[0].get(key)}, not {shapes[1].get(key)})"
+    tokenizers = [digest_file(file) if file.exists() else None for file in (one / TOKENIZER, other / TOKENIZER)]
+    return None if tokenizers[0] == tokenizers[1] else f"another tokenizer ({TOKENIZER} differs)"
+
+
+def _shape(checkpoint: Path) -> dict[str, object]:
+    file = checkpoint / "config.json"
+    return json.loads(file.read_text()) if file.exists() else {}
 
 
 def same_weights(one: Path, other: Path) -> bool:

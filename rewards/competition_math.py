@@ -152,9 +152,8 @@ def _as_problem(row: dict[str, Any], split: Split) -> Problem:
     subject = row["type"].lower().replace("&", "and").replace(" ", "_")
     digest = hashlib.sha256(row["problem"].encode(errors="replace")).hexdigest()[:10]
     level = row["level"].removeprefix("Level ")
-    return Problem(
-        f"math/{split}/{subject}/{digest}", "math", row["problem"], row["solution"], level if level in LEVELS else None
-    )
+    known = level if level in LEVELS else None
+    return Problem(f"math/{split}/{subject}/{digest}", "math", row["problem"], row["solution"], known, subject)
 
 
 def _chosen(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:

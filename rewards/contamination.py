@@ -8,8 +8,9 @@ sentence about other numbers is another problem, which is well worth learning.
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 NGRAM = 4  # words
@@ -24,6 +25,8 @@ BARE_FRACTION = re.compile(r"(?<=\\frac)\s*(\d)\s*(\d)")
 # A number, a word, or a sign that calculates; other punctuation, dollar signs and backslashes do not count.
 SIGN = r"[-+*/^=<>%!|×÷−±√≤≥°]"
 WORD = re.compile(rf"\d+(?:[.,]\d+)*|[^\W\d_]+|{SIGN}")
+
+PARAGRAPH = re.compile(r"\n\s*\n")
 
 Words = tuple[str, ...]
 
@@ -47,6 +50,7 @@ class Contamination:
         self._numbers = [_numbers(own) for own in self._words]
         self._beginnings: dict[Words, list[int]] = defaultdict(list)
         self._holders: dict[Words, list[int]] = defaultdict(list)
+        self._asked: dict[str, bool] = {}
         for place, own in enumerate(self._words):
             if own:
                 self._beginnings[own[:NGRAM]].append(place)
@@ -58,6 +62,20 @@ class Contamination:
         """The question that the text asks, alone or among other words; of several the longest, exact ones first."""
         found = words(text)
         return self._exact(found) or self._near(found)
+
+    def match_any(self, texts: Sequence[str]) -> Match | None:
+        """A question that one of the texts asks, or a paragraph or line of it, or all of them one after the other.
+
+        A near match needs that: what stands around a question has numbers of its own.
+        """
+        pieces = [piece for text in texts for piece in (text, *PARAGRAPH.split(text), *text.splitlines())]
+        return next(filter(None, map(self.match, dict.fromkeys([*pieces, "\n".join(texts)]))), None)
+
+    def asks(self, question: str) -> bool:
+        """Whether a question asks one of the exam's. Remembered: every round wants to know it of the same problems."""
+        if question not in self._asked:
+            self._asked[question] = self.match_any([question]) is not None
+        return self._asked[question]
 
     def _exact(self, found: Words) -> Match | None:
         """A question whose words follow upon each other in the text, whatever stands before and after them."""
@@ -86,6 +104,12 @@ class Contamination:
             return None
         nearest = max(sorted(shares), key=lambda place: shares[place])
         return Match(self.questions[nearest], "near", shares[nearest])
+
+
+@lru_cache(maxsize=4)
+def exam_index(questions: tuple[str, ...]) -> Contamination:
+    """The index of an exam's questions, built once a process."""
+    return Contamination(questions)
 
 
 def words(text: str) -> Words:

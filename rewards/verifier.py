@@ -20,13 +20,17 @@ Split = Literal["train", "test"]
 
 @dataclass(frozen=True)
 class Problem:
-    """One item of a benchmark. `truth` is what the benchmark's own `score` understands."""
+    """One item of a benchmark. `truth` is what the benchmark's own `score` understands.
+
+    `subject` is for the exam's figures only; it tells no problem from another.
+    """
 
     problem_id: str
     benchmark: str
     question: str
     truth: str
     level: str | None = None
+    subject: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from models.durable import write_atomically
 from tasks.alarms import Alarm
 from tasks.owner_hook import tell_owner
 from tasks.prefect_pages import show_text
-from tasks.report_page import plain_line
+from tasks.report_lines import plain_line
 from tasks.tracking import Tracking
 
 ARTIFACT = "alarms"

@@ -50,6 +50,9 @@ class Comparison:
     after_digest: str
 
 
+Part = tuple[Comparison, float]  # of the exam: what came of it, and the loss of accuracy that it may not exceed
+
+
 @dataclass(frozen=True)
 class Decision:
     """Whether the candidate becomes the champion, and why, in sentences."""
@@ -93,15 +96,23 @@ def compare(
     )
 
 
-def decide(target: Comparison, guards: Sequence[tuple[Comparison, float]], alpha: float) -> Decision:
-    """Promotes where the target's test is significant at `alpha` and every guard's lower end is above minus its margin.
+def decide(targets: Sequence[Part], guards: Sequence[Part], alpha: float) -> Decision:
+    """Promotes where a target's test is significant at `alpha` and every guard's lower end is above minus its margin.
 
-    Each guard comes with its margin. No promotion where more than 1 % of a part's pairs could not be graded, where a
-    part is empty, or where candidate and champion are the same checkpoint.
+    Several targets share `alpha` by Holm's procedure: one of them is enough, and each of the others must then hold its
+    margin as a guard does, so that no gain is paid for with a loss elsewhere. No promotion where more than 1 % of a
+    part's pairs could not be graded, where a part is empty, or where candidate and champion are the same checkpoint.
     """
-    if target.before_digest == target.after_digest != "":
-        return Decision(False, (f"The candidate is the champion itself ({target.after_digest[:12]}): nothing to do.",))
-    verdicts = [_judge_target(target, alpha), *(_judge_guard(guard, margin) for guard, margin in guards)]
+    digests = targets[0][0].before_digest, targets[0][0].after_digest
+    if digests[0] == digests[1] != "":
+        return Decision(False, (f"The candidate is the champion itself ({digests[1][:12]}): nothing to do.",))
+    p_values = holm([target.p_value for target, _ in targets])
+    better = [p_value <= alpha for p_value in p_values]
+    verdicts = [
+        _judge_guard(target, margin) if any(better) and not won else _judge_target(target, alpha, p_value)
+        for (target, margin), p_value, won in zip(targets, p_values, better, strict=True)
+    ]
+    verdicts += [_judge_guard(guard, margin) for guard, margin in guards]
     return Decision(all(passed for passed, _ in verdicts), tuple(reason for _, reason in verdicts))
 
 
@@ -116,6 +127,18 @@ def wilson(correct: int, n: int) -> Accuracy:
 def mcnemar(gained: int, lost: int) -> float:
     """The one-sided exact test on the answers that flipped (McNemar 1947): P(Bin(gained + lost, ½) ≥ gained)."""
     return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Each p-value adjusted for the others (Holm 1979): at most α where his step-down procedure rejects at α.
+
+    The smallest counts times their number m, the next times m − 1, and so on; none below one that is smaller.
+    """
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.asarray(p_values)[order] * np.arange(len(order), 0, -1)
+    found = np.empty(len(order))
+    found[order] = np.minimum(np.maximum.accumulate(adjusted), 1.0)
+    return found.tolist()
 
 
 def bootstrap(gained: int, lost: int, n: int, *, samples: int, seed: int) -> tuple[float, float]:
@@ -150,20 +173,28 @@ def smallest_guard(margin: float) -> int:
     return max(1, math.floor(float(norm.ppf(0.95)) / margin - 2) + 1)
 
 
-def detectable(flips: int, n: int, alpha: float) -> float | None:
-    """The smallest true difference that `mcnemar` at `alpha` finds in four exams of five, if `flips / n` flip.
+def power(n: int, share: float, difference: float, alpha: float) -> float:
+    """The chance that `mcnemar` at `alpha` finds a true `difference` on n problems of which `share` flip.
 
     The exact unconditional power (Duffy 1984, "Asymptotic and exact power for the McNemar test"): with ψ the share of
     flips and δ the difference, Σ_d P(Bin(n, ψ) = d) · P(Bin(d, (ψ + δ) / 2ψ) ≥ c_d), c_d the least number of gains
-    among d flips that is significant. Where so few flips could never do, all flips are taken for gains, ψ = δ.
-    None where the exam is too small for any difference.
+    among d flips that is significant.
     """
-    counts = np.arange(n + 1)
-    least = np.concatenate([[1.0], binom.isf(alpha, counts[1:], 0.5) + 1])
+    flips = np.arange(n + 1)
+    least = np.concatenate([[1.0], binom.isf(alpha, flips[1:], 0.5) + 1])
+    found = bdtrc(least - 1, flips, min((share + difference) / (2 * share), 1.0))
+    return float(binom.pmf(flips, n, share) @ np.where(least <= flips, found, 0.0))
+
+
+def detectable(flips: int, n: int, alpha: float) -> float | None:
+    """The smallest true difference that `mcnemar` at `alpha` finds in four exams of five, if `flips / n` flip.
+
+    Where so few flips could never do, all flips are taken for gains, ψ = δ in `power`. None where the exam is too small
+    for any difference.
+    """
 
     def surplus(share: float, difference: float) -> float:
-        found = bdtrc(least - 1, counts, min((share + difference) / (2 * share), 1.0))
-        return float(binom.pmf(counts, n, share) @ np.where(least <= counts, found, 0.0)) - POWER
+        return power(n, share, difference, alpha) - POWER
 
     share = flips / n if n else 0.0
     if share and surplus(share, share) >= 0:
@@ -200,15 +231,17 @@ def _digest(name: str, evaluations: pd.DataFrame) -> str:
     return digests[0] if digests else ""
 
 
-def _judge_target(target: Comparison, alpha: float) -> tuple[bool, str]:
+def _judge_target(target: Comparison, alpha: float, adjusted: float) -> tuple[bool, str]:
+    """`adjusted`: the p-value after Holm's procedure; with one target its own."""
     refusal = _not_graded(target)
     if refusal:
         return False, refusal
-    passed = target.p_value <= alpha
+    passed = adjusted <= alpha
+    shared = "" if adjusted == target.p_value else f", {probability(adjusted)} by Holm's procedure"
     reason = (
         f"The candidate solved {target.after.accuracy:.2f} of {target.name} against the champion's "
         f"{target.before.accuracy:.2f} ({target.n} problems): {signed(target.difference)}, 95 % interval "
-        f"{signed(target.low)} to {signed(target.high)}; {probability(target.p_value)} at α = {alpha:g}"
+        f"{signed(target.low)} to {signed(target.high)}; {probability(target.p_value)}{shared} at α = {alpha:.3g}"
     )
     if passed:
         return True, f"{reason}."

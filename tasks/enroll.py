@@ -1,5 +1,6 @@
 """Enrolment: the student's first checkpoint, from the starter package, a folder or the hub."""
 
+import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -11,12 +12,15 @@ from conf.home import InputError
 from conf.schema import StudentConfig
 from models.checkpoint import keep, write_lineage
 from models.durable import room_for
+from models.policy import PLAIN_TEMPLATE
 from tasks import learner
 from tasks.stage import stage
 from tasks.workers import Worker
 
+STARTER_MODEL = "starter"  # the model that comes with the installation
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
+TEMPLATE = "chat_template.jinja"
 CODE = "*.py"  # comes along only where the owner trusts it
 
 
@@ -27,17 +31,26 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: 
     shutil.rmtree(draft, ignore_errors=True)
     with room_for(draft):
         _bring(student, draft, trainer)
+        _complete_template(draft)
         write_lineage(draft, parent=None)
         (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
 
 
 def _bring(student: StudentConfig, draft: Path, trainer: Worker) -> None:
     """Copies or unpacks the student into a folder."""
-    if student.source == "starter":
+    if student.source == STARTER_MODEL:
         trainer.call(learner.unpack_starter, draft)
     else:
         patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
         _copy(find_model(student.source, student.revision, "student.source", patterns), draft, patterns)
+
+
+def _complete_template(draft: Path) -> None:
+    """A base model without a chat template gets the plain one, so that whoever loads or serves it renders alike."""
+    config = draft / "tokenizer_config.json"
+    known = json.loads(config.read_text()) if config.exists() else {}
+    if not (draft / TEMPLATE).exists() and not known.get("chat_template"):
+        (draft / TEMPLATE).write_text(PLAIN_TEMPLATE)
 
 
 def find_model(source: str, revision: str | None, key: str, patterns: Sequence[str] = PATTERNS) -> Path:
@@ -57,7 +70,7 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
 def check_source(student: StudentConfig) -> None:
     """Raises InputError where the student is neither the starter, nor a model's folder, nor a hub id that is there."""
     source = Path(student.source)
-    if student.source == "starter":
+    if student.source == STARTER_MODEL:
         return
     if source.is_dir():
         check_student(source)

@@ -1,30 +1,34 @@
-"""The exam: every problem once, greedily, for one checkpoint."""
+"""The exam: every problem once, greedily, for one checkpoint; and, where a part asks for them, sampled answers too."""
 
+import itertools
 import json
 import logging
-import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conf.schema import EngineConfig, ExamPart, SandboxConfig, StudentConfig
+from conf.benchmark import ExamPart
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from models.checkpoint import base_of
 from models.policy import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from rewards import benchmarks
+from rewards.contamination import exam_index
 from rewards.verifier import Attempt, Benchmark, Problem, Score
+from tasks.kept_exams import KeptExam, find, keep, terms
 from tasks.proven_sampling import sample_proven
 from tasks.select_prompts import training_problems
-from tasks.stage import Artifact, stage
+from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
 from tasks.workers import Worker
 
-OUTPUTS = ("evaluations.parquet", "excluded.json")
+SAMPLED_SEED = 1  # of the answers besides the greedy ones: every checkpoint's are drawn alike
 
 log = logging.getLogger("nightschool")
 
 
-@stage(tags=["engine", "exam"], retries=2, means=("engine", "sat"))
+@stage(tags=["engine", "exam"], retries=2, means=("engine", "exams"))
 def evaluate(
     folder: Path,
     *,
@@ -35,30 +39,49 @@ def evaluate(
     sandbox: SandboxConfig,
     max_completion_tokens: int,
     engine: Worker,
-    sat: Mapping[Path, Artifact],
-) -> None:
+    exams: Path,
+) -> Mapping[str, float]:
     """One row for every problem of every part: what the checkpoint answered, greedily, and the verdict on it.
 
-    `excluded.json` names the problems that the benchmarks themselves left out. `sat`: the same exam of other
-    checkpoints; what this one has sat already, under another name, is taken from there.
+    `samples.parquet` has the sampled answers of the parts that ask for `samples`; nothing is decided by them.
+    `excluded.json` names the problems that the benchmarks themselves left out. Each part is sat by itself, and kept
+    under `exams`: what this checkpoint has sat already is taken from there. `seconds_sat`: what sitting all of it took,
+    whenever that was.
     """
-    if checkpoint in sat:
-        for file in OUTPUTS:
-            shutil.copyfile(sat[checkpoint].folder / file, folder / file)
-        return
-    asked: list[tuple[Benchmark, Problem]] = []
-    names: list[str] = []
-    unreadable: dict[str, list[str]] = {}
+    found: dict[str, KeptExam] = {}
     for part in parts:
-        problems = exam_problems(part, sandbox)
-        asked += problems
-        names += [part.name] * len(problems)
-        if problems:
-            unreadable[part.name] = benchmarks.excluded(problems[0][0], "test")
-    rows = sit(asked, checkpoint, student, config, max_completion_tokens, engine)
-    named = [row | {"benchmark": name} for row, name in zip(rows, names, strict=True)]
-    write_table(folder / "evaluations.parquet", EVALUATIONS, named)
-    (folder / "excluded.json").write_text(json.dumps(unreadable))
+        questions = exam_problems(part, sandbox)
+        wanted = terms(checkpoint, part, questions, student, config, sandbox, max_completion_tokens)
+        if (known := find(exams, wanted)) is None:
+            known = _sat(part, questions, checkpoint, student, config, max_completion_tokens, engine)
+            keep(exams, wanted, known)
+        else:
+            log.info("%s has sat %s before", checkpoint.name, part.name)
+        found[part.name] = known
+    greedy = [row for part in found.values() for row in part.greedy]
+    write_table(folder / "evaluations.parquet", EVALUATIONS, greedy)
+    write_table(folder / "samples.parquet", EVALUATIONS, [row for part in found.values() for row in part.sampled])
+    (folder / "excluded.json").write_text(json.dumps({name: part.excluded for name, part in found.items()}))
+    return {"seconds_sat": sum(part.seconds for part in found.values())}
+
+
+def _sat(
+    part: ExamPart,
+    questions: Sequence[tuple[Benchmark, Problem]],
+    checkpoint: Path,
+    student: StudentConfig,
+    config: EngineConfig,
+    max_completion_tokens: int,
+    engine: Worker,
+) -> KeptExam:
+    """A part of the exam, in calls of its own: which other parts there are must not change how sums are rounded."""
+    started = time.perf_counter()
+    arguments = (questions, checkpoint, student, config, max_completion_tokens, engine)
+    greedy = sit(*arguments)
+    sampled = sit(*arguments, samples=part.samples, temperature=part.temperature) if part.samples else []
+    excluded = benchmarks.excluded(questions[0][0], "test") if questions else []
+    named = ([row | {"benchmark": part.name} for row in rows] for rows in (greedy, sampled))
+    return KeptExam(*named, excluded=excluded, seconds=time.perf_counter() - started)
 
 
 @stage(tags=["engine", "quiz"], retries=2, means=("engine",))
@@ -72,19 +95,25 @@ def quiz(
     config: EngineConfig,
     sandbox: SandboxConfig,
     max_completion_tokens: int,
+    exam_questions: tuple[str, ...],
     engine: Worker,
 ) -> None:
-    """A small exam on training problems: it shows the trend during the night and chooses nothing."""
-    benchmark = benchmarks.configured(part, sandbox)
-    problems = [(benchmark, problem) for problem in training_problems(benchmark, seed, part.problems)[: part.problems]]
+    """A small exam on training problems: it shows the trend during the night and chooses nothing.
+
+    None of them asks what the exam asks (`exam_questions`), word for word or nearly.
+    """
+    benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
+    drawn = training_problems(benchmark, seed, part.problems)
+    others = (problem for problem in drawn if not exam.asks(problem.question))
+    problems = [(benchmark, problem) for problem in itertools.islice(others, part.problems)]
     rows = sit(problems, checkpoint, student, config, max_completion_tokens, engine)
     write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
 
 
 def exam_problems(part: ExamPart, sandbox: SandboxConfig) -> list[tuple[Benchmark, Problem]]:
-    """The problems of a part of the exam: the first of the test split, in its fixed order."""
+    """The problems of a part of the exam, in the test split's fixed order."""
     benchmark = benchmarks.configured(part, sandbox)
-    return [(benchmark, problem) for problem in benchmark.problems("test")[: part.problems]]
+    return [(benchmark, problem) for problem in benchmark.problems("test")[part.after :][: part.problems]]
 
 
 def sit(
@@ -94,10 +123,14 @@ def sit(
     config: EngineConfig,
     max_completion_tokens: int,
     engine: Worker,
+    *,
+    samples: int = 1,
+    temperature: float = 0.0,
 ) -> list[dict[str, Any]]:
-    """Greedy answers to the questions, judged: rows of the evaluations table, in order.
+    """Answers to the questions (greedy ones, if not told otherwise), judged: rows of the evaluations table, in order.
 
-    A question that is too long for the engine gets the empty answer: it counts, for each who sits the exam alike.
+    `samples`: answers to each. A question that is too long for the engine gets empty ones: it counts, for each who sits
+    the exam alike.
     """
     tokenizer = load_tokenizer(base_of(checkpoint), student.trust_remote_code)
     prompts = [
@@ -113,16 +146,23 @@ def sit(
         checkpoint,
         config,
         [prompts[place] for place in short],
-        1,
-        seed=0,
-        temperature=0.0,
+        samples,
+        seed=SAMPLED_SEED if temperature else 0,
+        temperature=temperature,
         max_tokens=max_completion_tokens,
         trust_remote_code=student.trust_remote_code,
     )
-    given = dict(zip(short, (rollout for (rollout,) in answers), strict=True))
-    rollouts = [given.get(place) or _unasked(prompt, checkpoint.name) for place, prompt in enumerate(prompts)]
-    scores = _judged(questions, rollouts)
-    return [_row(p, rollout, score) for (_, p), rollout, score in zip(questions, rollouts, scores, strict=True)]
+    given = dict(zip(short, answers, strict=True))
+    answered = [
+        (benchmark, problem, number, rollout)
+        for place, (benchmark, problem) in enumerate(questions)
+        for number, rollout in enumerate(given.get(place) or [_unasked(prompts[place], checkpoint.name)] * samples)
+    ]
+    scores = _judged([(benchmark, problem, rollout) for benchmark, problem, _, rollout in answered])
+    return [
+        _row(problem, number, rollout, score)
+        for (_, problem, number, rollout), score in zip(answered, scores, strict=True)
+    ]
 
 
 def _unasked(prompt: list[int], digest: str) -> Rollout:
@@ -130,25 +170,25 @@ def _unasked(prompt: list[int], digest: str) -> Rollout:
     return Rollout("", 0, 0, prompt, [], [], [], "length", "", digest)
 
 
-def _judged(questions: Sequence[tuple[Benchmark, Problem]], rollouts: Sequence[Rollout]) -> list[Score]:
+def _judged(answered: Sequence[tuple[Benchmark, Problem, Rollout]]) -> list[Score]:
     """A score for each answer; a benchmark judges all of its own at once, because to begin may cost it a second."""
     attempts = [
         Attempt(problem, rollout.text, finish_reason=rollout.finish_reason, tokens=len(rollout.token_ids))
-        for (_, problem), rollout in zip(questions, rollouts, strict=True)
+        for _, problem, rollout in answered
     ]
     scores: dict[int, Score] = {}
-    for judge in {id(benchmark): benchmark for benchmark, _ in questions}.values():
-        own = [place for place, (benchmark, _) in enumerate(questions) if benchmark is judge]
+    for judge in {id(benchmark): benchmark for benchmark, _, _ in answered}.values():
+        own = [place for place, (benchmark, _, _) in enumerate(answered) if benchmark is judge]
         scores |= dict(zip(own, judge.score([attempts[place] for place in own]), strict=True))
-    return [scores[place] for place in range(len(questions))]
+    return [scores[place] for place in range(len(answered))]
 
 
-def _row(problem: Problem, rollout: Rollout, score: Score) -> dict[str, Any]:
+def _row(problem: Problem, number: int, rollout: Rollout, score: Score) -> dict[str, Any]:
     return {
         "policy_digest": rollout.policy_digest,
         "benchmark": problem.benchmark,
         "problem_id": problem.problem_id,
-        "sample": 0,
+        "sample": number,
         "verdict": score.verdict,
         "question": problem.question,
         "text": rollout.text,
@@ -156,4 +196,5 @@ def _row(problem: Problem, rollout: Rollout, score: Score) -> dict[str, Any]:
         "finish_reason": rollout.finish_reason,
         "correct": None if score.reward is None else score.verdict == "correct",
         "level": problem.level,
+        "subject": problem.subject,
     }

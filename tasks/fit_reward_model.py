@@ -16,7 +16,7 @@ from tasks.enroll import PATTERNS
 from tasks.reward_learner import Fitted
 from tasks.stage import Artifact, stage
 from tasks.tables import HELD_OUT, write_table
-from tasks.workers import Worker
+from tasks.workers import HoursOverError, Worker
 
 DIRECT = "preference_learning is direct: the picks are lessons of their own"
 
@@ -36,6 +36,7 @@ def fit_reward_model(
     trainer_config: TrainerConfig,
     student: StudentConfig,
     seed: int,
+    exam_questions: tuple[str, ...],
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
@@ -45,7 +46,8 @@ def fit_reward_model(
     night goes on without a reward model. `checkpoint.txt` is there only where one serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    picks = day_picks(choices(day.folder), date, tokenizer, student, config or RewardModelConfig())
+    found = choices(day.folder)
+    picks = day_picks(found, date, tokenizer, student, config or RewardModelConfig(), exam_questions)
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in picks.held_out_choices])
     outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(picks.held_out), "left_out": dict(picks.left_out)}
     try:
@@ -62,7 +64,7 @@ def fit_reward_model(
             seed,
             checkpoints,
         )
-    except UnfitError as refusal:
+    except (UnfitError, HoursOverError) as refusal:
         outcome = {"serves": False, "reason": str(refusal)} | outcome
     else:
         outcome = _outcome(fitted) | outcome

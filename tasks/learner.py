@@ -134,8 +134,10 @@ def _standing_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
     global _trainer, _held
     from models.trainer import Trainer
 
-    # a new block begins with a new optimizer, even where it goes on from the very weights that the trainer holds
-    if _trainer is None or _held != predecessor.digest or _trainer.checkpoint != predecessor.base:
+    # a new block begins with a new optimizer, even where it goes on from the very weights that the trainer holds; and
+    # whoever only wanted to know log-probabilities may have loaded them with other settings than the update's
+    elsewhere = _held != predecessor.digest or _trainer is None or _trainer.checkpoint != predecessor.base
+    if _trainer is None or elsewhere or _trainer.config != config:
         _let_go()  # there is no memory for two
         _trainer = Trainer.load(
             predecessor.base, config, predecessor.state, predecessor.base, stands_at=predecessor.digest

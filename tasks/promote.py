@@ -1,34 +1,55 @@
 """Promotion: the three that sat the exam become registered versions; the winner serves by day."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mlflow.exceptions import MlflowException
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from conf.home import Home
 from models.checkpoint import parent_of, verify
 from models.durable import write_atomically
+from tasks.alias_lock import alias_lock
 from tasks.registry import DAYTIME, Registry, Version
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
 OUTCOME = "promotion.json"  # in the night's folder: written once the aliases stand
+DRY_RUN = "dry_run"  # in the night's folder: nothing is to be moved
 
 
-@task(name="promote", tags=["registry"], retries=2, retry_delay_seconds=5, cache_policy=NO_CACHE)
+def registry_failed(task: Any, run: Any, state: Any) -> bool:
+    """Prefect's question whether to run a failed promotion again: a damaged checkpoint will not heal."""
+    return isinstance(state.data, MlflowException) or isinstance(
+        getattr(state.data, "exception", None), MlflowException
+    )
+
+
+@task(
+    name="promote",
+    tags=["registry"],
+    retries=2,
+    retry_delay_seconds=[10, 60],
+    retry_condition_fn=registry_failed,
+    cache_policy=NO_CACHE,
+)
 def promote(
-    decision: Artifact, sitters: Mapping[str, Path], night: str, tracking: Tracking, model: str
+    decision: Artifact, sitters: Mapping[str, Path], home: Home, tracking: Tracking, model: str
 ) -> dict[str, Any]:
     """Registers champion, distilled and candidate with their accuracies, and moves the aliases if so decided.
 
-    `sitters`: the checkpoint behind each name. Returns the decision as it was carried out: where another night has
-    promoted somebody else meanwhile, this one's exam says nothing about that champion, which stays. Doing it twice
-    changes nothing, whatever happens to the aliases in between. Raises DamagedCheckpointError before an alias names
-    what was damaged.
+    `sitters`: the checkpoint behind each name. A registry that does not answer is asked again after 10 and 60 seconds.
+    A dry run moves nothing. Returns the decision as it was carried out: where another night has promoted somebody else
+    meanwhile, this one's exam says nothing about that champion, which stays. Doing it twice changes nothing, whatever
+    happens to the aliases in between. Raises DamagedCheckpointError before an alias names what was damaged, and
+    MlflowException where the registry does not answer.
     """
-    outcome = decision.folder.parent / OUTCOME
+    night = decision.folder.parent
+    outcome = night / OUTCOME
     if outcome.exists():
         return json.loads(outcome.read_text())
     for checkpoint in sitters.values():
@@ -39,13 +60,17 @@ def promote(
         accuracies = accuracy_of(found, who)
         tags = {
             "role": who,
-            "night": night,
+            "night": night.name,
             "parent": parent_of(checkpoint) or "",
             "accuracy": f"{accuracies[found['target']]:.4f}",
         }
         metrics = {f"exam/{part}": accuracy for part, accuracy in accuracies.items()}
         versions[who] = registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, metrics)
-    carried_out = _carry_out(found, versions, registry)
+    if (night / DRY_RUN).exists():
+        carried_out = _withheld(found, versions["candidate"], night / "config.yaml")
+    else:
+        with alias_lock(home):
+            carried_out = _carry_out(found, versions, registry)
     write_atomically(outcome, json.dumps(carried_out))
     return carried_out
 
@@ -64,6 +89,14 @@ def _carry_out(found: dict[str, Any], versions: Mapping[str, Version], registry:
     if found["promote"]:
         registry.promote(versions["candidate"].version)
     return found
+
+
+def _withheld(found: dict[str, Any], candidate: Version, config: Path) -> dict[str, Any]:
+    told = "A dry run: no alias was moved."
+    if found["promote"]:
+        command = shlex.join(["nightschool", "promote", candidate.version, "--config", str(config)])
+        told = f"{told} The candidate has earned its promotion, which `{command}` carries out."
+    return found | {"promote": False, "reasons": [*found["reasons"], told]}
 
 
 def accuracy_of(decision: Mapping[str, Any], who: str) -> dict[str, float]:

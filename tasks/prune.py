@@ -11,6 +11,8 @@ from prefect.cache_policies import NO_CACHE
 
 from conf.home import SUMMARY, Home, InputError
 from conf.load import load_night
+from tasks import kept_exams
+from tasks.alias_lock import alias_lock
 from tasks.keeping import elsewhere, oldest_kept, reasons
 from tasks.registry import Registry
 
@@ -45,7 +47,7 @@ class Plan:
 def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
     """Removes what the rule lets go, under the home's lock. Returns what that was."""
     found = plan(home, keep_nights, registry)
-    carry_out(found, registry)
+    carry_out(home, found, registry)
     return [item.what for item in found.goes]
 
 
@@ -67,20 +69,23 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
         goes.append(Item(f"checkpoint {digest}", "nothing names it", None, (home.checkpoints / digest,)))
     if (draft := home.checkpoints / "draft").exists():
         goes.append(Item("draft", "a checkpoint that never became one", None, (draft,)))
+    going = {path.name for item in goes for path in item.paths}
+    goes += _exams(home, on_disk - going)
     goes += _old_tables(home, registry.model, oldest)
     return Plan(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
 
 
-def carry_out(found: Plan, registry: Registry) -> None:
+def carry_out(home: Home, found: Plan, registry: Registry) -> None:
     """Removes what goes: each registry entry before its weights.
 
     A crash in between leaves weights that nothing names, which go next time, and never an entry without weights.
     """
     for item in found.goes:
         if item.version is not None:
-            if _chosen(registry, item.version):  # its owner promoted it meanwhile
-                continue
-            registry.remove(item.version)
+            with alias_lock(home):
+                if _chosen(registry, item.version):  # its owner promoted it meanwhile
+                    continue
+                registry.remove(item.version)
         for path in item.paths:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -96,6 +101,12 @@ def size_of(path: Path) -> int:
     """The bytes of a file, or of all files in a folder, that would be free without it."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(status.st_size for file in files if (status := file.stat()).st_nlink == 1)
+
+
+def _exams(home: Home, staying: set[str]) -> Iterator[Item]:
+    """What checkpoints answered that are gone, or go: nobody asks for it any more."""
+    for digest, folder in kept_exams.orphans(home.exams, staying):
+        yield Item(f"exam of {digest}", "its checkpoint is not in this home", None, (folder,))
 
 
 def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:

@@ -9,13 +9,16 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from conf.home import SHORT_REPORT
 from models.durable import write_atomically
 from tasks.incidents import ended_early, incidents
 from tasks.prefect_pages import show_link, show_text
 from tasks.promote import intervals_of
-from tasks.report_evidence import benchmark_verdicts
-from tasks.report_lessons import channel_lessons, lesson_figures
-from tasks.report_page import render, render_markdown
+from tasks.report_evidence import benchmark_verdicts, read_json
+from tasks.report_lessons import lesson_figures
+from tasks.report_lines import render_markdown
+from tasks.report_page import render
+from tasks.report_steps import step_lessons
 from tasks.stage import MANIFEST
 from tasks.tracking import Tracking
 
@@ -32,13 +35,12 @@ def report(
     links: Mapping[str, str],
     tracking: Tracking,
 ) -> dict[str, Any]:
-    """Writes report.html and, last of all, summary.json: from then on the night is finished."""
+    """Writes the report and, last of all, summary.json: from then on the night is finished."""
     summary = summarise(folder, decision, rounds, alarms, links)
-    write_atomically(folder / "report.html", render(folder, summary))
-    show_text("morning-report", render_markdown(summary), f"The night of {folder.name}")
+    write_report(folder, summary, decision)
     if "mlflow" in links:
         show_link("mlflow-run", links["mlflow"], "the night's run in MLflow")
-    if figures := lesson_figures(channel_lessons(folder, summary["target"])):
+    if figures := lesson_figures(step_lessons(folder, summary["target"])):
         tracking.log(figures, 0)
     tracking.log_artifact(folder / "report.html")
     tracking.log_artifact(folder / "decide" / "decision.json", "exam")
@@ -47,6 +49,14 @@ def report(
     tracking.tag(decision=summary["decision"], alarms=str(len(alarms)))
     write_atomically(folder / "summary.json", json.dumps(summary))
     return summary
+
+
+def write_report(folder: Path, summary: Mapping[str, Any], decision: Mapping[str, Any]) -> None:
+    """Writes report.html, and report.md, which Prefect shows as well."""
+    short = render_markdown(summary, decision)
+    write_atomically(folder / "report.html", render(folder, summary))
+    write_atomically(folder / SHORT_REPORT, short)
+    show_text("morning-report", short, f"The night of {folder.name}")
 
 
 def summarise(
@@ -64,6 +74,9 @@ def summarise(
         "accuracy": {who: intervals[who][decision["target"]] for who in SITTERS},
         "benchmarks": {part: {who: intervals[who][part] for who in SITTERS} for part in compared["candidate"]},
         "growth": decision["growth"],
+        "vault": read_json(folder / "vault" / "comparison", "vault.json"),
+        "alpha": decision.get("alpha"),
+        "false_promotions_a_year": decision.get("false_promotions_a_year"),
         "digests": {
             "champion": compared["candidate"][any_part]["before_digest"],
             "distilled": compared["distilled"][any_part]["after_digest"],

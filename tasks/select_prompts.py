@@ -17,6 +17,7 @@ from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from models.policy import load_tokenizer, prompt_tokens
 from rewards import benchmarks
 from rewards.arithmetic import Arithmetic
+from rewards.contamination import exam_index
 from rewards.learned_reward import OWNER
 from rewards.verifier import Benchmark, Problem
 from tasks.stage import Artifact, stage
@@ -50,12 +51,12 @@ def select_prompts(
 
     `owner`: the owner's own prompts; they are `owner_share` of the count, or as many as are new to the round.
     `solve_rates`: the score stage before. `excluded`: ids and questions of the exam's problems, which may never be
-    drawn. `drawn`: the prompts that the round has already; none of their problems is drawn again, and the groups are
-    numbered on from theirs. `seed`: of night, round and refill. Problems whose prompt leaves no room for a completion
-    are passed over; raises InputError where a round has not one left. `excluded.json` names the problems that the
-    benchmarks themselves left out; for `selection.json` see `_outlook`.
+    drawn, nor may what asks nearly the same. `drawn`: the prompts that the round has already; none of their problems is
+    drawn again, and the groups are numbered on from theirs. `seed`: of night, round and refill. Problems whose prompt
+    leaves no room for a completion are passed over; raises InputError where a round has not one left. `excluded.json`
+    names the problems that the benchmarks themselves left out; for `selection.json` see `_outlook`.
     """
-    chance, forbidden = random.Random(seed), set(excluded)
+    chance = random.Random(seed)
     rates = _rates(solve_rates)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     before = [row for artifact in drawn for row in _prompts(artifact).itertuples()]
@@ -67,7 +68,7 @@ def select_prompts(
     for entry, share in enumerate(shares([source.weight for source in sources], count - len(owned))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, found = _kinds(benchmark, source, sources), len(rows)
-        pool = _pool(benchmark, seed, share, forbidden)
+        pool = _pool(benchmark, seed, share, tuple(excluded))
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmarks.excluded(benchmark, "train")})
         for problem in _fitting(kind, pool, rates, grpo.exploration, chance):
             if len(rows) == found + share:
@@ -131,10 +132,15 @@ def shares(weights: Sequence[float], count: int) -> list[int]:
     return whole
 
 
-def _pool(benchmark: Benchmark, seed: str, count: int, forbidden: Set[str]) -> list[Problem]:
+def _pool(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ...]) -> list[Problem]:
     """The training problems among which `count` are chosen, without the exam's."""
     problems = training_problems(benchmark, seed, max(POOL * count, LEAST_POOL))
-    return [problem for problem in problems if not {problem.problem_id, problem.question} & forbidden]
+    exam, forbidden = exam_index(excluded), set(excluded)
+    found = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.asks(one.question))]
+    if len(found) < len(problems):
+        gone = len(problems) - len(found)
+        log.info("%s: %d of %d problems ask what the exam asks, and are left out", benchmark.name, gone, len(problems))
+    return found
 
 
 def _kinds(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:

@@ -83,7 +83,7 @@ EVALUATIONS = _schema(
         "tokens": pa.int32(),
         "finish_reason": pa.string(),
     },
-    {"correct": pa.bool_(), "level": pa.string()},
+    {"correct": pa.bool_(), "level": pa.string(), "subject": pa.string()},
 )
 SOLVE_RATES = _schema(
     {
@@ -114,22 +114,28 @@ def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
 
 def read_table(file: Path, schema: pa.Schema) -> pd.DataFrame:
     """Reads a table whose columns and types are exactly the schema's; raises ValueError where they are not."""
-    table = pq.read_table(file)
-    if not table.schema.equals(schema, check_metadata=False):
-        raise ValueError(f"{file}: its columns are not those of this version: {table.schema.names}")
-    frame = table.to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
+    frame = _read(file, schema).to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
     for field in schema:
         if field.nullable and field.type == pa.string():  # pandas' own missing text is a NaN, which is no text
             frame[field.name] = frame[field.name].astype(object).where(frame[field.name].notna(), None)
     return frame
 
 
+def table_rows(file: Path, schema: pa.Schema) -> list[dict[str, Any]]:
+    """The same as rows, as `write_table` takes them."""
+    return _read(file, schema).to_pylist()
+
+
 def read_rollouts(file: Path) -> list[Rollout]:
     """The rollouts table as the trainer takes it."""
+    return [Rollout(**row) for row in table_rows(file, ROLLOUTS)]
+
+
+def _read(file: Path, schema: pa.Schema) -> pa.Table:
     table = pq.read_table(file)
-    if not table.schema.equals(ROLLOUTS, check_metadata=False):
+    if not table.schema.equals(schema, check_metadata=False):
         raise ValueError(f"{file}: its columns are not those of this version: {table.schema.names}")
-    return [Rollout(**row) for row in table.to_pylist()]
+    return table
 
 
 def write_rollouts(file: Path, rollouts: Iterable[Rollout]) -> None:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 STARTER = ROOT / "conf" / "starter.yaml"
 NIGHTLY = ROOT / "conf" / "nightly.yaml"
 MIXED = ROOT / "conf" / "mixed.yaml"
+FULL_DAY = ROOT / "conf" / "full_day.yaml"
 SMALL = """\
 name: small
 benchmarks:
@@ -28,7 +29,10 @@ grpo:
 exam:
   target: {benchmark: arithmetic, levels: ["1"]}
 """
-NAMES = "'arithmetic', 'gsm8k', 'math', 'mbpp', 'humaneval' or 'triviaqa'"
+NAMES = (
+    "'arithmetic', 'gsm8k', 'math', 'mbpp', 'humaneval' or 'triviaqa' or module:Class, one of your own "
+    "(docs/how-to/your-own-benchmark.md)"
+)
 
 
 @pytest.fixture
@@ -69,6 +73,21 @@ def test_the_mixed_night_loads() -> None:
     assert (mixed.reward.correct, mixed.reward.format, mixed.reward.length_penalty) == (1.0, 0.0, 0.0)
 
 
+def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
+    full = load_night(FULL_DAY)
+    kinds = [step.kind for step in full.steps]
+    assert kinds == ["lessons", "grpo", "distill", "self_distill", "on_policy", "grpo"]
+    assert all(full.day.model_dump().values())
+    assert full.distill.teacher is not None
+    assert full.on_policy is not None
+    assert full.on_policy.teacher == full.student.source == "starter"
+    assert full.preference_learning == "both"
+    assert full.learned_reward.owner_share * full.learned_reward.tie_breaker > 0
+    assert full.day.generated_preferences > full.reward_model.min_picks
+    channels = (full.lessons.corrections, full.lessons.words, full.lessons.feedback)
+    assert all(channel.enabled for channel in channels)
+
+
 def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
     config = changed("student.source=starter", "lora=null", path=NIGHTLY)
     assert (config.student.source, config.lora) == ("starter", None)
@@ -103,6 +122,11 @@ def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
         ("grpo:\n  rounds: 2", "grpo: 2", "grpo: 2 is not allowed; a mapping of keys"),
         ("grpo:", "lora: {targets: 5}\ngrpo:", "lora.targets: 5 is not allowed; a list or 'all-linear'"),
         ("grpo:", "alarms: {command: mail me}\ngrpo:", 'alarms.command: "mail me" is not allowed; a list'),
+        (
+            "grpo:",
+            "morning: {webhook_variable: https://me}\ngrpo:",
+            'morning.webhook_variable: "https://me" is not allowed; must match ^[A-Za-z_][A-Za-z0-9_]*$',
+        ),
         ("grpo:", "alarms: {command: []}\ngrpo:", "alarms.command: [] is not allowed; at least 1 of them"),
         ("name: small", "name: My night", 'name: "My night" is not allowed; must match ^[a-z0-9-]+$'),
         (
@@ -335,12 +359,23 @@ def test_a_text_that_looks_like_a_number_stays_a_text(tmp_path: Path) -> None:
     "override",
     [
         *("prefect.port=4300", "tracking.tracking_uri=http://localhost:5000", "tracking.experiment=other"),
-        "alarms.command=[notify-send, Night school]",
+        *("alarms.command=[notify-send, Night school]", "morning.webhook_variable=MY_CHAT"),
     ],
 )
 def test_ports_and_urls_make_no_other_night(override: str) -> None:
     assert identity(changed(override)) == identity(changed())
     assert differences(changed(), changed(override)) == []
+
+
+TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"
+
+
+def test_where_a_teacher_listens_makes_no_other_night() -> None:
+    here, there = changed(TEACHER), changed(TEACHER, "distill.teacher.base_url=http://10.0.0.7/v1")
+    assert here != there
+    assert differences(here, there) == []
+    assert identity(here) == identity(there) != identity(changed(TEACHER, "distill.teacher.model=other"))
+    assert "base_url: http://10.0.0.7/v1" in frozen_yaml(there)
 
 
 def leaves(value: Any, key: str = "") -> dict[str, Any]:
@@ -402,7 +437,7 @@ HOURS = {"budget_minutes", "deadline", "deadline_time_zone"}
 
 def test_everything_else_makes_another_night() -> None:
     starter = load_night(STARTER)
-    plain = leaves(starter.model_dump(mode="json", exclude={"prefect", "tracking", "alarms", *HOURS}))
+    plain = leaves(starter.model_dump(mode="json", exclude={"prefect", "tracking", "alarms", "morning", *HOURS}))
     identities = {identity(starter)}
     for key, value in plain.items():
         if key in FIXED:

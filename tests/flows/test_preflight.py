@@ -92,6 +92,10 @@ def test_a_teacher_that_is_not_there(tmp_path: Path) -> None:
     assert line == f"on_policy.teacher: {tmp_path}/larger: there is no such folder; name one, or a hub id (owner/name)"
 
 
+def test_the_starter_is_a_teacher_that_is_always_there(tmp_path: Path) -> None:
+    check_night(Home(tmp_path / "school"), starter("on_policy.teacher=starter", "stages=[{on_policy: 1}]"))
+
+
 def test_levels_that_do_not_exist(tmp_path: Path) -> None:
     assert refused(tmp_path, starter('benchmarks.0.levels=["6"]')) == "arithmetic: no level 6; there are 1, 2, 3, 4, 5"
     assert refused(tmp_path, starter('exam.target.levels=["0"]')).startswith("arithmetic: no level 0")
@@ -205,6 +209,17 @@ def test_the_summary_of_a_finished_night(tmp_path: Path) -> None:
 def test_a_password_in_a_url(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "https://me:s3cret@elsewhere/api")
     assert refused(tmp_path, starter()).startswith(f"{name}: https://me:***@elsewhere/api: user and password of a URL")
+
+
+def test_a_webhook_whose_variable_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    night = starter("morning.webhook_variable=MY_CHAT")
+    monkeypatch.delenv("MY_CHAT", raising=False)
+    said = (
+        "morning.webhook_variable: MY_CHAT is not set; set it to the webhook's URL, or morning.webhook_variable to null"
+    )
+    assert refused(tmp_path, night) == said
+    monkeypatch.setenv("MY_CHAT", "https://chat.example/key")
+    check_night(Home(tmp_path / "school"), night)
 
 
 def test_a_command_for_alarms_that_cannot_be_run(tmp_path: Path) -> None:

@@ -21,12 +21,12 @@ def test_a_quiz_outlives_the_checkpoint_that_sat_it(tmp_path: Path) -> None:
     engine = TableEngine(checkpoint, {})
     night.engine.end()
     night.engine = engine  # pyright: ignore
-    sat = hold_quiz(night, 5, checkpoint)
+    sat = hold_quiz(night, 5, checkpoint, ())
     assert sat is not None
     assert quiz_accuracy(sat) == 0.0
     shutil.rmtree(checkpoint)  # pruned, when later rounds took its place
-    assert hold_quiz(night, 5, checkpoint) == sat
-    assert hold_quiz(night, 10, checkpoint) is None
+    assert hold_quiz(night, 5, checkpoint, ()) == sat
+    assert hold_quiz(night, 10, checkpoint, ()) is None
     assert engine.calls == 1
     night.trainer.end()
 

@@ -78,6 +78,9 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
     )
     metrics = {
         "reward": float(right.mean()),
+        "reward/correct": float(right.mean()),
+        "reward/format": 0.9,
+        "reward/length": 0.4,
         "signal_share": 0.3 + 0.5 * solved,
         "groups": groups + number,
         "useful_groups": groups // 2,
@@ -117,7 +120,7 @@ def write_exam(folder: Path, hostile: str = "", skill: Mapping[str, float] = SKI
         return compare(part, pair[0], pair[1], samples=2000, seed=1)
 
     against = {part: comparison("champion", "candidate", part) for part in PARTS}
-    decision = decide(against[TARGET], [(against[part], 0.06) for part in PARTS if part != TARGET], 0.025)
+    decision = decide([(against[TARGET], 0.05)], [(against[part], 0.06) for part in PARTS if part != TARGET], 0.025)
     found = {
         "promote": decision.promote,
         "reasons": list(decision.reasons),

@@ -1,12 +1,14 @@
 """The stage that decides: by the exam, unless a severe alarm forbids a promotion."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conf.schema import ExamConfig, ExamPart
+from conf.benchmark import ExamPart
+from conf.exam import ExamConfig
 from tasks.decide import decide
 from tasks.stage import Artifact
 from tests.tasks.night_folder import DIGESTS, write_exam
@@ -45,3 +47,34 @@ def test_after_a_severe_alarm_the_champion_stays_and_the_reason_says_so(
         *calm["reasons"],
     ]
     assert alarmed["comparisons"] == calm["comparisons"]
+
+
+def test_the_decision_states_its_alpha_and_what_it_lets_expect(
+    night: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    found = decided(night[0], tmp_path)
+    assert (found["target"], found["targets"]) == ("arithmetic-1-2", ["arithmetic-1-2"])
+    assert (found["alpha"], found["alpha_spending"], found["exams_sat"]) == (0.025, "fixed", 1)
+    assert found["false_promotions_a_year"] == pytest.approx(365 * 0.025)
+
+
+def test_a_spent_alpha_is_what_the_target_is_tested_at(night: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    """The thousandth exam: α = 0.025 · 6 / (1000 π)² = 1.5e-8; the candidate's p-value is far below even that."""
+    sat = {who: Artifact(folder=night[0] / "evaluate" / who, digest=who) for who in DIGESTS}
+    spent = EXAM.model_copy(update={"alpha_spending": "quadratic"})
+    decide.write(tmp_path, **sat, exam=spent, seed=1, earlier_exams=999)
+    found = json.loads((tmp_path / "decision.json").read_text())
+    assert found["alpha"] == pytest.approx(0.025 * 6 / (1000 * math.pi) ** 2)
+    assert found["exams_sat"] == 1000
+    assert "at α = 1.52e-08." in found["reasons"][0]
+    ordinary, spare = decided(night[0], tmp_path)["comparisons"]["candidate"], found["comparisons"]["candidate"]
+    assert spare["arithmetic-1-2"]["detectable"] > ordinary["arithmetic-1-2"]["detectable"]
+
+
+def test_of_two_targets_one_is_enough(night: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    sat = {who: Artifact(folder=night[0] / "evaluate" / who, digest=who) for who in DIGESTS}
+    exam = ExamConfig(target=EXAM.guards[0], further_targets=(EXAM.target,), guards=EXAM.guards[1:])
+    decide.write(tmp_path, **sat, exam=exam, seed=1)
+    found = json.loads((tmp_path / "decision.json").read_text())
+    assert (found["promote"], found["targets"]) == (True, ["arithmetic-3", "arithmetic-1-2"])
+    assert list(found["comparisons"]["candidate"]) == ["arithmetic-3", "arithmetic-1-2", "arithmetic-4"]

@@ -13,11 +13,13 @@ from scipy.stats import binom
 
 from tasks.decision import (
     Comparison,
+    Part,
     agresti_min_low,
     bootstrap,
     compare,
     decide,
     detectable,
+    holm,
     mcnemar,
     signed,
     smallest_guard,
@@ -51,6 +53,11 @@ def flips(gained: int, lost: int, both: int, neither: int, name: str = "target")
     before = [False] * gained + [True] * lost + [True] * both + [False] * neither
     after = [True] * gained + [False] * lost + [True] * both + [False] * neither
     return compared(before, after, name)
+
+
+def alone(target: Comparison) -> list[Part]:
+    """The exam's only target; its margin does not matter then."""
+    return [(target, 0.05)]
 
 
 # McNemar by hand: of 8 flips 7 gained: (8 + 1) / 256. Of 6 flips 6 gained: 1 / 64. Of 5, 5: 1 / 32.
@@ -154,7 +161,7 @@ def test_compare_refuses_what_cannot_be_paired() -> None:
 
 
 def test_a_clear_gain_is_promoted_with_its_numbers() -> None:
-    decision = decide(flips(244, 4, 4, 148), [(flips(0, 1, 5, 94, "arithmetic-3"), 0.05)], 0.025)
+    decision = decide(alone(flips(244, 4, 4, 148)), [(flips(0, 1, 5, 94, "arithmetic-3"), 0.05)], 0.025)
     assert decision.promote
     assert decision.reasons[0].startswith(
         "The candidate solved 0.62 of target against the champion's 0.02 (400 problems): +0.60, 95 % interval +0.55 to"
@@ -165,16 +172,16 @@ def test_a_clear_gain_is_promoted_with_its_numbers() -> None:
 
 
 def test_no_promotion_without_significance() -> None:
-    decision = decide(flips(5, 0, 5, 10), [], 0.025)
+    decision = decide(alone(flips(5, 0, 5, 10)), [], 0.025)
     assert not decision.promote
     assert "p = 0.0312 at α = 0.025: not enough to promote. A true +" in decision.reasons[0]
-    assert decide(flips(6, 0, 5, 10), [], 0.025).promote
-    assert decide(flips(6, 0, 5, 10), [], 1 / 64).promote  # p = α is enough
+    assert decide(alone(flips(6, 0, 5, 10)), [], 0.025).promote
+    assert decide(alone(flips(6, 0, 5, 10)), [], 1 / 64).promote  # p = α is enough
 
 
 def test_a_guard_that_fell_keeps_the_champion() -> None:
     target, guard = flips(100, 0, 0, 100), flips(0, 9, 21, 70, "arithmetic-3")
-    decision = decide(target, [(guard, 0.05)], 0.025)
+    decision = decide(alone(target), [(guard, 0.05)], 0.025)
     assert not decision.promote
     assert "lower end −0.14 is not above the margin of −0.05" in decision.reasons[1]
 
@@ -182,25 +189,24 @@ def test_a_guard_that_fell_keeps_the_champion() -> None:
 def test_a_guard_is_judged_by_its_lower_end_not_by_its_difference() -> None:
     # of 100, 3 lost: (0.5 − 3.5) / 102 − 1.644854 √(4 − 9 / 102) / 102 = −0.0613; 2 lost: −0.0473
     target = flips(100, 0, 0, 100)
-    assert not decide(target, [(flips(0, 3, 20, 77, "arithmetic-3"), 0.05)], 0.025).promote
-    assert decide(target, [(flips(0, 2, 20, 78, "arithmetic-3"), 0.05)], 0.025).promote
+    assert not decide(alone(target), [(flips(0, 3, 20, 77, "arithmetic-3"), 0.05)], 0.025).promote
+    assert decide(alone(target), [(flips(0, 2, 20, 78, "arithmetic-3"), 0.05)], 0.025).promote
 
 
 def test_a_guard_at_its_margin_is_not_printed_as_equal() -> None:
     guard = replace(flips(0, 0, 5, 95, "arithmetic-3"), guard_low=-0.0499)
-    assert (
-        "lower end −0.0499 is above the margin of −0.0500" in decide(flips(9, 0, 0, 9), [(guard, 0.05)], 0.1).reasons[1]
-    )
+    reason = decide(alone(flips(9, 0, 0, 9)), [(guard, 0.05)], 0.1).reasons[1]
+    assert "lower end −0.0499 is above the margin of −0.0500" in reason
 
 
 @pytest.mark.parametrize(("nulls", "promoted"), [(1, True), (2, False)])
 def test_more_than_one_percent_of_nulls_is_no_decision(nulls: int, promoted: bool) -> None:
     target = compared([False] * 100, [None] * nulls + [True] * (100 - nulls))
     guard = compared([True] * 100, [None] * nulls + [True] * (100 - nulls), "guard")
-    assert decide(target, [], 0.025).promote is promoted
-    assert decide(flips(20, 0, 0, 0), [(guard, 0.05)], 0.025).promote is promoted
+    assert decide(alone(target), [], 0.025).promote is promoted
+    assert decide(alone(flips(20, 0, 0, 0)), [(guard, 0.05)], 0.025).promote is promoted
     if not promoted:
-        assert decide(target, [], 0.025).reasons == (
+        assert decide(alone(target), [], 0.025).reasons == (
             "target: the grader failed on 2 of 100 problems, more than 1 %: no decision.",
         )
 
@@ -208,13 +214,13 @@ def test_more_than_one_percent_of_nulls_is_no_decision(nulls: int, promoted: boo
 def test_an_empty_part_is_no_decision() -> None:
     empty = compared([], [])
     assert (empty.n, empty.p_value, empty.detectable) == (0, 1.0, None)
-    assert decide(empty, [], 0.025).reasons == ("target: no problem was answered: no decision.",)
-    assert not decide(flips(20, 0, 0, 0), [(empty, 0.9)], 0.025).promote
+    assert decide(alone(empty), [], 0.025).reasons == ("target: no problem was answered: no decision.",)
+    assert not decide(alone(flips(20, 0, 0, 0)), [(empty, 0.9)], 0.025).promote
 
 
 def test_the_champion_itself_is_never_promoted() -> None:
     same = replace(flips(20, 0, 0, 0), after_digest="champion")
-    decision = decide(same, [], 0.025)
+    decision = decide(alone(same), [], 0.025)
     assert not decision.promote
     assert decision.reasons == ("The candidate is the champion itself (champion): nothing to do.",)
 
@@ -252,18 +258,51 @@ def test_every_number_is_where_it_must_be(pairs: list[tuple[bool, bool]], alpha:
     assert comparison.before.low <= comparison.before.accuracy <= comparison.before.high
     assert comparison.detectable is None or 0 < comparison.detectable <= 1
     assert comparison == compared(before, after, alpha=alpha)
-    assert decide(comparison, [], alpha) == decide(comparison, [], alpha)
+    assert decide(alone(comparison), [], alpha) == decide(alone(comparison), [], alpha)
 
 
-def test_two_thousand_nights_without_a_change_promote_no_more_than_alpha() -> None:
-    drawn = np.random.default_rng(7).random((2000, 2, 120)) < np.random.default_rng(8).random((2000, 1, 1))
-    empty = compared([], [])
-    promoted = 0
-    for before, after in drawn:
-        gained, lost = int((~before & after).sum()), int((before & ~after).sum())
-        night = replace(empty, n=120, gained=gained, lost=lost, p_value=mcnemar(gained, lost))
-        promoted += decide(night, [], 0.025).promote
-    assert 0 < promoted / 2000 <= 0.025 + 3 * sqrt(0.025 * 0.975 / 2000)
+def test_holm_by_hand() -> None:
+    # of three, the smallest counts three times, the next twice, the last once, and none less than one before it
+    assert holm([0.02, 0.01, 0.025]) == pytest.approx([0.04, 0.03, 0.04])
+    assert holm([0.5, 0.6]) == pytest.approx([1.0, 1.0])
+    assert holm([0.017]) == [0.017]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.001, 0.3))
+def test_holm_rejects_what_his_steps_reject(p_values: list[float], alpha: float) -> None:
+    """The procedure as Holm wrote it: from the smallest on, at α / (those that are left), until one is not rejected."""
+    left, rejected = sorted(range(len(p_values)), key=lambda place: p_values[place]), set[int]()
+    while left and p_values[left[0]] * len(left) <= alpha:
+        rejected.add(left.pop(0))
+    assert {place for place, adjusted in enumerate(holm(p_values)) if adjusted <= alpha} == rejected
+
+
+def test_of_several_targets_one_is_enough_if_the_others_hold_their_margins() -> None:
+    better, same, worse = flips(20, 0, 40, 40, "better"), flips(5, 5, 45, 45, "same"), flips(0, 9, 41, 50, "worse")
+    decision = decide([(same, 0.1), (better, 0.1)], [], 0.025)
+    assert decision.promote
+    assert decision.reasons[0].startswith("Guard same: 0.00, and the lower end −0.05 is above the margin of −0.10")
+    assert decision.reasons[1].startswith("The candidate solved 0.60 of better against the champion's 0.40")
+    refused = decide([(better, 0.1), (worse, 0.1)], [], 0.025)
+    assert not refused.promote
+    assert "Guard worse: −0.09, and the lower end −0.14 is not above" in refused.reasons[1]
+
+
+def test_several_targets_share_alpha() -> None:
+    """p = 1/64 = 0.0156 is enough for one target of one; of two, by Holm, it counts twice."""
+    barely, same = flips(6, 0, 47, 47, "barely"), flips(0, 0, 50, 50, "same")
+    assert decide(alone(barely), [], 0.025).promote
+    decision = decide([(barely, 0.1), (same, 0.1)], [], 0.025)
+    assert not decision.promote
+    assert "p = 0.0156, p = 0.0312 by Holm's procedure at α = 0.025: not enough to promote" in decision.reasons[0]
+    assert "not enough to promote" in decision.reasons[1]
+
+
+def test_a_target_that_could_not_be_graded_is_no_decision_whatever_the_other_shows() -> None:
+    ungraded = compared([False] * 100, [None] * 2 + [True] * 98, "ungraded")
+    decision = decide([(flips(20, 0, 40, 40), 0.1), (ungraded, 0.1)], [], 0.025)
+    assert not decision.promote
+    assert decision.reasons[1] == "ungraded: the grader failed on 2 of 100 problems, more than 1 %: no decision."
 
 
 def test_a_comparison_is_plain_data() -> None:

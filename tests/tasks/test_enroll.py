@@ -1,5 +1,6 @@
 """Enrolment: a folder that is a student is copied whole and named by its content; what is none is refused."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from conf.home import InputError
 from conf.schema import StudentConfig
 from models.checkpoint import digest_folder, parent_of, verify
+from models.policy import PLAIN_TEMPLATE
 from tasks import enroll as module
 from tasks.enroll import check_source, check_student, enroll
 from tasks.workers import Worker
@@ -115,3 +117,13 @@ def test_a_student_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "snapshot_download", lambda *_, **__: str(source))
     checkpoint = enrolled(tmp_path, Path("Qwen/Qwen3-0.6B"))
     verify(checkpoint)
+
+
+def test_a_base_model_without_a_template_gets_the_plain_one(tmp_path: Path) -> None:
+    """Else whoever serves it would not know how a conversation is written."""
+    source = write_student(tmp_path / "mine")
+    checkpoint = enrolled(tmp_path, source)
+    assert (checkpoint / "chat_template.jinja").read_text() == PLAIN_TEMPLATE
+    config = source / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": "{{ messages }}"}))
+    assert not (enrolled(tmp_path, source) / "chat_template.jinja").exists()

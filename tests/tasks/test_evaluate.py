@@ -1,13 +1,14 @@
 """The exam: what is asked, who judges it, and what cannot be asked. The engine answers from a table."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conf.schema import EngineConfig, ExamPart, SandboxConfig, StudentConfig
+from conf.benchmark import ExamPart
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from models.policy import load_tokenizer
 from models.rollout import Rollout
 from rewards import benchmarks
@@ -15,7 +16,7 @@ from rewards.gsm8k import Gsm8k
 from rewards.verifier import Attempt, Score
 from tasks import engine as in_engine
 from tasks.evaluate import evaluate, exam_problems
-from tasks.stage import Artifact
+from tasks.exam_figures import exam_figures
 from tasks.tables import EVALUATIONS, read_table
 from tests.tasks.tiny_student import write_student
 
@@ -23,13 +24,14 @@ SANDBOX = SandboxConfig()
 
 
 class TableEngine:
-    """Answers a prompt by the words in it, and remembers what it was asked."""
+    """Answers a prompt by the words in it, every other sample not at all, and remembers what it was asked."""
 
     def __init__(self, student: Path, answers: dict[str, str]) -> None:
         self.tokenizer: Any = load_tokenizer(student)
         self.answers = answers
         self.asked: list[str] = []
         self.calls = 0
+        self.figures: Any = None  # of the stage that asked
 
     def call(
         self,
@@ -42,11 +44,16 @@ class TableEngine:
     ) -> list[list[Rollout]]:
         assert function is in_engine.sample
         self.calls += 1
-        assert (size, options["temperature"]) == (1, 0.0)
-        self.asked = [self.tokenizer.decode(prompt) for prompt in prompts]
-        texts = [next((text for word, text in self.answers.items() if word in asked), "") for asked in self.asked]
+        if options["temperature"] == 0.0:
+            assert size == 1
+            self.asked = [self.tokenizer.decode(prompt) for prompt in prompts]
+        asked = [self.tokenizer.decode(prompt) for prompt in prompts]
+        texts = [next((text for word, text in self.answers.items() if word in question), "") for question in asked]
         return [
-            [Rollout("", 0, 0, prompt, [1] * len(text), [], [], "stop", text, checkpoint.name)]
+            [
+                Rollout("", 0, n, prompt, [1] * len(text), [], [], "stop", "" if n % 2 else text, checkpoint.name)
+                for n in range(size)
+            ]
             for prompt, text in zip(prompts, texts, strict=True)
         ]
 
@@ -69,11 +76,11 @@ def sit(
     parts: Sequence[ExamPart],
     answers: dict[str, str],
     longest: int = 4096,
-    sat: Mapping[Path, Artifact] | None = None,
+    exams: Path | None = None,
 ) -> Any:
     folder.mkdir(parents=True)
     engine = TableEngine(student, answers)
-    evaluate.write(
+    engine.figures = evaluate.write(
         folder,
         parts=tuple(parts),
         checkpoint=student,
@@ -82,7 +89,7 @@ def sit(
         sandbox=SANDBOX,
         max_completion_tokens=64,
         engine=engine,
-        sat=sat or {},
+        exams=exams or folder / "exams",
     )
     return read_table(folder / "evaluations.parquet", EVALUATIONS), engine
 
@@ -101,13 +108,53 @@ def test_each_part_is_judged_by_its_own_benchmark_in_order(tmp_path: Path, stude
 
 def test_nobody_sits_the_same_exam_twice(tmp_path: Path, student: Path) -> None:
     part = ExamPart(benchmark="arithmetic", levels=("1",), problems=3)
-    first, _ = sit(tmp_path / "champion", student, [part], {})
-    sat = {student: Artifact(folder=tmp_path / "champion", digest="")}
-    again, engine = sit(tmp_path / "distilled", student, [part], {}, sat=sat)
+    first, one = sit(tmp_path / "champion", student, [part], {}, exams=tmp_path / "exams")
+    again, engine = sit(tmp_path / "distilled", student, [part], {}, exams=tmp_path / "exams")
     assert again.equals(first)
-    assert engine.calls == 0
-    assert (tmp_path / "distilled" / "excluded.json").read_text() == (tmp_path / "champion/excluded.json").read_text()
-    assert sit(tmp_path / "other", student, [part], {}, sat={tmp_path: sat[student]})[1].calls == 1
+    assert (one.calls, engine.calls) == (1, 0)
+    assert contents(tmp_path / "distilled") == contents(tmp_path / "champion")
+    assert engine.figures == one.figures  # what it took to sit it, not to look it up
+    assert one.figures["seconds_sat"] > 0
+    other = write_student(tmp_path / "other")
+    assert sit(tmp_path / "others", other, [part], {}, exams=tmp_path / "exams")[1].calls == 1
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def test_a_part_that_is_new_is_sat_alone(tmp_path: Path, student: Path) -> None:
+    """An exam that is interrupted, or gets one part more, keeps what was answered."""
+    parts = [ExamPart(benchmark="arithmetic", levels=(level,), problems=2) for level in ("1", "2", "3")]
+    sit(tmp_path / "first", student, parts[:2], {}, exams=tmp_path / "exams")
+    table, engine = sit(tmp_path / "second", student, parts, {}, exams=tmp_path / "exams")
+    assert (len(table), engine.calls, len(engine.asked)) == (6, 1, 2)
+    whole, _ = sit(tmp_path / "apart", student, parts, {})
+    assert table.equals(whole)
+
+
+def test_answers_are_sampled_besides_the_greedy_ones(tmp_path: Path, student: Path) -> None:
+    source = gsm8k(tmp_path / "data", [("How many apples?", "#### 4"), ("How many pears?", "#### 5")])
+    part = ExamPart(benchmark="gsm8k", source=source, samples=3, temperature=0.8)
+    answers = {"apples": "#### 4", "pears": "#### 4"}
+    table, engine = sit(tmp_path / "exam", student, [part], answers)
+    assert engine.calls == 2
+    assert table["sample"].tolist() == [0, 0]  # the table that decides has the greedy answers only
+    sampled = read_table(tmp_path / "exam" / "samples.parquet", EVALUATIONS)
+    assert sampled["problem_id"].tolist() == ["gsm8k/test/0"] * 3 + ["gsm8k/test/1"] * 3
+    assert sampled["sample"].tolist() == [0, 1, 2] * 2
+    assert sampled["verdict"].tolist() == ["correct", "no_answer", "correct", "wrong", "no_answer", "wrong"]
+    own = exam_figures(tmp_path / "exam")["gsm8k"]
+    assert (own.sampled, own.accuracy.accuracy) == (3, 0.5)
+    assert own.pass_at == {1: pytest.approx(1 / 3), 2: 0.5, 3: 0.5}  # (2/3 + 0) / 2, then certain of the first problem
+
+
+def test_a_question_that_is_too_long_has_as_many_empty_answers(tmp_path: Path, student: Path) -> None:
+    rows = [("How many pears? " + "Think. " * 100, "#### 5")]
+    part = ExamPart(benchmark="gsm8k", source=gsm8k(tmp_path / "data", rows), samples=2)
+    sit(tmp_path / "exam", student, [part], {}, longest=400)
+    sampled = read_table(tmp_path / "exam" / "samples.parquet", EVALUATIONS)
+    assert (sampled["sample"].tolist(), set(sampled["finish_reason"])) == ([0, 1], {"length"})
 
 
 def test_a_benchmark_judges_all_of_its_answers_at_once(

@@ -1,6 +1,8 @@
 """After the decision: three registered versions with their accuracies, and the winner under `daytime`."""
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,10 @@ import pytest
 
 from conf.home import Home
 from conf.load import STARTER, load_night
+from flows.promotion import promote_version
 from models.checkpoint import DamagedCheckpointError, keep, write_lineage
-from tasks.promote import OUTCOME, accuracy_of, intervals_of, promote
+from tasks.alias_lock import alias_lock
+from tasks.promote import DRY_RUN, OUTCOME, accuracy_of, intervals_of, promote
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
@@ -49,7 +53,7 @@ class Morning:
 
     def promote(self) -> dict[str, Any]:
         decision = Artifact(folder=self.night / "decide", digest="")
-        return promote.fn(decision, self.sitters, self.night.name, self.tracking, "student")
+        return promote.fn(decision, self.sitters, self.home, self.tracking, "student")
 
     def serving(self) -> tuple[str | None, str | None]:
         """Who is behind `daytime`, and who behind `previous`."""
@@ -177,3 +181,43 @@ def test_no_alias_ever_names_a_damaged_checkpoint(make_morning: Callable[[bool],
     ):
         morning.promote()
     assert morning.registry.versions() == []
+
+
+def test_a_dry_run_decides_registers_and_moves_nothing(make_morning: Callable[[bool], Morning]) -> None:
+    morning = make_morning(True)
+    (morning.night / DRY_RUN).touch()
+    carried_out = morning.promote()
+    assert (carried_out["promote"], carried_out["reasons"][:-1]) == (False, morning.found["reasons"])
+    assert carried_out["reasons"][-1] == (
+        "A dry run: no alias was moved. The candidate has earned its promotion, which "
+        f"`nightschool promote 3 --config {morning.night}/config.yaml` carries out."
+    )
+    assert [version.role for version in morning.registry.versions()] == list(WHO)
+    assert morning.serving() == (None, None)
+    assert morning.promote() == carried_out
+    promote_version(morning.home, morning.registry, "3")
+    assert morning.serving() == ("candidate", None)
+
+
+def test_a_dry_run_without_a_winner_names_no_command(make_morning: Callable[[bool], Morning]) -> None:
+    morning = make_morning(False)
+    (morning.night / DRY_RUN).touch()
+    assert morning.promote()["reasons"][-1] == "A dry run: no alias was moved."
+
+
+def test_a_promotion_by_hand_and_one_by_a_night_do_not_meet(make_morning: Callable[[bool], Morning]) -> None:
+    """The owner's command holds the aliases when the night comes to move them: it waits, and then displaces nobody."""
+    morning, found = make_morning(True), dict[str, Any]()
+    with alias_lock(morning.home):
+        night = threading.Thread(target=lambda: found.update(morning.promote()))
+        night.start()
+        while len(morning.registry.versions()) < len(WHO):
+            time.sleep(0.05)
+        night.join(1.0)  # it could have moved them by now
+        newer = make_registered(morning, "newer")
+        morning.registry.promote(newer)
+    night.join()
+    assert f"version {newer} was promoted meanwhile" in found["reasons"][-1]
+    serving = morning.registry.named(DAYTIME)
+    assert serving is not None
+    assert serving.version == newer

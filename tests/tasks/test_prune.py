@@ -10,13 +10,18 @@ import pytest
 from conf.home import SUMMARY, Home
 from conf.load import STARTER, frozen_yaml, load_night
 from models.checkpoint import keep, write_lineage
+from tasks.kept_exams import keep as keep_exam
+from tasks.kept_exams import key
 from tasks.prune import carry_out, plan, prune, size_of
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import commit
 from tasks.taken import OFFSETS, consumed
 from tasks.tracking import RUN_FILE, Tracking
+from tests.tasks.test_kept_exams import EXAM, PART, depend
 
 DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
+
+PARTS = (PART, PART.model_copy(update={"levels": ("2",)}))
 
 ELSEWHERE = ("..", ".", "../journal", "digest1/..", "/tmp/elsewhere", "sha256:00")
 
@@ -204,7 +209,7 @@ def test_what_is_promoted_between_plan_and_removal_stays(school: School) -> None
     found = plan(school.home, 2, school.registry)
     assert len(found.goes) == 1
     school.registry.promote("1")
-    carry_out(found, school.registry)
+    carry_out(school.home, found, school.registry)
     assert school.registered() == [loser.name]
     assert school.on_disk() == names(loser)
 
@@ -276,3 +281,16 @@ def test_a_version_of_another_home_on_the_same_server_stays(school: School) -> N
         checkpoint.rmdir()
     assert school.prune() == [f"version 2 ({own.name})"]  # its weights were gone already
     assert school.registered() == [others.name]
+
+
+def test_what_checkpoints_answered_goes_with_them(school: School) -> None:
+    loser, serving = school.version("a loser", DATES[0]), school.version("serving", DATES[0], promote=True)
+    for checkpoint in (loser, serving, Path("elsewhere")):
+        for part in PARTS:
+            keep_exam(school.home.exams, depend(checkpoint=checkpoint, part=part), EXAM)
+    kept = {key(depend(checkpoint=serving, part=part)) for part in PARTS}
+    gone = school.prune()
+    assert gone[0] == f"version 1 ({loser.name})"
+    assert sorted(gone[1:]) == sorted([f"exam of {loser.name}", "exam of elsewhere"] * 2)
+    assert {folder.name for folder in school.home.exams.iterdir()} == kept
+    assert school.prune() == []

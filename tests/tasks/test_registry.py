@@ -1,5 +1,9 @@
 """The registry on a real MLflow database: versions, aliases, promotion, rollback, and the folder behind an alias."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +18,7 @@ from conf.load import STARTER, load_night
 from models.checkpoint import keep, write_lineage
 from tasks.registry import DAYTIME, PREVIOUS, Registry, Version
 from tasks.tracking import Tracking
+from tests.models.tiny import plain_model, write_tiny
 
 
 class School:
@@ -143,6 +148,34 @@ def test_the_alias_leads_to_the_very_folder(school: School, monkeypatch: pytest.
         mlflow.set_tracking_uri(before[0])
         mlflow.set_registry_uri(before[1])
     assert Path(found).resolve() == school.checkpoints[1].resolve()
+
+
+LOADS = """
+import mlflow, json
+from transformers import AutoModelForCausalLM, AutoTokenizer
+folder = mlflow.artifacts.download_artifacts("models:/student@daytime")
+model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+prompt = tokenizer.apply_chat_template([{"role": "user", "content": "hi"}], add_generation_prompt=True, tokenize=False)
+print(json.dumps([folder, sum(weight.numel() for weight in model.parameters()), prompt]))
+"""
+
+
+def test_the_alias_loads_in_a_fresh_process_with_its_tokenizer_and_template(
+    home_with_mlflow: Callable[[str], Home], tmp_path: Path
+) -> None:
+    """What a stranger does, who knows nothing of this program: MLflow's name, then transformers."""
+    school = School(home_with_mlflow("school"))
+    draft = write_tiny(tmp_path / "tiny")
+    write_lineage(draft, None)
+    checkpoint = school.checkpoints[0] = keep(draft, tmp_path / "checkpoints")
+    weights = sum(weight.numel() for weight in plain_model(checkpoint).parameters())
+    school.registry.promote(school.register(0).version)
+    environment = os.environ | {"MLFLOW_TRACKING_URI": school.tracking.client.tracking_uri, "PYTHONPATH": ""}
+    found = subprocess.run(
+        [sys.executable, "-c", LOADS], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert json.loads(found.stdout.splitlines()[-1]) == [str(checkpoint), weights, "<user>hi\n<assistant>"]
 
 
 def test_two_models_do_not_see_each_other(school: School) -> None:

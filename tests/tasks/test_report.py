@@ -10,7 +10,8 @@ import pytest
 from models.durable import DiskFullError, write_atomically
 from tasks.incidents import EARLY, FILE, end_early, note
 from tasks.report import stage_seconds, summarise
-from tasks.report_page import render, render_markdown
+from tasks.report_lines import render_markdown
+from tasks.report_page import render
 from tests.tasks.night_folder import DIGESTS, PARTS, TARGET, write_night
 
 

@@ -24,7 +24,8 @@ from tasks.report_evidence import (
     verdict_table,
     verdicts_by_round,
 )
-from tasks.report_page import render, render_markdown
+from tasks.report_lines import render_markdown
+from tasks.report_page import render
 from tasks.stage import commit
 from tasks.tables import EVALUATIONS, PROMPTS, SCORES, SOLVE_RATES, read_table, write_table
 from tests.tasks.committed_tables import prompt, score, solve_rate, write_stage
@@ -130,12 +131,14 @@ def test_the_page_has_all_its_parts_and_is_well_formed(night: tuple[Path, dict[s
     page = render(*night)
     assert [part for part in sections(page) if part != "The decision: promoted"] == [
         "The exam",
+        "What each part taught",
         "The night",
         "10 answers of the last round",
         "Exam answers that changed",
         "Verdicts",
         "Where this comes from",
         "Learning curve",
+        "Parts of the reward",
         "Verdicts, by benchmark",
         "Solved, by kind of problem",
         "Groups with signal",
@@ -156,15 +159,72 @@ def test_the_page_has_all_its_parts_and_is_well_formed(night: tuple[Path, dict[s
 
 def test_pictures_have_a_text_and_take_the_pages_colours(night: tuple[Path, dict[str, Any]]) -> None:
     pictures = re.findall(r"<svg.*?</svg>", render(*night), re.S)
-    assert len(pictures) == 9
+    assert len(pictures) == 10
     for picture in pictures:
         root = ElementTree.fromstring(picture.replace("<svg", '<svg xmlns:xlink="x"', 1))
         assert root.get("role") == "img"
         assert root.get("aria-label")
-        assert root.findtext("title")
         assert root.find(".//text") is not None
         assert "currentColor" in picture
         assert not re.search(r"(fill|stroke): #", picture)
+
+
+def test_the_figures_that_can_be_pointed_at_stand_in_a_table_as_well(night: tuple[Path, dict[str, Any]]) -> None:
+    folder, summary = night
+    page = render(folder, summary)
+    reward = json.loads((folder / "round-02/checkpoint/metrics.json").read_text())["reward"]
+    (curve,) = [one for one in re.findall(r"<svg.*?</svg>", page, re.S) if 'aria-label="Learning curve' in one]
+    told = [re.findall(r"<tspan[^>]*>(.*?)</tspan>", one) for one in re.findall(r'<g class="told">(.*?)</g>', curve)]
+    assert told[1] == ["round 2", f"mean reward {reward:.3f}", "quiz 0.340"]
+    assert [len(lines) for lines in told] == [2, 3, 2]  # every other round has a quiz
+    table = page[page.index("<summary>The figures, round by round") :]
+    assert f'<tr><th scope="row">2</th><td>{reward:.3f}</td>' in table
+
+
+def test_what_the_decision_risks_and_what_the_vault_says(tmp_path: Path) -> None:
+    summary = write_night(tmp_path)
+    assert "by luck" not in render(tmp_path, summary)
+    file = tmp_path / "decide" / "decision.json"
+    more = {"alpha": 0.0125, "false_promotions_a_year": 4.5625, "alpha_spending": "fixed", "spent_alpha": 0.0125}
+    file.write_text(json.dumps(json.loads(file.read_text()) | more | {"targets": ["arithmetic-1-2", "arithmetic-3"]}))
+    commit(file.parent, "decide", {}, 0.1)
+    page = " ".join(render(tmp_path, summary).split())
+    assert "α of 0.0125, candidates that are no better are promoted by luck about 4.6 times a year." in page
+    assert "α is spent" not in page
+    assert "arithmetic-3<small>target, 100 problems" in page
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"alpha_spending": "quadratic", "exams_sat": 3}))
+    comparison = {"n": 50, "before": {"accuracy": 0.1}, "after": {"accuracy": 0.3}, "difference": 0.2}
+    vault = tmp_path / "vault" / "comparison"
+    vault.mkdir(parents=True)
+    (vault / "vault.json").write_text(json.dumps({"gsm8k": comparison | {"low": 0.05, "high": 0.34}}))
+    commit(vault, "vault", {}, 0.1)
+    commit(file.parent, "decide", {}, 0.1)
+    page = " ".join(render(tmp_path, summary).split())
+    assert "α is spent: 0.0125 of it in the 3 exams so far." in page
+    assert (
+        "The vault, 50 problems of gsm8k that decide nothing: who serves from now on solves 0.30 of them, the first "
+        "student 0.10: +0.20 (+0.05 to +0.34)."
+    ) in page
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "print"])
+def test_every_colour_can_be_read_on_its_ground(theme: str, night: tuple[Path, dict[str, Any]]) -> None:
+    """The contrast of text, WCAG 2.2, 1.4.3: at least 4.5; drawn lines have it too, where 3 would do (1.4.11)."""
+    blocks = re.findall(r":root \{(.*?)\}", render(*night), re.S)
+    found = re.findall(r"--(\w+): (#[0-9a-f]{3,6});", blocks[["light", "dark", "print"].index(theme)])
+    colours = dict(found)
+    assert colours.keys() == {"page", "ink", "muted", "rule", "panel", "first", "second", "good", "bad"}
+
+    def luminance(colour: str) -> float:
+        long = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+        parts = [int(long[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for ground in ("page", "panel"):
+        for name in ("ink", "muted", "first", "second", "good", "bad"):
+            one, other = sorted((luminance(colours[name]), luminance(colours[ground])))
+            assert (other + 0.05) / (one + 0.05) >= 4.5, (name, ground)
 
 
 def test_nothing_is_loaded_and_only_the_given_links_lead_away(night: tuple[Path, dict[str, Any]]) -> None:
@@ -232,13 +292,14 @@ def test_solve_rates_and_verdicts_are_those_of_the_tables(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("absent", "gone"),
     [
-        (["distill"], {"Distillation"}),
+        (["distill"], {"What each part taught", "Distillation"}),
         (["evaluate", "decide"], {"Exam answers that changed", "Became right", "Became wrong"}),
         (
             ["round-01", "round-02", "round-03"],
             {
                 "10 answers of the last round",
                 "Learning curve",
+                "Parts of the reward",
                 "Verdicts, by benchmark",
                 "Solved, by kind of problem",
                 "Groups with signal",
@@ -380,7 +441,7 @@ def test_the_verdicts_of_a_mixed_night(tmp_path: Path) -> None:
     page = render(folder, {"night": "2026-11-20"})
     assert '<tr><th scope="row">gsm8k, training</th><td>4</td><td>4</td><td>0</td><td>0</td></tr>' in page
     assert '<tr><th scope="row">mbpp, training</th><td>0</td><td>0</td><td>2</td><td>2</td></tr>' in page
-    (picture,) = [one for one in re.findall(r"<svg.*?</svg>", page, re.S) if "<title>Verdicts" in one]
+    (picture,) = [one for one in re.findall(r"<svg.*?</svg>", page, re.S) if 'aria-label="Verdicts' in one]
     for text in ("gsm8k", "mbpp", "correct", "no answer", "stopped", "not graded"):
         assert f">{text}</text>" in picture
     assert ">wrong</text>" not in picture

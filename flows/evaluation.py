@@ -1,0 +1,61 @@
+"""`nightschool evaluate`: a checkpoint sits an exam outside of any night, alone or against another one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conf.exam_parts import with_exam
+from conf.home import Home, InputError
+from conf.load import STARTER, load_night
+from flows.options import AsJson, Config, Overrides
+
+FORMATS = (".jsonl", ".parquet", ".csv")
+
+
+def evaluate(
+    checkpoint: Annotated[str, typer.Argument(help="a Hugging Face model folder, a hub id, or a checkpoint's digest")],
+    against: Annotated[str | None, typer.Option(help="another one, which the first is compared with")] = None,
+    benchmarks: Annotated[
+        str | None, typer.Option(help="e.g. gsm8k,math (MATH-500); left out: the configuration's exam")
+    ] = None,
+    problems: Annotated[int | None, typer.Option(min=1, help="at most so many of each benchmark")] = None,
+    rows: Annotated[
+        Path | None, typer.Option(help="write each answer and its verdict here: .jsonl, .parquet or .csv")
+    ] = None,
+    config: Config = STARTER,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Has a checkpoint sit an exam; the registry stays as it is. What was sat before is not sat again.
+
+    evaluate school/checkpoints/3f2a…  --against HuggingFaceTB/SmolLM2-135M-Instruct --benchmarks gsm8k --rows rows.csv
+    """
+    home, settings = Home.here(), load_night(config, overrides or [])
+    named = [name.strip() for name in benchmarks.split(",")] if benchmarks is not None else None
+    if named is not None or problems is not None:
+        settings = with_exam(settings, named or [part.name for part in settings.exam.parts], problems)
+    if rows is not None:
+        check_rows(rows)
+    from flows import console  # after what is said at once: the libraries take seconds to import
+    from flows.exam_sitters import find_sitter
+    from flows.prefect_server import prefect_api
+    from flows.preflight import check_exam
+
+    for option, source in (("CHECKPOINT", checkpoint), ("--against", against)):
+        if source is not None:
+            find_sitter(source, option, settings.student, home)
+    check_exam(settings)
+    with prefect_api(home.root, settings.prefect.port):
+        from flows.exam import exam, told
+
+        found = exam(checkpoint, settings, against, rows)
+    console.say_json(found) if as_json else print(*told(found), sep="\n")
+
+
+def check_rows(file: Path) -> None:
+    """Raises InputError where no rows can be written into a file: before anybody sits an exam for them."""
+    if file.suffix not in FORMATS:
+        raise InputError(f"--rows: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    if not file.resolve().parent.is_dir():
+        raise InputError(f"--rows: {file}: there is no folder {file.resolve().parent}; make it first")

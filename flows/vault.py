@@ -1,0 +1,46 @@
+"""The vault's exams: those of the oldest ancestor, and of who serves from now on."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from flows.night import Night
+from flows.sitting import sit
+from models.checkpoint import is_whole
+from tasks.alarms import Alarm
+from tasks.registry import Version
+from tasks.stage import Artifact
+from tasks.vault import vault, vault_alarms
+
+
+class Vault:
+    """The night's vault; without `exam.vault` it asks nobody anything."""
+
+    def __init__(self, night: Night, versions: Sequence[Version], champion: Path) -> None:
+        """`versions`: the registered ones, the oldest first; before there are any, the champion is the first."""
+        self.night = night
+        here = (one for one in versions if is_whole(night.home.checkpoints / one.digest))
+        self.first = next(here, None) if night.config.exam.vault else None
+        self.ancestor = night.home.checkpoints / self.first.digest if self.first else champion
+
+    def begin(self) -> None:
+        """The oldest ancestor's answers: before the rounds, whose number depends on the hours that are left."""
+        if self.night.config.exam.vault:
+            self._sit("ancestor", self.ancestor)
+
+    def alarms(self, serving: Path) -> list[Alarm]:
+        """Has who serves from now on sit the vault's exam. Returns the alarm that comes of it."""
+        config = self.night.config
+        if not config.exam.vault or serving == self.ancestor:
+            return []
+        sat = {"ancestor": self._sit("ancestor", self.ancestor), "serving": self._sit("serving", serving)}
+        found = self.night.run(vault, "vault/comparison", **sat, exam=config.exam, seed=config.seed)
+        return vault_alarms(found.read_json("vault.json"), self._way_back())
+
+    def _sit(self, who: str, checkpoint: Path) -> Artifact:
+        return sit(self.night, f"vault/{who}", checkpoint, self.night.config.exam.vault_parts)
+
+    def _way_back(self) -> str:
+        own = shlex.join(["--config", str(self.night.folder / "config.yaml")])
+        first = f", or to the first student with `nightschool promote {self.first.version} {own}`" if self.first else ""
+        return f"`nightschool rollback {own}`{first}."

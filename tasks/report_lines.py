@@ -1,0 +1,143 @@
+"""The report's first lines, and the whole of it in two dozen lines of Markdown: for Prefect, a chat, an e-mail."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from tasks.decision import probability, signed
+from tasks.report_evidence import WHO
+
+# What a night that ended early may not have.
+EMPTY: dict[str, Any] = {
+    "decision": "kept",
+    "reasons": [],
+    "target": "",
+    "accuracy": {},
+    "benchmarks": {},
+    "digests": {},
+    "rounds": 0,
+    "incidents": [],
+    "seconds": {},
+    "alarms": [],
+    "report": "",
+    "links": {},
+}
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What the owner wants to know first."""
+
+    title: str
+    changed: str
+    how_much: str
+    how_sure: str
+    to_do: str
+
+
+def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headline:
+    """What changed, by how much, how sure that is, and what to do; `decision` is what decision.json holds, or empty."""
+    summary = EMPTY | dict(summary)
+    promoted = summary["decision"] == "promoted"
+    digests = {who: str(digest)[:12] for who, digest in summary["digests"].items() if digest}
+    found = decision.get("comparisons", {}).get("candidate", {}).get(target_of(summary))
+    accuracy = summary["accuracy"]
+    if promoted:
+        changed = f"The next lesson starts with the new checkpoint, {digests.get('candidate', 'the candidate')}."
+    else:
+        changed = f"Nothing: the next lesson starts with the champion, {digests.get('champion', 'as before')}."
+    how_much, how_sure = "No exam was sat.", "Nothing was measured."
+    if found:
+        how_much = _how_much(found["before"], found["after"], found["difference"], target_of(summary))
+        how_sure = (
+            f"95 % interval {signed(found['low'])} to {signed(found['high'])}; {found['gained']} answers became right, "
+            f"{found['lost']} wrong; {probability(found['p_value'])}."
+        )
+    elif accuracy.get("champion") and accuracy.get("candidate"):
+        before, after = accuracy["champion"], accuracy["candidate"]
+        how_much = _how_much(before, after, after["accuracy"] - before["accuracy"], target_of(summary))
+        how_sure = "See the reasons of the decision."
+    title = "the candidate was promoted" if promoted else "the champion stays"
+    return Headline(title, changed, how_much, how_sure, _to_do(promoted, len(summary["alarms"])))
+
+
+def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any] | None = None) -> str:
+    """The night in short: alarms, the first lines, the exam, the reasons, and where to read on."""
+    summary = EMPTY | dict(summary)
+    first = headline(summary, decision or {})
+    lines = [f"# Night of {day(summary['night'])}: {first.title}", ""]
+    if summary["alarms"]:
+        lines += [*(f"- **Alarm:** {plain_line(alarm)}" for alarm in summary["alarms"]), ""]
+    lines += [first.changed, *([first.how_much, first.how_sure] if summary["accuracy"] else []), "", *_exam(summary)]
+    lines += [f"- {plain_line(reason)}" for reason in summary["reasons"]]
+    lines += [f"- {plain_line(incident)}" for incident in summary["incidents"]]
+    lines += ["", f"{summary['rounds']} rounds, {duration(sum(summary['seconds'].values()))}. {first.to_do}"]
+    lines.append(" · ".join(f"[{name}]({url})" for name, url in links_of(summary).items()))
+    lines.append(f"Report: `{summary['report']}`" if summary["report"] else "")
+    return "\n".join(lines).strip() + "\n"
+
+
+def target_of(summary: Mapping[str, Any]) -> str:
+    """The part of the exam that decides."""
+    return summary["target"] or next(iter(summary["benchmarks"]), "")
+
+
+def day(night: str) -> str:
+    """`2026-11-20` as `20 November 2026`."""
+    try:
+        found = date.fromisoformat(night)
+    except ValueError:
+        return night
+    return f"{found.day} {found:%B %Y}"
+
+
+def links_of(summary: Mapping[str, Any]) -> dict[str, str]:
+    """The links that lead to a page, and not to a script."""
+    links = summary["links"] or {}
+    return {str(name): str(url) for name, url in links.items() if re.match(r"https?://", str(url))}
+
+
+def plain_line(text: str) -> str:
+    """Text of one line that cannot open an HTML tag."""
+    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", " ".join(str(text).split()))
+
+
+def duration(seconds: float) -> str:
+    """`4.2 s`, `3 min 07 s`, `2 h 05 min`."""
+    if seconds < 59.95:
+        return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _exam(summary: Mapping[str, Any]) -> list[str]:
+    columns = [who for who in WHO if summary["accuracy"].get(who)]
+    if not columns:
+        return []
+    head = [f"| exam | n | {' | '.join(WHO[who] for who in columns)} |", f"|:--|{'--:|' * (len(columns) + 1)}"]
+    return [*head, *(_row(part, three, columns) for part, three in summary["benchmarks"].items()), ""]
+
+
+def _row(part: str, three: Mapping[str, Any], columns: list[str]) -> str:
+    known = [three.get(who) for who in columns]
+    cells = [f"{one['accuracy']:.2f} ({one['low']:.2f}–{one['high']:.2f})" if one else "–" for one in known]
+    return f"| {part} | {next((one['n'] for one in known if one), 0)} | {' | '.join(cells)} |"
+
+
+def _how_much(before: Mapping[str, float], after: Mapping[str, float], difference: float, target: str) -> str:
+    return (
+        f"{signed(difference)} on {target}: it solves {after['accuracy']:.2f} of {after['n']} problems, "
+        f"the champion {before['accuracy']:.2f}."
+    )
+
+
+def _to_do(promoted: bool, alarms: int) -> str:
+    if alarms:
+        return f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first."
+    if promoted:
+        return "Nothing. Should the new checkpoint disappoint you: nightschool rollback."
+    return "Nothing. The next night tries again, with the day's new lessons."

@@ -1,0 +1,57 @@
+"""The vault: exam problems that decide nothing, on which whoever serves is held against the first student.
+
+Night after night the same exam chooses who stays, so that its numbers flatter whom it chose. The vault chose nobody.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from conf.exam import ExamConfig
+from tasks.alarms import Alarm
+from tasks.decision import compare, signed
+from tasks.stage import Artifact, stage
+from tasks.tables import EVALUATIONS, read_table
+
+
+@stage(tags=["exam"])
+def vault(folder: Path, *, ancestor: Artifact, serving: Artifact, exam: ExamConfig, seed: int) -> None:
+    """Compares who serves from now on with the oldest ancestor, on the vault's part of each part of the exam.
+
+    Writes `vault.json`: by part, its Comparison. A part whose benchmark has no problems left for it is not there.
+    """
+    before, after = (read_table(sat.folder / "evaluations.parquet", EVALUATIONS) for sat in (ancestor, serving))
+    found = {
+        part.name: dataclasses.asdict(
+            compare(
+                part.name,
+                before[before.benchmark == part.name],
+                after[after.benchmark == part.name],
+                samples=exam.bootstrap_samples,
+                seed=seed,
+            )
+        )
+        for part in exam.vault_parts
+        if (before.benchmark == part.name).any()
+    }
+    (folder / "vault.json").write_text(json.dumps(found, indent=1))
+
+
+def fallen(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The parts on which the whole 95 % interval of the difference lies below zero."""
+    return [name for name, comparison in found.items() if comparison["high"] < 0]
+
+
+def vault_alarms(found: Mapping[str, Mapping[str, Any]], back: str) -> list[Alarm]:
+    """An alarm where who serves has become worse than the first student. `back`: the command to go back."""
+    if not (parts := fallen(found)):
+        return []
+    told = ", ".join(
+        f"{signed(found[name]['difference'])} on {name} (95 % interval {signed(found[name]['low'])} to "
+        f"{signed(found[name]['high'])}, {found[name]['n']} problems)"
+        for name in parts
+    )
+    sentence = f"Who serves is worse than the first student on problems that never decided: {told}. Go back: {back}"
+    return [Alarm("vault_fell", False, sentence)]

@@ -1,0 +1,45 @@
+"""How many nights have put the same problems to a candidate."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conf.home import Home
+from conf.load import STARTER, frozen_yaml, load_night
+from flows.exams_sat import exams_sat_before
+from tasks.stage import commit
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path)
+    decided(home, "2026-11-18")
+    decided(home, "2026-11-19", "exam.guards=[]", "exam.target.margin=0.1", "grpo.rounds=3")  # the same target problems
+    decided(home, "2026-11-20")
+    return home
+
+
+def decided(home: Home, date: str, *settings: str, champion: str = "c0ffee", candidate: str = "cafe42") -> None:
+    config, folder = load_night(STARTER, settings), home.night(date)
+    (folder / "decide").mkdir(parents=True)
+    (folder / "config.yaml").write_text(frozen_yaml(config))
+    part = {config.exam.target.name: {"before_digest": champion, "after_digest": candidate}}
+    found = {"target": config.exam.target.name, "comparisons": {"candidate": part, "distilled": part}}
+    (folder / "decide" / "decision.json").write_text(json.dumps(found))
+    commit(folder / "decide", "decide", {}, 1.0)
+
+
+def test_earlier_nights_of_the_same_problems_count(home: Home) -> None:
+    config = load_night(STARTER)
+    assert [exams_sat_before(home, f"2026-11-{day}", config) for day in (18, 19, 20, 21)] == [0, 1, 2, 3]
+
+
+def test_what_is_another_exam_another_student_or_no_test_does_not(home: Home) -> None:
+    decided(home, "2026-11-21", "exam.target.problems=300")
+    decided(home, "2026-11-22", "name=another")
+    decided(home, "2026-11-23", candidate="c0ffee")  # nothing was learnt
+    decided(home, "2026-11-24")
+    (home.night("2026-11-24") / "decide" / "manifest.json").unlink()  # killed before it was committed
+    assert exams_sat_before(home, "2026-11-25", load_night(STARTER)) == 3
+    assert exams_sat_before(home, "2026-11-25", load_night(STARTER, ["exam.target.problems=300"])) == 1

@@ -1,0 +1,97 @@
+"""An owner moves the aliases: never to another model, never to what is damaged, and never while a night does."""
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conf.home import Home, InputError
+from flows.promotion import promote_version, roll_back
+from models.checkpoint import keep, write_lineage
+from tasks.alias_lock import alias_lock
+from tests.tasks.test_registry import School
+
+LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 97, "hidden_size": 32}
+
+
+def model(home: Home, weights: str, tokenizer: str = "letters", **shape: object) -> Path:
+    draft = home.checkpoints / "draft"
+    draft.mkdir(parents=True)
+    (draft / "model.safetensors").write_text(weights)
+    (draft / "config.json").write_text(json.dumps(LLAMA | shape))
+    (draft / "tokenizer.json").write_text(tokenizer)
+    write_lineage(draft, None)
+    return keep(draft, home.checkpoints)
+
+
+@pytest.fixture
+def school(home_with_mlflow: Callable[[str], Home]) -> School:
+    """Version 1 serves; 2 is its relative, 3 has another tokenizer, 4 and 5 are other models."""
+    home = home_with_mlflow("school")
+    school = School(home)
+    school.checkpoints = [
+        model(home, "one"),
+        model(home, "two", transformers_version="9.9"),
+        model(home, "three", tokenizer="syllables"),
+        model(home, "four", model_type="qwen3"),
+        model(home, "five", hidden_size=64),
+    ]
+    for number in range(5):
+        school.register(number)
+    promote_version(home, school.registry, "1")
+    return school
+
+
+def home_of(school: School) -> Home:
+    return Home(school.checkpoints[0].parents[1])
+
+
+def test_a_relative_serves_and_the_way_back_is_known(school: School) -> None:
+    assert promote_version(home_of(school), school.registry, "2").digest == school.checkpoints[1].name
+    assert school.aliases() == ("2", "1")
+    assert roll_back(home_of(school), school.registry).version == "1"
+    assert school.aliases() == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("3", "another tokenizer (tokenizer.json differs)"),
+        ("4", "another architecture (model_type: qwen3, not llama)"),
+        ("5", "another architecture (hidden_size: 64, not 32)"),
+    ],
+)
+def test_another_model_is_refused_in_one_line(school: School, version: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        promote_version(home_of(school), school.registry, version)
+    assert str(refused.value).startswith(
+        f"promote: version {version} is not like the champion, version 1: {said}; give another student a name"
+    )
+    assert school.aliases() == ("1", None)
+
+
+def test_nobody_moves_an_alias_while_another_does(school: School) -> None:
+    """The lock is held: the command waits, and then sees what was done meanwhile."""
+    home, done = home_of(school), threading.Event()
+
+    def go_back() -> None:
+        roll_back(home, school.registry)
+        done.set()
+
+    promote_version(home, school.registry, "2")
+    with alias_lock(home):
+        waiting = threading.Thread(target=go_back)
+        waiting.start()
+        assert not done.wait(1.0)
+        school.registry.promote("1")
+        assert school.aliases() == ("1", "2")
+    waiting.join()
+    assert school.aliases() == ("2", "1")  # back from what was promoted meanwhile
+
+
+def test_no_home_no_lock(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no home here"), alias_lock(Home(tmp_path / "nowhere")):
+        pass
+    assert not (tmp_path / "nowhere").exists()

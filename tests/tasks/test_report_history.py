@@ -1,0 +1,96 @@
+"""The report's history: which nights are in it, what its curve says, and where it leads."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.report_history import PastNight, curve, past_nights
+from tasks.report_page import render
+from tests.tasks.night_folder import TARGET, write_night
+
+
+def interval(accuracy: float) -> dict[str, float]:
+    return {"accuracy": accuracy, "low": accuracy - 0.05, "high": accuracy + 0.05, "n": 400}
+
+
+def finish(
+    nights: Path, date: str, champion: float, candidate: float, promoted: bool, *, name: str = "starter", **other: Any
+) -> None:
+    """A night of the past, of which only configuration, summary and report are left."""
+    (nights / date).mkdir(parents=True)
+    (nights / date / "config.yaml").write_text(f"# frozen\nname: {name}\nseed: 1\n")
+    found = {"night": date, "decision": "promoted" if promoted else "kept", "target": TARGET}
+    found["accuracy"] = {"champion": interval(champion), "candidate": interval(candidate)}
+    (nights / date / "summary.json").write_text(json.dumps(found | other))
+    (nights / date / "report.html").write_text("<html>")
+
+
+def three_nights(nights: Path) -> tuple[Path, dict[str, Any]]:
+    """Two of the past, the second kept its champion; and tonight, whose summary is not written yet."""
+    finish(nights, "2026-11-18", 0.1, 0.3, True)
+    finish(nights, "2026-11-19", 0.3, 0.2, False)
+    summary = write_night(nights / "2026-11-20")
+    summary["accuracy"] = {"champion": interval(0.3), "candidate": interval(0.5)}
+    return nights / "2026-11-20", summary
+
+
+def test_the_nights_are_told_in_order_and_tonights_is_the_last(tmp_path: Path) -> None:
+    night, summary = three_nights(tmp_path)
+    found = past_nights(night, summary)
+    assert found == [
+        PastNight("2026-11-18", True, 0.1, 0.3, 0.3 - 0.05, 0.3 + 0.05, "../2026-11-18/report.html"),
+        PastNight("2026-11-19", False, 0.3, 0.2, 0.2 - 0.05, 0.2 + 0.05, "../2026-11-19/report.html"),
+        PastNight("2026-11-20", True, 0.3, 0.5, 0.5 - 0.05, 0.5 + 0.05, None),
+    ]
+    assert [one.serving for one in found] == [0.3, 0.3, 0.5]
+    assert found[1].told == ("19 November 2026", "candidate 0.200, not promoted", "champion 0.300")
+
+
+def test_other_students_other_exams_later_and_broken_nights_are_left_out(tmp_path: Path) -> None:
+    night, summary = three_nights(tmp_path)
+    finish(tmp_path, "2026-11-10", 0.9, 0.9, True, name="nightly")
+    finish(tmp_path, "2026-11-11", 0.9, 0.9, True, target="gsm8k")
+    finish(tmp_path, "2026-11-12", 0.9, 0.9, True, accuracy={})
+    finish(tmp_path, "2026-11-21", 0.9, 0.9, True)
+    finish(tmp_path, "2026-11-13", 0.9, 0.9, True)
+    (tmp_path / "2026-11-13" / "summary.json").write_text("{")
+    finish(tmp_path, "2026-11-14", 0.9, 0.9, True)
+    (tmp_path / "2026-11-14" / "summary.json").unlink()
+    finish(tmp_path, "2026-11-15", 0.4, 0.4, False)
+    (tmp_path / "2026-11-15" / "report.html").unlink()
+    found = past_nights(night, summary)
+    assert [one.date for one in found] == ["2026-11-15", "2026-11-18", "2026-11-19", "2026-11-20"]
+    assert found[0].link is None
+
+
+def test_the_curve_leads_to_each_report_and_rises_where_one_was_promoted(tmp_path: Path) -> None:
+    night, summary = three_nights(tmp_path)
+    drawn = curve(past_nights(night, summary), TARGET)
+    assert "2 promotions in 3 nights." in drawn.caption
+    assert re.findall(r'<a class="reading" href="(.*?)"', drawn.svg) == [
+        f"../2026-11-{day}/report.html" for day in (18, 19)
+    ]
+    assert 'role="group"' in drawn.svg[:200]  # what has links is no image
+    assert 'aria-label="19 November 2026, candidate 0.200, not promoted, champion 0.300"' in drawn.svg
+    line = max(re.findall(r'd="(M [^"]*)"', drawn.svg), key=lambda path: path.count("L"))
+    heights = [float(height) for height in re.findall(r"[ML] \S+ (\S+)", line)]
+    was, promoted, kept, kept_still, then, now = (round(heights[0] - height, 3) for height in heights)
+    assert was == 0 < promoted == kept == kept_still == then
+    assert now == pytest.approx(2 * promoted, abs=0.01)
+
+
+def test_the_page_has_a_history_from_the_second_night_on(tmp_path: Path) -> None:
+    night, summary = three_nights(tmp_path)
+    page = render(night, summary)
+    assert "All nights so far" in page
+    assert re.findall(r'<th scope="row"><a href="(.*?)">2026-11-(\d\d)</a><small>(.*?)</small>', page) == [
+        ("../2026-11-19/report.html", "19", "not promoted"),
+        ("../2026-11-18/report.html", "18", "promoted"),
+    ]
+    assert ">−0.10</td>" in page
+    alone = tmp_path / "elsewhere" / "2026-11-20"
+    assert "All nights so far" not in render(alone, write_night(alone))
+    assert past_nights(alone, {"night": "2026-11-20", "target": "", "benchmarks": {}}) == []
