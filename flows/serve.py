@@ -66,6 +66,7 @@ def _listener(address: Address, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         return socket.create_server((address.host, port), family=family)
     except OSError as error:
+        reason = os.strerror(error.errno or 0)  # Python's own says the address again
         raise InputError(
-            f"--port: {address.url(port)} cannot be had ({error.strerror}); name another, or end what listens there"
+            f"--port: {address.url(port)} cannot be had ({reason}); name another, or end what listens there"
         ) from None
