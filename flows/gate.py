@@ -66,7 +66,7 @@ class Gate:
             given = request.headers.get("authorization", "").encode()
             if not hmac.compare_digest(given, self._key):
                 return _error(401, "the key is missing or wrong: clients send it as their API key")
-        if path != "/health" and not path.startswith(SERVED):
+        if path != "/health" and (not path.startswith(SERVED) or ".." in path.split("/")):
             return _error(404, f"{path}: OpenAI's protocol is at {SERVED}")
         if self._engine is None:
             return self._not_now()
