@@ -11,16 +11,19 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help night test lint format lock setup
+.PHONY: help night services test lint format lock setup
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
 	@printf '\n  ACCELERATOR=cpu|gpu  the build of vLLM (default: gpu where nvidia-smi -L lists one)\n'
 	@printf '  PYTHON=python3.12    the interpreter of a new .venv (3.11 to 3.14)\n'
-	@printf '  ARGS="..."           passed on to nightschool night, pytest, or uv pip compile\n'
+	@printf '  ARGS="..."           passed on to nightschool night or services, pytest, or uv pip compile\n'
 
 night: setup ## the starter night: a small model studies arithmetic, sits its exam, and you get a report
 	@.venv/bin/nightschool night --config conf/starter.yaml $(ARGS)
+
+services: setup ## every night at 01:00 by itself, and the pages to watch it: until Ctrl-C (docs/schedule.md)
+	@.venv/bin/nightschool services $(ARGS)
 
 # two at a time, because most wait for processes that start; a file's tests share what takes long to start
 test: lint ## lint, then all tests but the long ones (ARGS="-m full" for those)

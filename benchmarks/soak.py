@@ -24,8 +24,8 @@ from benchmarks.timed_night import FEW_ROUNDS, run_night
 
 STUDENT, WORK = Path("school/benchmarks/starter"), Path("school/benchmarks")
 SMALL = [
-    "grpo.prompts_per_round=6",
-    "grpo.group_size=8",
+    "grpo.prompts_per_round=4",
+    "grpo.group_size=4",
     "grpo.refills=0",
     "grpo.min_useful_groups=1",
     "grpo.max_completion_tokens=24",

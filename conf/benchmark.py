@@ -1,5 +1,6 @@
 """Which problems are meant: of which benchmark, from where, and which part of it. In training and in the exam."""
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -10,6 +11,15 @@ BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "tri
 
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
+
+
+def _names_a_class(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
+        raise ValueError("module:Class, one of your own (docs/how-to/your-own-benchmark.md)")
+    return name
+
+
+OwnBenchmark = Annotated[str, AfterValidator(_names_a_class)]
 
 
 def _has_subset(subset: str | None, info: ValidationInfo) -> str | None:
@@ -23,6 +33,8 @@ def _has_subset(subset: str | None, info: ValidationInfo) -> str | None:
 def _has_revisions(revision: str | None, info: ValidationInfo) -> str | None:
     if revision is not None and _benchmark(info) == "arithmetic":
         raise ValueError("arithmetic is generated, not loaded from the hub; remove `revision`")
+    if revision is not None and ":" in (_benchmark(info) or ""):
+        raise ValueError("a benchmark of your own is given its `source` alone; remove `revision`")
     if revision is not None and info.data.get("source") is not None:
         raise ValueError("a revision is one of the hub's, and `source` names a folder; remove one of the two")
     return revision
@@ -63,7 +75,7 @@ Lenient = Annotated[
 class BenchmarkConfig(Section):
     """A benchmark that the night trains on."""
 
-    name: BenchmarkName
+    name: BenchmarkName | OwnBenchmark = Field(description="of a benchmark, or `module:Class` of one of your own")
     source: Source = None
     revision: Revision = None
     subset: Subset = None
@@ -75,7 +87,7 @@ class BenchmarkConfig(Section):
 
     @field_validator("name")
     @classmethod
-    def has_problems_to_train_on(cls, name: BenchmarkName) -> BenchmarkName:
+    def has_problems_to_train_on(cls, name: str) -> str:
         """HumanEval is an exam: whoever trains on its problems measures nothing with it any more."""
         if name == "humaneval":
             raise ValueError("humaneval cannot be trained on: it has exam problems only; train on mbpp instead")
@@ -98,7 +110,7 @@ class BenchmarkConfig(Section):
 class ExamPart(Section):
     """A set of exam problems that is judged by itself: the target, or a guard."""
 
-    benchmark: BenchmarkName
+    benchmark: BenchmarkName | OwnBenchmark = Field(description="its name, or `module:Class` of one of your own")
     source: Source = None
     revision: Revision = None
     subset: Subset = None
@@ -127,4 +139,5 @@ class ExamPart(Section):
 
 
 def _label(name: str, subset: str | None, levels: tuple[str, ...] | None) -> str:
-    return "-".join([name, *([subset] if subset else []), *(levels or ())])
+    own = name.rpartition(":")[2].lower()  # of module:Class the class: it names folders and figures
+    return "-".join([own, *([subset] if subset else []), *(levels or ())])

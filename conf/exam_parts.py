@@ -9,7 +9,7 @@ from conf.home import InputError
 from conf.schema import NightConfig
 
 # Each benchmark's exam as it is published (of TriviaQA's 17,944 problems the first 1,000), and tokens for an answer.
-PUBLISHED: dict[BenchmarkName, tuple[ExamPart, int]] = {
+PUBLISHED: dict[str, tuple[ExamPart, int]] = {
     "arithmetic": (ExamPart(benchmark="arithmetic", problems=700), 64),
     "gsm8k": (ExamPart(benchmark="gsm8k", problems=1319), 512),
     "math": (ExamPart(benchmark="math", subset="500", problems=500), 1024),
@@ -30,9 +30,8 @@ def with_exam(config: NightConfig, named: Sequence[str], problems: int | None = 
     if problems is not None:
         parts = [part.model_copy(update={"problems": min(problems, part.problems)}) for part in parts]
     room = max([config.exam.max_completion_tokens, *(_room(part) for part in parts if part not in config.exam.parts)])
-    exam = config.exam.model_copy(
-        update={"target": parts[0], "guards": tuple(parts[1:]), "max_completion_tokens": room}
-    )
+    named_alone = {"target": parts[0], "further_targets": (), "guards": tuple(parts[1:]), "vault": None}
+    exam = config.exam.model_copy(update={**named_alone, "max_completion_tokens": room})
     longest = config.engine.max_model_len
     if room > config.exam.max_completion_tokens:
         longest = max(longest, room + PROMPT_TOKENS)

@@ -94,6 +94,8 @@ def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> s
 
 def _allowed(error: ErrorDetails) -> str:
     context: Mapping[str, Any] = error.get("ctx", {})
+    if error["type"] == "value_error":
+        return str(context["error"])
     return _ALLOWED[error["type"]].format(**context) if error["type"] in _ALLOWED else error["msg"]
 
 

@@ -6,6 +6,8 @@ import re
 import time
 import zoneinfo
 
+import tzlocal
+
 CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 NOON = datetime.time(12)
 
@@ -28,6 +30,14 @@ def time_zone(name: str | None) -> datetime.tzinfo | None:
         near = difflib.get_close_matches(name, zoneinfo.available_timezones(), n=1)
         example = f"did you mean {near[0]}?" if near else "write it as in Europe/Berlin"
         raise ValueError(f'"{name}" is no time zone; {example}') from None
+
+
+def machine_zone() -> str:
+    """The IANA name of the machine's zone; Etc/UTC where it has none that is known."""
+    try:
+        return tzlocal.get_localzone_name() or "Etc/UTC"
+    except zoneinfo.ZoneInfoNotFoundError:
+        return "Etc/UTC"
 
 
 def clocks_in(zone: str | None, moment: float | None = None) -> datetime.datetime:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from conf.disk import sync
 from conf.home import InputError
 from conf.journal import Entry, line_of, parse_line
 
@@ -43,16 +44,7 @@ def _append(file: Path, lines: bytes) -> None:
             rest = rest[os.write(handle, rest) :]
         os.fsync(handle)
         if not size:
-            _sync_names(file.parent)
-    finally:
-        os.close(handle)
-
-
-def _sync_names(folder: Path) -> None:
-    """Forces the name of a new file to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
+            sync(file.parent)  # its name
     finally:
         os.close(handle)
 

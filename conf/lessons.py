@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from conf.benchmark import BenchmarkName
-from conf.section import Positive, Section, Share
+from conf.section import Outward, Positive, Section, Share
 from conf.urls import complaint
 
 Rate = Annotated[float, Field(gt=0)]
@@ -37,19 +37,21 @@ class TeacherConfig(Section):
     Its key comes from the environment and is never written anywhere.
     """
 
-    base_url: str = Field(description='for example "http://127.0.0.1:8000/v1"')
-    model: str
+    base_url: Outward[str] = Field(description='for example "http://127.0.0.1:8000/v1"')
+    model: str = Field(description="its name at the endpoint")
     key_variable: str = Field(default="NIGHTSCHOOL_TEACHER_KEY", description="environment variable of the key")
     problems: Positive = Field(default=64, description="at most so many problems a night")
     answers: Positive = Field(default=2, description="asked for each problem")
     max_tokens: Positive = Field(default=512, description="of one answer")
     budget_tokens: Positive = Field(default=200_000, description="prompts and answers together, a night")
-    budget_usd: Annotated[float, Field(ge=0)] | None = Field(default=None, description="null: no limit but the tokens")
-    usd_per_million_prompt_tokens: Annotated[float, Field(ge=0)] = 0.0
-    usd_per_million_answer_tokens: Annotated[float, Field(ge=0)] = 0.0
+    budget_usd: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="US dollars a night; null: no limit"
+    )
+    usd_per_million_prompt_tokens: Annotated[float, Field(ge=0)] = Field(default=0.0, description="price of prompts")
+    usd_per_million_answer_tokens: Annotated[float, Field(ge=0)] = Field(default=0.0, description="price of answers")
     budget_minutes: Rate = Field(default=20.0, description="minutes after which nothing more is asked")
     timeout_seconds: Rate = Field(default=60.0, description="for one try of one answer")
-    retries: Annotated[int, Field(ge=0, le=10)] = 2
+    retries: Annotated[int, Field(ge=0, le=10)] = Field(default=2, description="further tries of an answer")
 
     @field_validator("base_url")
     @classmethod
@@ -65,11 +67,11 @@ class DistillConfig(Section):
 
     steps: Annotated[int, Field(ge=0)] = Field(default=12, description="optimizer steps; 0 leaves the stage out")
     batch_size: Positive = Field(default=16, description="traces a step")
-    learning_rate: Rate = 2e-5
-    warmup_steps: Annotated[int, Field(ge=0)] = 2
+    learning_rate: Rate = Field(default=2e-5, description="after the warm-up")
+    warmup_steps: Annotated[int, Field(ge=0)] = Field(default=2, description="steps in which the rate grows from 0")
     files: tuple[TraceFile, ...] = Field(default=(), description="worked solutions besides the journal's")
     traces_per_problem: Positive = Field(default=4, description="at most so many solutions of one problem are learnt")
-    teacher: TeacherConfig | None = None
+    teacher: TeacherConfig | None = Field(default=None, description="asked by night; null: nobody is")
 
 
 class RewardModelConfig(Section):
@@ -81,13 +83,14 @@ class RewardModelConfig(Section):
     )
     min_picks: Positive = Field(default=30, description="with fewer picks none is fitted")
     held_out_share: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.25, description="share of the picks' prompts that are left out of the fit, and judge it"
+        default=0.25,
+        description="share of the owner's conversations that judge the fit, and are in no lesson",
     )
-    epochs: Positive = 3
-    picks_per_step: Positive = 8
+    epochs: Positive = Field(default=3, description="times that each pick is fitted")
+    picks_per_step: Positive = Field(default=8, description="picks of an optimizer step")
     learning_rate: Rate = Field(default=2e-5, description="of the backbone")
     head_learning_rate: Rate = Field(default=1e-3, description="of the scalar head, which begins at 0")
-    warmup_steps: Annotated[int, Field(ge=0)] = 4
+    warmup_steps: Annotated[int, Field(ge=0)] = Field(default=4, description="steps in which the rates grow from 0")
     learning_curve: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
         default=(0.25, 0.5), description="shares of the picks that are fitted too, to see what more picks bring"
     )
@@ -116,18 +119,18 @@ class LearnedRewardConfig(Section):
 class CorrectionsConfig(Section):
     """Corrected answers, as supervised lessons."""
 
-    enabled: bool = True
-    learning_rate: Rate = 1e-5
-    epochs: Positive = 2
+    enabled: bool = Field(default=True, description="false: the channel is left out")
+    learning_rate: Rate = Field(default=1e-5, description="of its optimizer")
+    epochs: Positive = Field(default=2, description="times that each line is learnt")
     batch_size: Positive = Field(default=8, description="answers a step")
 
 
 class WordsConfig(Section):
     """Free text, read in continued pretraining."""
 
-    enabled: bool = True
-    learning_rate: Rate = 2e-6
-    epochs: Positive = 1
+    enabled: bool = Field(default=True, description="false: the channel is left out")
+    learning_rate: Rate = Field(default=2e-6, description="of its optimizer")
+    epochs: Positive = Field(default=1, description="times that each line is learnt")
     batch_size: Positive = Field(default=8, description="pieces a step")
     max_tokens: Annotated[int, Field(ge=2)] = Field(
         default=256, description="tokens of a piece; longer text is cut into several"
@@ -137,9 +140,9 @@ class WordsConfig(Section):
 class FeedbackConfig(Section):
     """Praised and scolded answers, learnt with KTO (arXiv 2402.01306): a value's sign counts, not its size."""
 
-    enabled: bool = True
-    learning_rate: Rate = 5e-6
-    epochs: Positive = 1
+    enabled: bool = Field(default=True, description="false: the channel is left out")
+    learning_rate: Rate = Field(default=5e-6, description="of its optimizer")
+    epochs: Positive = Field(default=1, description="times that each line is learnt")
     batch_size: Annotated[int, Field(ge=2)] = Field(
         default=8, description="answers a step; the KL term is estimated from the others of the same step"
     )
@@ -155,8 +158,8 @@ class PicksConfig(Section):
         default="dpo",
         description="DPO (arXiv 2305.18290) against the others, or supervised on the one picked",
     )
-    learning_rate: Rate = 5e-6
-    epochs: Positive = 1
+    learning_rate: Rate = Field(default=5e-6, description="of its optimizer")
+    epochs: Positive = Field(default=1, description="times that each line is learnt")
     batch_size: Positive = Field(default=8, description="picks a step")
     beta: Rate = Field(default=0.1, description="DPO: the smaller, the further the policy may go from the reference")
 
@@ -171,4 +174,6 @@ class LessonsConfig(Section):
     words: WordsConfig = WordsConfig()
     feedback: FeedbackConfig = FeedbackConfig()
     picks: PicksConfig = PicksConfig()
-    examine: bool = Field(default=False, description="each channel's checkpoint sits the exam, for the report")
+    examine: bool = Field(
+        default=False, description="an exam after each step of `stages`, and each of these channels, for the report"
+    )

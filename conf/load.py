@@ -21,8 +21,6 @@ from conf.schema import NightConfig
 
 STARTER = Path(__file__).parent / "starter.yaml"  # the embedded default
 
-# Where the books are kept, who is told, and by when a night must end do not make it another night.
-NOT_IDENTITY = re.compile(r"prefect|tracking|alarms|morning|deadline.*|budget.*")
 _ABSENT = object()
 
 
@@ -133,18 +131,13 @@ def frozen_yaml(config: NightConfig) -> str:
 
 def identity(config: NightConfig) -> str:
     """SHA-256 (hex) of what makes this night this night: all but ports, URLs, deadline and budget."""
-    canonical = json.dumps(_identifying(config), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    canonical = json.dumps(config.identity(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def differences(one: NightConfig, other: NightConfig) -> list[str]:
     """What tells two nights apart, a line a key: `grpo.rounds: 4 → 6`. Empty where `identity` agrees."""
-    return list(_differences(_identifying(one), _identifying(other), ()))
-
-
-def _identifying(config: NightConfig) -> dict[str, Any]:
-    dump = config.model_dump(mode="json")
-    return {name: value for name, value in dump.items() if not NOT_IDENTITY.fullmatch(name)}
+    return list(_differences(one.identity(), other.identity(), ()))
 
 
 def _differences(one: Any, other: Any, key: Key) -> Iterator[str]:

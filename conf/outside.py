@@ -12,7 +12,7 @@ class TrackingConfig(Section):
     """Where MLflow keeps the evidence, and where else a promoted checkpoint goes."""
 
     tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
-    experiment: str = "nightschool"
+    experiment: str = Field(default="nightschool", description="name of MLflow's experiment")
     hub_repo: Annotated[str, Field(pattern=r"^[\w-][\w.-]*/[\w-][\w.-]*$")] | None = Field(
         default=None, description="owner/name on the Hugging Face hub that who is promoted is pushed to; null: nowhere"
     )

@@ -4,11 +4,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from conf.benchmark import BenchmarkConfig, ExamPart
+from conf.benchmark import BenchmarkConfig
+from conf.exam import ExamConfig
 from conf.hours import time_of_day, time_zone
 from conf.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
 from conf.outside import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
-from conf.section import HubRevision, Positive, Section, Share
+from conf.section import HubRevision, Outward, Positive, Section, Share
 from conf.stages import OnPolicyConfig, Stages, Step, steps
 
 
@@ -55,23 +56,28 @@ class GrpoConfig(Section):
     """Group relative policy optimization: the rounds, the groups and the loss."""
 
     rounds: Annotated[int, Field(ge=0)] = Field(default=10, description="of the `grpo` in `stages` without a number")
-    prompts_per_round: Positive = 40
+    prompts_per_round: Positive = Field(default=40, description="problems drawn for a round, a group each")
     group_size: Annotated[int, Field(ge=2, le=64)] = Field(default=8, description="completions a prompt")
-    max_completion_tokens: Positive = 48
+    max_completion_tokens: Positive = Field(default=48, description="tokens after which a completion is cut")
     temperature: Annotated[float, Field(ge=1, le=1)] = Field(
         default=1.0, description="other values would not sample from the policy itself"
     )
-    top_p: Annotated[float, Field(ge=1, le=1)] = 1.0
+    top_p: Annotated[float, Field(ge=1, le=1)] = Field(default=1.0, description="as `temperature`")
     steps_per_round: Positive = Field(default=1, description="optimizer steps a round, on equal shares of its groups")
     scale: Literal["none", "std"] = Field(default="none", description="divide advantages by the group's deviation")
-    aggregation: Literal["token", "sequence", "constant"] = "token"
+    aggregation: Literal["token", "sequence", "constant"] = Field(
+        default="token",
+        description="each token counts alike (DAPO), each completion (GRPO), or sums over the full length (Dr. GRPO)",
+    )
     importance: Literal["token", "sequence"] = Field(
         default="token",
         description="ratio to the old policy: each token's, or the completion's (GSPO; wants clips of about 0.0003)",
     )
-    clip_low: Annotated[float, Field(ge=0, lt=1)] = 0.2
-    clip_high: Annotated[float, Field(ge=0)] = 0.28
-    kl_coefficient: Annotated[float, Field(ge=0)] = 0.0
+    clip_low: Annotated[float, Field(ge=0, lt=1)] = Field(default=0.2, description="the ratio is cut at 1 - this")
+    clip_high: Annotated[float, Field(ge=0)] = Field(default=0.28, description="the ratio is cut at 1 + this")
+    kl_coefficient: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="of the KL term (k3) to the checkpoint that the block of rounds began with"
+    )
     sampler_ratio_cap: Annotated[float, Field(gt=0)] = Field(
         default=2.0, description="cap of the per-token weight exp(old policy - sampler)"
     )
@@ -100,29 +106,31 @@ class GrpoConfig(Section):
         default=0.7, description="weight that a kind's earlier tries keep from round to round"
     )
     quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(default=5, description="rounds between two quizzes; 0: none")
-    quiz_problems: Annotated[int, Field(ge=1, le=100)] = 100
+    quiz_problems: Annotated[int, Field(ge=1, le=100)] = Field(default=100, description="training problems in a quiz")
 
 
 class LoraConfig(Section):
     """Low-rank adapters instead of full fine-tuning."""
 
-    rank: Annotated[int, Field(ge=1, le=512)] = 16
-    alpha: Positive = 32
+    rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="of an adapter's two matrices")
+    alpha: Positive = Field(default=32, description="an adapter's product is scaled by alpha / rank")
     dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0, description="share of an adapter's inputs left out while gradients are computed, and only then"
     )
-    targets: tuple[str, ...] | Literal["all-linear"] = "all-linear"
+    targets: tuple[str, ...] | Literal["all-linear"] = Field(
+        default="all-linear", description="names of the layers that get an adapter, or all linear ones but the head"
+    )
 
 
 class OptimizerConfig(Section):
     """AdamW on fp32 master weights."""
 
-    learning_rate: Annotated[float, Field(gt=0)] = 2e-5
-    betas: tuple[float, float] = (0.9, 0.95)
-    epsilon: Annotated[float, Field(gt=0)] = 1e-8
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    warmup_steps: Annotated[int, Field(ge=0)] = 2
-    max_grad_norm: Annotated[float, Field(gt=0)] = 1.0
+    learning_rate: Annotated[float, Field(gt=0)] = Field(default=2e-5, description="of the rounds, after the warm-up")
+    betas: tuple[float, float] = Field(default=(0.9, 0.95), description="decay of the two moments, a step")
+    epsilon: Annotated[float, Field(gt=0)] = Field(default=1e-8, description="added to the root of the second moment")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(default=0.0, description="times the learning rate, a step")
+    warmup_steps: Annotated[int, Field(ge=0)] = Field(default=2, description="steps in which the rate grows from 0")
+    max_grad_norm: Annotated[float, Field(gt=0)] = Field(default=1.0, description="longer gradients are cut to it")
 
 
 class TrainerConfig(Section):
@@ -130,11 +138,11 @@ class TrainerConfig(Section):
 
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
-    lora: LoraConfig | None = None
+    lora: LoraConfig | None = Field(default=None, description="adapters; null: all weights are trained")
     microbatch_tokens: Positive = Field(default=1280, description="packed tokens that go through the model at once")
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="auto: a GPU where there is one")
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
-    seed: int = 0
+    seed: int = Field(default=0, description="of dropout and fresh adapters")
 
 
 class EngineConfig(Section):
@@ -149,58 +157,14 @@ class EngineConfig(Section):
     lora: LoraConfig | None = Field(default=None, description="adapters that it serves; a night's are those of `lora`")
 
 
-class ExamConfig(Section):
-    """What is examined, and how sure a promotion must be."""
-
-    target: ExamPart
-    further_targets: tuple[ExamPart, ...] = Field(
-        default=(), description="promoted is who is better at any target and worse at none (Holm's correction)"
-    )
-    guards: tuple[ExamPart, ...] = ()
-    max_completion_tokens: Positive = 64
-    alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        default=0.025, description="probability of promoting a candidate that is no better"
-    )
-    alpha_spending: Literal["fixed", "quadratic"] = Field(
-        default="fixed", description="alpha each night; or spent: 6/(pi k)^2 of it on the k-th night of the same exam"
-    )
-    vault: Positive | None = Field(
-        default=None, description="problems a part, after its own, that decide nothing and watch who serves; null: none"
-    )
-    bootstrap_samples: Annotated[int, Field(ge=1000)] = 10_000
-
-    @model_validator(mode="after")
-    def parts_have_their_own_names(self) -> Self:
-        """Two parts of one name could not be told apart in any table."""
-        names = [part.name for part in self.parts]
-        if len(set(names)) < len(names):
-            raise ValueError(f"two parts of the exam are named alike: {', '.join(names)}")
-        return self
-
-    @property
-    def targets(self) -> tuple[ExamPart, ...]:
-        """The parts at which a candidate must be better."""
-        return (self.target, *self.further_targets)
-
-    @property
-    def parts(self) -> tuple[ExamPart, ...]:
-        """The targets, then the guards."""
-        return (*self.targets, *self.guards)
-
-    @property
-    def vault_parts(self) -> tuple[ExamPart, ...]:
-        """The vault: what follows in the test split after the problems of each part."""
-        return tuple(part.following(self.vault) for part in self.parts if self.vault)
-
-
 class NightConfig(Section):
     """A whole night."""
 
-    name: str = Field(default="night", pattern=r"^[a-z0-9-]+$")
-    seed: int = 1
-    start_from: Literal["champion"] = "champion"
+    name: str = Field(default="night", pattern=r"^[a-z0-9-]+$", description="of the model in the registry")
+    seed: int = Field(default=1, description="of all that is drawn in the night")
+    start_from: Literal["champion"] = Field(default="champion", description="the model that serves by day")
     student: StudentConfig = StudentConfig()
-    benchmarks: Annotated[tuple[BenchmarkConfig, ...], Field(min_length=1)]
+    benchmarks: Annotated[tuple[BenchmarkConfig, ...], Field(min_length=1, description="what the rounds draw from")]
     reward: RewardConfig = RewardConfig()
     sandbox: SandboxConfig = SandboxConfig()
     day: DayConfig = DayConfig()
@@ -216,25 +180,27 @@ class NightConfig(Section):
     reward_model: RewardModelConfig = RewardModelConfig()
     learned_reward: LearnedRewardConfig = LearnedRewardConfig()
     grpo: GrpoConfig = GrpoConfig()
-    on_policy: OnPolicyConfig | None = None
+    on_policy: OnPolicyConfig | None = Field(default=None, description="the teacher of `{on_policy: …}` in `stages`")
     optimizer: OptimizerConfig = OptimizerConfig()
-    lora: LoraConfig | None = None
-    microbatch_tokens: Positive = 1280
+    lora: LoraConfig | None = Field(default=None, description="adapters; null: all weights are trained")
+    microbatch_tokens: Positive = Field(default=1280, description="packed tokens that go through the model at once")
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
-    budget_minutes: Annotated[float, Field(gt=0)] | None = Field(
+    budget_minutes: Outward[Annotated[float, Field(gt=0)] | None] = Field(
         default=None,
         description="minutes after a start, also one that goes on, in which the night is to end; null: no limit",
     )
-    deadline: str | None = Field(default=None, description='time of day at which the night is to end, such as "06:30"')
-    deadline_time_zone: str | None = Field(
+    deadline: Outward[str | None] = Field(
+        default=None, description='time of day at which the night is to end, such as "06:30"'
+    )
+    deadline_time_zone: Outward[str | None] = Field(
         default=None, description="IANA name of the zone of the deadline and of the date; null: the machine's"
     )
-    tracking: TrackingConfig = TrackingConfig()
-    prefect: PrefectConfig = PrefectConfig()
-    alarms: AlarmsConfig = AlarmsConfig()
-    morning: MorningConfig = MorningConfig()
+    tracking: Outward[TrackingConfig] = TrackingConfig()
+    prefect: Outward[PrefectConfig] = PrefectConfig()
+    alarms: Outward[AlarmsConfig] = AlarmsConfig()
+    morning: Outward[MorningConfig] = MorningConfig()
 
     @field_validator("deadline")
     @classmethod
@@ -278,6 +244,23 @@ class NightConfig(Section):
     def rounds(self) -> int:
         """How many rounds the night has, all blocks together."""
         return sum(len(step.rounds) for step in self.steps)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The owner's channels that become lessons, in the order in which they are learnt."""
+        own = self.lessons
+        taught = {
+            "corrections": own.corrections.enabled,
+            "words": own.words.enabled,
+            "feedback": own.feedback.enabled,
+            "picks": self.preference_learning != "reward_model",
+        }
+        return tuple(channel for channel, on in taught.items() if on)
+
+    @property
+    def unseen_share(self) -> float:
+        """Share of the owner's conversations that judge the reward model, and are in no lesson; 0 without one."""
+        return 0.0 if self.preference_learning == "direct" else self.reward_model.held_out_share
 
     @property
     def sampler(self) -> EngineConfig:

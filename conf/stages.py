@@ -28,7 +28,7 @@ Stages = Annotated[tuple[StageConfig, ...], Field(min_length=1), AfterValidator(
 class OnPolicyConfig(Section):
     """On-policy distillation: a local model scores each token of the student's own completions."""
 
-    teacher: str = Field(description="folder or hub id of a model with the student's tokenizer")
+    teacher: str = Field(description="'starter', or folder or hub id of a model with the student's tokenizer")
     revision: HubRevision | None = Field(default=None, description="branch, tag or commit of a hub id")
 
 
@@ -49,6 +49,11 @@ class Step:
     def is_block(self) -> bool:
         """Whether it is a block of rounds, be it of none."""
         return self.kind in ("grpo", "on_policy")
+
+    @property
+    def exam(self) -> str:
+        """Where an exam after it lies in the night's folder, if there is one."""
+        return f"evaluate/step-{self.number}"
 
 
 def steps(stages: Sequence[StageConfig], rounds: int) -> tuple[Step, ...]:

@@ -1,24 +1,37 @@
-"""Takes the pictures of README and docs from a real home: report, Prefect's and MLflow's pages.
+"""Takes the pictures of README and docs from a real home, and writes docs/tour.md, which shows them all.
 
-    NIGHTSCHOOL_HOME=… python docs/screenshots.py
+    NIGHTSCHOOL_HOME=… python -m docs.screenshots
 
-Needs Chromium (Debian: chromium). Pictures are of the last finished night.
+Needs Chromium (Debian: chromium) and a home with two finished nights; Prefect's parameter form is there only where the
+flow was deployed to the home's server (see prefect.yaml). Pictures are of the last finished night. Nothing of the home
+is changed.
 """
 
+import html
+import json
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from PIL import Image
 
 from conf.home import Home
 from conf.load import load_night
+from flows.address import LOOPBACK
 from flows.history import last_report
 from flows.prefect_server import free_port
-from tasks.tracking import Tracking
+from tasks.tracking import TRAINING_VIEW, Tracking
 
 DOCS = Path(__file__).parent
+TOUR = "# A tour in pictures\n\nMade by `python -m docs.screenshots` of a real home.\n"
+NARROWEST = 500  # pixels: what a headless window has at least
 CHROMIUM = [
     "chromium",
     "--headless",
@@ -29,53 +42,127 @@ CHROMIUM = [
     "--disable-component-update",
     "--disable-sync",
     "--hide-scrollbars",
+    "--allow-file-access-from-files",
+    "--virtual-time-budget=30000",
 ]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A page to photograph: the file's name, what it shows, where it is, and the window's size in pixels."""
+
+    name: str
+    shows: str
+    url: str
+    width: int = 1400
+    height: int = 1000
+    dark: bool = False
 
 
 def main() -> None:
     """Serves the pages of the home for as long as it takes to photograph them."""
     home = Home.here()
     report = last_report(home, None)
-    shoot(report.as_uri(), DOCS / "report.png", 1200, 1500)
-    shoot(report.as_uri(), DOCS / "report-narrow.png", 500, 1500)
-    prefect, mlflow = free_port(), free_port()
-    pages = subprocess.Popen(
-        [sys.executable, "-m", "flows", "ui", "--prefect-port", str(prefect), "--mlflow-port", str(mlflow)]
-    )
+    with _pages() as (prefect, mlflow):
+        pictures = [*of_report(report), *of_prefect(home, report, prefect), *of_mlflow(home, report, mlflow)]
+        for picture in pictures:
+            shoot(picture)
+            print(DOCS / f"{picture.name}.png")
+    shown = "".join(f"\n## {picture.shows}\n\n![{picture.shows}]({picture.name}.png)\n" for picture in pictures)
+    (DOCS / "tour.md").write_text(f"{TOUR}{shown}")
+
+
+def of_report(report: Path) -> list[Picture]:
+    """On a desk and on a telephone, by day and by night."""
+    url = report.as_uri()
+    return [
+        Picture("report", "The morning report", url, 1200, 1500),
+        Picture("report-dark", "The morning report, in the dark", url, 1200, 1500, dark=True),
+        Picture("report-narrow", "The morning report on a telephone", url, 400, 1200),
+        Picture("report-narrow-dark", "The morning report on a telephone, in the dark", url, 400, 1200, dark=True),
+    ]
+
+
+def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
+    """The night as a run, what it shows besides, and the form that starts one."""
+    run = f"{server}/runs/flow-run/{_runs(home, report)[0].data.tags['prefect.flow_run']}"
+    found = [
+        Picture("prefect", "Prefect: the night as a run, task by task", run),
+        Picture("prefect-artifacts", "Prefect: what a night leaves to read", f"{run}?tab=Artifacts"),
+        Picture("prefect-report", "Prefect: the report, in short", f"{server}/artifacts/key/morning-report"),
+    ]
+    for deployment in _asked(f"{server}/api/deployments/filter", {"limit": 1}):
+        form = f"{server}/deployments/deployment/{deployment['id']}/run"
+        found.append(Picture("prefect-parameters", "Prefect: the configuration as a form", form, height=1400))
+    return found
+
+
+def of_mlflow(home: Home, report: Path, server: str) -> list[Picture]:
+    """The nights beside each other, the last one's figures, and the registered checkpoints."""
+    runs = _runs(home, report)
+    experiment = runs[0].info.experiment_id
+    two = json.dumps([run.info.run_id for run in runs[:2]], separators=(",", ":"))
+    page = f"{server}/#/experiments/{experiment}"
+    compared = f"{server}/#/compare-runs?runs={two}&experiments={json.dumps([experiment])}"
+    run = f"{page}/runs/{runs[0].info.run_id}"
+    model = load_night(report.parent / "config.yaml").name
+    return [
+        Picture("mlflow-runs", "MLflow: the nights", f"{page}/runs?{TRAINING_VIEW}"),
+        Picture("mlflow-compared", "MLflow: two nights beside each other", compared, height=1400),
+        Picture("mlflow-metrics", "MLflow: a night's figures, round by round", f"{run}/model-metrics"),
+        Picture("mlflow-versions", "MLflow: the registered checkpoints", f"{server}/#/models/{model}", height=700),
+    ]
+
+
+def shoot(picture: Picture) -> None:
+    """The picture of a page, after it had time to load. A narrower one stands in a frame, and is cut out of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        url, file = picture.url, DOCS / f"{picture.name}.png"
+        if picture.width < NARROWEST:
+            frame = Path(folder) / "frame.html"
+            style = f"border:0;width:{picture.width}px;height:{picture.height}px"
+            frame.write_text(f'<body style="margin:0"><iframe style="{style}" src="{html.escape(url)}"></iframe>')
+            url = frame.as_uri()
+        size = f"--window-size={max(picture.width, NARROWEST)},{picture.height}"
+        scheme = f"--blink-settings=preferredColorScheme={0 if picture.dark else 1}"
+        command = [*CHROMIUM, f"--user-data-dir={folder}/user", size, scheme, f"--screenshot={file}", url]
+        subprocess.run(command, check=True, timeout=180, stderr=subprocess.DEVNULL)
+        with Image.open(file) as taken:
+            cut = taken.crop((0, 0, picture.width, picture.height))
+        cut.quantize(256).save(file, optimize=True)  # a quarter of the size, and nobody sees it
+
+
+@contextmanager
+def _pages() -> Iterator[tuple[str, str]]:
+    """The addresses of Prefect's and MLflow's servers, as `nightschool ui` starts them."""
+    ports = free_port(), free_port()
+    command = ["ui", "--prefect-port", str(ports[0]), "--mlflow-port", str(ports[1])]
+    served = subprocess.Popen([sys.executable, "-m", "flows", *command])
     try:
-        wait(f"http://127.0.0.1:{prefect}/api/health")
-        wait(f"http://127.0.0.1:{mlflow}/health")
-        tracking = Tracking(home, load_night(report.parent / "config.yaml"))
-        runs = tracking.client.search_runs([tracking.experiment_id], order_by=["start_time DESC"])
-        flow_run = runs[0].data.tags["prefect.flow_run"]
-        shoot(f"http://127.0.0.1:{prefect}/runs/flow-run/{flow_run}", DOCS / "prefect.png", 1400, 1000)
-        experiment = f"http://127.0.0.1:{mlflow}/#/experiments/{tracking.experiment_id}"
-        shoot(f"{experiment}/runs/{runs[0].info.run_id}/model-metrics", DOCS / "mlflow-metrics.png", 1400, 1000)
-        shoot(f"http://127.0.0.1:{mlflow}/#/models/starter", DOCS / "mlflow-versions.png", 1400, 700)
+        prefect, mlflow = (f"http://{LOOPBACK}:{port}" for port in ports)
+        _wait(f"{prefect}/api/health")
+        _wait(f"{mlflow}/health")
+        yield prefect, mlflow
     finally:
-        pages.terminate()
-        pages.wait()
+        served.terminate()
+        served.wait()
 
 
-def shoot(url: str, picture: Path, width: int, height: int) -> None:
-    """A picture of a page, after it had time to load."""
-    with tempfile.TemporaryDirectory() as profile:
-        subprocess.run(
-            [
-                *CHROMIUM,
-                f"--user-data-dir={profile}",
-                f"--window-size={width},{height}",
-                "--virtual-time-budget=30000",
-                f"--screenshot={picture}",
-                url,
-            ],
-            check=True,
-            timeout=180,
-            stderr=subprocess.DEVNULL,
-        )
+def _runs(home: Home, report: Path) -> list[Any]:
+    """The finished nights in MLflow, the newest first."""
+    tracking = Tracking(home, load_night(report.parent / "config.yaml"))
+    return tracking.client.search_runs(
+        [tracking.experiment_id], "attributes.status = 'FINISHED'", order_by=["start_time DESC"]
+    )
 
 
-def wait(url: str, seconds: float = 180) -> None:
+def _asked(url: str, what: dict[str, Any]) -> list[dict[str, Any]]:
+    request = urllib.request.Request(url, json.dumps(what).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def _wait(url: str, seconds: float = 180) -> None:
     """Until a server answers."""
     limit = time.monotonic() + seconds
     while True:

@@ -1,4 +1,4 @@
-"""Where the pages listen: on loopback, or on an address that the owner names, and then behind a password."""
+"""Where servers listen: on loopback, or on an address that the owner names, and then behind a password."""
 
 import ipaddress
 import os
@@ -43,8 +43,8 @@ class Address:
 HERE = Address()
 
 
-def named_address(host: str) -> Address:
-    """The address to serve on.
+def named_address(host: str, variable: str = PASSWORD) -> Address:
+    """The address to serve on, and the password that others need there, from an environment variable.
 
     Raises InputError where it is not this machine's, is all of them at once, or has no password to guard it.
     """
@@ -59,9 +59,9 @@ def named_address(host: str) -> Address:
         return HERE
     if found.is_unspecified:
         raise InputError(f"--host: {host} is every address at once; name the one by which others reach this machine")
-    password = os.environ.get(PASSWORD)
+    password = os.environ.get(variable)
     if not password or not password.isascii():  # Prefect cannot compare others
         raise InputError(
-            f"--host: others can reach {host}: set a password (in ASCII) in {PASSWORD} first, or leave --host out"
+            f"--host: others can reach {host}: set a password (in ASCII) in {variable} first, or leave --host out"
         )
     return Address(host, password)

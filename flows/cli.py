@@ -17,12 +17,13 @@ from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.urls import struck
 from flows import environment
-from flows.address import LOOPBACK, named_address
 from flows.dates import check_deadline, checked_date, date_of_night
 from flows.evaluation import evaluate
 from flows.journal import journal_app
 from flows.lock import NIGHT, NightRunningError, hold, refuse_second
 from flows.options import AsJson, Config, Overrides
+from flows.serve import serve
+from flows.services import services, ui
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
     from tasks.registry import Registry
@@ -193,34 +194,16 @@ def doctor(config: Config = STARTER, overrides: Overrides = None, as_json: AsJso
         raise typer.Exit(1)
 
 
-@app.command()
-def ui(
-    prefect_port: Annotated[int, typer.Option(help="port of Prefect's pages")] = 4200,
-    mlflow_port: Annotated[int, typer.Option(help="port of MLflow's pages")] = 5000,
-    host: Annotated[
-        str, typer.Option(help="address to serve on; others ask for the password in NIGHTSCHOOL_UI_PASSWORD")
-    ] = LOOPBACK,
-) -> None:
-    """Serves Prefect's and MLflow's pages of this home until Ctrl-C, to this machine alone if not told otherwise."""
-    from flows.pages import serve
-
-    serve(Home.here(), prefect_port, mlflow_port, named_address(host))
+app.command()(ui)
+app.command()(services)
+app.command()(serve)
 
 
 def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
-    """The registry of this home; None where no night has begun one: who only looks makes no database."""
-    from mlflow import MlflowClient
+    """The registry of this home; None where no night has begun one."""
+    from flows.open_registry import open_registry
 
-    from flows.servers import check_mlflow
-    from tasks.registry import Registry
-    from tasks.tracking import tracking_uri
-
-    home, settings = Home.here(), load_night(config, overrides or [])
-    uri = tracking_uri(home, settings)
-    if uri == home.database and not home.database_file.exists():
-        return None
-    check_mlflow(uri)
-    return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), settings.name)
+    return open_registry(Home.here(), load_night(config, overrides or []))
 
 
 @contextmanager

@@ -14,15 +14,15 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from conf.schema import NightConfig
-from flows.estimate import STAGES_OF_ONE
+from flows.estimate import places
+from tasks.stage import run_name
 from tasks.verdicts import told
 
 err = Console(stderr=True)
 out = Console()
 
-STAGES_BESIDE_STEPS = 6  # freeze, enroll, reward model, three exams; decide and report are instants
-STAGES_IN_A_ROUND = 5
-UNFORESEEN = re.compile("refill|quiz|merge|lessons|picks")  # by the bar's total
+IN_A_ROUND = ("select prompts", "sample", "score", "credit", "update")
+OF_A_ROUND = re.compile(rf"round \d+ · (?:{'|'.join(IN_A_ROUND)})")
 
 
 class NightProgress(logging.Handler):
@@ -41,7 +41,8 @@ class NightProgress(logging.Handler):
             transient=True,
             disable=not err.is_terminal,
         )
-        self.lessons = sum(step.kind in STAGES_OF_ONE for step in config.steps)
+        self.foreseen = {run_name(place) for place in ("enroll", *places(config))}
+        self.done: set[str] = set()
         self.bar = self.progress.add_task("starting Prefect's server", total=self._stages(config.rounds))
 
     def __enter__(self) -> Self:
@@ -66,14 +67,15 @@ class NightProgress(logging.Handler):
         if seconds is None:
             self.progress.update(self.bar, description=what)
             return
-        if not UNFORESEEN.search(what):
-            self.progress.advance(self.bar)
+        if what in self.foreseen or OF_A_ROUND.fullmatch(what):
+            self.done.add(what)
+            self.progress.update(self.bar, completed=len(self.done))
         if not err.is_terminal:
             minutes, rest = divmod(int(time.monotonic() - self.started), 60)
             print(f"{minutes:3d}:{rest:02d}  {what:34} {seconds:6.1f} s", file=sys.stderr, flush=True)
 
     def _stages(self, rounds: int) -> int:
-        return STAGES_BESIDE_STEPS + self.lessons + STAGES_IN_A_ROUND * rounds
+        return len(self.foreseen) + len(IN_A_ROUND) * rounds
 
 
 def say_json(value: Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from flows.grpo import Rounds
 from flows.lessons import LESSONS, channels, learn
 from flows.lost_round import LostRoundError
 from flows.night import Night, log
-from tasks.incidents import ended_early
-from tasks.stage import MANIFEST, Artifact, run_name
+from flows.sitting import sit
+from tasks.incidents import end_early, ended_early
+from tasks.stage import MANIFEST, Artifact, committed, run_name
 from tasks.update import UpdateChangedError
 from tasks.workers import HoursOverError
 
@@ -29,10 +31,22 @@ class Course:
     questions: tuple[str, ...]
 
     def before_rounds(self, champion: Path) -> Path:
-        """The lessons up to the first block of rounds. Returns the checkpoint that sits the exam as `distilled`."""
-        checkpoint = champion
-        for step in self._steps[: self._first]:
-            checkpoint = self._lesson(step, checkpoint)
+        """The lessons up to the first block of rounds, or as many as the night's hours leave time for, exams included.
+
+        Returns the checkpoint that sits the exam as `distilled`.
+        """
+        early, checkpoint = ended_early(self.night.folder), champion
+        steps = self._steps[: self._first]
+        for step in steps[: early.steps] if early else steps:
+            before = checkpoint
+            try:
+                checkpoint = self._lesson(step, checkpoint)
+            except HoursOverError as error:
+                why = f"The night ended its lessons, and had no rounds: {error}."
+                end_early(self.night.folder, 0, why, step.number - 1)
+                break
+            if not early:
+                self._examine(step, before, checkpoint)
         return checkpoint
 
     def run(self, rounds: Rounds, distilled: Path) -> Path:
@@ -58,6 +72,7 @@ class Course:
     def _go_through(self, rounds: Rounds, checkpoint: Path) -> Path:
         early = ended_early(self.night.folder)
         for step in self._steps[self._first : early.steps if early else None]:
+            before = checkpoint
             if step.is_block:
                 checkpoint = rounds.run(step, checkpoint)
             elif early or self._fits(step, rounds):
@@ -67,7 +82,23 @@ class Course:
                 checkpoint = self._lesson(step, checkpoint)
             if rounds.over:
                 break
+            if not early:
+                self._examine(step, before, checkpoint, rounds)
         return checkpoint
+
+    def _examine(self, step: Step, before: Path, checkpoint: Path, rounds: Rounds | None = None) -> None:
+        """The exam after a step that changed the student, for the report; the owner's channels have theirs one by one.
+        One that the night's hours have no time for is left out.
+
+        Raises LostRoundError where the checkpoint of the last of the `rounds` so far was damaged since.
+        """
+        if not self.night.config.lessons.examine or step.kind == "lessons" or checkpoint == before:
+            return
+        if rounds is not None and committed(self.night.folder / step.exam) is None:
+            rounds.require_whole(checkpoint)
+        with suppress(HoursOverError):
+            sit(self.night, step.exam, checkpoint)
+        self.night.rest_engine()  # what comes next is another lesson, perhaps
 
     def _fits(self, step: Step, rounds: Rounds) -> bool:
         """Whether a lesson fits into the night's hours, by what its like took before. If not, the learning ends."""
@@ -89,11 +120,11 @@ class Course:
 
     def _lesson(self, step: Step, checkpoint: Path) -> Path:
         """A lesson's checkpoint, made from the one before it; the same one where there was nothing to learn."""
-        night, questions = self.night, self.questions
+        night, questions, rounds = self.night, self.questions, step.rounds.start - 1
         if step.kind == "distill":
-            return learn_traces(night, self.day, checkpoint, questions, step.place)
+            return learn_traces(night, self.day, rounds, checkpoint, questions, step.place)
         if step.kind == "self_distill":
-            return learn_own_answers(night, step.rounds.start - 1, checkpoint, questions, step.place)
+            return learn_own_answers(night, rounds, checkpoint, questions, step.place)
         return learn(night, self.day, checkpoint, questions)
 
     def _stands(self, step: Step) -> bool:

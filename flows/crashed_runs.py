@@ -1,8 +1,8 @@
 """Runs whose process died without a word are shown as crashed, in Prefect and in MLflow, not as running for ever.
 
 A night does so at its start, when it holds the home's lock: whatever else of this home is said to run is dead. A server
-may be shared, so only runs that carry the home's mark are touched. `nightschool ui` does the same to the home's own
-databases, where every night is this home's.
+may be shared, so only runs that carry the home's mark are touched. `nightschool ui` and `services` do the same to the
+home's own databases, where every night is this home's; `services` then has a worker go on with last night's.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from prefect.client.schemas.filters import (
     FlowFilter,
     FlowFilterName,
     FlowRunFilter,
+    FlowRunFilterDeploymentId,
     FlowRunFilterId,
     FlowRunFilterState,
     FlowRunFilterStateType,
@@ -29,11 +30,14 @@ from prefect.client.schemas.filters import (
     TaskRunFilterStateType,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
-from prefect.states import Crashed
+from prefect.states import AwaitingRetry, Crashed
 
 from conf.home import Home
+from conf.hours import clocks_in
+from flows.dates import date_of_night
 from flows.lock import holder
 
 log = logging.getLogger("nightschool")
@@ -77,8 +81,7 @@ def show_crashed(home: Home, api: str, key: str | None = None) -> None:
 
     `api`: where it is served; `key`: what that asks for, as user:password.
     """
-    settings: dict[Any, str] = {PREFECT_API_URL: api, **({PREFECT_API_AUTH_STRING: key} if key else {})}
-    with _only_books(), temporary_settings(settings), get_client(sync_client=True) as client:
+    with _only_books(), client_of(api, key) as client:
         found = _flow_runs(client, None)
         if holder(home.root) is None:  # asked afterwards: a night holds the lock before its run begins
             for run in found:
@@ -96,6 +99,43 @@ def show_killed(home: Home) -> None:
         if holder(home.root) is None:
             for run in found:
                 client.set_terminated(run.info.run_id, "KILLED")
+
+
+def go_on(client: SyncPrefectClient) -> list[str]:
+    """Has a worker go on with the scheduled night that crashed, until noon: later it would run into the day.
+
+    That is what *Retry* on its page does. Returns the names (dates) of the runs; they are tried in the order of their
+    start, and one that finds its night finished ends at once.
+    """
+    with _only_books():
+        crashed = client.read_flow_runs(
+            flow_filter=FlowFilter(name=FlowFilterName(any_=[NIGHTLY])),
+            flow_run_filter=FlowRunFilter(
+                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
+                deployment_id=FlowRunFilterDeploymentId(is_null_=False),
+            ),
+            sort=FlowRunSort.START_TIME_DESC,
+            limit=10,
+        )
+        tonights = [run for run in crashed if run.name == _tonight(run)]
+        for run in tonights:
+            client.set_flow_run_state(run.id, AwaitingRetry(message="The services are back."), force=True)
+        return [run.name for run in tonights]
+    return []
+
+
+def _tonight(run: FlowRun) -> str:
+    """The date that a night of the run's configuration has which begins now."""
+    config = run.parameters.get("config") or {}
+    return date_of_night(clocks_in(config.get("deadline_time_zone")))
+
+
+@contextmanager
+def client_of(api: str, key: str | None = None) -> Iterator[SyncPrefectClient]:
+    """A client of the Prefect server at `api`; `key`: what that asks for, as user:password."""
+    settings: dict[Any, str] = {PREFECT_API_URL: api, **({PREFECT_API_AUTH_STRING: key} if key else {})}
+    with temporary_settings(settings), get_client(sync_client=True) as client:
+        yield client
 
 
 def _flow_runs(client: SyncPrefectClient, mark: str | None) -> list[FlowRun]:

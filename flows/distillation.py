@@ -1,8 +1,12 @@
 """The lessons of worked solutions: from the journal, from files, from a teacher asked by night; and from itself."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+from flows.history import last_finished
+from flows.hours import ASKING, end_of_asking
 from flows.night import Night
+from tasks.day_picks import openings_held_out
 from tasks.distill import distill
 from tasks.practice import rounds_of
 from tasks.self_distill import own_answers
@@ -12,57 +16,73 @@ from tasks.traces import import_traces
 
 
 def learn_traces(
-    night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "distill"
+    night: Night, day: Artifact, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "distill"
 ) -> Path:
-    """Distils all worked solutions that the night has into a checkpoint. Returns the new one."""
-    config, traces = night.config.distill, [day]
-    if config.steps and config.files:
-        traces.append(night.run(import_traces, "import_traces", files=config.files))
-    if config.steps and config.teacher is not None:
-        asked = night.run(
+    """Distils all worked solutions that the night has, after so many rounds of tonight. Returns the checkpoint."""
+    config, traces = night.config, [day]
+    if config.distill.steps:
+        traces += _further_traces(night, rounds, exam_questions, place)
+    return night.taught(
+        distill,
+        place,
+        checkpoint,
+        exam_questions,
+        traces=tuple(traces),
+        unseen=openings_held_out(day.folder, config.unseen_share),
+        config=config.distill,
+        sandbox=config.sandbox,
+    )
+
+
+def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], place: str) -> Iterator[Artifact]:
+    """Those of the configured files, and of a teacher that is asked."""
+    config, home = night.config.distill, night.home
+    if config.files:
+        yield night.run(import_traces, "import_traces", files=config.files)
+    if config.teacher is not None:
+        before = last_finished(home.nights, night.config.name)
+        yield night.run(
             ask_teacher,
-            "ask_teacher",
+            place.replace("distill", ASKING),
             config=config.teacher,
             exam_questions=exam_questions,
+            scores=_scored(night, rounds),
+            upto=rounds,
             date=night.date,
-            nights=night.home.nights,
-            cache=night.home.teacher,
+            night=night.folder,
+            nights=home.nights,
+            cache=home.teacher,
+            until=end_of_asking(night.hours, night.config, night.folder, before),
         )
-        traces.append(asked)
-    return _learn(night, traces, checkpoint, exam_questions, place)
 
 
 def learn_own_answers(
     night: Night, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "self_distill"
 ) -> Path:
     """Distils the student's right answers to hard problems, after so many rounds of tonight. Returns the checkpoint."""
-    scored = [committed(folder / "score") for folder in rounds_of(night.folder, rounds)]
     answers = night.run(
         own_answers,
         f"{place}_answers",
-        scores=tuple(one for one in scored if one),
+        scores=_scored(night, rounds),
         upto=rounds,
         per_problem=night.config.distill.traces_per_problem,
         date=night.date,
         night=night.folder,
         nights=night.home.nights,
     )
-    return _learn(night, [answers], checkpoint, exam_questions, place)
-
-
-def _learn(night: Night, traces: list[Artifact], checkpoint: Path, exam_questions: tuple[str, ...], place: str) -> Path:
-    config = night.config
-    return night.made(
+    return night.taught(
         distill,
         place,
-        traces=tuple(traces),
-        checkpoint=checkpoint,
-        config=config.distill,
-        trainer_config=config.trainer,
-        student=config.student,
-        sandbox=config.sandbox,
-        exam_questions=exam_questions,
-        max_tokens=config.engine.max_model_len,
-        checkpoints=night.home.checkpoints,
-        trainer=night.trainer,
+        checkpoint,
+        exam_questions,
+        traces=(answers,),
+        unseen=(),  # what a benchmark asks is practised in the rounds, whoever asked it by day
+        config=night.config.distill,
+        sandbox=night.config.sandbox,
     )
+
+
+def _scored(night: Night, rounds: int) -> tuple[Artifact, ...]:
+    """What was scored in so many rounds of tonight."""
+    scored = (committed(folder / "score") for folder in rounds_of(night.folder, rounds))
+    return tuple(one for one in scored if one)

@@ -5,7 +5,6 @@ import os
 import platform
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from conf.home import Home, InputError
 from conf.schema import NightConfig
 from flows import isolation
 from flows.finding import Finding, Level
+from flows.ports import is_free
 from models.engine_environment import preload_libraries
 from models.machine import core_quota, cores, memory
 
@@ -235,7 +235,7 @@ def _ports(config: NightConfig | None) -> Iterator[Finding]:
     for port, pages in PAGES.items():
         if config and port == config.prefect.port:
             continue
-        if _is_free(port):
+        if is_free(port):
             yield Finding(f"port {port}", "ok", f"free for {pages}")
         else:
             advice = f"{pages} go elsewhere, unless they are what is there: ss -ltnp 'sport = :{port}' tells"
@@ -249,22 +249,11 @@ def _port(config: NightConfig) -> Iterator[Finding]:
     port = config.prefect.port
     if port is None or os.environ.get("PREFECT_API_URL"):
         return
-    if _is_free(port):
+    if is_free(port):
         yield Finding(f"port {port}", "ok", "free for the night's Prefect server")
     else:
         advice = "take another, or leave it out for any that is free: --set prefect.port=null"
         yield Finding(f"port {port}", "error", f"prefect.port: {port} is taken by another program", advice)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # like uvicorn: what a server that has just ended left behind does not block the next
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def _output(*command: str) -> str | None:

@@ -6,11 +6,10 @@ from pathlib import Path
 from statistics import fmean, median
 
 from conf.schema import NightConfig
+from conf.stages import Step
 from tasks.incidents import ended_early
 from tasks.stage import MANIFEST, run_name
 
-BEFORE_ROUNDS = ("freeze_journal", "fit_reward_model")
-STAGES_OF_ONE = ("distill", "self_distill")  # steps of `stages`; of other lessons nobody knows beforehand what there is
 SITTERS = ("evaluate/champion", "evaluate/distilled", "evaluate/candidate")
 AFTER_ROUNDS = ("evaluate · candidate", "decide")  # a night that is there begins no round any more
 ROUND = re.compile(r"round (\d+)\b")
@@ -22,8 +21,9 @@ def seconds_left(folder: Path, config: NightConfig, stage: str, elapsed: float, 
     `stage`: where it is, since `elapsed` seconds. `before`: the last finished night of the same name.
     """
     over = stage in AFTER_ROUNDS
-    places = (*BEFORE_ROUNDS, *(() if over else _steps(config)), *SITTERS)
-    waiting = {run_name(place): _usual(place, folder, before) for place in places if _seconds(folder / place) is None}
+    waiting = {run_name(place): seconds for place, seconds in waited_for(folder, config, before).items()}
+    if over:
+        waiting = {name: seconds for name, seconds in waiting.items() if name in map(run_name, SITTERS)}
     left = 0 if over or ended_early(folder) else config.rounds - len(_committed_rounds(folder))
     a_round = _round_seconds(folder, before) if left else 0.0
     known = [seconds for seconds in waiting.values() if seconds is not None]
@@ -34,9 +34,33 @@ def seconds_left(folder: Path, config: NightConfig, stage: str, elapsed: float, 
     return max(0.0, total - min(elapsed, own))
 
 
-def _steps(config: NightConfig) -> list[str]:
-    """Where the steps of `stages` stand that are one stage each."""
-    return [step.place for step in config.steps if step.kind in STAGES_OF_ONE or (step.is_block and config.lora)]
+def places(config: NightConfig) -> tuple[str, ...]:
+    """The stages that every night of a configuration has outside its rounds, by their places in its folder.
+
+    What depends on the day is not among them: the exams between lessons, and what is done with a reward model.
+    """
+    learnt = [place for step in config.steps for place in _of_step(step, config)]
+    return ("freeze_journal", *dict.fromkeys(learnt), "fit_reward_model", *SITTERS)
+
+
+def waited_for(folder: Path, config: NightConfig, before: Path | None) -> dict[str, float | None]:
+    """The stages outside the rounds that are still to come, with their usual seconds; None where nobody knows."""
+    return {place: _usual(place, folder, before) for place in places(config) if _seconds(folder / place) is None}
+
+
+def _of_step(step: Step, config: NightConfig) -> list[str]:
+    """The places of a step's own stages. Files are read once a night, with the first lesson that needs them."""
+    if step.kind == "distill":
+        asked = {
+            "import_traces": config.distill.files,
+            step.place.replace("distill", "ask_teacher"): config.distill.teacher,
+        }
+        return [*(place for place, source in asked.items() if source and config.distill.steps), step.place]
+    if step.kind == "self_distill":
+        return [f"{step.place}_answers", step.place]
+    if step.kind == "lessons":
+        return [f"{step.place}/{channel}" for channel in config.channels]
+    return [step.place] if config.lora is not None and step.rounds else []
 
 
 def _usual(place: str, folder: Path, before: Path | None) -> float | None:

@@ -46,7 +46,7 @@ def exam(
     found = figures[0]
     if against:
         for part, own in found.items():
-            own |= {"against": figures[1][part], "comparison": _compared(part, *reversed(tables), config)}
+            own |= {"against": figures[1][part], "comparison": _compared(part, tables[1], tables[0], config)}
     show_text("exam", "\n".join(f"    {line}" for line in told(found)), f"The exam of {checkpoint}")
     return found
 
@@ -125,5 +125,5 @@ def _figures(sat: Artifact) -> Outcome:
 
 def _compared(part: str, before: pd.DataFrame, after: pd.DataFrame, config: NightConfig) -> dict[str, Any]:
     samples, alpha = config.exam.bootstrap_samples, config.exam.alpha
-    pair = [table[table.benchmark == part] for table in (before, after)]
-    return dataclasses.asdict(compare(part, *pair, samples=samples, seed=config.seed, alpha=alpha))
+    pair: list[pd.DataFrame] = [table[table.benchmark == part] for table in (before, after)]
+    return dataclasses.asdict(compare(part, pair[0], pair[1], samples=samples, seed=config.seed, alpha=alpha))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from conf.hours import deadline_of
 from conf.schema import NightConfig
+from flows.estimate import waited_for
 from flows.history import finished, round_metrics
 from tasks.workers import HoursOverError
 
@@ -16,6 +17,7 @@ from tasks.workers import HoursOverError
 LATE = 30 * 60.0
 EXAM_MARGIN = 1.25  # the candidate's exam takes at most so many times as long as the slower of the other two
 REST = 60.0  # seconds for the last state, the decision, promotion and report
+ASKING = "ask_teacher"  # where that stage stands; the second one of a night at `ask_teacher-2`
 MERGE = 60.0  # seconds, where the night trains adapters
 
 
@@ -68,6 +70,19 @@ class Allowance:
                 f"{what} was not begun: it would take about {_told(needed)} and what comes after the rounds "
                 f"{_told(self.after)}, but {self.hours.because} left {_told(max(left, 0.0))}"
             )
+
+
+def end_of_asking(hours: Hours, config: NightConfig, folder: Path, before: Path | None) -> float:
+    """Until when a teacher may be asked, so that all but the rounds still fits: seconds since the epoch.
+
+    What the other stages take is told by the night before; where it does not tell, half of the time left is theirs.
+    """
+    if math.isinf(hours.end):
+        return math.inf
+    others = [seconds for other, seconds in waited_for(folder, config, before).items() if not other.startswith(ASKING)]
+    known = sum(seconds for seconds in others if seconds is not None)
+    left = hours.end - time.time() - REST
+    return hours.end - REST - (max(known, left / 2) if None in others else known)
 
 
 def likely(rounds: Sequence[float]) -> float:

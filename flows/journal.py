@@ -14,11 +14,32 @@ from conf.journal import KINDS, Correction, Entry, Feedback, Preference, Trace, 
 from conf.journal import schema as json_schema
 from conf.journal_file import append, read_file
 
-journal_app = typer.Typer(
-    no_args_is_help=True,
-    help="The day's log, from which the night learns: picks, corrections, praise, texts and worked solutions, one line "
-    "of JSON each, in a file a day under NIGHTSCHOOL_HOME/journal. docs/journal.md describes the format.",
-)
+# \b keeps the lines of a paragraph as they are
+HELP = """The day's log: what you teach by day, and the night learns from. One line of JSON each, in a file a day under
+NIGHTSCHOOL_HOME/journal, which is only ever appended to.
+
+\b
+preference   of several answers, the best      becomes the reward model, or a lesson
+correction   an answer as it should be         a lesson, and a pair for the reward model
+feedback     praise or scolding, -1 to 1       a lesson (KTO)
+words        a text to read                    a lesson (continued pretraining)
+trace        a worked solution, by a teacher   a lesson, if its answer is right
+
+A night takes every line that no night has taken, also those of days without one. It puts wrong lines aside, with the
+reason, and never edits a file. A lesson comes again every night until the model that serves by day has learnt it.
+
+To begin:
+
+\b
+nightschool journal add correction --prompt "Capital of Australia?" --response Sydney --correction Canberra
+nightschool journal import FILE_OR_HUB_ID      what you have already: preference pairs, rankings, chats
+nightschool journal show                       what today has taught so far
+nightschool journal check FILE                 what a night would refuse of a file, and why
+
+docs/journal.md describes the format, for programs that write it.
+"""
+
+journal_app = typer.Typer(no_args_is_help=True, help=HELP)
 AsJson = Annotated[bool, typer.Option("--json", help="print one line of JSON, for scripts")]
 Kind = Literal["preference", "correction", "feedback", "words", "trace"]
 
@@ -41,9 +62,9 @@ def add(
 ) -> None:
     """Adds lines to today's file: one from options, or all of standard input, each checked before any is written.
 
-    journal add correction --prompt "Capital of Australia?" --response Sydney --correction Canberra
+    nightschool journal add correction --prompt "Capital of Australia?" --response Sydney --correction Canberra
 
-    journal add preference --prompt "A rhyme on owl" --response towel --response howl --chosen 1 --policy 3f2a…
+    nightschool journal add preference --prompt "Rhyme on owl?" --response howl --response bird --chosen 0 --policy 3f2a
 
     echo '{"kind": "words", "text": "Owls hunt at night."}' | nightschool journal add
 

@@ -45,7 +45,7 @@ class LearnedReward:
             owner_prompts,
             "owner_prompts",
             day=self.day,
-            reward_model=self.reward_model,
+            unseen_share=config.unseen_share,
             exam_questions=self.exam_questions,
             checkpoint=self.base,
             student=config.student,

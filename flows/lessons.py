@@ -1,8 +1,8 @@
 """The owner's own channels, one after the other: corrections, words, praise, picks."""
 
 from pathlib import Path
-from typing import Any
 
+from conf.lessons import LessonConfig
 from conf.schema import NightConfig
 from flows.night import Night
 from flows.sitting import sit
@@ -22,18 +22,8 @@ def learn(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[s
     for channel, own in channels(config):
         place, before = f"{LESSONS}/{channel.name}", checkpoint
         night.rest_engine()
-        checkpoint = night.made(
-            channel,
-            place,
-            day=day,
-            checkpoint=before,
-            trainer_config=config.trainer,
-            student=config.student,
-            exam_questions=exam_questions,
-            max_tokens=config.engine.max_model_len,
-            checkpoints=night.home.checkpoints,
-            trainer=night.trainer,
-            **own,
+        checkpoint = night.taught(
+            channel, place, before, exam_questions, day=day, unseen_share=config.unseen_share, config=own
         )
         if config.lessons.examine and checkpoint != before:
             if not examined:
@@ -43,18 +33,7 @@ def learn(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[s
     return checkpoint
 
 
-def channels(config: NightConfig) -> list[tuple[Stage, dict[str, Any]]]:
-    """The channels that are switched on, with what each is given of its own, in the order in which they are learnt."""
-    lessons, both = config.lessons, config.preference_learning == "both"
-    unseen = {"held_out_share": config.reward_model.held_out_share if both else 0.0}
-    known: list[tuple[bool, Stage, dict[str, Any]]] = [
-        (lessons.corrections.enabled, corrections, {"config": lessons.corrections}),
-        (lessons.words.enabled, words, {"config": lessons.words}),
-        (lessons.feedback.enabled, feedback, {"config": lessons.feedback}),
-        (
-            config.preference_learning != "reward_model",
-            picks,
-            {"config": lessons.picks} | unseen,
-        ),
-    ]
-    return [(channel, own) for on, channel, own in known if on]
+def channels(config: NightConfig) -> list[tuple[Stage, LessonConfig]]:
+    """The channels that are switched on, each with its configuration, in the order in which they are learnt."""
+    known = {channel.name: channel for channel in (corrections, words, feedback, picks)}
+    return [(known[name], getattr(config.lessons, name)) for name in config.channels]

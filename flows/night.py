@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conf.disk import sync
 from conf.home import LAYOUT, Home, InputError, inside
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
@@ -16,12 +17,13 @@ from flows.history import last_finished, usual_seconds
 from flows.hours import LATE, Hours
 from flows.progress import note_progress
 from models.checkpoint import is_whole
-from models.durable import make_folder, sync, write_atomically
+from models.durable import make_folder, write_atomically
 from models.engine_environment import engine_environment, trainer_environment
 from tasks import engine, incidents
 from tasks.stage import Artifact, Stage, committed, run_name, uncommit
 from tasks.workers import Worker, WorkerDiedError
 
+EXAMS = 3  # champion, student after distillation, candidate
 log = logging.getLogger("nightschool")
 
 
@@ -36,11 +38,13 @@ class Night:
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
+    exams: float = field(init=False)  # seconds that all exams together usually take; 0 where no night has told
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
         in_engine = engine_environment(self.config.engine.kv_cache_gb)
         usual = usual_seconds(last_finished(self.home.nights, self.config.name))
+        self.exams = EXAMS * usual.get("evaluate", 0.0)
         self.engine = Worker("engine", in_engine, logs / "engine.log", self.note, usual=usual)
         self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
         self.hours, self.started = Hours.of(self.config, self.date), time.time()
@@ -71,6 +75,24 @@ class Night:
             uncommit(self.folder / place)
             checkpoint = self.checkpoint(self.run(stage, place, **arguments))
         return checkpoint
+
+    def taught(self, lesson: Stage, place: str, checkpoint: Path, exam_questions: tuple[str, ...], **own: Any) -> Path:
+        """A lesson's checkpoint, made from the one before it; the same one where there was nothing to learn.
+
+        `exam_questions`: those that no lesson may learn. `own`: what the stage is given besides.
+        """
+        return self.made(
+            lesson,
+            place,
+            checkpoint=checkpoint,
+            trainer_config=self.config.trainer,
+            student=self.config.student,
+            exam_questions=exam_questions,
+            max_tokens=self.config.engine.max_model_len,
+            checkpoints=self.home.checkpoints,
+            trainer=self.trainer,
+            **own,
+        )
 
     def has(self, place: str) -> bool:
         """Whether a stage that makes a checkpoint stands at a place, and the checkpoint is whole."""

@@ -12,10 +12,11 @@ from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
+from conf.benchmark import ExamPart
 from conf.home import SHORT_REPORT, Home, inside
 from conf.hours import clocks_in
 from conf.load import STARTER, load_night
-from conf.schema import ExamPart, NightConfig, SandboxConfig
+from conf.schema import NightConfig, SandboxConfig, StudentConfig
 from conf.urls import struck
 from flows.carrying_out import carry_out
 from flows.course import Course
@@ -24,10 +25,12 @@ from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.exams_sat import exams_sat_before
 from flows.grpo import Rounds
 from flows.held_out_picks import log_rankings, rank_held_out
+from flows.hours import LATE
 from flows.learned_reward import learned_reward
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
+from flows.serving_lock import wait_until_free
 from flows.sitting import log_exams, sit, slowest
 from flows.vault import Vault
 from models.checkpoint import is_whole, verify
@@ -35,7 +38,7 @@ from models.durable import DiskFullError, disk_is_full, full_disk, write_atomica
 from rewards.verifier import Problem
 from tasks.credit_by_teacher import find_teacher
 from tasks.decide import decide
-from tasks.enroll import enroll
+from tasks.enroll import STARTER_MODEL, enroll
 from tasks.evaluate import exam_problems
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
@@ -76,7 +79,8 @@ def nightly(
     A `dry_run` decides and moves no alias; whoever goes on with the night moves none either.
 
     A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
-    failed. Raises InputError for a date, a deadline or a configuration that cannot be, before anything is learned.
+    failed. Raises InputError for a date, a deadline or a configuration that cannot be, and where the server by day
+    does not make room, before anything is learned.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
@@ -98,6 +102,7 @@ def nightly(
             freeze_config(home.night(date), config, fresh=False)
             if dry_run:
                 (home.night(date) / DRY_RUN).touch()
+            wait_until_free(home.root)
             return concluded(study(Night(home, date, config)))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
@@ -111,7 +116,7 @@ def study(night: Night) -> dict[str, Any]:
     try:
         summary = _stages(night, tracking)
     except BaseException as error:
-        interrupted = isinstance(error, KeyboardInterrupt)
+        interrupted = not isinstance(error, Exception)  # by Ctrl-C, or by Prefect: cancelled, or its worker ends
         night.close(grace=0 if interrupted else SAVING_LIMIT)  # a state that is being written is worth waiting for
         with suppress(Exception):  # on a full disk nobody can note that it failed; what was raised matters more
             tracking.close_run("KILLED" if interrupted else "FAILED")
@@ -132,8 +137,10 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     exam, spare = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
     course = Course(night, day, tuple(problem.question for problem in (*exam, *spare)))
     teacher = _teacher(night, champion)
+    night.spare(night.exams)
     distilled = course.before_rounds(champion)
     fitted = _fit_reward_model(night, day, champion, tracking, course.questions)
+    night.spare(-LATE)
     versions = Registry(tracking.client, config.name).versions()
     vault = Vault(night, versions, champion)
     vault.begin()
@@ -141,9 +148,7 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         "champion": sit(night, "evaluate/champion", champion),
         "distilled": sit(night, "evaluate/distilled", distilled),
     }
-    exams = slowest(sat) * (
-        1 + len(spare) / len(exam)
-    )  # the candidate's and the vault's: what the rounds leave time for
+    exams = slowest(sat) * (1 + len(spare) / len(exam))  # the rounds leave time for the vault's, too
     for who, checkpoint in {"champion": champion, "distilled": distilled}.items():
         rank_held_out(night, fitted, who, checkpoint)
     learned = learned_reward(night, day, fitted, distilled, [*exam, *spare])
@@ -242,11 +247,11 @@ def _champion(night: Night, tracking: Tracking) -> Path:
     return champion
 
 
-def _enrolled(night: Night) -> Path:
+def _enrolled(night: Night, place: str = "enroll", student: StudentConfig | None = None) -> Path:
     return night.made(
         enroll,
-        "enroll",
-        student=night.config.student,
+        place,
+        student=student or night.config.student,
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,
     )
@@ -257,7 +262,11 @@ def _teacher(night: Night, student: Path) -> Path | None:
     config = night.config
     if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
         return None
-    return find_teacher(config.on_policy, student, config.student.trust_remote_code)
+    asked = config.on_policy
+    if asked.teacher == STARTER_MODEL:
+        unpacked = _enrolled(night, "enroll_teacher", StudentConfig(source=STARTER_MODEL))
+        asked = asked.model_copy(update={"teacher": str(unpacked)})
+    return find_teacher(asked, student, config.student.trust_remote_code)
 
 
 def concluded(summary: dict[str, Any]) -> Any:

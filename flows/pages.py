@@ -5,36 +5,74 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
 
 from conf.home import Home
 from flows.address import PASSWORD, USER, Address
 from flows.crashed_runs import show_crashed, show_killed
-from flows.prefect_server import start_server, wait_until_ready
+from flows.ports import require_free
+from flows.prefect_server import IDLE_SERVICES, ServerError, start_server, wait_until_ready
 from tasks.workers import die_with_parent
 
 
+@dataclass(frozen=True)
+class Pages:
+    """Both servers while they run: where the API is, what people are told, and each process with its log, by name."""
+
+    api: str
+    told: str
+    running: dict[str, tuple[subprocess.Popen[bytes], Path]]
+
+
 def serve(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> None:
-    """Starts both servers at an address, prints where they are, and ends them with Ctrl-C."""
+    """Serves the pages at an address until Ctrl-C, and prints where they are. Raises ServerError where one ends."""
+    with pages(home, prefect_port, mlflow_port, address) as served:
+        print(f"{served.told}\nCtrl-C ends both.", flush=True)
+        wait_for_end(served.running)
+
+
+@contextmanager
+def pages(
+    home: Home, prefect_port: int, mlflow_port: int, address: Address, idle: Sequence[str] = IDLE_SERVICES
+) -> Iterator[Pages]:
+    """Both servers, ready, and ended afterwards. `idle`: the services of Prefect's server that do not run.
+
+    Raises InputError for a port that is taken, ServerError where Prefect's server does not start.
+    """
+    require_free(prefect_port, address.host, "--prefect-port")
+    require_free(mlflow_port, address.host, "--mlflow-port")
     home.own()
     folder = home.root / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
     show_killed(home)
-    pages = f"{address.url(mlflow_port)}/{experiment_page(home)}"
-    prefect, url = start_server(folder, prefect_port, log, address)
+    experiment = f"{address.url(mlflow_port)}/{experiment_page(home)}"
+    prefect, api = start_server(folder, prefect_port, log, address, idle)
     mlflow = _start_mlflow(home, mlflow_port, address)
     try:
-        wait_until_ready(prefect, url, log)
-        show_crashed(home, url, address.key)
-        print(f"Prefect: {url.removesuffix('/api')}\nMLflow:  {pages}\nCtrl-C ends both.", flush=True)
+        wait_until_ready(prefect, api, log)
+        show_crashed(home, api, address.key)
+        told = f"Prefect: {api.removesuffix('/api')}\nMLflow:  {experiment}"
         if address.password:
-            print(f"MLflow asks for the user {USER} and the password; Prefect for both as {USER}:PASSWORD.", flush=True)
-        while prefect.poll() is None and mlflow.poll() is None:
-            time.sleep(0.5)
+            told += f"\nMLflow asks for the user {USER} and the password; Prefect for both as {USER}:PASSWORD."
+        running = {"Prefect's server": (prefect, log), "MLflow's server": (mlflow, home.root / "mlflow.log")}
+        yield Pages(api, told, running)
     finally:
         for server in (prefect, mlflow):
             end(server)
+
+
+def wait_for_end(running: Mapping[str, tuple[subprocess.Popen[bytes], Path]]) -> NoReturn:
+    """Waits until one of the processes ends, which none should, and raises ServerError then."""
+    while True:
+        for name, (process, log) in running.items():
+            if process.poll() is not None:
+                raise ServerError(f"{name} ended with code {process.returncode}; its log: {log}")
+        time.sleep(0.5)
 
 
 def end(server: subprocess.Popen[bytes]) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
@@ -27,13 +27,17 @@ DRAIN_LIMIT = 3  # seconds
 START_LIMIT = 180  # seconds; a busy machine needs 25, the first start makes the database
 
 
+class ServerError(RuntimeError):
+    """A server of ours that ended, or never answered: one line that names its log."""
+
+
 @contextmanager
 def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     """The URL of the API that the night's flow reports to, with Prefect's settings pointing there.
 
     A configured API (PREFECT_API_URL or the active profile) is used as it is. Otherwise a server is started on
     127.0.0.1, with its database under the home, so that `nightschool ui` shows its runs later. Raises InputError where
-    the URL of a configured one carries a password.
+    the URL of a configured one carries a password, or where that server is not one to work with.
     """
     from prefect.settings import (
         PREFECT_API_URL,
@@ -43,9 +47,12 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
         temporary_settings,
     )
 
+    from flows.prefect_version import check_server
+
     configured = get_current_settings().api.url
     if configured:
-        yield checked(configured, "PREFECT_API_URL", PREFECT)
+        check_server(checked(configured, "PREFECT_API_URL", PREFECT))
+        yield configured
         return
     Home(home).own()
     folder = home / "prefect"
@@ -72,17 +79,19 @@ def _send_what_is_left() -> None:
         worker.drain_all(timeout=DRAIN_LIMIT)
 
 
-def start_server(folder: Path, port: int, log: Path, address: Address = HERE) -> tuple[subprocess.Popen[bytes], str]:
+def start_server(
+    folder: Path, port: int, log: Path, address: Address = HERE, idle: Sequence[str] = IDLE_SERVICES
+) -> tuple[subprocess.Popen[bytes], str]:
     """Starts a Prefect server, on loopback if not told otherwise, whose files lie in `folder`.
 
-    It is killed when this thread ends.
+    `idle`: the services of it that do not run. It is killed when this thread ends.
     """
     parent = os.getpid()
     pages = address.url(port)
     environment = os.environ | {
         "PREFECT_HOME": str(folder),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        **{f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false" for service in IDLE_SERVICES},
+        **{f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false" for service in idle},
         "PREFECT_UI_API_URL": f"{pages}/api",
         # by default any page that the owner's browser is on may read the API
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": ",".join(f"http://{name}:{port}" for name in address.names),
@@ -106,17 +115,17 @@ def start_server(folder: Path, port: int, log: Path, address: Address = HERE) ->
 
 
 def wait_until_ready(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    """Returns when the API answers. Raises RuntimeError where the server ends or takes too long."""
+    """Returns when the API answers. Raises ServerError where the server ends or takes too long."""
     limit = time.monotonic() + START_LIMIT
     while time.monotonic() < limit:
         if server.poll() is not None:
-            raise RuntimeError(f"the Prefect server ended with code {server.returncode}; its log: {log}")
+            raise ServerError(f"the Prefect server ended with code {server.returncode}; its log: {log}")
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=2):
                 return
         except (URLError, TimeoutError, ConnectionError):
             time.sleep(0.2)
-    raise RuntimeError(f"the Prefect server did not answer within {START_LIMIT} s; its log: {log}")
+    raise ServerError(f"the Prefect server did not answer within {START_LIMIT} s; its log: {log}")
 
 
 def free_port() -> int:

@@ -9,6 +9,7 @@ from conf.home import InputError
 from conf.urls import struck
 
 PATIENCE = 10.0  # seconds
+YES = ("true", "1")
 
 
 def check_mlflow(uri: str) -> None:
@@ -19,15 +20,14 @@ def check_mlflow(uri: str) -> None:
     if not uri.startswith("http"):
         return
     name, password = os.environ.get("MLFLOW_TRACKING_USERNAME"), os.environ.get("MLFLOW_TRACKING_PASSWORD")
-    token = os.environ.get("MLFLOW_TRACKING_TOKEN")
-    _check(
-        "MLflow",
-        f"{uri.rstrip('/')}/version",
-        installed("mlflow"),
+    insecure = os.environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in YES
+    with httpx.Client(
         auth=(name, password) if name and password else None,
-        headers={"Authorization": f"Bearer {token}"} if token else {},
-        verify=os.environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() not in ("true", "1"),
-    )
+        headers=_bearer("MLFLOW_TRACKING_TOKEN"),
+        verify=not insecure,
+        timeout=PATIENCE,
+    ) as client:
+        _check("MLflow", client, f"{uri.rstrip('/')}/version", installed("mlflow"))
 
 
 def check_prefect(url: str) -> None:
@@ -35,29 +35,34 @@ def check_prefect(url: str) -> None:
     if not url.startswith("http") or "api.prefect.cloud" in url:  # which speaks every version
         return
     name, colon, password = os.environ.get("PREFECT_API_AUTH_STRING", "").partition(":")
-    key = os.environ.get("PREFECT_API_KEY")
-    _check(
-        "Prefect",
-        f"{url.rstrip('/')}/admin/version",
-        installed("prefect"),
+    insecure = os.environ.get("PREFECT_API_TLS_INSECURE_SKIP_VERIFY", "").lower() in YES
+    with httpx.Client(
         auth=(name, password) if colon else None,
-        headers={"Authorization": f"Bearer {key}"} if key else {},
-        verify=os.environ.get("PREFECT_API_TLS_INSECURE_SKIP_VERIFY", "").lower() not in ("true", "1"),
-    )
+        headers=_bearer("PREFECT_API_KEY"),
+        verify=not insecure,
+        timeout=PATIENCE,
+    ) as client:
+        _check("Prefect", client, f"{url.rstrip('/')}/admin/version", installed("prefect"))
 
 
-def _check(what: str, url: str, own: str, **request: object) -> None:
-    found = _version(what, url, own, request)
-    if found.split(".")[0] != own.split(".")[0]:
+def _bearer(variable: str) -> dict[str, str]:
+    key = os.environ.get(variable)
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _check(what: str, client: httpx.Client, url: str, own: str) -> None:
+    found = _version(what, client, url, own)
+    major = own.split(".")[0]
+    if found.split(".")[0] != major:
         raise InputError(
             f"{what}'s server at {struck(url)} is of version {found[:40]}, and this program speaks that of {own}: "
-            f"run a server of version {own.split('.')[0]}, or name another"
+            f"run a server of version {major}, or name another"
         )
 
 
-def _version(what: str, url: str, own: str, request: dict[str, object]) -> str:
+def _version(what: str, client: httpx.Client, url: str, own: str) -> str:
     try:
-        answer = httpx.get(url, timeout=PATIENCE, **request)  # pyright: ignore[reportArgumentType]
+        answer = client.get(url)
     except httpx.HTTPError as error:
         raise InputError(
             f"{what}'s server does not answer at {struck(url)} ({type(error).__name__}): start it, or name another"

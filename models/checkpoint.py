@@ -9,8 +9,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
+from conf.disk import sync
 from conf.home import NightError, inside
-from models.durable import make_folder, sync, sync_folder
+from models.durable import make_folder, sync_folder
 
 CARD = "README.md"  # people may edit it: outside the digest
 LINEAGE = "nightschool.json"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from conf.disk import sync
 from conf.home import NightError
 
 FULL = ("No space left on device", "disk is full", "Disk quota exceeded")  # the system's words, and SQLite's
@@ -85,15 +86,6 @@ def sync_folder(folder: Path) -> None:
     for file in folder.rglob("*"):
         sync(file)
     sync(folder)
-
-
-def sync(path: Path) -> None:
-    """Forces one file's content, or one folder's entries, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _free(path: Path) -> int:

@@ -31,10 +31,19 @@ def age_weight(nights: float, half_life: float) -> float:
 
 
 def is_held_out(messages: Sequence[Mapping[str, Any]], share: float) -> bool:
-    """Whether a prompt's picks judge the fit instead of taking part in it: so for about a `share` of all prompts.
+    """Whether a conversation judges what is learnt instead of being learnt: so about a `share` of all do.
 
-    The prompt's own hash decides: all its picks are on the same side, and on the same one every night.
+    The hash of its opening decides: all that was said in it is on the same side, and on the same one every night.
+    """
+    digest = hashlib.sha256(opening(messages).encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64 < share
+
+
+def opening(messages: Sequence[Mapping[str, Any]]) -> str:
+    """A conversation up to the owner's first turn, as one text: what its later prompts have in common.
+
+    They hold earlier answers, the picked one among them, so none of them may be on the other side.
     """
     turns = [[str(message["role"]), str(message["content"])] for message in messages]
-    digest = hashlib.sha256(json.dumps(turns).encode()).digest()
-    return int.from_bytes(digest[:8]) / 2**64 < share
+    first = next((place for place, (role, _) in enumerate(turns) if role == "user"), len(turns))
+    return json.dumps(turns[: first + 1])

@@ -7,7 +7,9 @@ of itself is not repeated anywhere: error messages of such servers quote keys.
 import asyncio
 import hashlib
 import json
+import math
 import os
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -55,6 +57,10 @@ class Tokens(NamedTuple):
     prompt: int
     answer: int
 
+    def times(self, count: int) -> "Tokens":
+        """Of so many such prompts and answers."""
+        return Tokens(count * self.prompt, count * self.answer)
+
 
 @dataclass
 class Budget:
@@ -100,12 +106,13 @@ class Asked:
     usd: float = 0.0
 
 
-def ask(questions: Sequence[Question], config: TeacherConfig, cache: Path) -> Asked:
+def ask(questions: Sequence[Question], config: TeacherConfig, cache: Path, until: float = math.inf) -> Asked:
     """Asks in the given order, a few at once, until all are answered, the budget is spent or the teacher has failed.
 
-    `cache` holds what was answered before, by the SHA-256 of everything that makes the question.
+    `until`: when that ends at the latest, in seconds since the epoch. `cache` holds what was answered before, by the
+    SHA-256 of everything that makes the question.
     """
-    return asyncio.run(_Lesson(questions, config, cache).hold())
+    return asyncio.run(_Lesson(questions, config, cache).hold(until))
 
 
 class _Lesson:
@@ -116,21 +123,21 @@ class _Lesson:
         self.on_their_way = 0
         self.settled = asyncio.Condition()
 
-    async def hold(self) -> Asked:
+    async def hold(self, until: float) -> Asked:
         """Asks all questions, a few at a time, until they are answered or time, tokens or money are spent."""
         from openai import AsyncOpenAI  # a second to import, and most nights ask nobody
 
         config, asked = self.config, self.asked
+        own, left = 60 * config.budget_minutes, until - time.time()
         key = os.environ.get(config.key_variable) or "none"  # servers of one's own want none, the library does
         gate = asyncio.Semaphore(AT_ONCE)
-        async with AsyncOpenAI(
-            base_url=config.base_url, api_key=key, timeout=config.timeout_seconds, max_retries=config.retries
-        ) as client:
+        async with AsyncOpenAI(base_url=config.base_url, api_key=key, timeout=config.timeout_seconds) as client:
             try:
-                async with asyncio.timeout(60 * config.budget_minutes):
+                async with asyncio.timeout(min(own, left)):
                     await asyncio.gather(*(self._take(place, client, gate) for place in range(len(self.questions))))
             except TimeoutError:
-                asked.stopped = f"its {config.budget_minutes:g} minutes were over"
+                over = f"its {config.budget_minutes:g} minutes were over"
+                asked.stopped = over if own <= left else "the night's hours left no more time for it"
         asked.tokens, asked.usd = self.budget.tokens, self.budget.usd
         return asked
 
@@ -144,43 +151,47 @@ class _Lesson:
                 self.asked.answers[place] = known
                 return
             worst = Tokens(sum(_worst_tokens(content) for _, content in question.messages), self.config.max_tokens)
-            if not await self._may_ask(worst):
+            if not (tries := await self._may_ask(worst)):
                 return
             try:
-                text, used = await self._answer(client, question, worst)
+                text, used = await self._answer(client, question, worst, tries)
                 self.failures = 0
+                self.budget.spend(*worst.times(1 - tries))
                 self.budget.spend(used.prompt - worst.prompt, used.answer - worst.answer)
                 self.asked.answers[place] = text
                 make_folder(self.cache)
                 write_atomically(file, json.dumps({"question": question.turns, "answer": text}))
             except NoAnswerError as error:
-                self._fail(error, worst)
+                self._fail(error, worst, tries)
             finally:
                 async with self.settled:
                     self.on_their_way -= 1
                     self.settled.notify_all()
 
-    async def _may_ask(self, worst: Tokens) -> bool:
-        """Takes a question's worst case out of the budget, which may have room once others turned out to be cheaper."""
+    async def _may_ask(self, worst: Tokens) -> int:
+        """How often a question may be tried; 0: not at all. All these tries are taken out of the budget at their worst.
+
+        It may have room once others turned out to be cheaper.
+        """
         async with self.settled:
             await self.settled.wait_for(lambda: self.asked.stopped or self.budget.has(*worst) or not self.on_their_way)
             if self.asked.stopped is None and not self.budget.has(*worst):
                 self.asked.stopped = "its budget was spent"
             if self.asked.stopped is not None:
-                return False
-            self.budget.spend(*worst)
+                return 0
+            tries = next(n for n in range(self.config.retries + 1, 0, -1) if self.budget.has(*worst.times(n)))
+            self.budget.spend(*worst.times(tries))
             self.asked.asked += 1
             self.on_their_way += 1
-            return True
+            return tries
 
-    async def _answer(self, client: Any, question: Question, worst: Tokens) -> tuple[str, Tokens]:
+    async def _answer(self, client: Any, question: Question, worst: Tokens, tries: int) -> tuple[str, Tokens]:
         """The answer and the tokens of prompt and answer. Raises NoAnswerError, whatever happened."""
         import openai
 
-        tries = self.config.retries + 1
         try:
             async with asyncio.timeout(self.config.timeout_seconds * tries):  # the library's is for each read alone
-                reply = await client.chat.completions.create(
+                reply = await client.with_options(max_retries=tries - 1).chat.completions.create(
                     model=self.config.model,
                     messages=question.turns,
                     temperature=question.temperature,
@@ -203,9 +214,8 @@ class _Lesson:
             raise NoAnswerError("an empty answer")
         return text.encode("utf-8", "replace").decode(), _used(reply, worst)
 
-    def _fail(self, error: NoAnswerError, worst: Tokens) -> None:
-        again = error.charged - 1  # one is spent already
-        self.budget.spend(again * worst.prompt, again * worst.answer)
+    def _fail(self, error: NoAnswerError, worst: Tokens, tries: int) -> None:
+        self.budget.spend(*worst.times(error.charged - tries))
         self.asked.failed[str(error)] += 1
         self.failures += 1
         if error.hopeless or self.failures >= PATIENCE:

@@ -1,9 +1,11 @@
 """A benchmark by the name that a configuration calls it."""
 
+import importlib
 from collections.abc import Sequence
 
+from conf.benchmark import ExamPart
 from conf.home import InputError
-from conf.schema import BenchmarkConfig, ExamPart, SandboxConfig
+from conf.schema import BenchmarkConfig, SandboxConfig
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Benchmark, Split
 
@@ -11,9 +13,16 @@ DEFAULT_SANDBOX = SandboxConfig()
 
 
 def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
-    """The benchmark that an entry of the configuration means. Reads no data yet; raises InputError as `load` does."""
+    """The benchmark that an entry of the configuration means. Reads no data yet; raises InputError as `load` does.
+
+    An entry alone may name a class of the user's own, `module:Class`: a name in data would be code to run.
+    """
+    name = entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark
+    if ":" in name:
+        _no_levels(name, entry.levels)
+        return _own(name, entry.source)
     return load(
-        entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark,
+        name,
         entry.source,
         entry.levels,
         subset=entry.subset,
@@ -78,6 +87,20 @@ def load(
 def excluded(benchmark: Benchmark, split: Split) -> list[str]:
     """The problems that a benchmark left out when it last read the split, because their own truth cannot be read."""
     return list(getattr(benchmark, "excluded", {}).get(split, ()))
+
+
+def _own(name: str, source: str | None) -> Benchmark:
+    """What `module:Class` makes of the source."""
+    module, _, of_class = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), of_class)
+    except Exception as error:  # whatever a file of the user's own comes up with
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{name} cannot be imported ({type(error).__name__}: {reason}); "
+            "its module lies in rewards/ or on PYTHONPATH"
+        ) from error
+    return found(source)
 
 
 def _no_levels(name: str, levels: Sequence[str] | None) -> None:

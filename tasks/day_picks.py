@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig
-from models.picks import Pick, age_weight, is_held_out
+from models.picks import Pick, age_weight, is_held_out, opening
 from models.policy import answer_tokens, prompt_tokens
 from rewards.contamination import exam_index
 from tasks.tables import CORRECTIONS, PREFERENCES, read_table
+
+AT_ONCE = 16  # longest answers: all answers of a pick go through the model together
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class DayPicks:
     fitted: list[Pick] = field(default_factory=list)
     held_out: list[Pick] = field(default_factory=list)
     held_out_choices: list[Choice] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0, exam=0))
+    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0, refused=0, exam=0))
 
     def __len__(self) -> int:
         return len(self.fitted) + len(self.held_out)
@@ -57,6 +60,14 @@ def choices(day: Path) -> Iterator[Choice]:
         yield _choice(row, [row["response"], row["correction"]], 1)
 
 
+def openings_held_out(day: Path, share: float) -> tuple[str, ...]:
+    """How the conversations begin in which the picks stand that judge the reward model; none where the share is 0."""
+    if not share:
+        return ()
+    found = (choice.messages for choice in choices(day))
+    return tuple(sorted({opening(messages) for messages in found if is_held_out(messages, share)}))
+
+
 def day_picks(
     found: Iterable[Choice],
     date: str,
@@ -67,7 +78,9 @@ def day_picks(
 ) -> DayPicks:
     """Sorts the picks, as they stand on a date, into those for the fit and those that judge it.
 
-    What asks a question of the exam, word for word or nearly, is neither.
+    Left out are those without two different answers (`no_choice`), that ask a question of the exam, word for word or
+    nearly (`exam`), whose conversation the student's template refuses (`refused`), with an answer longer than
+    `config.max_tokens`, or with more of them than a step has memory for (`too_long`).
     """
     picks, exam = DayPicks(), exam_index(exam_questions)
     for choice in found:
@@ -77,9 +90,14 @@ def day_picks(
         if exam.match_any([*(message["content"] for message in choice.messages), *choice.responses]):
             picks.left_out["exam"] += 1
             continue
-        prompt = tuple(prompt_tokens(tokenizer, choice.messages, student))
+        try:
+            prompt = tuple(prompt_tokens(tokenizer, choice.messages, student))
+        except TemplateError:
+            picks.left_out["refused"] += 1
+            continue
         answers = tuple(tuple(answer_tokens(tokenizer, response)) for response in choice.responses)
-        if len(prompt) + max(map(len, answers)) > config.max_tokens:
+        longest, whole = max(map(len, answers)), sum(map(len, answers))
+        if len(prompt) + longest > config.max_tokens or len(prompt) + whole > AT_ONCE * config.max_tokens:
             picks.left_out["too_long"] += 1
             continue
         pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.night, date), config.half_life_nights))

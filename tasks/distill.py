@@ -4,13 +4,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from jinja2 import TemplateError
+
 from conf.lessons import DistillConfig
 from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
 from tasks import learner
 from tasks.stage import Artifact, stage
 from tasks.tables import TRACES, read_table
-from tasks.trace_filter import Trace, by_source, counts, judged, traces_of
+from tasks.trace_filter import Fate, Trace, by_source, counts, judged, traces_of
 from tasks.workers import Worker
 
 
@@ -25,13 +27,16 @@ def distill(
     student: StudentConfig,
     sandbox: SandboxConfig,
     exam_questions: tuple[str, ...],
+    unseen: tuple[str, ...],
     max_tokens: int,
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
     """Keeps the traces whose answer the verifier accepts and whose prompt asks no problem of the exam, and learns them.
 
-    `traces`: stages that wrote a traces table. Without a single trace left the checkpoint stays what it was.
+    `traces`: stages that wrote a traces table. `unseen`: openings of the conversations that judge the reward model
+    (see `models/picks.py`); no trace that begins so is learnt. Without a single trace left the checkpoint stays what it
+    was.
     """
     found = [trace for one in traces for trace in traces_of(read_table(one.folder / "traces.parquet", TRACES))]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
@@ -39,10 +44,13 @@ def distill(
     def tokens(trace: Trace) -> tuple[list[int], list[int]]:
         return prompt_tokens(tokenizer, trace.messages, student), answer_tokens(tokenizer, trace.response)
 
-    def fits(trace: Trace) -> bool:
-        return sum(map(len, tokens(trace))) <= max_tokens
+    def unfit(trace: Trace) -> Fate | None:
+        try:
+            return "too_long" if sum(map(len, tokens(trace))) > max_tokens else None
+        except TemplateError:
+            return "refused"
 
-    found = judged(found, sandbox, exam_questions, config.traces_per_problem, fits)
+    found = judged(found, sandbox, exam_questions, config.traces_per_problem, unfit, unseen)
     examples = [tokens(trace) for trace in found if trace.fate in ("kept", "unknown")]
     curve: list[dict[str, float]] = []
     if examples and config.steps:

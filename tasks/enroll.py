@@ -17,6 +17,7 @@ from tasks import learner
 from tasks.stage import stage
 from tasks.workers import Worker
 
+STARTER_MODEL = "starter"  # the model that comes with the installation
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 TEMPLATE = "chat_template.jinja"
@@ -37,7 +38,7 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: 
 
 def _bring(student: StudentConfig, draft: Path, trainer: Worker) -> None:
     """Copies or unpacks the student into a folder."""
-    if student.source == "starter":
+    if student.source == STARTER_MODEL:
         trainer.call(learner.unpack_starter, draft)
     else:
         patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
@@ -69,7 +70,7 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
 def check_source(student: StudentConfig) -> None:
     """Raises InputError where the student is neither the starter, nor a model's folder, nor a hub id that is there."""
     source = Path(student.source)
-    if student.source == "starter":
+    if student.source == STARTER_MODEL:
         return
     if source.is_dir():
         check_student(source)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -42,7 +43,8 @@ class ExamFigures:
 
 def exam_figures(folder: Path) -> dict[str, ExamFigures]:
     """The figures of what the stage `evaluate` wrote into a folder, by part, in the exam's order."""
-    greedy, sampled = (read_table(folder / f"{name}.parquet", EVALUATIONS) for name in ("evaluations", "samples"))
+    tables: list[Any] = [read_table(folder / f"{name}.parquet", EVALUATIONS) for name in ("evaluations", "samples")]
+    greedy, sampled = tables
     return {
         str(part): figures(str(part), greedy[greedy.benchmark == part], sampled[sampled.benchmark == part])
         for part in greedy.benchmark.unique()

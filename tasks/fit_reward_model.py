@@ -16,7 +16,7 @@ from tasks.enroll import PATTERNS
 from tasks.reward_learner import Fitted
 from tasks.stage import Artifact, stage
 from tasks.tables import HELD_OUT, write_table
-from tasks.workers import Worker
+from tasks.workers import HoursOverError, Worker
 
 DIRECT = "preference_learning is direct: the picks are lessons of their own"
 
@@ -64,7 +64,7 @@ def fit_reward_model(
             seed,
             checkpoints,
         )
-    except UnfitError as refusal:
+    except (UnfitError, HoursOverError) as refusal:
         outcome = {"serves": False, "reason": str(refusal)} | outcome
     else:
         outcome = _outcome(fitted) | outcome

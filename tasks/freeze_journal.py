@@ -39,12 +39,13 @@ def freeze_journal(
     journal: Path,
     nights: Path,
     checkpoints: Path,
-) -> None:
+) -> dict[str, float]:
     """Takes every complete journal line that no earlier committed freeze has taken, and the generated day if any.
 
     Lessons of earlier nights that the champion does not have come along (see `tasks/replay.py`). Which lines were taken
     is kept as byte offsets for each file; the journal itself is never touched. counts.json: of each kind, how many
-    lines are new, replayed, generated, and duplicates that were left out.
+    lines are new, replayed, generated, and duplicates that were left out. The figure `unknown_policies`: how many picks
+    are of a checkpoint that this home has never had; what lies on the disk now tells it, so it is no output.
     """
     lessons = _Lessons()
     for night, place, entry in replayed(journal, nights, date, model, champion.name):
@@ -59,11 +60,11 @@ def freeze_journal(
     for name, schema in LESSONS.items():
         write_table(folder / f"{name}.parquet", schema, lessons.rows[name])
     write_table(folder / "quarantine.parquet", QUARANTINE, lessons.quarantine)
-    unknown = _unknown_policies(lessons.rows["preferences"], date, nights, checkpoints)
-    counts = {**lessons.counts, "quarantined": len(lessons.quarantine), "unknown_policies": unknown}
+    counts = {**lessons.counts, "quarantined": len(lessons.quarantine)}
     (folder / "counts.json").write_text(json.dumps(counts))
     (folder / OFFSETS).write_text(json.dumps({name: end for name, (_, end) in taken.items()}))
     (folder / TAKEN).write_text(json.dumps({"model": model, "bytes": taken}))
+    return {"unknown_policies": _unknown_policies(lessons.rows["preferences"], date, nights, checkpoints)}
 
 
 @dataclass

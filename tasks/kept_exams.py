@@ -8,7 +8,6 @@ import hashlib
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import rewards
-from conf.schema import EngineConfig, ExamPart, SandboxConfig, StudentConfig
+from conf.benchmark import ExamPart
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from models.device import device
 from models.durable import make_folder, room_for, sync
 from rewards.verifier import Benchmark, Problem
@@ -106,11 +106,13 @@ def find(exams: Path, wanted: Terms) -> KeptExam | None:
 
 def keep(exams: Path, found_under: Terms, exam: KeptExam) -> None:
     """Keeps what was sat under these terms: written beside its place, then moved there by one rename."""
-    make_folder(exams)
-    draft, place = Path(tempfile.mkdtemp(prefix=DRAFT, dir=exams)), exams / key(found_under)
+    name = key(found_under)
+    draft, place = exams / f"{DRAFT}{name}", exams / name
+    shutil.rmtree(draft, ignore_errors=True)  # of a crash
+    make_folder(draft)
     with room_for(draft):
-        for name, rows in zip(TABLES, (exam.greedy, exam.sampled), strict=True):
-            write_table(draft / f"{name}.parquet", EVALUATIONS, rows)
+        for table, rows in zip(TABLES, (exam.greedy, exam.sampled), strict=True):
+            write_table(draft / f"{table}.parquet", EVALUATIONS, rows)
         (draft / "excluded.json").write_text(json.dumps(exam.excluded))
         commit(draft, "exam", found_under, exam.seconds)
     shutil.rmtree(place, ignore_errors=True)  # damaged, or somebody else's who sat it meanwhile: the same rows

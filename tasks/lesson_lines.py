@@ -25,12 +25,18 @@ class LessonLines:
     fit into `max_tokens` (`too_long`), are a conversation that the student's template refuses (`refused`: two turns of
     the same speaker, say), judge the reward model (`held_out`), or say nothing: feedback of 0 (`neutral`), text of a
     single token (`too_short`), a pick of which nothing else remains (`no_choice`).
+    `unseen_share`: of the conversations, those that judge the reward model, and the student beside it.
     """
 
     def __init__(
-        self, checkpoint: Path, student: StudentConfig, exam_questions: Sequence[str], max_tokens: int
+        self,
+        checkpoint: Path,
+        student: StudentConfig,
+        exam_questions: Sequence[str],
+        max_tokens: int,
+        unseen_share: float = 0.0,
     ) -> None:
-        self.checkpoint, self.student = checkpoint, student
+        self.checkpoint, self.student, self.unseen_share = checkpoint, student, unseen_share
         self.exam, self.max_tokens = Contamination(exam_questions), max_tokens
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
@@ -74,16 +80,10 @@ class LessonLines:
                 found.append(Judged(prompt, answer, row.value > 0))
         return self._used(found)
 
-    def picks(self, table: pd.DataFrame, held_out_share: float = 0.0) -> list[Pick]:
-        """Picks, the one picked first, each other answer once, unless it is too long or the same as the one picked.
-
-        Those on which the reward model is judged, and the policy watched, stay unseen (see `is_held_out`).
-        """
+    def picks(self, table: pd.DataFrame) -> list[Pick]:
+        """Picks, the one picked first, each other answer once, unless it is too long or the same as the one picked."""
         found: list[Pick] = []
         for row, prompt in self._prompts(table):
-            if is_held_out(json.loads(row.messages), held_out_share):
-                self.counts["held_out"] += 1
-                continue
             answers = [self._answer(text) for text in json.loads(row.responses)]
             picked = answers[row.chosen]
             others = dict.fromkeys(tuple(answer) for answer in answers if answer != picked)
@@ -101,6 +101,9 @@ class LessonLines:
             messages = json.loads(str(row.messages))
             if self.exam.match_any([*(message["content"] for message in messages), *_answers(row)]):
                 self.counts["exam"] += 1
+                continue
+            if is_held_out(messages, self.unseen_share):
+                self.counts["held_out"] += 1
                 continue
             try:
                 prompt = prompt_tokens(self._tokenizer, messages, self.student)

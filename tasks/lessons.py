@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+import pandas as pd
+import pyarrow as pa
+
 from conf.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
 from conf.schema import StudentConfig, TrainerConfig
 from models.examples import Example
@@ -22,13 +25,18 @@ log = logging.getLogger("nightschool")
 
 
 class Desk(TypedDict):
-    """What every channel works with. `max_tokens`: of a prompt and an answer together; longer ones are left out."""
+    """What every channel works with.
+
+    `unseen_share`: of the owner's conversations, those that judge a reward model and are not learnt; 0 where there is
+    none. `max_tokens`: of a prompt and an answer together; longer ones are left out.
+    """
 
     day: Artifact
     checkpoint: Path
     trainer_config: TrainerConfig
     student: StudentConfig
     exam_questions: tuple[str, ...]
+    unseen_share: float
     max_tokens: int
     checkpoints: Path
     trainer: Worker
@@ -37,35 +45,29 @@ class Desk(TypedDict):
 @stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
 def corrections(folder: Path, *, config: CorrectionsConfig, **desk: Unpack[Desk]) -> None:
     """Supervised lessons on the answers that the owner corrected."""
-    lines = _lines(desk)
-    examples = lines.corrections(read_table(desk["day"].folder / "corrections.parquet", CORRECTIONS))
-    _learn(folder, lesson_learner.imitate, config, examples, lines, desk)
+    lines, table = _opened(desk, "corrections", CORRECTIONS)
+    _learn(folder, lesson_learner.imitate, config, lines.corrections(table), lines, desk)
 
 
 @stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
 def words(folder: Path, *, config: WordsConfig, **desk: Unpack[Desk]) -> None:
     """Continued pretraining on the owner's texts: each token from those before it."""
-    lines = _lines(desk)
-    pieces = lines.words(read_table(desk["day"].folder / "words.parquet", WORDS), config.max_tokens)
-    _learn(folder, lesson_learner.imitate, config, pieces, lines, desk)
+    lines, table = _opened(desk, "words", WORDS)
+    _learn(folder, lesson_learner.imitate, config, lines.words(table, config.max_tokens), lines, desk)
 
 
 @stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
 def feedback(folder: Path, *, config: FeedbackConfig, **desk: Unpack[Desk]) -> None:
     """Praise and scolding by KTO, anchored at the checkpoint before."""
-    lines = _lines(desk)
-    judged = lines.feedback(read_table(desk["day"].folder / "feedback.parquet", FEEDBACK))
-    _learn(folder, lesson_learner.kto, config, judged, lines, desk)
+    lines, table = _opened(desk, "feedback", FEEDBACK)
+    _learn(folder, lesson_learner.kto, config, lines.feedback(table), lines, desk)
 
 
 @stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
-def picks(folder: Path, *, config: PicksConfig, held_out_share: float, **desk: Unpack[Desk]) -> None:
-    """The picks without a reward model: by DPO against the others, or supervised on the answer picked.
-
-    `held_out_share`: of the prompts, whose picks judge a reward model and are not learnt; 0 where there is none.
-    """
-    lines = _lines(desk)
-    found = lines.picks(read_table(desk["day"].folder / "preferences.parquet", PREFERENCES), held_out_share)
+def picks(folder: Path, *, config: PicksConfig, **desk: Unpack[Desk]) -> None:
+    """The picks without a reward model: by DPO against the others, or supervised on the answer picked."""
+    lines, table = _opened(desk, "preferences", PREFERENCES)
+    found = lines.picks(table)
     if config.method == "dpo":
         _learn(folder, lesson_learner.dpo, config, found, lines, desk)
     else:
@@ -73,8 +75,11 @@ def picks(folder: Path, *, config: PicksConfig, held_out_share: float, **desk: U
         _learn(folder, lesson_learner.imitate, config, best, lines, desk)
 
 
-def _lines(desk: Desk) -> LessonLines:
-    return LessonLines(desk["checkpoint"], desk["student"], desk["exam_questions"], desk["max_tokens"])
+def _opened(desk: Desk, name: str, schema: pa.Schema) -> tuple[LessonLines, pd.DataFrame]:
+    """One of the day's tables, and who reads it."""
+    exam, unseen = desk["exam_questions"], desk["unseen_share"]
+    lines = LessonLines(desk["checkpoint"], desk["student"], exam, desk["max_tokens"], unseen)
+    return lines, read_table(desk["day"].folder / f"{name}.parquet", schema)
 
 
 def _learn(

@@ -40,6 +40,7 @@ def card(night: Path, decision: Mapping[str, Any], who: str, checkpoint: Path, c
             task_type="text-generation",
             dataset_type=benchmarks.get(part, part),
             dataset_name=part,
+            dataset_config=part,  # else the hub would take the parts of one benchmark for one
             metric_type="accuracy",
             metric_value=round(one["accuracy"], 4),
         )

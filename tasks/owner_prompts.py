@@ -11,10 +11,11 @@ from typing import Any
 from jinja2 import TemplateError
 
 from conf.schema import StudentConfig
+from models.picks import is_held_out
 from models.policy import load_tokenizer, prompt_tokens
 from rewards.contamination import Contamination
 from tasks.stage import Artifact, stage
-from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, OWNER_PROMPTS, PREFERENCES, read_table, write_table
+from tasks.tables import CORRECTIONS, FEEDBACK, OWNER_PROMPTS, PREFERENCES, read_table, write_table
 
 TABLES = {"preferences": PREFERENCES, "corrections": CORRECTIONS, "feedback": FEEDBACK}
 log = logging.getLogger("nightschool")
@@ -27,7 +28,7 @@ def owner_prompts(
     folder: Path,
     *,
     day: Artifact,
-    reward_model: Artifact,
+    unseen_share: float,
     exam_questions: tuple[str, ...],
     checkpoint: Path,
     student: StudentConfig,
@@ -35,17 +36,17 @@ def owner_prompts(
 ) -> None:
     """The distinct conversations of the day's picks, corrections and feedback, rendered for the student.
 
-    Left out, and counted in `counts.json`: prompts of the picks that judge the reward model (`held_out`), those that
-    ask a question of the exam, word for word or nearly (`exam`), that do not end with the owner's turn (`unanswered`),
-    that the student's template refuses (`template`), and that leave no room for an answer (`long`).
+    Left out, and counted in `counts.json`: prompts of the conversations that judge the reward model (`held_out`; also
+    where none of their picks has come yet: a later night's student must not have seen them), those that ask a question
+    of the exam, word for word or nearly (`exam`), that do not end with the owner's turn (`unanswered`), that the
+    student's template refuses (`template`), and that leave no room for an answer (`long`).
     """
-    held_out = set(map(_key, read_table(reward_model.folder / "held_out.parquet", HELD_OUT).messages))
     exam = Contamination(exam_questions)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
     for key, messages in sorted({_key(text): json.loads(text) for text in _asked(day)}.items()):
-        why, tokens = "held_out" if key in held_out else _why_not(messages, exam), []
+        why, tokens = "held_out" if is_held_out(messages, unseen_share) else _why_not(messages, exam), []
         if why is None:
             try:
                 tokens = prompt_tokens(tokenizer, messages, student)

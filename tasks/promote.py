@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mlflow.exceptions import MlflowException
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -21,17 +22,31 @@ OUTCOME = "promotion.json"  # in the night's folder: written once the aliases st
 DRY_RUN = "dry_run"  # in the night's folder: nothing is to be moved
 
 
-@task(name="promote", tags=["registry"], retries=2, retry_delay_seconds=[10, 60], cache_policy=NO_CACHE)
+def registry_failed(task: Any, run: Any, state: Any) -> bool:
+    """Prefect's question whether to run a failed promotion again: a damaged checkpoint will not heal."""
+    return isinstance(state.data, MlflowException) or isinstance(
+        getattr(state.data, "exception", None), MlflowException
+    )
+
+
+@task(
+    name="promote",
+    tags=["registry"],
+    retries=2,
+    retry_delay_seconds=[10, 60],
+    retry_condition_fn=registry_failed,
+    cache_policy=NO_CACHE,
+)
 def promote(
     decision: Artifact, sitters: Mapping[str, Path], home: Home, tracking: Tracking, model: str
 ) -> dict[str, Any]:
     """Registers champion, distilled and candidate with their accuracies, and moves the aliases if so decided.
 
     `sitters`: the checkpoint behind each name. A registry that does not answer is asked again after 10 and 60 seconds.
-    A dry run moves nothing. Returns the decision as it was carried out: where another night has
-    promoted somebody else meanwhile, this one's exam says nothing about that champion, which stays. Doing it twice
-    changes nothing, whatever happens to the aliases in between. Raises DamagedCheckpointError before an alias names
-    what was damaged.
+    A dry run moves nothing. Returns the decision as it was carried out: where another night has promoted somebody else
+    meanwhile, this one's exam says nothing about that champion, which stays. Doing it twice changes nothing, whatever
+    happens to the aliases in between. Raises DamagedCheckpointError before an alias names what was damaged, and
+    MlflowException where the registry does not answer.
     """
     night = decision.folder.parent
     outcome = night / OUTCOME

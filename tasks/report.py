@@ -15,9 +15,10 @@ from tasks.incidents import ended_early, incidents
 from tasks.prefect_pages import show_link, show_text
 from tasks.promote import intervals_of
 from tasks.report_evidence import benchmark_verdicts, read_json
-from tasks.report_lessons import channel_lessons, lesson_figures
+from tasks.report_lessons import lesson_figures
 from tasks.report_lines import render_markdown
 from tasks.report_page import render
+from tasks.report_steps import step_lessons
 from tasks.stage import MANIFEST
 from tasks.tracking import Tracking
 
@@ -39,7 +40,7 @@ def report(
     write_report(folder, summary, decision)
     if "mlflow" in links:
         show_link("mlflow-run", links["mlflow"], "the night's run in MLflow")
-    if figures := lesson_figures(channel_lessons(folder, summary["target"])):
+    if figures := lesson_figures(step_lessons(folder, summary["target"])):
         tracking.log(figures, 0)
     tracking.log_artifact(folder / "report.html")
     tracking.log_artifact(folder / "decide" / "decision.json", "exam")

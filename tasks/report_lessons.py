@@ -21,7 +21,7 @@ LEFT_OUT = {
 
 @dataclass(frozen=True)
 class Lesson:
-    """A channel of the night: `losses` of its first and last step, `exam` accuracies before and after, if measured.
+    """A channel, or a step: `losses` of its first and last optimizer step, `exam` before and after it, if measured.
 
     `left_out`: how many of its lines were not learnt, by reason.
     """
@@ -37,11 +37,11 @@ class Lesson:
 def channel_lessons(night: Path, target: str) -> list[Lesson]:
     """The channels with lines, in the order in which they were learnt; `target`: the part of the exam that is shown."""
     found: list[Lesson] = []
-    before = _accuracy(night / "lessons" / "evaluate", target)
+    before = accuracy(night / "lessons" / "evaluate", target)
     for channel in CHANNELS:
         folder = night / "lessons" / channel
         counts, curve = read_json(folder, "counts.json") or {}, read_json(folder, "curve.json") or []
-        after = _accuracy(folder / "evaluate", target)
+        after = accuracy(folder / "evaluate", target)
         exam = (before, after) if before is not None and after is not None else None
         before = before if after is None else after
         if not counts.get("lines"):
@@ -65,7 +65,7 @@ def lesson_figures(lessons: Sequence[Lesson]) -> dict[str, float]:
     return figures
 
 
-def _accuracy(folder: Path, target: str) -> float | None:
+def accuracy(folder: Path, target: str) -> float | None:
     """The share of graded answers that are correct; None where no such exam was sat."""
     table = read_table(folder, "evaluations")
     if table is None:

@@ -27,8 +27,8 @@ from tasks.report_evidence import (
     verdicts_by_round,
 )
 from tasks.report_exam import exam_sheet
-from tasks.report_lessons import channel_lessons
 from tasks.report_lines import EMPTY, day, duration, headline, links_of, target_of
+from tasks.report_steps import step_lessons
 from tasks.report_traces import fates_met, trace_remarks, trace_sources
 
 STAGES = (
@@ -89,7 +89,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         by_benchmark=verdict_table(night),
         excluded=excluded_problems(night),
         lessons=read_json(night / "distill", "counts.json"),
-        channels=channel_lessons(night, target_of(summary)),
+        channels=step_lessons(night, target_of(summary)),
         trace_sources=(sources := trace_sources(night)),
         trace_fates=fates_met(sources),
         trace_remarks=trace_remarks(night),

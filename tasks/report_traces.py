@@ -36,8 +36,8 @@ def trace_remarks(night: Path) -> list[str]:
             f"Worked solutions left out because they ask problems of the exam: {len(hits)}, {near} of them nearly and "
             f"not word for word; the first: {hits[0]['question'][:80]}"
         )
-    asked = read_json(night / "ask_teacher", "asked.json")
-    return [*remarks, *([_teacher(asked)] if asked else [])]
+    asked = [read_json(folder, "asked.json") for folder in sorted(night.glob("ask_teacher*"))]
+    return [*remarks, *(_teacher(one) for one in asked if one)]
 
 
 def _lessons(night: Path) -> list[Path]:
@@ -48,7 +48,7 @@ def _teacher(asked: Mapping[str, Any]) -> str:
     """One line, whatever happened."""
     name = f"The teacher {asked['teacher']}"
     if not asked["problems"]:
-        return f"{name} was asked nothing: no problem of recent nights is known that the student never solved."
+        return f"{name} was asked nothing: no problem is known that the student tried of late and never solved."
     told = (
         f"{name} answered {asked['answered']} of {asked['questions']} questions about {asked['problems']} problems "
         f"({asked['cached']} of them earlier), for {asked['tokens']} tokens"

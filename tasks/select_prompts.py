@@ -136,7 +136,11 @@ def _pool(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ...]
     """The training problems among which `count` are chosen, without the exam's."""
     problems = training_problems(benchmark, seed, max(POOL * count, LEAST_POOL))
     exam, forbidden = exam_index(excluded), set(excluded)
-    return [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.asks(one.question))]
+    found = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.asks(one.question))]
+    if len(found) < len(problems):
+        gone = len(problems) - len(found)
+        log.info("%s: %d of %d problems ask what the exam asks, and are left out", benchmark.name, gone, len(problems))
+    return found
 
 
 def _kinds(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:

@@ -22,9 +22,10 @@ from prefect import task
 from prefect.futures import PrefectFuture
 from pydantic import BaseModel, ConfigDict
 
+from conf.disk import sync
 from conf.schema import Section
 from models.checkpoint import digest_file
-from models.durable import make_folder, room_for, sync, sync_folder, write_atomically
+from models.durable import make_folder, room_for, sync_folder, write_atomically
 from tasks.workers import WorkerDiedError, working_on
 
 MANIFEST = "manifest.json"
@@ -206,7 +207,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Artifact):
         return value.digest
     if isinstance(value, Section):
-        return value.model_dump(mode="json")
+        return value.identity()
     if isinstance(value, Path):
         return value.name
     if isinstance(value, Mapping):

@@ -1,35 +1,49 @@
-"""Asking a teacher by night, for exactly what the student never solved on recent nights."""
+"""Asking a teacher by night, for exactly what the student never solved tonight and on recent nights."""
 
 import json
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from conf.lessons import TeacherConfig
 from models.teacher import Asked, Question, ask
 from rewards.contamination import Contamination
-from tasks.practice import Practice, earlier_rounds, practised
-from tasks.stage import stage
+from tasks.practice import Practice, earlier_rounds, practised, rounds_of
+from tasks.stage import Artifact, stage
 from tasks.tables import TRACES, write_table
 
 log = logging.getLogger("nightschool")
 
 
-@stage(tags=["teacher"], means=("nights", "cache"))
+@stage(tags=["teacher"], means=("night", "nights", "cache", "until"))
 def ask_teacher(
-    folder: Path, *, config: TeacherConfig, exam_questions: tuple[str, ...], date: str, nights: Path, cache: Path
+    folder: Path,
+    *,
+    config: TeacherConfig,
+    exam_questions: tuple[str, ...],
+    scores: tuple[Artifact, ...],
+    upto: int,
+    date: str,
+    night: Path,
+    nights: Path,
+    cache: Path,
+    until: float = math.inf,
 ) -> None:
     """Writes the teacher's answers as traces, and what came of asking (`asked.json`); whatever the teacher does.
 
-    What it answered is neither asked nor paid for again: not by this night when it is resumed, nor by later ones.
+    `scores`: of tonight's rounds before this lesson, `upto` the number of the last one. What the teacher answered is
+    neither asked nor paid for again: not by this night when it is resumed, nor by later ones. `until`: seconds since
+    the epoch at which the night needs the time for something else.
     """
-    problems = unsolved(practised(earlier_rounds(nights, date), answers=False), exam_questions)[: config.problems]
+    rounds = [*earlier_rounds(nights, date), *rounds_of(night, upto)]
+    problems = unsolved(practised(rounds, answers=False), exam_questions)[: config.problems]
     questions = [
         (practice, Question(tuple((turn["role"], turn["content"]) for turn in practice.messages), number))
         for practice in problems
         for number in range(config.answers)
     ]
-    found = ask([question for _, question in questions], config, cache) if questions else Asked([])
+    found = ask([question for _, question in questions], config, cache, until) if questions else Asked([])
     rows = [
         {
             "messages": json.dumps(practice.messages),

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -10,14 +10,18 @@ import pandas as pd
 
 from conf.benchmark import PROGRAMS, BenchmarkName
 from conf.schema import SandboxConfig
+from models.picks import opening
 from rewards import benchmarks
 from rewards.contamination import Contamination, Match
 from rewards.trace_forms import Solution, has_tags, own_truth, read_question, read_solution, written
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 
 # kept: its answer is right; unknown: kept too, nobody can tell; dropped: its answer is not the truth; unreadable: no
-# answer can be found in it; exam: it asks a problem of the exam; surplus: its problem has enough solutions already.
-Fate = Literal["kept", "unknown", "dropped", "unreadable", "exam", "too_long", "duplicate", "surplus"]
+# answer can be found in it; exam: it asks a problem of the exam; held_out: it opens as a conversation that judges the
+# reward model; refused: by the student's chat template; surplus: its problem has enough solutions already.
+Fate = Literal[
+    "kept", "unknown", "dropped", "unreadable", "exam", "held_out", "refused", "too_long", "duplicate", "surplus"
+]
 FATES: tuple[Fate, ...] = get_args(Fate)
 
 
@@ -46,27 +50,30 @@ def judged(
     sandbox: SandboxConfig,
     exam_questions: Sequence[str],
     per_problem: int,
-    fits: Callable[[Trace], bool],
+    unfit: Callable[[Trace], Fate | None],
+    unseen: Collection[str] = (),
 ) -> list[Trace]:
     """Each trace with its fate, in the same order, in its benchmark's own form where it came in another one.
 
-    `per_problem`: at most so many solutions of one prompt are kept, the first ones. `fits`: whether a trace is short
-    enough.
+    `per_problem`: at most so many solutions of one prompt are kept, the first ones. `unfit`: the fate of
+    a trace that cannot be learnt as it is. `unseen`: openings of conversations that no lesson may see.
     """
     exam = Contamination(exam_questions)
     traces = [replace(trace, exam=_asked_in(exam, trace)) for trace in traces]
     found: list[Trace] = []
     seen: set[tuple[str, str]] = set()
     solutions: Counter[str] = Counter()
-    for trace in _graded(traces, sandbox):
+    for came, trace in zip(traces, _graded(traces, sandbox), strict=True):
         asked = json.dumps(trace.messages)
         if trace.exam:
             trace = replace(trace, fate="exam")
+        elif opening(came.messages) in unseen:
+            trace = replace(trace, fate="held_out")
         elif trace.fate in ("kept", "unknown"):
             if (asked, trace.response) in seen:
                 trace = replace(trace, fate="duplicate")
-            elif not fits(trace):
-                trace = replace(trace, fate="too_long")
+            elif (why := unfit(trace)) is not None:
+                trace = replace(trace, fate=why)
             elif solutions[asked] == per_problem:
                 trace = replace(trace, fate="surplus")
             else:

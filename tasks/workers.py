@@ -206,8 +206,11 @@ def _start(parent: int, log: Path | None) -> None:
             os.dup2(target, stream.fileno())
 
 
-def die_with_parent(parent: int) -> None:
-    """Asks the kernel to kill this process when the thread that made it ends; ends at once if it has already."""
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_parent(parent: int, how: signal.Signals = signal.SIGKILL) -> None:
+    """Asks the kernel to send this process a signal when the thread that made it ends; ends at once if it has already.
+
+    By default it is killed; one that has children of its own to end is better asked (SIGTERM).
+    """
+    _LIBC.prctl(PR_SET_PDEATHSIG, how)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)

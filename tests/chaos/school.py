@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,8 +62,19 @@ class School:
         """Where events and trap of a home's night lie."""
         return home.root.parent
 
-    def start(self, home: Home, trap: Trap | None = None) -> int:
-        """Starts the night, or goes on with it, and waits for its end. Returns its exit code."""
+    def start(
+        self,
+        home: Home,
+        trap: Trap | None = None,
+        *,
+        date: str = DATE,
+        settings: Sequence[str] = (),
+        config: Path = STARTER,
+    ) -> int:
+        """Starts the night, or goes on with it, and waits for its end. Returns its exit code.
+
+        `settings`: further ones than the school's.
+        """
         set_trap(self.watch(home), trap)
         environment = os.environ | {
             "NIGHTSCHOOL_HOME": str(home.root),
@@ -72,8 +84,8 @@ class School:
             **({REAL: "1"} if self.real else {"OMP_NUM_THREADS": "1"}),
         }
         environment.pop("MLFLOW_TRACKING_URI", None)
-        settings = [f"--set={setting}" for setting in (f"name={NAME}", *self.settings)]
-        command = ["-m", "tests.chaos.night", "night", "--config", str(STARTER), "--date", DATE, *settings]
+        options = [f"--set={setting}" for setting in (f"name={NAME}", *self.settings, *settings)]
+        command = ["-m", "tests.chaos.night", "night", "--config", str(config), "--date", date, *options]
         with (self.watch(home) / "said.log").open("ab") as said:
             night = subprocess.Popen(
                 [sys.executable, *command], env=environment, stdout=said, stderr=said, start_new_session=True

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 STARTER = ROOT / "conf" / "starter.yaml"
 NIGHTLY = ROOT / "conf" / "nightly.yaml"
 MIXED = ROOT / "conf" / "mixed.yaml"
+FULL_DAY = ROOT / "conf" / "full_day.yaml"
 SMALL = """\
 name: small
 benchmarks:
@@ -28,7 +29,10 @@ grpo:
 exam:
   target: {benchmark: arithmetic, levels: ["1"]}
 """
-NAMES = "'arithmetic', 'gsm8k', 'math', 'mbpp', 'humaneval' or 'triviaqa'"
+NAMES = (
+    "'arithmetic', 'gsm8k', 'math', 'mbpp', 'humaneval' or 'triviaqa' or module:Class, one of your own "
+    "(docs/how-to/your-own-benchmark.md)"
+)
 
 
 @pytest.fixture
@@ -67,6 +71,21 @@ def test_the_mixed_night_loads() -> None:
     assert [part.name for part in mixed.exam.parts] == ["gsm8k", "math-500", "mbpp"]
     assert mixed.sandbox.allow_missing == ()
     assert (mixed.reward.correct, mixed.reward.format, mixed.reward.length_penalty) == (1.0, 0.0, 0.0)
+
+
+def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
+    full = load_night(FULL_DAY)
+    kinds = [step.kind for step in full.steps]
+    assert kinds == ["lessons", "grpo", "distill", "self_distill", "on_policy", "grpo"]
+    assert all(full.day.model_dump().values())
+    assert full.distill.teacher is not None
+    assert full.on_policy is not None
+    assert full.on_policy.teacher == full.student.source == "starter"
+    assert full.preference_learning == "both"
+    assert full.learned_reward.owner_share * full.learned_reward.tie_breaker > 0
+    assert full.day.generated_preferences > full.reward_model.min_picks
+    channels = (full.lessons.corrections, full.lessons.words, full.lessons.feedback)
+    assert all(channel.enabled for channel in channels)
 
 
 def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
@@ -346,6 +365,17 @@ def test_a_text_that_looks_like_a_number_stays_a_text(tmp_path: Path) -> None:
 def test_ports_and_urls_make_no_other_night(override: str) -> None:
     assert identity(changed(override)) == identity(changed())
     assert differences(changed(), changed(override)) == []
+
+
+TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"
+
+
+def test_where_a_teacher_listens_makes_no_other_night() -> None:
+    here, there = changed(TEACHER), changed(TEACHER, "distill.teacher.base_url=http://10.0.0.7/v1")
+    assert here != there
+    assert differences(here, there) == []
+    assert identity(here) == identity(there) != identity(changed(TEACHER, "distill.teacher.model=other"))
+    assert "base_url: http://10.0.0.7/v1" in frozen_yaml(there)
 
 
 def leaves(value: Any, key: str = "") -> dict[str, Any]:

@@ -15,12 +15,14 @@ from tasks.incidents import EarlyEnd, ended_early
 from tasks.report import stage_seconds
 from tests.chaos.tiny_engine import Sampler
 from tests.flows.test_early_end import SlowEngine, clock  # noqa: F401  # the fixture
-from tests.flows.test_grpo import DATE, School, ScriptedEngine, school  # noqa: F401  # the fixture
+from tests.flows.test_grpo import DATE, School, ScriptedEngine, rollout, school  # noqa: F401  # the fixture
 from tests.flows.test_lost_round import flip
 from tests.models.test_on_policy_distillation import teacher  # noqa: F401  # the fixture
 
 SCRIPT = [(1, 1, 1, 1), (1, 0, 1, 1), (0, 1, 1, 1)]
 TWICE = ("stages=[distill, {grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0")
+
+CHAIN = ("distill", "round-01/checkpoint", "distill-2", "round-02/checkpoint")
 
 Finished = tuple[Path, Path]
 
@@ -54,13 +56,12 @@ def finished(school: School) -> Finished:  # noqa: F811
 
 def test_each_step_goes_on_from_the_one_before(finished: Finished) -> None:
     folder, candidate = finished
-    places = ["distill", "round-01/checkpoint", "distill-2", "round-02/checkpoint"]
-    made = [noted(folder, place) for place in places]
+    made = [noted(folder, place) for place in CHAIN]
     assert len(set(made)) == 4
     assert [parent_of(candidate.parent / made[n]) for n in (1, 2, 3)] == made[:3]
     assert candidate.name == made[-1]
     assert sorted(place.name for place in folder.glob("*/manifest.json")) == ["manifest.json"] * 3  # day, distill × 2
-    assert [json.loads((folder / place / "curve.json").read_text())[-1]["step"] for place in places[::2]] == [2, 2]
+    assert [json.loads((folder / place / "curve.json").read_text())[-1]["step"] for place in CHAIN[::2]] == [2, 2]
 
 
 def test_the_report_counts_both_lessons_and_both_blocks(finished: Finished) -> None:
@@ -196,6 +197,37 @@ def test_a_night_without_time_for_the_second_block_keeps_the_lesson(
     assert isinstance(early, EarlyEnd)
     assert (early.rounds, early.steps) == (1, 4)
     assert school.study("late", engine, *TWICE)[1] == candidate
+
+
+class ExaminedEngine(ScriptedEngine):
+    """It knows no answer to the exam; it notes who sat it."""
+
+    def __init__(self, student: Path, script: Any) -> None:
+        super().__init__(student, script)
+        self.sat: list[str] = []
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if function is in_engine.sample and options.get("temperature") == 0.0:
+            checkpoint, _, prompts, _ = arguments
+            self.sat.append(checkpoint.name)
+            return [[rollout(n, 0, prompt, "?", checkpoint.name)] for n, prompt in enumerate(prompts)]
+        return super().call(function, *arguments, **options)
+
+
+def test_every_step_is_followed_by_an_exam_where_that_is_asked_for(school: School) -> None:  # noqa: F811
+    exam = 'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 20}}'
+    settings = (*TWICE, "lessons.examine=true", exam)
+    engine = ExaminedEngine(school.student, SCRIPT)
+    folder, candidate = school.study("examined", engine, *settings)
+    assert engine.sat == [noted(folder, place) for place in CHAIN]
+    assert sorted(place.parent.name for place in folder.glob("evaluate/*/manifest.json")) == [
+        f"step-{number}" for number in (1, 2, 3, 4)
+    ]
+    shutil.rmtree(folder / "evaluate" / "step-2")
+    flip(candidate.parent / noted(folder, "round-01/checkpoint") / "model.safetensors")
+    again = ExaminedEngine(school.student, SCRIPT[1:])
+    assert school.study("examined", again, *settings) == (folder, candidate)  # what is to be examined is made again
+    assert again.sat == [noted(folder, "round-01/checkpoint")]
 
 
 def test_on_policy_distillation_after_grpo(school: School, teacher: Path) -> None:  # noqa: F811

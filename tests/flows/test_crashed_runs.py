@@ -1,11 +1,13 @@
 """Runs of nights that were killed: crashed in Prefect, killed in MLflow; whatever else a server holds is left alone."""
 
+import datetime
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,15 +18,18 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import StateType
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Running
+from prefect.states import Cancelled, Crashed, Failed, Running, State
 
 from conf.home import Home
+from conf.hours import time_zone
 from conf.load import STARTER, load_night
 from flows.crashed_runs import (
     HOME_TAG,
     MESSAGE,
     claim_flow_run,
     claim_mlflow_run,
+    client_of,
+    go_on,
     home_mark,
     show_crashed,
     show_killed,
@@ -132,9 +137,44 @@ def test_the_pages_of_a_home_show_its_dead_nights(tmp_path: Path, client: SyncPr
     assert client.read_flow_run(dead.id).state_type == StateType.CRASHED
 
 
+def test_a_workers_night_that_crashed_goes_on_until_noon(
+    client: SyncPrefectClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not an older one, not one that failed or was cancelled, and not a command's, which its owner goes on with."""
+    deployment = client.create_deployment(client.create_flow(tonight), "goes-on")
+
+    def run(name: str, state: State, **parameters: Any) -> UUID:
+        made = client.create_flow_run_from_deployment(deployment, parameters=parameters, name=name)
+        client.set_flow_run_state(made.id, state, force=True)
+        return made.id
+
+    mine = run("2026-11-20", Crashed())
+    eastern = run("2026-11-21", Crashed(), config={"deadline_time_zone": "Pacific/Kiritimati"})  # 14 hours ahead of UTC
+    others = [run("2026-11-19", Crashed()), run("2026-11-20", Failed()), run("2026-11-20", Cancelled())]
+    command = client.create_flow_run(tonight, name="2026-11-20", state=Crashed()).id
+    hour = 12
+
+    def clocks(zone: str | None) -> datetime.datetime:
+        return datetime.datetime(2026, 11, 21, hour, tzinfo=datetime.UTC).astimezone(time_zone(zone or "Etc/UTC"))
+
+    monkeypatch.setattr("flows.crashed_runs.clocks_in", clocks)
+    assert go_on(client) == ["2026-11-21"]  # there it is two in the morning
+    hour = 3
+    assert go_on(client) == ["2026-11-20"]
+    assert go_on(client) == []
+    for id in (mine, eastern):
+        state = client.read_flow_run(id).state
+        assert state is not None
+        assert (state.type, state.name) == (StateType.SCHEDULED, "AwaitingRetry")
+    for id in (*others, command):
+        assert client.read_flow_run(id).state_type != StateType.SCHEDULED
+
+
 def test_a_server_that_does_not_answer_costs_no_night(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):
         show_crashed(Home(tmp_path), "http://127.0.0.1:9/api")
+        with client_of("http://127.0.0.1:9/api") as client:
+            assert go_on(client) == []
     assert "runs that died could not be shown as crashed" in caplog.text
 
 

@@ -12,7 +12,7 @@ from flows.distillation import learn_own_answers, learn_traces
 from flows.night import Night
 from models.checkpoint import keep
 from rewards.arithmetic import Arithmetic
-from tasks.tables import TRACES
+from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
 from tests.models.chat_server import chat_server, said
 from tests.models.tiny import write_tiny
 from tests.tasks.committed_tables import write_stage
@@ -20,6 +20,7 @@ from tests.tasks.practised_rounds import WRONG, write_round
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 DATE = "2026-11-20"
+UNSEEN = '[{"role": "user", "content": "How are you?"}]'  # its hash says that it judges the reward model
 
 
 @pytest.fixture
@@ -57,20 +58,23 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         write_round(home.nights / "2026-11-19/round-01", {"7 + 8?": [WRONG]})
         own = {"messages": '[{"role": "user", "content": "7 + 5?"}]', "teacher": "me", "source": "2026-11-20.jsonl:1"}
         own |= {"response": "#### 12", "benchmark": "arithmetic", "truth": "12"}
-        day = write_stage(home.night(DATE) / "freeze_journal", {"traces": (TRACES, [own])})
+        shown = {"messages": UNSEEN, "responses": '["12", "13"]', "chosen": 0, "policy": "?"}
+        lessons = [own, own | {"messages": UNSEEN}]
+        tables = {"traces": (TRACES, lessons), "preferences": (PREFERENCES, [shown]), "corrections": (CORRECTIONS, [])}
+        day = write_stage(home.night(DATE) / "freeze_journal", tables)
         before = champion(home)
-        after = learn_traces(tonight, day, before, exam)
+        after = learn_traces(tonight, day, 0, before, exam)
         assert len(server.requests) == 1
     assert after != before
     assert (after / "config.json").exists()
     sources = json.loads((tonight.folder / "distill" / "sources.json").read_text())
-    assert {(row["source"], row["kept"]) for row in sources} == {
-        ("2026-11-20.jsonl", 1),
-        ("asked by night", 1),
-        ("some.jsonl", 1),
+    assert {(row["source"], row["kept"], row["held_out"]) for row in sources} == {
+        ("2026-11-20.jsonl", 1, 1),
+        ("asked by night", 1, 0),
+        ("some.jsonl", 1, 0),
     }
     assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 2
-    assert learn_traces(tonight, day, before, exam) == after  # committed: the server is down, and nobody misses it
+    assert learn_traces(tonight, day, 0, before, exam) == after  # committed: the server is down, and nobody misses it
 
 
 def test_its_own_answers(night: Callable[..., Night]) -> None:

@@ -11,8 +11,8 @@ import pytest
 from flows.history import round_metrics
 from models.engine_environment import trainer_environment
 from tasks import learner
-from tasks.incidents import EARLY, ended_early, incidents
-from tasks.workers import Worker
+from tasks.incidents import EARLY, EarlyEnd, ended_early, incidents
+from tasks.workers import HoursOverError, Worker
 from tests.flows.test_grpo import SCRIPT, School, ScriptedEngine, school  # noqa: F401  # pytest finds the fixture here
 
 
@@ -96,6 +96,41 @@ def test_a_night_without_time_for_any_round_goes_to_its_exam_all_the_same(
     assert early is not None
     assert early.rounds == 0
     assert "what comes after the rounds 1.0 minutes, but budget_minutes (0.5) left 0.5 minutes" in early.why
+
+
+class LateTrainer:
+    """A trainer that is not waited for when it distils."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.worker, name)
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if function is learner.lesson:
+            raise HoursOverError("the night's hours were over before distill · lesson was done")
+        return self.worker.call(function, *arguments, **options)
+
+
+def test_a_lesson_that_takes_longer_than_the_night_is_left_out(
+    school: School,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would end every night: a book that somebody put into the journal, say."""
+    engine, settings = ScriptedEngine(school.student, []), ("stages=[distill, lessons, grpo]", "distill.steps=2")
+    with monkeypatch.context() as patch:
+        patch.setattr(school, "trainer", LateTrainer(school.trainer))
+        folder, candidate = school.study("late", engine, *settings)
+    why = (
+        "The night ended its lessons, and had no rounds: the night's hours were over before distill · lesson was done."
+    )
+    assert ended_early(folder) == EarlyEnd(0, why, 0)
+    assert sentences(folder) == [why]
+    assert candidate.name == school.student.name
+    assert not list(folder.glob("round-*")) + list(folder.glob("distill/manifest.json")) + list(folder.glob("lessons"))
+    _, same = school.study("late", engine, *settings)  # what was decided stays
+    assert same == candidate
 
 
 class StuckTrainer(Worker):

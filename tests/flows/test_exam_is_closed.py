@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from conf.benchmark import ExamPart
 from conf.lessons import (
     CorrectionsConfig,
     DistillConfig,
@@ -21,7 +22,7 @@ from conf.lessons import (
     TraceFile,
     WordsConfig,
 )
-from conf.schema import BenchmarkConfig, EngineConfig, ExamPart, GrpoConfig, SandboxConfig, StudentConfig, TrainerConfig
+from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, SandboxConfig, StudentConfig, TrainerConfig
 from models.policy import load_tokenizer
 from tasks import lessons
 from tasks.distill import distill
@@ -53,7 +54,7 @@ from tests.tasks.tiny_student import write_student
 
 EXAM = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
 INNOCENT = "How many mice does an owl that hunts every night of the week eat?"
-SIGNS = ("dice", INNOCENT.lower())  # what tells the two in whatever was learnt
+SIGNS = ("dice", "an owl that hunts every night")  # what tells the two in whatever was learnt
 LEAKS = {
     "word for word": EXAM,
     "in another dress": f"  {EXAM.upper()}  ".replace(" ", "\n", 3),

@@ -26,7 +26,7 @@ from tasks import engine as in_engine
 from tasks.report_evidence import sampled_answers, verdict_counts
 from tasks.round_alarms import round_alarms
 from tasks.stage import Artifact, committed
-from tasks.tables import PROMPTS, SOLVE_RATES, TRACES, read_rollouts, read_table
+from tasks.tables import CORRECTIONS, PREFERENCES, PROMPTS, SOLVE_RATES, TRACES, read_rollouts, read_table
 from tasks.tracking import Tracking
 from tasks.workers import Worker
 from tests.models.tiny import write_tiny
@@ -145,7 +145,8 @@ def worked_solutions(night: Night) -> Artifact:
         }
         for n in range(4)
     ]
-    return committed(night.folder / "day") or write_stage(night.folder / "day", {"traces": (TRACES, rows)})
+    tables = {"traces": (TRACES, rows), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
+    return committed(night.folder / "day") or write_stage(night.folder / "day", tables)
 
 
 def write_problems(folder: Path, count: int) -> Path:

@@ -10,9 +10,11 @@ import pytest
 from conf.home import Home
 from conf.load import STARTER, frozen_yaml, load_night
 from flows.console import NightProgress
-from flows.hours import Allowance, Hours, likely, past_rounds
+from flows.estimate import places
+from flows.hours import Allowance, Hours, end_of_asking, likely, past_rounds
 from flows.night import Night
 from tasks.incidents import end_early
+from tasks.stage import run_name
 from tasks.workers import HoursOverError
 
 NOW = 1_795_217_400.0  # 2026-11-21 00:30 in Berlin
@@ -140,8 +142,50 @@ def test_what_is_no_round_may_end_half_an_hour_late(tmp_path: Path, clock: list[
     assert Night(Home(tmp_path), "2026-11-20", load_night(STARTER)).engine.until == float("inf")
 
 
+TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"
+
+
+def test_a_teacher_is_asked_for_no_longer_than_lets_all_others_fit(tmp_path: Path, clock: list[float]) -> None:
+    """Of 600 s, 60 are for the rest; the night before needed 131 s without its rounds and its teacher."""
+    config = load_night(STARTER, ["budget_minutes=10", "stages=[distill, grpo]", TEACHER])
+    hours, tonight, before = Hours.of(config, "2026-11-20"), tmp_path / "2026-11-20", tmp_path / "2026-11-19"
+    assert end_of_asking(hours, config, tonight, None) == NOW + 540 - 270  # nothing is known: half of what is left
+    clock[0] += 40
+    assert end_of_asking(hours, config, tonight, None) == NOW + 540 - 250
+    exams = {f"evaluate/{who}": 20.0 for who in ("champion", "distilled", "candidate")}
+    taken = {"freeze_journal": 1.0, "distill": 30.0, "fit_reward_model": 40.0, "ask_teacher": 500.0, **exams}
+    for place, seconds in taken.items():
+        (before / place).mkdir(parents=True)
+        (before / place / "manifest.json").write_text(json.dumps({"seconds": seconds}))
+    assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 131
+    (tonight / "freeze_journal").mkdir(parents=True)
+    (tonight / "freeze_journal" / "manifest.json").write_text(json.dumps({"seconds": 9.0}))
+    assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 130
+    (before / "fit_reward_model" / "manifest.json").unlink()
+    assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 250  # half is more than the 90 s known
+    clock[0] += 460
+    assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 90
+    assert end_of_asking(Hours(), config, tonight, before) == float("inf")
+
+
 def test_the_progress_bar_makes_do_with_fewer_rounds(tmp_path: Path) -> None:
     with NightProgress(load_night(STARTER, ["grpo.rounds=22"])) as progress:
-        assert progress.progress.tasks[0].total == 7 + 5 * 22
+        assert progress.progress.tasks[0].total == 10 + 5 * 22
         end_early(tmp_path, 3, "no time was left", 3)
-        assert progress.progress.tasks[0].total == 7 + 5 * 3
+        assert progress.progress.tasks[0].total == 10 + 5 * 3
+
+
+def test_the_progress_bar_counts_what_every_night_has(tmp_path: Path) -> None:
+    config = load_night(STARTER, ["grpo.rounds=1", "stages=[distill, grpo, self_distill, lessons]", TEACHER])
+    night = Night(Home(tmp_path), "2026-11-20", config)
+    foreseen = ["enroll", *places(config), *(f"round-01/{name}" for name in ("select_prompts", "sample", "score"))]
+    foreseen += ["round-01/credit", "round-01/update", "lessons/words"]  # one of them is made twice
+    others = ["owner_prompts", "round-01/judge", "round-01/quiz", "round-01/refill-1/sample", "lessons/words/evaluate"]
+    others += ["rank_picks", "round-01/rank_picks", "decide"]
+    with NightProgress(config) as progress:
+        for place in [*foreseen, *others]:
+            night.tell(run_name(place), None)
+            assert progress.progress.tasks[0].description == run_name(place)
+            night.tell(run_name(place), 1.0)
+        assert {"ask teacher", "self distill answers", "lessons · corrections"} <= progress.done
+        assert progress.progress.tasks[0].completed == progress.progress.tasks[0].total == len(foreseen) - 1

@@ -55,6 +55,16 @@ ADDED = {
 }
 
 
+def test_the_help_names_every_kind_and_what_becomes_of_it(run: Run) -> None:
+    told = run("--help").out
+    for kind in KINDS:
+        line = next(line for line in told.splitlines() if line.strip().startswith(f"{kind}  "))
+        assert {"preference": "reward model", "feedback": "KTO", "words": "pretraining"}.get(kind, "lesson") in line
+    for example in ("journal add correction --prompt", "journal import", "journal show", "journal check"):
+        assert f"nightschool {example}" in told
+    assert "nightschool journal add" in run("add", "--help").out
+
+
 def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Home) -> None:
     for kind, options in ADDED.items():
         outcome = run("add", kind, *options)

@@ -22,7 +22,7 @@ from tests.models.tiny import write_tiny
 from tests.tasks.committed_tables import write_stage
 
 DATE = "2026-11-20"
-ASKED = json.dumps([{"role": "user", "content": "How are you?"}])
+ASKED = json.dumps([{"role": "user", "content": "Hi"}])
 SETTINGS = ["engine.max_model_len=1000", "exam={target: {benchmark: arithmetic, levels: ['1'], problems: 20}}"]
 LINES: dict[str, Any] = {
     "corrections": (CORRECTIONS, [{"messages": ASKED, "response": "Bad.", "correction": "Fine."}]),
@@ -132,8 +132,14 @@ def test_the_exam_is_sat_around_each_channel_that_taught_something(night: Any) -
 @pytest.mark.parametrize(("how", "picks"), [("reward_model", False), ("direct", True), ("both", True)])
 def test_the_picks_are_learnt_directly_where_that_is_asked_for(how: str, picks: bool) -> None:
     config = load_night(STARTER, [f"preference_learning={how}"])
-    found = {channel.name: own for channel, own in channels(config)}
-    assert list(found) == ["corrections", "words", "feedback", *["picks"] * picks]
-    if picks:  # what judges a reward model is not learnt beside one
-        share = config.reward_model.held_out_share if how == "both" else 0.0
-        assert found["picks"]["held_out_share"] == share
+    assert [channel.name for channel, _ in channels(config)] == ["corrections", "words", "feedback", *["picks"] * picks]
+    assert {channel.name: own for channel, own in channels(config)}["words"] == config.lessons.words
+
+
+@pytest.mark.parametrize(("how", "learnt"), [("reward_model", 0), ("both", 0), ("direct", 1)])
+def test_what_judges_a_reward_model_is_learnt_by_no_channel(night: Any, how: str, learnt: int) -> None:
+    one, day, base = night(f"preference_learning={how}", "reward_model.held_out_share=0.999999")
+    run(one, day, base)
+    counts = {file.parent.name: json.loads(file.read_text()) for file in one.folder.glob("lessons/*/counts.json")}
+    used = {channel: own["used"] for channel, own in counts.items() if channel != "words"}
+    assert used == {"corrections": learnt, "feedback": learnt} | ({} if how == "reward_model" else {"picks": learnt})

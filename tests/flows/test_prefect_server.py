@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from conf.home import Home
+from conf.home import Home, InputError
 from flows.crashed_runs import show_crashed
 from flows.prefect_server import free_port, prefect_api, wait_until_ready
 
@@ -109,14 +109,25 @@ def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
             server.kill()
 
 
+@pytest.mark.usefixtures("prefect_server")
 def test_a_configured_server_is_used_as_it_is(tmp_path: Path) -> None:
+    from prefect.settings import PREFECT_API_URL
+
+    with prefect_api(tmp_path / "school", None) as url:
+        assert url == PREFECT_API_URL.value()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_configured_server_that_is_not_there_is_the_users_to_mend(tmp_path: Path) -> None:
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
+    gone = f"http://127.0.0.1:{free_port()}/api"
     with (
-        temporary_settings({PREFECT_API_URL: "http://elsewhere:4200/api"}),
-        prefect_api(tmp_path / "school", None) as url,
+        temporary_settings({PREFECT_API_URL: gone}),
+        pytest.raises(InputError, match=f"^PREFECT_API_URL: {gone} does not answer"),
+        prefect_api(tmp_path / "school", None),
     ):
-        assert url == "http://elsewhere:4200/api"
+        raise AssertionError("the night began")
     assert list(tmp_path.iterdir()) == []
 
 

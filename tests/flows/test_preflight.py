@@ -92,6 +92,10 @@ def test_a_teacher_that_is_not_there(tmp_path: Path) -> None:
     assert line == f"on_policy.teacher: {tmp_path}/larger: there is no such folder; name one, or a hub id (owner/name)"
 
 
+def test_the_starter_is_a_teacher_that_is_always_there(tmp_path: Path) -> None:
+    check_night(Home(tmp_path / "school"), starter("on_policy.teacher=starter", "stages=[{on_policy: 1}]"))
+
+
 def test_levels_that_do_not_exist(tmp_path: Path) -> None:
     assert refused(tmp_path, starter('benchmarks.0.levels=["6"]')) == "arithmetic: no level 6; there are 1, 2, 3, 4, 5"
     assert refused(tmp_path, starter('exam.target.levels=["0"]')).startswith("arithmetic: no level 0")

@@ -12,7 +12,7 @@ import pytest
 from conf.home import SUMMARY, Home
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from flows.estimate import seconds_left
+from flows.estimate import places, seconds_left
 from flows.lock import NIGHT, hold, holder
 from flows.night import Night, freeze_config
 from flows.progress import note_progress, read_progress
@@ -21,7 +21,8 @@ from tasks.incidents import end_early
 from tests.flows import test_lock
 
 DATE, BEFORE = "2026-11-20", "2026-11-19"
-OTHERS = {"freeze_journal": 1.0, "distill": 30.0, "fit_reward_model": 1.0}
+LESSONS = {"lessons/corrections": 2.0, "lessons/words": 1.0, "lessons/feedback": 1.0}
+OTHERS = {"freeze_journal": 1.0, "distill": 30.0, "fit_reward_model": 1.0} | LESSONS
 EXAM = {f"evaluate/{who}": 20.0 for who in ("champion", "distilled", "candidate")}
 
 
@@ -45,16 +46,16 @@ def commit(
 
 @pytest.fixture
 def before(tmp_path: Path) -> Path:
-    """The night before: 33 s without rounds and exam, rounds of 10 s, exams of 20 s."""
+    """The night before: 36 s without rounds and exam, rounds of 10 s, exams of 20 s."""
     commit(tmp_path / BEFORE, OTHERS | EXAM, [10.0] * 6, quiz=4.0)
     return tmp_path / BEFORE
 
 
 def test_at_the_start_all_is_as_the_night_before(tmp_path: Path, before: Path) -> None:
     (tmp_path / DATE).mkdir()
-    assert seconds_left(tmp_path / DATE, config(), "starting", 0.0, before) == 32 + 6 * 10 + 3 * 4 + 60
-    assert seconds_left(tmp_path / DATE, config(), "distill", 12.0, before) == 32 + 60 + 12 + 60 - 12
-    assert seconds_left(tmp_path / DATE, config(), "distill", 500.0, before) == 32 + 60 + 12 + 60 - 30
+    assert seconds_left(tmp_path / DATE, config(), "starting", 0.0, before) == 36 + 6 * 10 + 3 * 4 + 60
+    assert seconds_left(tmp_path / DATE, config(), "distill", 12.0, before) == 36 + 60 + 12 + 60 - 12
+    assert seconds_left(tmp_path / DATE, config(), "distill", 500.0, before) == 36 + 60 + 12 + 60 - 30
 
 
 def test_its_own_rounds_count_for_more_than_last_nights(tmp_path: Path, before: Path) -> None:
@@ -92,6 +93,35 @@ def test_all_blocks_and_the_lessons_between_them_count(tmp_path: Path, before: P
     assert seconds_left(tmp_path / DATE, order, "distill-2", 2.0, before) == 12 + 3 * 8 + 1 * 4 + 6 + 20 - 2
     end_early(tmp_path / DATE, 2, "no time was left", 2)
     assert seconds_left(tmp_path / DATE, order, "evaluate · candidate", 0.0, before) == 20
+
+
+FURTHER = ("stages=[distill, {grpo: 2}, self_distill, lessons, {grpo: 4}]", "preference_learning=both")
+TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"
+FILE = "distill.files=[{source: some.jsonl}]"
+
+
+def test_every_stage_outside_the_rounds_counts(tmp_path: Path, before: Path) -> None:
+    order = config(*FURTHER, TEACHER, FILE)
+    others = {"import_traces": 3.0, "ask_teacher": 200.0, "self_distill_answers": 0.5, "self_distill": 9.0}
+    others |= {"lessons/picks": 4.0}
+    assert set(places(order)) == {*OTHERS, *EXAM, *others}
+    assert len(places(order)) == len(set(places(order)))
+    for place, seconds in others.items():
+        (tmp_path / DATE).mkdir(exist_ok=True)
+        assert seconds_left(tmp_path / DATE, order, "starting", 0.0, before) is None
+        commit(before, {place: seconds})
+    whole = 36 + sum(others.values()) + 6 * 10 + 3 * 4 + 60
+    assert seconds_left(tmp_path / DATE, order, "starting", 0.0, before) == whole
+    assert seconds_left(tmp_path / DATE, order, "ask teacher", 50.0, before) == whole - 50
+    assert seconds_left(tmp_path / DATE, order, "lessons · picks", 1.0, before) == whole - 1
+
+
+def test_of_worked_solutions_that_are_not_learnt_none_are_asked_for() -> None:
+    assert set(places(config(TEACHER, FILE, "distill.steps=0"))) == {*OTHERS, *EXAM}
+    assert not {"import_traces", "ask_teacher"} & set(places(config(TEACHER, FILE, "stages=[grpo]")))
+    assert set(places(config("lora={}", "grpo.rounds=0"))) == {*OTHERS, *EXAM}  # there is nothing to merge
+    twice = config("stages=[distill, grpo, distill]", FILE)
+    assert [place for place in places(twice) if place == "import_traces"] == ["import_traces"]
 
 
 def test_the_first_night_has_nothing_to_tell_it_from(tmp_path: Path) -> None:

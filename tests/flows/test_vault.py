@@ -1,16 +1,22 @@
 """The vault: problems that decide nothing, answered by the first student once and by whoever serves each night."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prefect.settings import get_current_settings
 
-from conf.home import Home
+from conf.home import Home, InputError
 from conf.load import STARTER, load_night
+from flows.exam_checks import check_vault
 from flows.night import Night
 from flows.vault import Vault
-from models.checkpoint import keep, write_lineage
+from models.checkpoint import is_whole, keep, write_lineage
 from tasks.registry import Version
+from tasks.tables import EVALUATIONS, read_table
+from tests.chaos.school import DATE, open_school
 from tests.tasks.test_evaluate import TableEngine, gsm8k
 from tests.tasks.tiny_student import write_student
 
@@ -23,6 +29,7 @@ class School:
 
     def __init__(self, root: Path) -> None:
         self.home = Home(root)
+        root.mkdir()
         rows = [(f"Number {number}?", f"#### {number}") for number in range(10)]
         self.source = gsm8k(root / "gsm8k", rows)
         self.first, self.second = self.make("first"), self.make("second")
@@ -103,13 +110,10 @@ def complaint(school: School) -> Callable[[int, int], str]:
     """What the preflight says of an exam of so many problems, and a vault of so many."""
 
     def said(problems: int, vault: int) -> str:
-        from conf.home import InputError
-        from flows.preflight import check_exam
-
         target = f"exam.target={{benchmark: gsm8k, source: {school.source}, problems: {problems}}}"
         settings = [target, "exam.guards=[]", f"exam.vault={vault}"]
         try:
-            check_exam(load_night(STARTER, settings))
+            check_vault(load_night(STARTER, settings))
         except InputError as error:
             return str(error)
         return ""
@@ -128,10 +132,32 @@ def test_an_exam_that_leaves_nothing_for_the_vault_is_refused(complaint: Callabl
 
 def test_no_problem_of_the_vault_decides(school: School) -> None:
     """Two parts of one benchmark: what follows after the one's problems may be the other's."""
-    from conf.home import InputError
-    from flows.preflight import check_exam
-
     settings = ['exam.target={benchmark: arithmetic, levels: ["1"], problems: 100}', "exam.vault=50"]
     guard = 'exam.guards=[{benchmark: arithmetic, levels: ["1", "2"], problems: 150}]'
-    with pytest.raises(InputError, match="exam.vault: some problems of arithmetic-1 in it are another part's"):
-        check_exam(load_night(STARTER, [*settings, guard]))
+    with pytest.raises(
+        InputError, match="arithmetic-1: some problems would be in the vault and in a part that decides"
+    ):
+        check_vault(load_night(STARTER, [*settings, guard]))
+
+
+def test_a_whole_night_with_a_vault(tmp_path: Path, prefect_server: Path) -> None:
+    """The real command with a tiny student that samples for itself: promoted, with cards, held against the first."""
+    school = open_school(tmp_path / "tiny", get_current_settings().api.url)
+    school = replace(school, settings=(*school.settings, "exam.target.problems=10", "exam.vault=6"))
+    home = school.home("home")
+    assert school.start(home) == 0, (school.watch(home) / "said.log").read_text()[-3000:]
+    night = home.night(DATE)
+    summary = json.loads((night / "summary.json").read_text())
+    assert summary["decision"] == "promoted"
+    assert summary["false_promotions_a_year"] == pytest.approx(365 * 0.025)
+    (comparison,) = summary["vault"].values()
+    assert (comparison["n"], comparison["high"] >= 0, summary["alarms"]) == (6, True, [])
+    assert [comparison["before_digest"], comparison["after_digest"]] == [
+        summary["digests"][who] for who in ("champion", "candidate")
+    ]
+    places = ("evaluate/candidate", "vault/serving")
+    kept = [read_table(night / place / "evaluations.parquet", EVALUATIONS) for place in places]
+    assert set(kept[0].problem_id).isdisjoint(kept[1].problem_id)
+    for digest in summary["digests"].values():
+        assert "## Limits" in (home.checkpoints / digest / "README.md").read_text()
+        assert is_whole(home.checkpoints / digest)

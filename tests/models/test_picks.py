@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.picks import Pick, age_weight, is_held_out
+from models.picks import Pick, age_weight, is_held_out, opening
 
 
 def asked(text: str) -> list[dict[str, str]]:
@@ -37,10 +37,24 @@ def test_other_keys_of_a_message_and_their_order_do_not_matter() -> None:
         assert is_held_out(turned, 0.5) == is_held_out(asked(text), 0.5)
 
 
-def test_earlier_turns_are_part_of_the_prompt() -> None:
-    before = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]
-    sides = [(is_held_out(asked(t), 0.5), is_held_out([*before, *asked(t)], 0.5)) for t in map(str, range(50))]
-    assert any(alone != after for alone, after in sides)
+@given(st.text(), st.lists(st.text()), st.floats(0, 1))
+def test_a_whole_conversation_is_on_one_side(first: str, later: list[str], share: float) -> None:
+    """A later prompt holds the answer that was picked before."""
+    turns = asked(first)
+    for text in later:
+        turns = [*turns, {"role": "assistant", "content": text}, *asked(text)]
+        assert is_held_out(turns, share) == is_held_out(asked(first), share)
+
+
+def test_a_system_text_opens_another_conversation() -> None:
+    system = [{"role": "system", "content": "Be kind."}]
+    assert opening([*system, *asked("Hi")]) != opening(asked("Hi"))
+    assert opening([*system, *asked("Hi")]) != opening([*system, *asked("Bye")])
+
+
+def test_of_nobody_nothing_is_held_out() -> None:
+    assert not any(is_held_out(asked(text), 0.0) for text in map(str, range(100)))
+    assert all(is_held_out(asked(text), 1.0) for text in map(str, range(100)))
 
 
 def test_lengths() -> None:

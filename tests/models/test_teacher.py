@@ -3,6 +3,7 @@
 import json
 import logging
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -176,11 +177,29 @@ def test_what_may_have_been_charged_counts(tmp_path: Path) -> None:
     assert found.tokens == 2 * (len("What is 0 + 1?") // 2 + 16 + 100)
 
 
+@pytest.mark.parametrize("room", [1, 2, 3, 4, 5, 7])
+def test_tries_that_may_all_be_charged_are_within_the_budget(tmp_path: Path, room: int) -> None:
+    worst = len("What is 0 + 1?") // 2 + 16 + 100
+    some = config("", max_tokens=100, timeout_seconds=0.2, retries=2, budget_tokens=room * worst)
+    with chat_server(lambda request: Reply(said("late").body, seconds=2)) as server:
+        found = ask(questions(9), some.model_copy(update={"base_url": server.url}), tmp_path)
+    assert len(server.requests) <= room
+    assert found.tokens <= some.budget_tokens
+
+
 def test_its_minutes(tmp_path: Path) -> None:
     with chat_server(lambda request: Reply(echo(request).body, seconds=1.5)) as server:
         found = ask(questions(3), config(server.url, budget_minutes=0.01), tmp_path)
     assert found.answers == [None] * 3
     assert found.stopped == "its 0.01 minutes were over"
+
+
+@pytest.mark.parametrize("left", [-100.0, 0.0, 0.6])
+def test_it_ends_with_the_hours_of_the_night(tmp_path: Path, left: float) -> None:
+    with chat_server(lambda request: Reply(echo(request).body, seconds=30)) as server:
+        found = ask(questions(3), config(server.url, timeout_seconds=60.0), tmp_path, time.time() + left)
+    assert found.answers == [None] * 3
+    assert found.stopped == "the night's hours left no more time for it"
 
 
 def test_half_a_character_is_replaced(tmp_path: Path) -> None:

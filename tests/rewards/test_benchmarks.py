@@ -4,13 +4,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+from pydantic import ValidationError
 
-from conf.benchmark import PROGRAMS, BenchmarkName
+from conf.benchmark import PROGRAMS, BenchmarkName, ExamPart
 from conf.home import InputError
-from conf.schema import BenchmarkConfig, ExamPart, SandboxConfig
+from conf.lessons import TraceFile
+from conf.schema import BenchmarkConfig, SandboxConfig
 from rewards.arithmetic import Arithmetic
 from rewards.benchmarks import configured, excluded, load
 from rewards.competition_math import CompetitionMath
@@ -38,11 +40,70 @@ def test_gsm8k_with_its_source() -> None:
 
 
 def test_every_name_that_the_configuration_allows_is_known() -> None:
-    names = get_args(BenchmarkConfig.model_fields["name"].annotation)
-    assert names == get_args(ExamPart.model_fields["benchmark"].annotation) == get_args(BenchmarkName)
+    names = get_args(BenchmarkName)
     assert [load(name).name for name in names] == list(names)
     classes = [Arithmetic, Gsm8k, CompetitionMath, Mbpp, HumanEval, TriviaQa]
     assert [type(load(name)) for name in names] == classes
+
+
+OWN = """
+from rewards.verifier import Score
+
+class Yes:
+    name = "yes"
+
+    def __init__(self, source):
+        self.source = source
+
+    def score(self, attempts):
+        return [Score(1.0, "correct") for _ in attempts]
+"""
+
+
+def test_a_benchmark_of_ones_own_needs_its_class_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "always_yes.py").write_text(OWN)
+    entry = BenchmarkConfig(name="always_yes:Yes", source="a folder", weight=2)
+    benchmark: Any = configured(entry)
+    assert (type(benchmark).__module__, benchmark.source, entry.label) == ("always_yes", "a folder", "yes")
+    assert benchmark.score([Attempt(Problem("y", "yes", "?", ""), "")])[0].verdict == "correct"
+    part = ExamPart(benchmark="always_yes:Yes")
+    assert (part.name, type(configured(part))) == ("yes", type(benchmark))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nobodys_module:Yes", r"nobodys_module:Yes cannot be imported \(ModuleNotFoundError: No module named .*"),
+        ("always_no:Yes", r"always_no:Yes cannot be imported \(AttributeError: .*"),
+        ("broken:Yes", r"broken:Yes cannot be imported \(SyntaxError: .*"),
+    ],
+)
+def test_a_class_that_is_not_there_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "always_no.py").touch()
+    (tmp_path / "broken.py").write_text("class Yes(")
+    with pytest.raises(InputError, match=f"^{message}; its module lies in rewards/ or on PYTHONPATH$"):
+        configured(BenchmarkConfig(name=name))
+
+
+def test_what_a_benchmark_of_ones_own_is_not_given_is_refused() -> None:
+    with pytest.raises(InputError, match="^json:Own: its problems have no levels; remove `levels`$"):
+        configured(BenchmarkConfig(name="json:Own", levels=("1",)))
+    with pytest.raises(ValidationError, match="is given its `source` alone; remove `revision`"):
+        BenchmarkConfig(name="json:Own", revision="main")
+    with pytest.raises(ValidationError, match="json:Own has no subsets"):
+        ExamPart(benchmark="json:Own", subset="500")
+
+
+def test_only_a_configuration_may_name_code_to_run() -> None:
+    """A row of a data set, or a line of the journal, names a benchmark too, and `load` is what reads those."""
+    with pytest.raises(InputError, match="no benchmark is called 'os:getcwd'"):
+        load("os:getcwd")
+    with pytest.raises(ValidationError):
+        TraceFile(source="traces.jsonl", benchmark="os:getcwd")  # pyright: ignore[reportArgumentType]
 
 
 def test_each_entry_brings_its_own_settings() -> None:

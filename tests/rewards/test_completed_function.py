@@ -1,13 +1,14 @@
 """A completion of a function, in whatever form, becomes the whole program."""
 
 import ast
-import time
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewards.completed_function import preamble, whole_program
+from tests.rewards.pace import LINEAR, LONGEST, walks
 
 HEAD = "from typing import List\n\n\ndef helper(x):\n    return x\n\n\n"
 PROMPT = f'{HEAD}def twice(n: int) -> List[int]:\n    """Twice.\n    >>> twice(1)\n    [1, 1]\n    """\n'
@@ -93,13 +94,6 @@ def test_no_completion_upsets_it(completion: str) -> None:
     "unit", [" ", "\n", " \n", "\t", "```\n", "    x\n", "def twice", "def twice\n", "a", "\n#", "def ", "def\t"]
 )
 def test_no_completion_takes_long(unit: str) -> None:
-    """50 ms for 20,000 characters, the best of five: what is not linear takes seconds."""
     for start in ("", "    x\n", "```\n", "def "):
-        text = start + unit * (20_000 // len(unit)) + "x"
-        assert min(_seconds(text) for _ in range(5)) < 0.050
-
-
-def _seconds(text: str) -> float:
-    started = time.process_time()
-    whole_program(text, PROMPT, "twice")
-    return time.process_time() - started
+        text = start + unit * (LONGEST // len(unit)) + "x"
+        assert walks(partial(whole_program, text, PROMPT, "twice")) < LINEAR, start

@@ -1,6 +1,5 @@
-"""Whatever a model writes: every reading of it ends in milliseconds, with a verdict and without an exception."""
+"""Whatever a model writes: every reading of it ends soon, with a verdict and without an exception."""
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -15,9 +14,8 @@ from rewards.math_answers import decided, passages, read
 from rewards.math_refusals import refusal
 from rewards.triviaqa import TriviaQa, true_names
 from rewards.verifier import Attempt, Benchmark, Problem
+from tests.rewards.pace import LINEAR, LONGEST, walks
 
-LONGEST = 20_000  # characters
-MILLISECONDS = 50.0
 UNITS = [
     *(
         r"\boxed{",
@@ -128,25 +126,22 @@ def readers() -> dict[str, Callable[[str], object]]:
 READERS = readers()
 
 
-def milliseconds(reader: Callable[[str], object], text: str) -> float:
-    """Processor time, the least of several tries: a busy machine is no fault of the reader."""
-    least = float("inf")
-    for _ in range(7):
+def pace(reader: Callable[[str], object], text: str) -> float:
+    """In walks (see `tests/rewards/pace.py`); what is remembered of another try is forgotten."""
+
+    def reading() -> None:
         for cached in (read, true_answer, true_names, passages):
             cached.cache_clear()
-        started = time.thread_time()
         reader(text)
-        least = min(least, (time.thread_time() - started) * 1000)
-        if least < MILLISECONDS:
-            break
-    return least
+
+    return walks(reading)
 
 
 @pytest.mark.parametrize("name", READERS)
 @settings(max_examples=120, deadline=None)
 @given(text=hostile() | st.text(max_size=200))
 def test_no_text_raises_or_takes_long(name: str, text: str) -> None:
-    assert milliseconds(READERS[name], text) < MILLISECONDS
+    assert pace(READERS[name], text) < LINEAR
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -155,7 +150,7 @@ def test_no_unit_takes_long(name: str) -> None:
     for unit in UNITS:
         for start in ("", r"\boxed{", "#### 1", "Answer: ", r"\frac{"):
             text = (start + unit * LONGEST)[:LONGEST]
-            assert milliseconds(READERS[name], text) < MILLISECONDS, (start, unit)
+            assert pace(READERS[name], text) < LINEAR, (start, unit)
 
 
 @pytest.mark.parametrize(

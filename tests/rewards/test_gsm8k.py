@@ -1,6 +1,6 @@
 """GSM8K: what an answer is worth, to the letter; that nothing a model writes can upset it."""
 
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rewards.gsm8k import Gsm8k, true_number
 from rewards.verifier import Attempt, Problem, Score
+from tests.rewards.pace import LINEAR, LONGEST, walks
 
 QUESTION = "Janet has 16 eggs and sells 9 of the rest at $2. How many dollars does she make?"
 
@@ -260,13 +261,10 @@ def test_exactly_the_true_number_is_right_however_it_is_dressed(truth: int, othe
     ["#", "# ", "####", "#### <", "####<number>", "9", "1,", ",234", ".", "1.", "-", "- ", "1 ", "*", "-**$", "\n"],
 )
 def test_no_text_takes_long(unit: str, lenient: bool) -> None:
-    """20,000 characters take milliseconds; a pattern of quadratic time would take many seconds."""
     for start in ("#### ", "#### 1", ""):
-        text = start + unit * (20_000 // len(unit))
-        started = time.process_time()
-        scored(text, lenient=lenient)
-        scored(text + "x", lenient=lenient)
-        assert time.process_time() - started < 1.0
+        text = start + unit * (LONGEST // len(unit))
+        for end in ("", "x"):
+            assert walks(partial(scored, text + end, lenient=lenient)) < LINEAR, (start, end)
 
 
 def test_the_prompt_and_the_kind() -> None:

@@ -1,12 +1,13 @@
 """Tables of the shown test are recognised, honest programs are not, and no source upsets the reader."""
 
-import time
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewards.literal_table import literal_table
+from tests.rewards.pace import LINEAR, walks
 
 SHOWN = "assert f(3, 'a') == [7, 8]"
 
@@ -155,7 +156,6 @@ def test_no_source_upsets_it(source: str, shown: str) -> None:
     ],
 )
 def test_deep_and_long_sources_are_read_quickly(source: str) -> None:
-    started = time.process_time()
     for text in (source, f"def f(x):\n    return {source}"):
         assert literal_table(text, "assert f(1) == 2", "f") is False
-    assert time.process_time() - started < 1.0
+        assert walks(partial(literal_table, text, "assert f(1) == 2", "f")) < LINEAR

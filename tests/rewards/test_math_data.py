@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ def test_the_prompt_the_level_and_the_kind(tmp_path: Path) -> None:
     assert (first.benchmark, first.level, second.level) == ("math", "5", None)
     assert first.problem_id.startswith("math/test/counting_and_probability/")
     assert benchmark.kind(first) == first.problem_id
+    assert (first.subject, second.subject) == ("counting_and_probability", "algebra")
+    assert first == replace(first, subject=None)  # a round's table does not have it, and means the same problem
 
 
 def test_only_the_levels_asked_for(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """Which program is taken from a completion: case by case, and that no text can upset or slow it."""
 
-import time
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewards.program_text import last_block, program_text
+from tests.rewards.pace import LINEAR, LONGEST, walks
 
 CODE = "def f(x):\n    return x + 1\n"
 
@@ -126,14 +127,7 @@ def test_a_fenced_program_is_the_bare_one(program: str, label: str) -> None:
     ],
 )
 def test_no_text_takes_long(unit: str) -> None:
-    """20 ms for 20,000 characters, the best of five; a pattern of quadratic time would take seconds."""
     for start in ("", "```python\n", "   ```\n"):
         for end in ("", "x", "\n```"):
-            text = start + unit * (20_000 // len(unit)) + end
-            assert min(_seconds(text) for _ in range(5)) < 0.020
-
-
-def _seconds(text: str) -> float:
-    started = time.process_time()
-    program_text(text)
-    return time.process_time() - started
+            text = start + unit * (LONGEST // len(unit)) + end
+            assert walks(partial(program_text, text)) < LINEAR, (start, end)

@@ -10,7 +10,7 @@ from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig
 from models.picks import Pick
 from models.policy import load_tokenizer
-from tasks.day_picks import Choice, DayPicks, choices, day_picks
+from tasks.day_picks import AT_ONCE, Choice, DayPicks, choices, day_picks
 from tasks.tables import CORRECTIONS, PREFERENCES
 from tests.tasks.committed_tables import write_stage
 from tests.tasks.tiny_student import END, write_student
@@ -77,7 +77,23 @@ def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
     choice = Choice(asked("Why?"), ["x", "y" * 50], 0, None)
     whole = len("User: Why?\nAssistant:") + 51
     assert len(sort_in(student, [choice], max_tokens=whole)) == 1
-    assert sort_in(student, [choice], max_tokens=whole - 1).left_out == {"no_choice": 0, "too_long": 1}
+    assert sort_in(student, [choice], max_tokens=whole - 1).left_out == {"no_choice": 0, "too_long": 1, "refused": 0}
+
+
+def test_a_pick_of_more_answers_than_memory_holds_is_left_out(student: Path) -> None:
+    """A line of a megabyte can have hundreds of long answers, and all go through the model together."""
+    length = len("User: Why?\nAssistant:") + 51
+    for count, fits in ((AT_ONCE, True), (AT_ONCE * length // 51 + 1, False)):
+        choice = Choice(asked("Why?"), [f"{n:050d}" for n in range(count)], 0, None)
+        found = sort_in(student, [choice], max_tokens=length)
+        assert (len(found), found.left_out["too_long"]) == (fits, not fits)
+
+
+def test_a_conversation_that_the_template_refuses_costs_no_night(tmp_path: Path) -> None:
+    strict = write_student(tmp_path / "strict")
+    load_tokenizer(strict).chat_template = "{{ raise_exception('speakers must take turns') }}"  # it is cached
+    found = sort_in(strict, [Choice(asked("Why?"), ["a", "b"], 0, None)])
+    assert (len(found), found.left_out["refused"]) == (0, 1)
 
 
 @pytest.mark.parametrize(

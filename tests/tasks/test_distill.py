@@ -10,6 +10,8 @@ import pytest
 
 from conf.lessons import DistillConfig
 from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
+from models.picks import opening
+from models.policy import load_tokenizer
 from rewards import benchmarks, generated_day
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Problem
@@ -58,6 +60,7 @@ def run(
     longest: int = 1000,
     steps: int = 3,
     per_problem: int = 4,
+    unseen: tuple[str, ...] = (),
 ) -> tuple[FakeTrainer, dict[str, int], Path]:
     day = write_stage(tmp_path / "freeze_journal", {"traces": (TRACES, traces)})
     folder, trainer = tmp_path / "distill", FakeTrainer()
@@ -71,6 +74,7 @@ def run(
         "student": StudentConfig(),
         "sandbox": SandboxConfig(workers=1),
         "exam_questions": tuple(problem.question for problem in exam),
+        "unseen": unseen,
         "max_tokens": longest,
         "checkpoints": tmp_path / "checkpoints",
         "trainer": trainer,
@@ -85,8 +89,6 @@ def fates(**found: int) -> dict[str, int]:
 
 
 def decoded(tokens: list[int], student: Path) -> str:
-    from models.policy import load_tokenizer
-
     return str(load_tokenizer(student).decode(tokens))
 
 
@@ -99,6 +101,26 @@ def test_a_right_solution_is_learned_token_by_token(tmp_path: Path, student: Pat
     assert answer[-1] == END
     assert decoded(answer[:-1], student) == "7 + 5 = 12\n#### 12"
     assert json.loads((tmp_path / "distill" / "curve.json").read_text()) == [{"step": 1.0, "loss": 2.0}]
+
+
+def test_what_judges_the_reward_model_is_no_lesson_whoever_solved_it(tmp_path: Path, student: Path) -> None:
+    traces = [
+        trace("7 + 5?", "#### 12", "12"),
+        trace("And 5?", "#### 12", "12", before="7 + 5?"),  # goes on with the same conversation
+        trace("7 + 5?", "Twelve.", benchmark=None),
+        trace("7 + 6?", "#### 13", "13"),
+    ]
+    unseen = (opening([{"role": "user", "content": "7 + 5?"}]),)
+    trainer, counts, _ = run(tmp_path, student, traces, unseen=unseen)
+    assert counts == fates(kept=1, held_out=3)
+    assert [decoded(prompt, student) for prompt, _ in trainer.examples] == ["User: 7 + 6?\nAssistant:"]
+
+
+def test_a_conversation_that_the_template_refuses_costs_no_night(tmp_path: Path) -> None:
+    strict = write_student(tmp_path / "strict")
+    load_tokenizer(strict, False).chat_template = "{{ raise_exception('speakers must take turns') }}"  # it is cached
+    trainer, counts, checkpoint = run(tmp_path, strict, [trace("7 + 5?", "#### 12", "12")])
+    assert (counts, trainer.calls, checkpoint.name) == (fates(refused=1), 0, "strict")
 
 
 def test_wrong_solutions_are_dropped_and_what_nobody_can_judge_is_counted_apart(tmp_path: Path, student: Path) -> None:

@@ -14,6 +14,7 @@ from models.policy import load_tokenizer
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.stage import Artifact
 from tasks.tables import CORRECTIONS, HELD_OUT, PREFERENCES, read_table
+from tasks.workers import HoursOverError
 from tests.models.tiny import CHARACTERS, trainer_config, write_tiny
 from tests.models.tiny_picks import QUICK, tiny_picks
 from tests.tasks.committed_tables import write_stage
@@ -46,11 +47,15 @@ def preferences(count: int) -> list[dict[str, Any]]:
 
 
 def run(
-    tmp_path: Path, student: Path, rows: list[dict[str, Any]], config: RewardModelConfig | None = QUICK
+    tmp_path: Path,
+    student: Path,
+    rows: list[dict[str, Any]],
+    config: RewardModelConfig | None = QUICK,
+    trainer: OwnProcess | None = None,
 ) -> tuple[dict[str, Any], Path, OwnProcess]:
     tmp_path.mkdir(exist_ok=True)
     tables = {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])}
-    day, folder, trainer = write_stage(tmp_path / "freeze_journal", tables), tmp_path / "fit", OwnProcess()
+    day, folder, trainer = write_stage(tmp_path / "freeze_journal", tables), tmp_path / "fit", trainer or OwnProcess()
     folder.mkdir()
     fit_reward_model.write(
         folder,
@@ -67,6 +72,19 @@ def run(
     return Artifact(folder=folder, digest="").read_json("outcome.json"), folder, trainer
 
 
+class LateProcess(OwnProcess):
+    """A trainer's process that is not waited for."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        raise HoursOverError("the night's hours were over before it was done")
+
+
+def test_a_fit_that_takes_longer_than_the_night_is_a_refusal(tmp_path: Path, student: Path) -> None:
+    outcome, folder, _ = run(tmp_path, student, preferences(40), trainer=LateProcess())
+    assert (outcome["serves"], outcome["reason"]) == (False, "the night's hours were over before it was done")
+    assert not (folder / "checkpoint.txt").exists()
+
+
 def test_a_taste_serves_and_the_same_picks_come_to_the_same_bits(tmp_path: Path, student: Path) -> None:
     outcome, folder, _ = run(tmp_path / "first", student, preferences(160))
     assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, 160)
@@ -74,7 +92,7 @@ def test_a_taste_serves_and_the_same_picks_come_to_the_same_bits(tmp_path: Path,
     assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
     assert outcome["learning_curve"] == [{"picks": 160 - outcome["held_out"]} | outcome["accuracy"]]
     assert outcome["length"]["shortest_alone"] > 0.8
-    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0}
+    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0}
     kept = tmp_path / "first" / "checkpoints" / (folder / "checkpoint.txt").read_text()
     assert is_whole(kept)
     assert len(json.loads((folder / "curve.json").read_text())) > 10

@@ -1,6 +1,7 @@
 """The freeze takes every complete line of the journal exactly once, and puts aside what it cannot read."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def freeze(
 ) -> Artifact:
     folder = home / "nights" / date / "freeze_journal"
     folder.mkdir(parents=True)
-    freeze_journal.write(
+    figures = freeze_journal.write(
         folder,
         day=day or DayConfig(),
         levels=("1",),
@@ -62,7 +63,7 @@ def freeze(
         nights=home / "nights",
         checkpoints=home / "checkpoints",
     )
-    return commit(folder, "freeze_journal", {}, 0.0) if committed else Artifact(folder=folder, digest="")
+    return commit(folder, "freeze_journal", {}, 0.0, figures) if committed else Artifact(folder=folder, digest="")
 
 
 def table(artifact: Artifact, name: str) -> pd.DataFrame:
@@ -289,7 +290,19 @@ def test_a_pick_of_an_unknown_checkpoint_stays_a_pick_and_is_counted(tmp_path: P
     journal(tmp_path, *(pick(["a", "b"], 0, policy) for policy in policies))
     night = freeze(tmp_path, "2026-11-20", DayConfig(generated_preferences=1))
     assert table(night, "preferences").policy.tolist() == [*policies, "generated"]
-    assert night.read_json("counts.json")["unknown_policies"] == 4
+    assert night.figure("unknown_policies") == 4
+
+
+def test_a_freeze_that_is_made_again_is_the_same_whatever_checkpoints_have_gone(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints" / "cafe42").mkdir(parents=True)
+    journal(tmp_path, pick(["a", "b"], 0, "cafe42"))
+    before = freeze(tmp_path, "2026-11-20")
+    assert before.figure("unknown_policies") == 0
+    (tmp_path / "checkpoints" / "cafe42").rmdir()
+    shutil.rmtree(before.folder)
+    again = freeze(tmp_path, "2026-11-20")
+    assert again.figure("unknown_policies") == 1
+    assert again.digest == before.digest
 
 
 @pytest.mark.parametrize("damage", [b'{"2026-11-20.jsonl": 0}', b"{", None])

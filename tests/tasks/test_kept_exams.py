@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from conf.schema import EngineConfig, ExamPart, SandboxConfig, StudentConfig
+from conf.benchmark import ExamPart
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from tasks import kept_exams
 from tasks.evaluate import exam_problems
 from tasks.kept_exams import DRAFT, KeptExam, find, keep, key, orphans, terms

@@ -254,6 +254,15 @@ def test_a_trainer_that_stands_elsewhere_is_loaded_anew(night: Night, expected: 
     assert night.bits() == expected
 
 
+def test_a_trainer_that_was_loaded_to_read_is_not_the_one_that_learns(night: Night, expected: Bits) -> None:
+    """Log-probabilities are read of a whole checkpoint, without the adapters that the rounds then train."""
+    grpo = night.config.grpo.model_copy(update={"steps_per_round": 7})
+    reader = night.config.model_copy(update={"lora": None, "grpo": grpo})
+    learner.logprobs(night.predecessor(1), reader, night.rollouts)
+    night.rounds()
+    assert night.bits() == expected
+
+
 def test_what_is_retired_goes_once_there_is_something_to_write(
     tmp_path: Path, student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
 ) -> None:

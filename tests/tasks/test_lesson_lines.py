@@ -23,8 +23,8 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_student(tmp_path_factory.mktemp("students") / "base")
 
 
-def reader(student: Path, max_tokens: int = 1000) -> LessonLines:
-    return LessonLines(student, StudentConfig(), EXAM, max_tokens)
+def reader(student: Path, max_tokens: int = 1000, unseen_share: float = 0.0) -> LessonLines:
+    return LessonLines(student, StudentConfig(), EXAM, max_tokens, unseen_share)
 
 
 def messages(*turns: str) -> str:
@@ -107,16 +107,21 @@ def test_a_pick_is_held_against_each_other_answer_once(student: Path) -> None:
     assert found.chosen == 0
 
 
-def test_a_pick_that_judges_the_reward_model_is_not_learnt(student: Path) -> None:
-    rows = table(*(pick(f"a{n}", ["yes", "no"], 0) for n in range(40)))
-    lines = reader(student)
-    found = lines.picks(rows, held_out_share=0.5)
-    assert (lines.counts["held_out"], lines.counts["used"]) == (40 - len(found), len(found))
-    assert 5 < len(found) < 35
-    messages_of = {text_of(student, one.prompt) for one in found}
-    held_out = [row for row in rows.messages if is_held_out(json.loads(row), 0.5)]
-    assert not messages_of & {f"User: {json.loads(row)[0]['content']}\nAssistant:" for row in held_out}
-    assert len(reader(student).picks(rows)) == 40
+def test_what_judges_the_reward_model_is_learnt_by_no_channel(student: Path) -> None:
+    asked = [f"a{n}" for n in range(40)]
+    seen = [text for text in asked if not is_held_out(json.loads(messages(text)), 0.5)]
+    assert 5 < len(seen) < 35
+    expected = [f"User: {text}\nAssistant:" for text in seen]
+    picks, corrections, feedback = (reader(student, unseen_share=0.5) for _ in range(3))
+    learnt = [
+        [one.prompt for one in picks.picks(table(*(pick(text, ["yes", "no"], 0) for text in asked)))],
+        [prompt for prompt, _ in corrections.corrections(table(*(correction(text, "yes") for text in asked)))],
+        [one.prompt for one in feedback.feedback(table(*(judged(text, "yes", 1.0) for text in asked)))],
+    ]
+    for lines, prompts in zip((picks, corrections, feedback), learnt, strict=True):
+        assert [text_of(student, prompt) for prompt in prompts] == expected
+        assert (lines.counts["held_out"], lines.counts["used"]) == (40 - len(seen), len(seen))
+    assert len(reader(student).picks(table(*(pick(text, ["yes", "no"], 0) for text in asked)))) == 40
 
 
 def test_a_pick_without_a_choice_teaches_nothing(student: Path) -> None:

@@ -80,12 +80,12 @@ def study(folder: Path, channel: str, base: Path, lines: int = 5) -> tuple[Path,
         "trainer_config": trainer_config(kl_coefficient=0.02),
         "student": StudentConfig(),
         "exam_questions": (),
+        "unseen_share": 0.0,
         "max_tokens": 100,
         "checkpoints": base.parent,
         "trainer": trainer,
     }
-    own = {"held_out_share": 0.0} if stage is lessons.picks else {}
-    stage.write(place, config=config, **own, **arguments)
+    stage.write(place, config=config, **arguments)
     written = Artifact(folder=place, digest="")
     learnt = base.parent / (place / "checkpoint.txt").read_text()
     return learnt, written.read_json("counts.json"), written.read_json("curve.json"), trainer.asked

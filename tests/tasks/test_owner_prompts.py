@@ -11,7 +11,7 @@ from conf.schema import StudentConfig
 from models.policy import load_tokenizer, prompt_tokens
 from tasks.owner_prompts import TABLES, owner_prompts
 from tasks.stage import Artifact
-from tasks.tables import HELD_OUT, OWNER_PROMPTS, read_table, write_table
+from tasks.tables import OWNER_PROMPTS, read_table, write_table
 from tests.tasks.tiny_student import write_student
 
 EXAM = "Noah has 20 stamps. How many are left?"
@@ -31,25 +31,23 @@ def said(*turns: str) -> str:
 
 
 def find(
-    folder: Path, student: Path, held_out: list[str], longest: int = 1000, **asked: list[str]
+    folder: Path, student: Path, unseen_share: float = 0.0, longest: int = 1000, **asked: list[str]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     other: dict[str, dict[str, Any]] = {
         "preferences": {"responses": '["a", "b"]', "chosen": 0, "policy": "cafe42"},
         "corrections": {"response": "a", "correction": "b"},
         "feedback": {"response": "a", "value": 1.0},
     }
-    for name in ("day", "fit", "owner"):
+    for name in ("day", "owner"):
         (folder / name).mkdir(parents=True)
     for name, schema in TABLES.items():
         nothing = dict.fromkeys(schema.names)
         rows = [nothing | other[name] | {"messages": messages} for messages in asked.get(name, [])]
         write_table(folder / "day" / f"{name}.parquet", schema, rows)
-    kept = [{"messages": messages, "responses": '["a", "b"]', "chosen": 0} for messages in held_out]
-    write_table(folder / "fit" / "held_out.parquet", HELD_OUT, kept)
     owner_prompts.write(
         folder / "owner",
         day=Artifact(folder=folder / "day", digest=""),
-        reward_model=Artifact(folder=folder / "fit", digest=""),
+        unseen_share=unseen_share,
         exam_questions=(EXAM, ""),
         checkpoint=student,
         student=StudentConfig(),
@@ -64,7 +62,6 @@ def test_each_conversation_once_from_all_three_tables(tmp_path: Path, student: P
     table, counts = find(
         tmp_path,
         student,
-        [],
         preferences=[said("Hi"), spaced],
         corrections=[said("Hi", "Hello!", "Who are you?")],
         feedback=[said("Hi"), said("Bye")],
@@ -82,9 +79,9 @@ def test_what_is_left_out_and_why(tmp_path: Path, student: Path) -> None:
     table, counts = find(
         tmp_path,
         student,
-        [said("Judge me").replace(": ", ":")],
-        longest=60,
-        preferences=[said("Judge me"), said("Fine")],
+        0.07,
+        60,
+        preferences=[said("How are you?").replace(": ", ":"), said("Fine")],  # the hash of the first is below 0.07
         corrections=[said("Please: noah has\n20 Stamps.  How many are left? Thanks"), said("Hi", "Hello!")],
         feedback=[system, said("x" * 60)],
     )
@@ -93,6 +90,6 @@ def test_what_is_left_out_and_why(tmp_path: Path, student: Path) -> None:
 
 
 def test_a_day_without_prompts(tmp_path: Path, student: Path) -> None:
-    table, counts = find(tmp_path, student, [])
+    table, counts = find(tmp_path, student)
     assert table.empty
     assert counts == {}

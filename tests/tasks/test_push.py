@@ -56,11 +56,12 @@ class Answer(BaseHTTPRequestHandler):
         elif path.endswith("/validate-yaml"):
             self._send({"errors": [], "warnings": []})
         else:
-            self._send({"url": f"{self.server.url}/{REPO}"})
+            self._send({"url": f"https://huggingface.co/{REPO}"})  # the client takes no other host's
 
     def do_GET(self) -> None:
         self.server.calls.append(("GET", self.path, b""))
-        self._send({"id": REPO, "private": True, "sha": "b" * 40, "siblings": []})
+        found = {"id": REPO, "private": True, "sha": "b" * 40, "siblings": []}
+        self._send(*(({"error": "Invalid user token."}, 401) if self.server.refuses else (found, 200)))
 
     def _send(self, content: Any, status: int = 200) -> None:
         body = json.dumps(content).encode()
@@ -98,7 +99,7 @@ def checkpoint(tmp_path: Path) -> Path:
 def test_every_file_goes_in_one_commit_to_a_private_repository(hub: Hub, checkpoint: Path) -> None:
     assert push.fn(checkpoint, REPO, "starter, the night 2026-11-20") is None
     made = json.loads(hub.sent("/api/repos/create"))
-    assert (made["name"], made["organization"], made["private"]) == ("my-student", "me", True)
+    assert (made["name"], made["organization"], made["visibility"]) == ("my-student", "me", "private")
     lines = [json.loads(line) for line in hub.sent(f"/api/models/{REPO}/commit/main").splitlines()]
     assert lines[0]["value"]["summary"] == "starter, the night 2026-11-20"
     files = {

@@ -77,10 +77,10 @@ def test_without_exams_only_they_are_missing(tmp_path: Path) -> None:
 
 def test_the_report_has_the_table_where_there_were_lines(tmp_path: Path) -> None:
     summary = write_night(tmp_path)
-    assert "What the day taught" not in render(tmp_path, summary)
+    assert "corrections" not in render(tmp_path, summary)
     a_day(tmp_path)
     page = render(tmp_path, summary)
-    assert "What the day taught" in page
+    assert "What each part taught" in page
     for told in ("2.000 → 1.000", "0.250 → 0.500", "<small>1 too long</small>", "0.500 → 0.750"):
         assert told in page
     assert "feedback" not in page

@@ -131,6 +131,7 @@ def test_the_page_has_all_its_parts_and_is_well_formed(night: tuple[Path, dict[s
     page = render(*night)
     assert [part for part in sections(page) if part != "The decision: promoted"] == [
         "The exam",
+        "What each part taught",
         "The night",
         "10 answers of the last round",
         "Exam answers that changed",
@@ -291,7 +292,7 @@ def test_solve_rates_and_verdicts_are_those_of_the_tables(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("absent", "gone"),
     [
-        (["distill"], {"Distillation"}),
+        (["distill"], {"What each part taught", "Distillation"}),
         (["evaluate", "decide"], {"Exam answers that changed", "Became right", "Became wrong"}),
         (
             ["round-01", "round-02", "round-03"],

@@ -18,7 +18,7 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
-from conf.lessons import DistillConfig
+from conf.lessons import DistillConfig, TeacherConfig
 from models.durable import DiskFullError
 from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, run_name, stage, uncommit
 from tasks.workers import WorkerDiedError
@@ -158,6 +158,19 @@ def test_a_checkpoint_counts_by_its_name_and_a_section_by_its_values(tmp_path: P
     notes(tmp_path, text="one", before=[Path("/here/cafe42"), DistillConfig(steps=4), {"a": None}])
     notes(tmp_path, text="one", before=[Path("/here/c0ffee"), DistillConfig(steps=4), {"a": None}])
     assert len(notes.runs) == 3
+
+
+def test_where_a_service_listens_is_no_input(tmp_path: Path) -> None:
+    here, there, other = (
+        DistillConfig(teacher=TeacherConfig(base_url=url, model=model))
+        for url, model in (("http://a/v1", "m"), ("http://b/v1", "m"), ("http://b/v1", "n"))
+    )
+    notes = Notes()
+    notes(tmp_path, text="one", before=[here])
+    notes(tmp_path, text="one", before=[there])
+    assert len(notes.runs) == 1
+    notes(tmp_path, text="one", before=[other])
+    assert len(notes.runs) == 2
 
 
 def test_an_input_without_a_digest_is_refused(tmp_path: Path) -> None:

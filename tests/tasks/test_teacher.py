@@ -1,6 +1,7 @@
 """A teacher is asked for what the student never solved, and for no problem of the exam."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,20 @@ from tests.models.chat_server import Reply, chat_server, said
 from tests.tasks.practised_rounds import RIGHT, WRONG, write_round
 
 
-def asked(tmp_path: Path, url: str, name: str = "ask", **changes: Any) -> tuple[list[str], dict[str, Any]]:
+def asked(
+    tmp_path: Path, url: str, name: str = "ask", *, upto: int = 0, **changes: Any
+) -> tuple[list[str], dict[str, Any]]:
+    """`upto`: so many of tonight's rounds are over."""
     folder = tmp_path / name
     folder.mkdir()
     ask_teacher.write(
         folder,
         config=TeacherConfig(base_url=url, model="wise", retries=0, **changes),
         exam_questions=("Is this one of the exam?",),
+        scores=(),
+        upto=upto,
         date="2026-11-20",
+        night=tmp_path / "nights/2026-11-20",
         nights=tmp_path / "nights",
         cache=tmp_path / "teacher",
     )
@@ -38,6 +45,10 @@ def test_problems_never_solved_those_tried_most_first(tmp_path: Path) -> None:
     write_round(nights / "2026-11-19/round-01", {"often": [WRONG], "some": [WRONG] * 3, "other": [WRONG] * 2})
     write_round(nights / "2026-11-20/round-01", {"tonight": [WRONG] * 9})
     with chat_server(answer) as server:
+        every, _ = asked(tmp_path, server.url, "every", answers=1)
+        assert every == [f"{name}: best answer to {name}" for name in ("often", "some", "other", "once")]
+    with chat_server(answer) as server:
+        shutil.rmtree(tmp_path / "teacher")
         traces, outcome = asked(tmp_path, server.url, problems=3, answers=2)
         assert traces == [
             f"{name}: {which} answer to {name}" for name in ("often", "some", "other") for which in ("best", "other")
@@ -47,6 +58,17 @@ def test_problems_never_solved_those_tried_most_first(tmp_path: Path) -> None:
         again, outcome = asked(tmp_path, server.url, "again", problems=3, answers=2)
         assert again == traces
         assert (outcome["asked"], outcome["cached"], len(server.requests)) == (0, 6, 6)
+
+
+def test_tonights_rounds_before_the_lesson_count_and_those_after_it_do_not(tmp_path: Path) -> None:
+    nights = tmp_path / "nights"
+    write_round(nights / "2026-11-19/round-01", {"solved tonight": [WRONG] * 5, "never": [WRONG]})
+    write_round(nights / "2026-11-20/round-01", {"solved tonight": [RIGHT], "new": [WRONG] * 2})
+    write_round(nights / "2026-11-20/round-02", {"later": [WRONG] * 9, "never": [RIGHT]})
+    with chat_server(answer) as server:
+        traces, outcome = asked(tmp_path, server.url, upto=1, answers=1)
+    assert traces == ["new: best answer to new", "never: best answer to never"]
+    assert outcome["problems"] == 2
 
 
 def test_problems_of_the_exam_are_never_asked(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""A teacher on this machine, for conf/full_day.yaml: `vllm serve` with the starter model, or with another one.
+
+    python -m benchmarks.local_teacher [--model FOLDER_OR_HUB_ID] [--port 8001]
+
+Serves it as `starter` on the loopback address alone, until Ctrl-C.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from models.engine_environment import engine_environment
+
+STARTER, NAME, PORT = Path("school/benchmarks/starter"), "starter", 8001
+TOKENS = 512  # of a question and its answer
+LIMIT = 600  # seconds until it serves
+
+
+def main() -> None:
+    """Becomes the server."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="what to serve in place of the starter")
+    parser.add_argument("--port", type=int, default=PORT)
+    options = parser.parse_args()
+    program = command(options.model or str(starter()), options.port)
+    os.execve(program[0], program, environment())
+
+
+def starter(folder: Path = STARTER) -> Path:
+    """The starter model's folder, written where it is not there yet."""
+    if not (folder / "config.json").exists():
+        from models.starter import write_starter  # torch and transformers
+
+        write_starter(folder)
+    return folder
+
+
+@contextmanager
+def served(model: Path, port: int, log: Path) -> Iterator[str]:
+    """A server that lives as long as the `with`; gives its base URL. Raises RuntimeError where it does not come up."""
+    with log.open("wb") as written:
+        server = subprocess.Popen(
+            command(str(model), port), env=environment(), stdout=written, stderr=written, start_new_session=True
+        )
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/health", server, log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)  # its engine is a process of its own, and would live on
+        server.wait()
+
+
+def command(model: str, port: int) -> list[str]:
+    """The server's command line."""
+    program = str(Path(sys.executable).parent / "vllm")
+    options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", NAME, "--enforce-eager"]
+    return [program, "serve", model, *options, "--max-model-len", str(TOKENS)]
+
+
+def environment() -> dict[str, str]:
+    """As for a night's engine; but a server wants its engine in a process of its own."""
+    found = {**os.environ, **engine_environment(1.0)}
+    del found["VLLM_ENABLE_V1_MULTIPROCESSING"]
+    return found
+
+
+def _wait_for(health: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end and server.poll() is None:
+        try:
+            with urllib.request.urlopen(health, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(1)
+    raise RuntimeError(f"vllm serve did not come up: {log.read_text(errors='replace')[-2000:]}")
+
+
+if __name__ == "__main__":
+    main()

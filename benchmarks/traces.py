@@ -1,0 +1,122 @@
+"""What the filter of worked solutions makes of real traces, and how well it finds the exam's problems in texts.
+
+    NIGHTSCHOOL_DATA=/path/to/data python -m benchmarks.traces
+
+Reads traces/math_reasoning_traces.jsonl (a larger model's solutions to MATH problems), MATH and GSM8K from the folder
+that NIGHTSCHOOL_DATA names. Prints the figures of docs/distillation.md.
+"""
+
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from conf.home import InputError
+from conf.lessons import TraceFile
+from conf.schema import SandboxConfig
+from rewards.arithmetic import Arithmetic
+from rewards.competition_math import CompetitionMath
+from rewards.contamination import Contamination
+from rewards.gsm8k import Gsm8k
+from rewards.verifier import Problem
+from tasks.tables import TRACES, read_table
+from tasks.trace_filter import FATES, Trace, judged, traces_of
+from tasks.traces import import_traces
+
+WORD = re.compile("[a-z]{2,}")
+EXERCISES = 3000
+
+
+def main() -> None:
+    """Prints both tables."""
+    data = os.environ.get("NIGHTSCHOOL_DATA")
+    if data is None:
+        raise SystemExit("benchmarks.traces: NIGHTSCHOOL_DATA names no folder; it needs the data of the tests")
+    try:
+        traces = read(Path(data) / "traces" / "math_reasoning_traces.jsonl")
+    except InputError as error:
+        raise SystemExit(f"benchmarks.traces: {error}") from None
+    print(*fates(traces), "", *contamination(traces), sep="\n")
+
+
+def read(file: Path) -> list[Trace]:
+    """The file's traces, as a night reads them."""
+    with tempfile.TemporaryDirectory() as folder:
+        import_traces.write(
+            Path(folder), files=(TraceFile(source=str(file), benchmark="math", teacher="a larger model"),)
+        )
+        return traces_of(read_table(Path(folder) / "traces.parquet", TRACES))
+
+
+def fates(traces: Sequence[Trace]) -> Iterator[str]:
+    """How many there are, in which forms, and what becomes of them without an exam or a limit of length."""
+    questions = {trace.messages[-1]["content"] for trace in traces}
+    boxed = sum("\\boxed" in trace.response for trace in traces)
+    tagged = sum("<answer>" in trace.response for trace in traces)
+    yield f"{len(traces)} traces to {len(questions)} questions; {boxed} with a box, {tagged} with <answer>"
+    found = judged(traces, SandboxConfig(), (), len(traces), lambda trace: True)
+    counted = Counter(trace.fate for trace in found)
+    changed = sum(before.response != after.response for before, after in zip(traces, found, strict=True))
+    yield ", ".join(f"{fate}: {counted[fate]}" for fate in FATES if counted[fate]) + f"; rewritten: {changed}"
+
+
+def contamination(traces: Sequence[Trace]) -> Iterator[str]:
+    """A row for each pair of texts and exam: how many of the texts ask a problem of it."""
+    math, gsm8k, arithmetic = CompetitionMath(), Gsm8k(), Arithmetic()
+    exams = {
+        "MATH-500": CompetitionMath(subset="500"),
+        "MATH, test": math,
+        "GSM8K, test": gsm8k,
+        "Arithmetic": arithmetic,
+    }
+    asked = {name: _questions(exam.problems("test")) for name, exam in exams.items()}
+    of_traces = sorted({trace.messages[-1]["content"] for trace in traces})
+    yield "| texts | exam | found exactly | nearly |"
+    yield "|---|---|---|---|"
+    for name in ("MATH-500", "MATH, test", "GSM8K, test"):
+        yield _row("questions of the traces", of_traces, name, asked[name])
+    yield _row("MATH, training", _questions(math.problems("train")), "MATH, test", asked["MATH, test"])
+    yield _row("GSM8K, training", _questions(gsm8k.problems("train")), "GSM8K, test", asked["GSM8K, test"])
+    drawn = _questions(arithmetic.draw("contamination", EXERCISES))
+    yield _row("exercises of Arithmetic", drawn, "Arithmetic", asked["Arithmetic"])
+    for words in (1, 2, 3):
+        changed = changed_words(asked["MATH-500"], words)
+        yield _row(f"MATH-500, {words} words changed", changed, "MATH-500", asked["MATH-500"])
+
+
+def _questions(problems: Sequence[Problem]) -> list[str]:
+    return [problem.question for problem in problems]
+
+
+def changed_words(questions: Sequence[str], count: int) -> list[str]:
+    """Each question with so many of its words replaced or left out; those with fewer words are not there."""
+    chance = random.Random(count)
+    found = []
+    for question in questions:
+        words = question.split(" ")
+        places = [place for place, word in enumerate(words) if WORD.fullmatch(word)]
+        if len(places) < count:
+            continue
+        for place in chance.sample(places, count):
+            words[place] = chance.choice(("something", ""))
+        found.append(" ".join(words))
+    return found
+
+
+def _row(texts_name: str, texts: Sequence[str], exam_name: str, exam: Sequence[str]) -> str:
+    started = time.perf_counter()
+    index = Contamination(exam)
+    built = time.perf_counter()
+    found = Counter(match.kind for text in texts if (match := index.match(text)))
+    took = f"{built - started:.1f} s to index, {time.perf_counter() - built:.1f} s to match"
+    print(f"{texts_name}: {len(exam)} questions, {len(texts)} texts: {took}", file=sys.stderr)
+    return f"| {len(texts)} {texts_name} | {exam_name} | {found['exact']} | {found['near']} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Which part of a night moves the exam: nights of the full day with one part left out after the other.
+
+    python -m benchmarks.what_helps [--seeds 1 2 3] [--variants all "without words" …]
+
+Each finished night is a line in docs/what-helps.jsonl, and is not run again on this machine; one that was interrupted
+goes on. A teacher is served meanwhile (benchmarks/local_teacher.py). Writes docs/what-helps.png, and the table into
+docs/what-helps.md, between its markers; `--variants none` only does that.
+"""
+
+import argparse
+import math
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from benchmarks.ablations import (
+    ALL,
+    PARTS,
+    ROUNDS_ONLY,
+    VARIANTS,
+    Run,
+    machine,
+    needs_teacher,
+    record,
+    recorded,
+    run,
+    settings_of,
+)
+from benchmarks.local_teacher import PORT, served, starter
+from flows import environment
+
+RESULTS, PAGE, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))
+HOMES = Path("school/what-helps")
+BEGIN, END = "<!-- begin: python -m benchmarks.what_helps -->", "<!-- end -->"
+SURE = 0.95
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a part brought: the candidate's exam with it, less without it, by pairs of nights of one seed and machine.
+
+    `interval`: 95 %, by Student's t over the pairs; None of a single one. The exam's problems are taken as given.
+    """
+
+    part: str
+    differences: tuple[float, ...]
+    without: float
+
+    @property
+    def mean(self) -> float:
+        """Over the pairs."""
+        return statistics.mean(self.differences)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Mean ± t · s / √n."""
+        from scipy.stats import t
+
+        count = len(self.differences)
+        if count < 2:
+            return None
+        half = float(t.ppf((1 + SURE) / 2, count - 1)) * statistics.stdev(self.differences) / math.sqrt(count)
+        return self.mean - half, self.mean + half
+
+
+def main() -> None:
+    """Runs what is missing, then writes page and picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--variants", nargs="+", default=[*VARIANTS], choices=[*VARIANTS, NONE], metavar="VARIANT")
+    options = parser.parse_args()
+    environment.prepare()
+    wanted = [(variant, seed) for seed in options.seeds for variant in options.variants if variant != NONE]
+    study(missing(wanted, recorded(RESULTS), machine()))
+    runs = current(recorded(RESULTS))
+    found = effects(runs)
+    told = table(runs, found)
+    if found:
+        picture(found).savefig(PICTURE, dpi=110)
+        told += f"\n\n![What each part brought: the mean, its interval, and every pair of nights]({PICTURE.name})"
+    PAGE.write_text(between(PAGE.read_text(), told))
+    print(told)
+
+
+def study(wanted: Sequence[tuple[str, int]]) -> None:
+    """Runs these nights, one after the other, each noted as soon as it is finished."""
+    if not wanted:
+        return
+    HOMES.mkdir(parents=True, exist_ok=True)
+    student = starter()
+    with ExitStack() as teacher:
+        if any(needs_teacher(variant) for variant, _ in wanted):
+            teacher.enter_context(served(student, PORT, HOMES / "teacher.log"))
+        for number, (variant, seed) in enumerate(wanted, 1):
+            done = run(variant, seed, student, HOMES)
+            record(done, RESULTS)
+            print(f"{number} of {len(wanted)}: {variant}, seed {seed}: {done.candidate:.3f}", file=sys.stderr)
+
+
+def missing(wanted: Sequence[tuple[str, int]], runs: Sequence[Run], here: str) -> list[tuple[str, int]]:
+    """Those of the wanted nights that were not run on this machine with today's configuration."""
+    known = {(one.variant, one.seed) for one in current(runs) if one.machine == here}
+    return [one for one in wanted if one not in known]
+
+
+def current(runs: Sequence[Run]) -> list[Run]:
+    """The runs of variants that there still are, with the configuration that they have today."""
+    settings = {variant: settings_of(variant) for variant in VARIANTS}
+    return [one for one in runs if settings.get(one.variant) == one.settings]
+
+
+def effects(runs: Sequence[Run]) -> list[Effect]:
+    """What each part brought, as far as there are pairs, the most helpful first."""
+    with_all = {(one.seed, one.machine): one.candidate for one in runs if one.variant == ALL}
+    found = []
+    for part in PARTS:
+        without = [one for one in runs if one.variant == f"without {part}" and (one.seed, one.machine) in with_all]
+        if without:
+            differences = tuple(with_all[one.seed, one.machine] - one.candidate for one in without)
+            found.append(Effect(part, differences, statistics.mean(one.candidate for one in without)))
+    return sorted(found, key=lambda effect: -effect.mean)
+
+
+def table(runs: Sequence[Run], found: Sequence[Effect]) -> str:
+    """In Markdown: the parts, the nights that are held against nothing, and where all of it was measured."""
+    if not runs:
+        return "Not measured yet."
+    return "\n".join(
+        [
+            "| part | it brought | 95 % interval | each pair of nights | the exam without it |",
+            "|---|---|---|---|---|",
+            *map(_row, found),
+            "",
+            *_whole(runs),
+            "",
+            *_where(runs),
+        ]
+    )
+
+
+def _row(effect: Effect) -> str:
+    interval = "–" if effect.interval is None else "{:+.3f} to {:+.3f}".format(*effect.interval)
+    pairs = ", ".join(f"{difference:+.3f}" for difference in effect.differences)
+    return f"| {effect.part} | {effect.mean:+.3f} | {interval} | {pairs} | {effect.without:.3f} |"
+
+
+def _whole(runs: Sequence[Run]) -> Iterator[str]:
+    """The exam of the nights with all parts, and of those with rounds alone."""
+    for variant in (ALL, ROUNDS_ONLY):
+        own = [one for one in runs if one.variant == variant]
+        if own:
+            before, after = (statistics.mean(getattr(one, who) for one in own) for who in ("champion", "candidate"))
+            each = ", ".join(f"{one.candidate:.3f}" for one in own)
+            yield f"- *{variant}*: {before:.3f} before the night, {after:.3f} after it ({each})."
+    serves = sum(one.reward_model_served for one in runs if one.variant == ALL)
+    yield f"- The reward model served in {serves} of {sum(one.variant == ALL for one in runs)} nights with all parts."
+
+
+def _where(runs: Sequence[Run]) -> Iterator[str]:
+    for place in sorted({one.machine for one in runs}):
+        own = [one for one in runs if one.machine == place]
+        minutes = [one.minutes for one in own if one.minutes is not None]
+        took = f"; {statistics.median(minutes):.1f} minutes a night, {max(minutes):.1f} the longest" if minutes else ""
+        commits = ", ".join(sorted({one.commit for one in own}))
+        yield f"- {len(own)} nights on {place}{took}. At {commits}. The exam: {own[0].problems} problems."
+
+
+def between(page: str, content: str) -> str:
+    """The page with this content between its markers. Raises ValueError where it lacks one."""
+    start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+    return f"{page[:start]}\n\n{content}\n\n{page[end:]}"
+
+
+def picture(found: Sequence[Effect]) -> Figure:
+    """Each part's mean with its interval, and every pair of nights as a dot; the most helpful on top."""
+    figure = Figure(figsize=(7.5, 0.45 * len(found) + 1.2), layout="constrained")
+    axes = figure.subplots()
+    for place, effect in enumerate(reversed(found)):
+        axes.plot(effect.differences, [place] * len(effect.differences), "o", color="C0", alpha=0.35)
+        if effect.interval is not None:
+            axes.plot(effect.interval, [place, place], color="C0", lw=1.5)
+        axes.plot(effect.mean, place, "D", color="C0")
+    axes.axvline(0, color="0.5", lw=1)
+    axes.set_yticks(range(len(found)), [effect.part for effect in reversed(found)])
+    axes.set_xlabel("share of the exam that it brought: with all parts, less without it")
+    axes.grid(axis="x", alpha=0.3)
+    return figure
+
+
+if __name__ == "__main__":
+    main()

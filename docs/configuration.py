@@ -1,0 +1,108 @@
+"""Writes docs/configuration.md, the reference of a night's configuration, from its schema.
+
+python -m docs.configuration
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from conf.schema import NightConfig
+
+PAGE = Path(__file__).with_name("configuration.md")
+HEAD = """\
+# The configuration
+
+Every value of a night, with its unit and its default. Made from `conf/schema.py` by `python -m docs.configuration`.
+
+A configuration is a YAML file that names what differs from the defaults (`conf/starter.yaml` is a short one); `--set`
+lays one value over it. A key that is not on this page is refused, and so is a value that is not allowed, with one line.
+The whole, as it was resolved, stands in the night's folder, in `config.yaml`.
+
+```sh
+nightschool night --config conf/starter.yaml --set grpo.rounds=4 --set exam.target.problems=200
+```
+
+N is a place in a list, from 0 on: `--set benchmarks.0.weight=2`.
+"""
+LIMITS = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most", "exclusiveMaximum": "less than"}
+PLAIN = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "object": "a mapping"}
+
+
+def reference() -> str:
+    """The whole page: a table a section, in the order of the schema."""
+    whole = NightConfig.model_json_schema()
+    sections = {name: (places, whole["$defs"][name]) for name, places in _places(whole).items()}
+    tables = [_table("The night", whole)]
+    for places, section in sections.values():
+        tables.append(_table(", ".join(f"`{place}`" for place in places), section))
+    return "\n".join([HEAD, *tables])
+
+
+def _places(whole: dict[str, Any]) -> dict[str, list[str]]:
+    """Each section by its class, with all the places where it stands."""
+    found: dict[str, list[str]] = {}
+
+    def walk(section: dict[str, Any], place: str) -> None:
+        for key, value in section["properties"].items():
+            for name, in_list in _sections(value):
+                found.setdefault(name, []).append(f"{place}{key}{'.N' * in_list}")
+                walk(whole["$defs"][name], f"{found[name][-1]}.")
+
+    walk(whole, "")
+    return found
+
+
+def _sections(value: dict[str, Any], in_list: bool = False) -> Iterator[tuple[str, bool]]:
+    """The sections that a value may be, or that may be in its list."""
+    if "$ref" in value:
+        yield value["$ref"].rpartition("/")[2], in_list
+    for branch in value.get("anyOf", ()):
+        yield from _sections(branch, in_list)
+    if "items" in value:
+        yield from _sections(value["items"], True)
+
+
+def _table(title: str, section: dict[str, Any]) -> str:
+    """A section's values. What is a section always, and of its own defaults, has a table instead of a row."""
+    rows = [
+        f"| `{key}` | {_allowed(value)} | {_default(value)} | {value.get('description', '')} |".replace("\n", " ")
+        for key, value in section["properties"].items()
+        if "$ref" not in value
+    ]
+    head = ["| key | allowed | default | what |", "|---|---|---|---|"]
+    return "\n".join([f"## {title}\n", section["description"] + "\n", *head, *rows, ""])
+
+
+def _default(value: dict[str, Any]) -> str:
+    return f"`{json.dumps(value['default'], ensure_ascii=False)}`" if "default" in value else "none: it must be given"
+
+
+def _allowed(value: dict[str, Any]) -> str:
+    """What may stand there, in words."""
+    if "$ref" in value:
+        return "a section, below"
+    if "anyOf" in value:
+        return ", or ".join(dict.fromkeys(map(_allowed, value["anyOf"])))
+    if "enum" in value or "const" in value:
+        return ", ".join(f"`{name}`" for name in value.get("enum", [value.get("const")]))
+    if value.get("type") == "array":
+        return _of_list(value)
+    if value.get("type") == "string":
+        return f"a text like `{value['pattern']}`".replace("|", r"\|") if "pattern" in value else "a text"
+    if "minimum" in value and value["minimum"] == value.get("maximum"):
+        return f"{value['minimum']:g}"
+    limits = [f"{words} {value[limit]:g}" for limit, words in LIMITS.items() if limit in value]
+    return ", ".join([PLAIN.get(value.get("type", ""), "null"), *limits])
+
+
+def _of_list(value: dict[str, Any]) -> str:
+    if "prefixItems" in value:
+        return f"a list of two: {'; '.join(map(_allowed, value['prefixItems']))}"
+    least = f", at least {value['minItems']}" if "minItems" in value else ""
+    return f"a list of: {_allowed(value['items'])}{least}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference())

@@ -1,0 +1,71 @@
+"""`nightschool serve`: the model of the alias `daytime`, for the day's lessons."""
+
+import os
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conf.home import Home, InputError
+from conf.load import STARTER, load_night
+from flows.address import LOOPBACK, Address, named_address
+
+KEY = "NIGHTSCHOOL_SERVE_KEY"  # where the key comes from that clients of other machines must have
+# A registry that is down is asked again soon; MLflow's own patience would keep a night waiting.
+IMPATIENT = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+
+
+def serve(
+    port: Annotated[int, typer.Option(help="port to serve on", min=1, max=65535)] = 8000,
+    host: Annotated[
+        str, typer.Option(help="address to serve on; others must have the key in NIGHTSCHOOL_SERVE_KEY")
+    ] = LOOPBACK,
+    config: Annotated[Path, typer.Option("--config", help="the night's configuration (YAML)")] = STARTER,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="change a value, e.g. --set engine.max_model_len=2048")
+    ] = None,
+) -> None:
+    """Serves the model that has the alias `daytime`, in OpenAI's protocol, until Ctrl-C (docs/serving.md).
+
+    When the alias moves, the other checkpoint is loaded. While a night runs on this home, the model rests.
+    """
+    home, settings = Home.here(), load_night(config, overrides or [])
+    address = named_address(host, KEY)
+    with _listener(address, port) as listener:
+        os.environ.update({name: os.environ.get(name, value) for name, value in IMPATIENT.items()})
+        from flows.engine_server import NAME, EngineFailedError  # after what is said at once
+        from flows.gate import Gate
+        from flows.open_registry import open_registry
+        from flows.serving import Serving, checked_daytime, listening, none_yet
+
+        if (registry := open_registry(home, settings)) is None:
+            raise none_yet(settings.name)
+        wanted = checked_daytime(home, registry)
+        home.own()
+        gate = Gate(address.password)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+        with tempfile.TemporaryDirectory(prefix="nightschool-") as folder, listening(gate, address, listener):
+            serving = Serving(home, settings, registry, gate, Path(folder))
+            print(f"{address.url(port)}/v1 answers for the model {NAME!r}; Ctrl-C ends it.", flush=True)
+            try:
+                serving.run(wanted)
+            except EngineFailedError as error:
+                print(f"nightschool: {error}", file=sys.stderr)
+                raise typer.Exit(1) from None
+            finally:
+                serving.end()
+
+
+def _listener(address: Address, port: int) -> socket.socket:
+    """The port, ours from now on."""
+    try:
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        return socket.create_server((address.host, port), family=family)
+    except OSError as error:
+        raise InputError(
+            f"--port: {address.url(port)} cannot be had ({error.strerror}); name another, or end what listens there"
+        ) from None

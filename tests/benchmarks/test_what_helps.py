@@ -1,0 +1,126 @@
+"""The ablation's arithmetic by hand, what is run again and what is not, and that each night leaves out what it says."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scipy.stats import ttest_rel
+
+from benchmarks.ablations import (
+    ALL,
+    PARTS,
+    ROUNDS_ONLY,
+    VARIANTS,
+    Run,
+    configured,
+    needs_teacher,
+    record,
+    recorded,
+    settings_of,
+)
+from benchmarks.what_helps import BEGIN, END, PAGE, Effect, between, current, effects, missing, picture, table
+
+HERE, THERE = "a small machine, 2 cores", "a large machine, 64 cores"
+
+
+def night(variant: str, seed: int, candidate: float, machine: str = HERE) -> Run:
+    return Run(variant, seed, settings_of(variant), 0.02, candidate, 200, variant == ALL, 4.5, machine, "cafe42", {})
+
+
+RUNS = [
+    night(ALL, 1, 0.60),
+    night(ALL, 2, 0.50),
+    night(ALL, 3, 0.55),
+    night("without worked solutions", 1, 0.30),
+    night("without worked solutions", 2, 0.30),
+    night("without worked solutions", 3, 0.20),
+    night("without words", 1, 0.65),
+    night("without words", 2, 0.50, THERE),  # nothing there to hold it against
+    night(ROUNDS_ONLY, 1, 0.10),
+]
+
+
+def test_what_a_part_brought_by_pairs_of_one_seed_and_machine() -> None:
+    solutions, words = effects(RUNS)
+    assert (solutions.part, words.part) == ("worked solutions", "words")
+    assert solutions.differences == pytest.approx((0.30, 0.20, 0.35))
+    assert solutions.mean == pytest.approx(0.85 / 3)
+    assert solutions.without == pytest.approx(0.8 / 3)
+    assert words.differences == pytest.approx((-0.05,))
+    assert words.interval is None
+
+
+def test_the_interval_by_hand_and_beside_scipys_paired_test() -> None:
+    """s of 0.1, 0.2, 0.3 is 0.1, and Student's t for 2 degrees of freedom at 97.5 % is 4.3027."""
+    interval = Effect("words", (0.1, 0.2, 0.3), 0.0).interval
+    assert interval == pytest.approx((0.2 - 4.3027 * 0.1 / math.sqrt(3), 0.2 + 4.3027 * 0.1 / math.sqrt(3)), abs=1e-5)
+    one, other = [0.6, 0.5, 0.55, 0.7], [0.3, 0.3, 0.2, 0.65]
+    found = Effect("words", tuple(a - b for a, b in zip(one, other, strict=True)), 0.0)
+    expected = ttest_rel(one, other).confidence_interval(0.95)
+    assert found.interval == pytest.approx((expected.low, expected.high))
+
+
+def test_a_night_is_run_once_a_machine_and_again_after_its_configuration_has_changed() -> None:
+    wanted = [(ALL, 1), (ALL, 4), ("without words", 1), ("without words", 2)]
+    assert missing(wanted, RUNS, HERE) == [(ALL, 4), ("without words", 2)]
+    assert missing(wanted, RUNS, THERE) == [(ALL, 1), (ALL, 4), ("without words", 1)]
+    old = [replace(one, settings="of before") for one in RUNS]
+    assert missing(wanted, old, HERE) == wanted
+    assert current([*old, *RUNS]) == RUNS
+    assert current([replace(RUNS[0], variant="without what is gone")]) == []
+
+
+def test_lines_add_up_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    assert recorded(file) == []
+    for one in RUNS[:3]:
+        record(one, file)
+    record(replace(RUNS[3], minutes=None), file)
+    assert recorded(file) == [*RUNS[:3], replace(RUNS[3], minutes=None)]
+
+
+def test_the_table() -> None:
+    lines = table(RUNS, effects(RUNS)).splitlines()
+    assert lines[2] == "| worked solutions | +0.283 | +0.094 to +0.473 | +0.300, +0.200, +0.350 | 0.267 |"
+    assert lines[3] == "| words | -0.050 | – | -0.050 | 0.650 |"
+    assert lines[5:8] == [
+        "- *all*: 0.020 before the night, 0.550 after it (0.600, 0.500, 0.550).",
+        "- *rounds only*: 0.020 before the night, 0.100 after it (0.100).",
+        "- The reward model served in 3 of 3 nights with all parts.",
+    ]
+    assert lines[9].startswith(
+        "- 1 nights on a large machine, 64 cores; 4.5 minutes a night, 4.5 the longest. At cafe42."
+    )
+    assert table([], []) == "Not measured yet."
+
+
+def test_the_page_keeps_all_but_what_stands_between_its_markers() -> None:
+    page = PAGE.read_text()
+    once = between(page, "a table")
+    assert between(once, "a table") == once
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    assert once == f"{before}{BEGIN}\n\na table\n\n{END}{after}"
+
+
+def test_the_picture_has_a_line_a_part() -> None:
+    axes = picture(effects(RUNS)).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["words", "worked solutions"]  # from below
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_night_differs_from_the_one_with_all_parts_in_its_own_part_alone(part: str) -> None:
+    own, whole = configured(f"without {part}").model_dump(), configured(ALL).model_dump()
+    changed = {key for key in whole if own[key] != whole[key]}
+    assert len(changed) == 1
+    assert changed <= {"day", "distill", "stages", "preference_learning"}
+
+
+def test_no_two_nights_are_the_same_and_rounds_only_has_no_day() -> None:
+    assert len({settings_of(variant) for variant in VARIANTS}) == len(VARIANTS)
+    alone = configured(ROUNDS_ONLY)
+    assert not any(alone.day.model_dump().values())
+    assert [step.kind for step in alone.steps] == ["grpo"]
+    assert alone.rounds == sum(len(step.rounds) for step in configured(ALL).steps if step.kind == "grpo")
+    asked = {variant for variant in VARIANTS if not needs_teacher(variant)}
+    assert asked == {"without teacher by night", "without rounds", ROUNDS_ONLY}

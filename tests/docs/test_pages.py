@@ -1,0 +1,32 @@
+"""The pages hold together: links lead somewhere, the index has every page, and the README stays short."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, anchors, links
+
+DOCS = ROOT / "docs"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in links(page):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        place = (page.parent / name).resolve() if name else page
+        assert place.exists(), link
+        if anchor:
+            assert anchor in anchors(place), link
+
+
+def test_the_index_has_every_page_and_picture_is_shown() -> None:
+    listed = {(DOCS / link).resolve() for link in links(DOCS / "README.md")}
+    assert {page for page in DOCS.rglob("*.md") if page != DOCS / "README.md"} <= listed
+    shown = {(page.parent / link).resolve() for page in PAGES for link in links(page)}
+    assert set(DOCS.glob("*.png")) <= shown, "a picture that no page shows"
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 150

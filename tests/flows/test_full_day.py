@@ -1,0 +1,96 @@
+"""conf/full_day.yaml, whole: every part of it, on the real command, trainer, Prefect and MLflow.
+
+The student is tiny and samples for itself in vLLM's place, so the numbers are small; `vllm serve` as the teacher has a
+test of its own (tests/models/test_served_teacher.py).
+"""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.settings import get_current_settings
+
+from conf.load import STARTER, load_night
+from flows.history import round_metrics
+from tests.chaos.school import DATE, open_school
+from tests.models.chat_server import chat_server, said
+
+CHANNELS = ("corrections", "words", "feedback", "picks")
+FULL_DAY = STARTER.with_name("full_day.yaml")
+SMALL = (
+    "grpo={prompts_per_round: 4, group_size: 4, max_completion_tokens: 8, refills: 0, quiz_every_rounds: 0, "
+    "min_useful_groups: 1, sampler_ratio_band: [0.0, 1000.0]}",
+    "stages=[lessons, {grpo: 2}, distill, self_distill, {on_policy: 1}, {grpo: 1}]",
+    "distill.steps=4",
+    "distill.teacher.answers=1",
+    "engine={max_model_len: 400, max_num_seqs: 8, kv_cache_gb: 1}",
+)
+
+
+@dataclass
+class FullDay:
+    """The finished night: its folder, its report as text, and what the teacher was asked."""
+
+    folder: Path
+    report: str
+    asked: list[dict[str, Any]]
+
+    def read(self, place: str) -> Any:
+        return json.loads((self.folder / place).read_text())
+
+
+@pytest.fixture(scope="module")
+def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> FullDay:
+    school = open_school(tmp_path_factory.mktemp("full") / "tiny", get_current_settings().api.url)
+    home = school.home("home")
+    (home.journal / f"{DATE}.jsonl").unlink()  # all of its day is generated
+    named = (*school.settings[:3], f"on_policy.teacher={school.root / 'student'}")
+    with chat_server(lambda request: said("The answer is 7.")) as server:
+        teacher = f"distill.teacher.base_url={server.url}"
+        code = replace(school, settings=(*named, *SMALL, teacher)).start(home, config=FULL_DAY)
+        assert code == 0, (school.watch(home) / "said.log").read_text()[-3000:]
+        folder = home.night(DATE)
+        page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", (folder / "report.html").read_text()))
+        return FullDay(folder, page, server.requests)
+
+
+def test_every_step_was_taken_and_followed_by_an_exam(full_day: FullDay) -> None:
+    kinds = [step.kind for step in load_night(full_day.folder / "config.yaml").steps]
+    assert kinds == [step.kind for step in load_night(FULL_DAY).steps]
+    for place in ("distill", "self_distill", *(f"lessons/{channel}" for channel in CHANNELS)):
+        assert (full_day.folder / place / "manifest.json").exists(), place
+    assert len(full_day.read("distill/curve.json")) == 4
+    examined = {file.parent.name for file in full_day.folder.glob("evaluate/*/manifest.json")}
+    assert {"champion", "distilled", "candidate", "step-3", "step-5"} <= examined
+    assert ["teacher_kl" in figures for figures in round_metrics(full_day.folder)] == [False, False, True, False]
+
+
+def test_the_teacher_was_asked_for_what_tonights_first_rounds_did_not_solve(full_day: FullDay) -> None:
+    asked = full_day.read("ask_teacher/asked.json")
+    assert 0 < asked["answered"] == asked["problems"] == len(full_day.asked) <= 8
+    (row,) = [row for row in full_day.read("distill/sources.json") if row["source"] == "asked by night"]
+    assert row["kept"] == asked["answered"]  # its form is not the benchmark's: they were rewritten
+
+
+def test_each_channels_lines_were_used(full_day: FullDay) -> None:
+    day = load_night(FULL_DAY).day
+    lines = {"corrections": day.generated_corrections, "words": day.generated_words, "feedback": day.generated_feedback}
+    for channel, count in (lines | {"picks": day.generated_preferences}).items():
+        counts = full_day.read(f"lessons/{channel}/counts.json")
+        assert counts["lines"] == count
+        assert 0 < counts["used"] <= count, channel
+        assert full_day.read(f"lessons/{channel}/curve.json")
+
+
+def test_the_report_tells_of_every_part(full_day: FullDay) -> None:
+    parts = full_day.report.split("What each part taught")[1].split("The night")[0]
+    for part in ("worked solutions", *CHANNELS, "on-policy round 3"):
+        assert part in parts
+    outcome = full_day.read("fit_reward_model/outcome.json")
+    told = "A reward model served" if outcome["serves"] else f"No reward model served ({outcome['picks']} picks)"
+    assert told in full_day.report
+    assert "The teacher starter answered" in full_day.report
+    assert ("The learned reward" in full_day.report) == outcome["serves"]
