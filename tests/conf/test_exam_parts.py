@@ -39,6 +39,10 @@ def test_nothing_else_of_the_nights_own_exam_is_sat() -> None:
 def test_at_most_so_many_problems_of_each() -> None:
     found = with_exam(CONFIG, ["humaneval", "gsm8k"], 200)
     assert [part.problems for part in found.exam.parts] == [164, 200]
+    fewer = with_exam(CONFIG, ["arithmetic-3"], 7)
+    assert fewer.exam.target.problems == 7
+    assert fewer.exam.max_completion_tokens == CONFIG.exam.max_completion_tokens  # it is asked as by night
+    assert fewer.engine == CONFIG.engine
 
 
 @pytest.mark.parametrize(

@@ -82,11 +82,9 @@ def transcript(block: Block) -> list[Step]:
 def commands(text: str) -> list[list[str]]:
     """The words of each command of a shell's text, without comments, redirections and variables set before it."""
     found: list[list[str]] = []
-    for line in re.sub(r"\\\n", " ", text).splitlines():
-        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-        lexer.whitespace_split = True
+    for line in _lines(re.sub(r"\\\n", " ", text)):
         words: list[str] = []
-        tokens = iter(lexer)
+        tokens = iter(line)
         for token in tokens:
             if token in SEPARATORS:
                 found.append(words)
@@ -97,6 +95,20 @@ def commands(text: str) -> list[list[str]]:
                 words.append(token)
         found.append(words)
     return [words for words in found if words]
+
+
+def _lines(text: str) -> Iterator[list[str]]:
+    """The tokens of each line; a quote that is open goes on in the next one."""
+    begun = ""
+    for line in text.splitlines(keepends=True):
+        lexer = shlex.shlex(begun + line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        try:
+            yield list(lexer)
+            begun = ""
+        except ValueError:  # no closing quotation
+            begun += line
+    assert not begun, f"a quote is never closed: {begun}"
 
 
 @cache

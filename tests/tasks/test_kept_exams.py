@@ -60,6 +60,11 @@ def test_every_setting_makes_another_exam(changes: dict[str, Any]) -> None:
     assert key(depend(**changes)) == key(depend(**changes))
 
 
+def test_more_samples_are_another_exam() -> None:
+    four, five = (depend(part=PART.model_copy(update={"samples": number})) for number in (4, 5))
+    assert key(four) != key(five)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
