@@ -9,7 +9,6 @@ import argparse
 import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from models.engine_environment import engine_environment
+from models.engine_environment import SERVER, server_environment
 
 STARTER, NAME, PORT = Path("school/benchmarks/starter"), "starter", 8001
 TOKENS = 512  # of a question and its answer
@@ -31,7 +30,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=PORT)
     options = parser.parse_args()
     program = command(options.model or str(starter()), options.port)
-    os.execve(program[0], program, environment())
+    os.execve(program[0], program, server_environment(1.0))
 
 
 def starter(folder: Path = STARTER) -> Path:
@@ -48,7 +47,11 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
     """A server that lives as long as the `with`; gives its base URL. Raises RuntimeError where it does not come up."""
     with log.open("wb") as written:
         server = subprocess.Popen(
-            command(str(model), port), env=environment(), stdout=written, stderr=written, start_new_session=True
+            command(str(model), port),
+            env=server_environment(1.0),
+            stdout=written,
+            stderr=written,
+            start_new_session=True,
         )
     try:
         _wait_for(f"http://127.0.0.1:{port}/health", server, log)
@@ -60,16 +63,8 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
 
 def command(model: str, port: int) -> list[str]:
     """The server's command line."""
-    program = str(Path(sys.executable).parent / "vllm")
     options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", NAME, "--enforce-eager"]
-    return [program, "serve", model, *options, "--max-model-len", str(TOKENS)]
-
-
-def environment() -> dict[str, str]:
-    """As for a night's engine; but a server wants its engine in a process of its own."""
-    found = {**os.environ, **engine_environment(1.0)}
-    del found["VLLM_ENABLE_V1_MULTIPROCESSING"]
-    return found
+    return [*SERVER, "--model", model, *options, "--max-model-len", str(TOKENS)]
 
 
 def _wait_for(health: str, server: "subprocess.Popen[bytes]", log: Path) -> None:

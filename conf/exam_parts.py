@@ -27,12 +27,11 @@ def with_exam(config: NightConfig, named: Sequence[str], problems: int | None = 
     the exam has none, the published exam, with room for its answers. Raises InputError for an unknown name.
     """
     parts = list(dict.fromkeys(part for name in named for part in _parts(config, name)))
+    room = max([config.exam.max_completion_tokens, *(_room(part) for part in parts if part not in config.exam.parts)])
     if problems is not None:
         parts = [part.model_copy(update={"problems": min(problems, part.problems)}) for part in parts]
-    room = max([config.exam.max_completion_tokens, *(_room(part) for part in parts if part not in config.exam.parts)])
-    exam = config.exam.model_copy(
-        update={"target": parts[0], "guards": tuple(parts[1:]), "max_completion_tokens": room}
-    )
+    named_alone = {"target": parts[0], "further_targets": (), "guards": tuple(parts[1:]), "vault": None}
+    exam = config.exam.model_copy(update={**named_alone, "max_completion_tokens": room})
     longest = config.engine.max_model_len
     if room > config.exam.max_completion_tokens:
         longest = max(longest, room + PROMPT_TOKENS)

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from conf.benchmark import BenchmarkConfig, ExamPart
+from conf.benchmark import BenchmarkConfig
+from conf.exam import ExamConfig
 from conf.hours import time_of_day, time_zone
 from conf.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
 from conf.outside import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
@@ -154,50 +155,6 @@ class EngineConfig(Section):
     )
     gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
     lora: LoraConfig | None = Field(default=None, description="adapters that it serves; a night's are those of `lora`")
-
-
-class ExamConfig(Section):
-    """What is examined, and how sure a promotion must be."""
-
-    target: ExamPart
-    further_targets: tuple[ExamPart, ...] = Field(
-        default=(), description="promoted is who is better at any target and worse at none (Holm's correction)"
-    )
-    guards: tuple[ExamPart, ...] = Field(default=(), description="what must not get worse meanwhile")
-    max_completion_tokens: Positive = Field(default=64, description="tokens after which an answer is cut")
-    alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        default=0.025, description="probability of promoting a candidate that is no better"
-    )
-    alpha_spending: Literal["fixed", "quadratic"] = Field(
-        default="fixed", description="alpha each night; or spent: 6/(pi k)^2 of it on the k-th night of the same exam"
-    )
-    vault: Positive | None = Field(
-        default=None, description="problems a part, after its own, that decide nothing and watch who serves; null: none"
-    )
-    bootstrap_samples: Annotated[int, Field(ge=1000)] = Field(default=10_000, description="draws of the interval")
-
-    @model_validator(mode="after")
-    def parts_have_their_own_names(self) -> Self:
-        """Two parts of one name could not be told apart in any table."""
-        names = [part.name for part in self.parts]
-        if len(set(names)) < len(names):
-            raise ValueError(f"two parts of the exam are named alike: {', '.join(names)}")
-        return self
-
-    @property
-    def targets(self) -> tuple[ExamPart, ...]:
-        """The parts at which a candidate must be better."""
-        return (self.target, *self.further_targets)
-
-    @property
-    def parts(self) -> tuple[ExamPart, ...]:
-        """The targets, then the guards."""
-        return (*self.targets, *self.guards)
-
-    @property
-    def vault_parts(self) -> tuple[ExamPart, ...]:
-        """The vault: what follows in the test split after the problems of each part."""
-        return tuple(part.following(self.vault) for part in self.parts if self.vault)
 
 
 class NightConfig(Section):

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ import httpx
 import torch
 
 from conf.schema import NightConfig, StudentConfig
-from models.engine_environment import engine_environment
+from models.engine_environment import SERVER, server_environment
 from models.policy import load_tokenizer
 from models.precision import computed_in
 from tasks.workers import die_with_parent
@@ -39,8 +38,7 @@ class EngineServer:
         self.socket.unlink(missing_ok=True)
         (folder / TEMPLATE).write_text(template(checkpoint, config.student))
         parent = os.getpid()
-        environment = os.environ | engine_environment(config.engine.kv_cache_gb)
-        del environment["VLLM_ENABLE_V1_MULTIPROCESSING"]  # a server wants its engine in a process of its own
+        environment = server_environment(config.engine.kv_cache_gb)
         environment.pop("VLLM_API_KEY", None)  # the gate asks for the key
         with log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -97,7 +95,7 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     """
     engine, cuda = config.engine, torch.cuda.is_available()
     whole = computed_in(torch.device("cuda" if cuda else "cpu")) == torch.float32
-    words = [str(Path(sys.executable).parent / "vllm"), "serve", str(checkpoint), "--uds", str(folder / SOCKET)]
+    words = [*SERVER, "--model", str(checkpoint), "--uds", str(folder / SOCKET)]
     words += ["--served-model-name", checkpoint.name, NAME]
     words += ["--dtype", "float32" if whole else "bfloat16"]
     words += ["--load-format", "safetensors"]  # other files can run code when they are loaded

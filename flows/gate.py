@@ -6,14 +6,18 @@ themselves. What is under way when it closes is still answered.
 
 import asyncio
 import hmac
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import socket
 
 import httpx
+import uvicorn
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from flows.address import Address
 
@@ -62,7 +66,7 @@ class Gate:
             given = request.headers.get("authorization", "").encode()
             if not hmac.compare_digest(given, self._key):
                 return _error(401, "the key is missing or wrong: clients send it as their API key")
-        if path != "/health" and not path.startswith(SERVED):
+        if path != "/health" and (not path.startswith(SERVED) or ".." in path.split("/")):
             return _error(404, f"{path}: OpenAI's protocol is at {SERVED}")
         if self._engine is None:
             return self._not_now()
@@ -104,9 +108,21 @@ class Gate:
                 await self._not_now()(request.scope, request.receive, send)
 
 
-def guarded(gate: Gate, address: Address) -> ASGIApp:
-    """The gate under its own names alone: a page of the web whose name was made to point here is told nothing."""
-    return TrustedHostMiddleware(gate, address.names, www_redirect=False)
+@contextmanager
+def listening(gate: Gate, address: Address, port: socket) -> Iterator[None]:
+    """Serves the gate on a port, from a thread of its own.
+
+    Under its own names alone: a page of the web whose name was made to point here (DNS rebinding) is told nothing.
+    """
+    app = TrustedHostMiddleware(gate, address.names, www_redirect=False)
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", ws="none", access_log=False, log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(5)
 
 
 async def _left(receive: Receive) -> None:

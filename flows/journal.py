@@ -14,29 +14,33 @@ from conf.journal import KINDS, Correction, Entry, Feedback, Preference, Trace, 
 from conf.journal import schema as json_schema
 from conf.journal_file import append, read_file
 
-# \b keeps the lines of a paragraph as they are
-HELP = """The day's log: what you teach by day, and the night learns from. One line of JSON each, in a file a day under
-NIGHTSCHOOL_HOME/journal, which is only ever appended to.
+# \b keeps a paragraph's lines as they are: 76 columns at most
+HELP = """The day's log: what you teach by day, and the night learns from.
 
 \b
-preference   of several answers, the best      becomes the reward model, or a lesson
-correction   an answer as it should be         a lesson, and a pair for the reward model
-feedback     praise or scolding, -1 to 1       a lesson (KTO)
-words        a text to read                    a lesson (continued pretraining)
-trace        a worked solution, by a teacher   a lesson, if its answer is right
-
-A night takes every line that no night has taken, also those of days without one. It puts wrong lines aside, with the
-reason, and never edits a file. A lesson comes again every night until the model that serves by day has learnt it.
-
-To begin:
+It is one line of JSON each, in a file a day under NIGHTSCHOOL_HOME/journal:
 
 \b
-nightschool journal add correction --prompt "Capital of Australia?" --response Sydney --correction Canberra
-nightschool journal import FILE_OR_HUB_ID      what you have already: preference pairs, rankings, chats
-nightschool journal show                       what today has taught so far
-nightschool journal check FILE                 what a night would refuse of a file, and why
+preference   the best of several answers    the reward model, or a lesson
+correction   an answer as it should be      a lesson, and the reward model
+feedback     praise or scolding, -1 to 1    a lesson (KTO)
+words        a text to read                 a lesson (pretraining)
+trace        a teacher's worked solution    a lesson, if it is right
 
-docs/journal.md describes the format, for programs that write it.
+\b
+A night takes every line that no night has taken, also those of days without
+one, and puts wrong ones aside with the reason. It never edits a file. A
+lesson comes again every night until the model that serves by day has it.
+
+\b
+nightschool journal add words --text "Owls hunt at night."
+nightschool journal add --help             how to write each kind
+nightschool journal import FILE_OR_HUB_ID  preference pairs, rankings, chats
+nightschool journal show                   what the newest day has taught
+nightschool journal check FILE             what a night would refuse, and why
+
+\b
+docs/journal.md has the format, for programs that write it.
 """
 
 journal_app = typer.Typer(no_args_is_help=True, help=HELP)

@@ -12,10 +12,11 @@ from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
+from conf.benchmark import ExamPart
 from conf.home import SHORT_REPORT, Home, inside
 from conf.hours import clocks_in
 from conf.load import STARTER, load_night
-from conf.schema import ExamPart, NightConfig, SandboxConfig, StudentConfig
+from conf.schema import NightConfig, SandboxConfig, StudentConfig
 from conf.urls import struck
 from flows.carrying_out import carry_out
 from flows.course import Course

@@ -38,9 +38,9 @@ def serve(
     with _listener(address, port) as listener:
         os.environ.update({name: os.environ.get(name, value) for name, value in IMPATIENT.items()})
         from flows.engine_server import NAME, EngineFailedError  # after what is said at once
-        from flows.gate import Gate
+        from flows.gate import Gate, listening
         from flows.open_registry import open_registry
-        from flows.serving import Serving, checked_daytime, listening, none_yet
+        from flows.serving import Serving, checked_daytime, none_yet
 
         if (registry := open_registry(home, settings)) is None:
             raise none_yet(settings.name)
@@ -66,6 +66,7 @@ def _listener(address: Address, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         return socket.create_server((address.host, port), family=family)
     except OSError as error:
+        reason = os.strerror(error.errno or 0)  # Python's own says the address again
         raise InputError(
-            f"--port: {address.url(port)} cannot be had ({error.strerror}); name another, or end what listens there"
+            f"--port: {address.url(port)} cannot be had ({reason}); name another, or end what listens there"
         ) from None

@@ -1,22 +1,16 @@
 """The server by day: an engine with the checkpoint of the alias `daytime`, whenever no night needs the machine."""
 
 import os
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from socket import socket
 from typing import TextIO
 
-import uvicorn
 from mlflow.exceptions import MlflowException
 
-from conf.home import Home, InputError
+from conf.home import Home, InputError, NightError, inside
 from conf.schema import NightConfig
-from flows.address import Address
 from flows.engine_server import EngineServer
-from flows.gate import Gate, guarded
+from flows.gate import Gate
 from flows.serving_lock import night_of, take
 from models.checkpoint import is_whole
 from tasks.registry import DAYTIME, Registry, Version
@@ -65,7 +59,7 @@ class Serving:
         self._lock = take(self.home.root, os.getpid())
         if not self._may_serve():  # it began before it could see the lock
             return self.end()
-        checkpoint = self.home.checkpoints / wanted.digest
+        checkpoint = inside(self.home.checkpoints, wanted.digest)
         holds, log = [self._lock.fileno()], self.home.root / LOG
         self.engine = EngineServer(checkpoint, self.config, self.folder, log, holds)
         if not self.engine.wait_until_healthy(self._may_serve):
@@ -129,23 +123,12 @@ def none_yet(model: str) -> InputError:
 
 def unfit(home: Home, version: Version) -> str | None:
     """Why a version cannot serve here; None where it can."""
-    checkpoint = home.checkpoints / version.digest
+    try:
+        checkpoint = inside(home.checkpoints, version.digest)
+    except NightError as error:
+        return str(error)
     if not is_whole(checkpoint):
         return f"{checkpoint} was changed or damaged, or is not here"
     if (checkpoint / "adapter_config.json").exists():
         return f"{checkpoint} is an adapter without its base's weights; nights promote merged ones"
     return None
-
-
-@contextmanager
-def listening(gate: Gate, address: Address, port: socket) -> Iterator[None]:
-    """Serves the gate on a port, from a thread of its own."""
-    settings = uvicorn.Config(guarded(gate, address), lifespan="off", ws="none", access_log=False, log_level="warning")
-    server = uvicorn.Server(settings)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.should_exit = server.force_exit = True
-        thread.join(5)

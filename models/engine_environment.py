@@ -12,6 +12,9 @@ from models.machine import core_quota, cores
 
 SYSTEM_LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"))
 
+# What `vllm serve` runs. That command cannot start where vLLM's package is the CPU's: it looks for one of its own name.
+SERVER = (sys.executable, "-m", "vllm.entrypoints.launchers.api_server.entry")
+
 # An owner's days are private; what the owner has set to something else stays that.
 PRIVATE = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
@@ -38,6 +41,13 @@ def engine_environment(kv_cache_gb: float) -> dict[str, str]:
         environment["VLLM_CPU_OMP_THREADS_BIND"] = core_ranges(cores())
     if preload:
         environment["LD_PRELOAD"] = ":".join(dict.fromkeys(preload))
+    return environment
+
+
+def server_environment(kv_cache_gb: float) -> dict[str, str]:
+    """The whole environment of a vLLM server: as for an engine, but it wants its engine in a process of its own."""
+    environment = os.environ | engine_environment(kv_cache_gb)
+    del environment["VLLM_ENABLE_V1_MULTIPROCESSING"]
     return environment
 
 

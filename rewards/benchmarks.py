@@ -3,8 +3,9 @@
 import importlib
 from collections.abc import Sequence
 
+from conf.benchmark import ExamPart
 from conf.home import InputError
-from conf.schema import BenchmarkConfig, ExamPart, SandboxConfig
+from conf.schema import BenchmarkConfig, SandboxConfig
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Benchmark, Split
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from conf.schema import ExamConfig
+from conf.exam import ExamConfig
 from tasks.alpha_spending import level
 from tasks.decision import Comparison, Decision, compare
 from tasks.decision import decide as decide_on

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import rewards
-from conf.schema import EngineConfig, ExamPart, SandboxConfig, StudentConfig
+from conf.benchmark import ExamPart
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from models.device import device
 from models.durable import make_folder, room_for, sync
 from rewards.verifier import Benchmark, Problem

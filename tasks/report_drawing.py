@@ -143,7 +143,7 @@ def _strips(figure: Figure, told: Sequence[Reading]) -> str:
     edges = [lower.bbox.x0, *between, lower.bbox.x1]
     return "".join(
         _strip(reading, (left, right), hair, (top, bottom))
-        for reading, left, right, hair in zip(told, edges, edges[1:], hairs, strict=True)
+        for reading, left, right, hair in zip(told, edges[:-1], edges[1:], hairs, strict=True)
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from conf.schema import ExamConfig
+from conf.exam import ExamConfig
 from tasks.alarms import Alarm
 from tasks.decision import compare, signed
 from tasks.stage import Artifact, stage

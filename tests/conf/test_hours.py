@@ -2,11 +2,12 @@
 
 import datetime
 import time
+import zoneinfo
 from collections.abc import Iterator
 
 import pytest
 
-from conf.hours import clocks_in, deadline_of, time_of_day, time_zone
+from conf.hours import clocks_in, deadline_of, machine_zone, time_of_day, time_zone
 
 
 @pytest.fixture
@@ -80,3 +81,12 @@ def test_no_time_zone(name: str) -> None:
 def test_a_misspelled_zone_gets_a_proposal() -> None:
     with pytest.raises(ValueError, match='^"Europe/Berln" is no time zone; did you mean Europe/Berlin[?]$'):
         time_zone("Europe/Berln")
+
+
+def test_the_machines_zone_has_a_name_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> str:
+        raise zoneinfo.ZoneInfoNotFoundError("two files name two zones")
+
+    for found, name in ((lambda: "Asia/Tokyo", "Asia/Tokyo"), (lambda: None, "Etc/UTC"), (unknown, "Etc/UTC")):
+        monkeypatch.setattr("tzlocal.get_localzone_name", found)
+        assert machine_zone() == name

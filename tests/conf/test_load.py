@@ -125,7 +125,7 @@ def test_the_real_night_on_a_cpu_as_its_file_says() -> None:
         (
             "grpo:",
             "morning: {webhook_variable: https://me}\ngrpo:",
-            'morning.webhook_variable: "https://me" is not',
+            'morning.webhook_variable: "https://me" is not allowed; must match ^[A-Za-z_][A-Za-z0-9_]*$',
         ),
         ("grpo:", "alarms: {command: []}\ngrpo:", "alarms.command: [] is not allowed; at least 1 of them"),
         ("name: small", "name: My night", 'name: "My night" is not allowed; must match ^[a-z0-9-]+$'),
@@ -404,6 +404,9 @@ OTHERS: dict[str, Any] = {
     "sandbox.workers": 2,
     "sandbox.allow_missing": ["landlock"],
     "exam.guards": [],
+    "exam.further_targets": [{"benchmark": "gsm8k"}],
+    "exam.vault": 50,
+    "exam.alpha_spending": "quadratic",
     "exam.target.benchmark": "gsm8k",
     "distill.files": [{"source": "traces.jsonl"}],
     "distill.teacher": {"base_url": "http://127.0.0.1:8000/v1", "model": "wise"},

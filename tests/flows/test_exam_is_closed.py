@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from conf.benchmark import ExamPart
 from conf.lessons import (
     CorrectionsConfig,
     DistillConfig,
@@ -21,7 +22,7 @@ from conf.lessons import (
     TraceFile,
     WordsConfig,
 )
-from conf.schema import BenchmarkConfig, EngineConfig, ExamPart, GrpoConfig, SandboxConfig, StudentConfig, TrainerConfig
+from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, SandboxConfig, StudentConfig, TrainerConfig
 from models.policy import load_tokenizer
 from tasks import lessons
 from tasks.distill import distill

@@ -18,6 +18,7 @@ from flows.history import round_metrics
 from tests.chaos.school import DATE, open_school
 from tests.models.chat_server import chat_server, said
 
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]  # an exam after each step: minutes
 CHANNELS = ("corrections", "words", "feedback", "picks")
 FULL_DAY = STARTER.with_name("full_day.yaml")
 SMALL = (

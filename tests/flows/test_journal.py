@@ -60,8 +60,9 @@ def test_the_help_names_every_kind_and_what_becomes_of_it(run: Run) -> None:
     for kind in KINDS:
         line = next(line for line in told.splitlines() if line.strip().startswith(f"{kind}  "))
         assert {"preference": "reward model", "feedback": "KTO", "words": "pretraining"}.get(kind, "lesson") in line
-    for example in ("journal add correction --prompt", "journal import", "journal show", "journal check"):
-        assert f"nightschool {example}" in told
+    for example in ("add words --text", "add --help", "import", "show", "check"):
+        assert f"nightschool journal {example}" in told
+    assert max(map(len, told.splitlines())) <= 80
     assert "nightschool journal add" in run("add", "--help").out
 
 

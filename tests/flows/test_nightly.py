@@ -1,12 +1,20 @@
 """How a night ends: what Prefect shows of it, and what its caller gets."""
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
 
-from flows.nightly import concluded
+from conf.home import Home
+from conf.load import STARTER, load_night
+from flows import nightly
+from flows.night import Night
+from flows.nightly import concluded, study
+from tasks.tracking import Tracking
+from tests.tasks.test_morning_hook import listening
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -32,3 +40,30 @@ def test_the_final_state_says_the_alarms_first_and_the_caller_gets_the_summary(
         shown = client.read_flow_run(state.state_details.flow_run_id).state
     assert shown is not None
     assert (shown.name, shown.message) == ("Completed", message)
+
+
+def test_the_morning_is_posted_once_the_night_is_over(
+    home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night = Night(home_with_mlflow("school"), "2026-11-20", load_night(STARTER, ["morning.webhook_variable=MY_CHAT"]))
+    night.folder.mkdir(parents=True)
+
+    def broken(_: Night, __: Tracking) -> dict[str, Any]:
+        raise RuntimeError("the exam failed")
+
+    def whole(night: Night, _: Tracking) -> dict[str, Any]:
+        (night.folder / "report.md").write_text("# Night of 20 November 2026")
+        return {"night": night.date}
+
+    with listening() as webhook:
+        monkeypatch.setenv("MY_CHAT", webhook.url("takes"))
+        monkeypatch.setattr(nightly, "_stages", broken)
+        with pytest.raises(RuntimeError, match="the exam failed"):
+            study(night)
+        assert webhook.got == []
+        monkeypatch.setattr(nightly, "_stages", whole)
+        assert study(night) == {"night": "2026-11-20"}
+        ((_, _, body),) = webhook.got
+        assert json.loads(body) == {"text": "# Night of 20 November 2026"}
+        monkeypatch.setenv("MY_CHAT", webhook.url("refuses"))
+        assert study(night) == {"night": "2026-11-20"}

@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from conf.benchmark import PROGRAMS, BenchmarkName
+from conf.benchmark import PROGRAMS, BenchmarkName, ExamPart
 from conf.home import InputError
 from conf.lessons import TraceFile
-from conf.schema import BenchmarkConfig, ExamPart, SandboxConfig
+from conf.schema import BenchmarkConfig, SandboxConfig
 from rewards.arithmetic import Arithmetic
 from rewards.benchmarks import configured, excluded, load
 from rewards.competition_math import CompetitionMath

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from conf.schema import ExamConfig, ExamPart
+from conf.benchmark import ExamPart
+from conf.exam import ExamConfig
 from tasks.decide import decide
 from tasks.stage import Artifact
 from tests.tasks.night_folder import DIGESTS, write_exam

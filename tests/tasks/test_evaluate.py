@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from conf.schema import EngineConfig, ExamPart, SandboxConfig, StudentConfig
+from conf.benchmark import ExamPart
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from models.policy import load_tokenizer
 from models.rollout import Rollout
 from rewards import benchmarks

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from conf.schema import EngineConfig, ExamPart, SandboxConfig, StudentConfig
+from conf.benchmark import ExamPart
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from tasks import kept_exams
 from tasks.evaluate import exam_problems
 from tasks.kept_exams import DRAFT, KeptExam, find, keep, key, orphans, terms
@@ -57,6 +58,11 @@ def test_what_was_kept_is_found_and_the_same(tmp_path: Path) -> None:
 def test_every_setting_makes_another_exam(changes: dict[str, Any]) -> None:
     assert key(depend(**changes)) != key(depend())
     assert key(depend(**changes)) == key(depend(**changes))
+
+
+def test_more_samples_are_another_exam() -> None:
+    four, five = (depend(part=PART.model_copy(update={"samples": number})) for number in (4, 5))
+    assert key(four) != key(five)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -49,13 +50,22 @@ class Answers(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
-@pytest.fixture
-def server() -> Iterator[Webhook]:
+@contextmanager
+def listening() -> Iterator[Webhook]:
+    """A webhook on loopback, for as long as it is needed."""
     with Webhook() as found:
         threading.Thread(target=found.serve_forever, daemon=True).start()
+        try:
+            yield found
+        finally:
+            found.done.set()
+            found.shutdown()
+
+
+@pytest.fixture
+def server() -> Iterator[Webhook]:
+    with listening() as found:
         yield found
-        found.done.set()
-        found.shutdown()
 
 
 @pytest.fixture(autouse=True)

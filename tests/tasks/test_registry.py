@@ -15,7 +15,7 @@ from mlflow import MlflowClient
 
 from conf.home import Home
 from conf.load import STARTER, load_night
-from models.checkpoint import keep, write_lineage
+from models.checkpoint import keep, verify, write_lineage
 from tasks.registry import DAYTIME, PREVIOUS, Registry, Version
 from tasks.tracking import Tracking
 from tests.models.tiny import plain_model, write_tiny
@@ -176,6 +176,7 @@ def test_the_alias_loads_in_a_fresh_process_with_its_tokenizer_and_template(
     )
     assert found.returncode == 0, found.stderr[-2000:]
     assert json.loads(found.stdout.splitlines()[-1]) == [str(checkpoint), weights, "<user>hi\n<assistant>"]
+    verify(checkpoint)  # and nothing was written into it
 
 
 def test_two_models_do_not_see_each_other(school: School) -> None:

@@ -441,7 +441,7 @@ def test_the_verdicts_of_a_mixed_night(tmp_path: Path) -> None:
     page = render(folder, {"night": "2026-11-20"})
     assert '<tr><th scope="row">gsm8k, training</th><td>4</td><td>4</td><td>0</td><td>0</td></tr>' in page
     assert '<tr><th scope="row">mbpp, training</th><td>0</td><td>0</td><td>2</td><td>2</td></tr>' in page
-    (picture,) = [one for one in re.findall(r"<svg.*?</svg>", page, re.S) if "<title>Verdicts" in one]
+    (picture,) = [one for one in re.findall(r"<svg.*?</svg>", page, re.S) if 'aria-label="Verdicts' in one]
     for text in ("gsm8k", "mbpp", "correct", "no answer", "stopped", "not graded"):
         assert f">{text}</text>" in picture
     assert ">wrong</text>" not in picture
