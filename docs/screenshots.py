@@ -14,7 +14,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +81,10 @@ def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
         Picture("prefect-artifacts", "Prefect: what a night leaves to read", run, clicks=("Artifacts",)),
         Picture("prefect-report", "Prefect: the report, in short", f"{server}/artifacts/key/morning-report"),
     ]
-    for deployment in _asked(f"{server}/api/deployments/filter", {"limit": 1}):
-        form = f"{server}/deployments/deployment/{deployment['id']}/run"
-        found.append(
-            Picture(
-                "prefect-parameters", "Prefect: the configuration as a form", form, 1400, 1400, clicks=("NightConfig",)
-            )
-        )
+    wanted = {"deployments": {"name": {"any_": ["nightly"]}}, "limit": 1}
+    for deployment in _asked(f"{server}/api/deployments/filter", wanted):
+        form, shows = f"{server}/deployments/deployment/{deployment['id']}/run", "Prefect: the configuration as a form"
+        found.append(Picture("prefect-parameters", shows, form, height=1400, clicks=("NightConfig",)))
     return found
 
 
@@ -100,21 +97,13 @@ def of_mlflow(home: Home, report: Path, server: str) -> list[Picture]:
     compared = f"{server}/#/compare-runs?runs={two}&experiments={json.dumps([experiment])}"
     run = f"{page}/runs/{runs[0].info.run_id}"
     model = load_night(report.parent / "config.yaml").name
-    return [
-        Picture("mlflow-runs", "MLflow: the nights", f"{page}/runs?{TRAINING_VIEW}", clicks=(ASSISTANT,)),
-        Picture("mlflow-compared", "MLflow: two nights beside each other", compared, 1400, 1400, clicks=(ASSISTANT,)),
-        Picture(
-            "mlflow-metrics", "MLflow: a night's figures, round by round", f"{run}/model-metrics", clicks=(ASSISTANT,)
-        ),
-        Picture(
-            "mlflow-versions",
-            "MLflow: the registered checkpoints",
-            f"{server}/#/models/{model}",
-            1400,
-            700,
-            clicks=(ASSISTANT,),
-        ),
+    found = [
+        Picture("mlflow-runs", "MLflow: the nights", f"{page}/runs?{TRAINING_VIEW}"),
+        Picture("mlflow-compared", "MLflow: two nights beside each other", compared, height=1400),
+        Picture("mlflow-metrics", "MLflow: a night's figures, round by round", f"{run}/model-metrics"),
+        Picture("mlflow-versions", "MLflow: the registered checkpoints", f"{server}/#/models/{model}", height=700),
     ]
+    return [replace(picture, clicks=(ASSISTANT,)) for picture in found]
 
 
 def shoot(picture: Picture, page: Page) -> None:

@@ -40,6 +40,7 @@ OUTSIDE = {
     "journalctl",
     "jq",
     "loginctl",
+    "mail",
     "mkdir",
     "prefect",
     "ssh",

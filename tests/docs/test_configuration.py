@@ -42,7 +42,7 @@ def test_every_key_is_described_with_its_default() -> None:
 def test_rows_by_hand() -> None:
     page = reference()
     assert "\n| `temperature` | 1 | `1.0` | " in page
-    assert "\n## `exam.target`, `exam.guards.N`\n" in page
+    assert "\n## `exam.target`, `exam.further_targets.N`, `exam.guards.N`\n" in page
     assert "\n## `distill.teacher`\n" in page
     assert "\n| `clip_high` | a number, at least 0 | `0.28` | the ratio is cut at 1 + this |\n" in page
     assert '\n| `overlong` | `train`, `mask`, `shape` | `"train"` | completions cut by length: ' in page
