@@ -2,10 +2,11 @@
 
     NIGHTSCHOOL_DATA=/path/to/data python -m benchmarks.traces
 
-Reads traces/math_reasoning_traces.jsonl (a larger model's solutions to MATH problems), MATH and GSM8K from the folder
-that NIGHTSCHOOL_DATA names. Prints the figures of docs/distillation.md.
+Reads traces/math_reasoning_traces.jsonl (a larger model's solutions to MATH problems), MATH, GSM8K and MBPP from the
+folder that NIGHTSCHOOL_DATA names. Prints the figures of docs/distillation.md.
 """
 
+import itertools
 import os
 import random
 import re
@@ -19,11 +20,13 @@ from pathlib import Path
 from conf.home import InputError
 from conf.lessons import TraceFile
 from conf.schema import SandboxConfig
-from rewards.arithmetic import Arithmetic
+from rewards.arithmetic import Arithmetic, worked_solution
+from rewards.arithmetic_exercises import exercises
 from rewards.competition_math import CompetitionMath
 from rewards.contamination import Contamination
 from rewards.gsm8k import Gsm8k
-from rewards.verifier import Problem
+from rewards.mbpp import Mbpp
+from rewards.verifier import Benchmark
 from tasks.tables import TRACES, read_table
 from tasks.trace_filter import FATES, Trace, judged, traces_of
 from tasks.traces import import_traces
@@ -67,30 +70,23 @@ def fates(traces: Sequence[Trace]) -> Iterator[str]:
 
 def contamination(traces: Sequence[Trace]) -> Iterator[str]:
     """A row for each pair of texts and exam: how many of the texts ask a problem of it."""
-    math, gsm8k, arithmetic = CompetitionMath(), Gsm8k(), Arithmetic()
-    exams = {
-        "MATH-500": CompetitionMath(subset="500"),
-        "MATH, test": math,
-        "GSM8K, test": gsm8k,
-        "Arithmetic": arithmetic,
-    }
-    asked = {name: _questions(exam.problems("test")) for name, exam in exams.items()}
-    of_traces = sorted({trace.messages[-1]["content"] for trace in traces})
+    math, gsm8k, mbpp, arithmetic = CompetitionMath(), Gsm8k(), Mbpp(), Arithmetic()
+    exams: dict[str, Benchmark] = {"MATH": math, "MATH-500": CompetitionMath(subset="500")}
+    exams |= {"GSM8K": gsm8k, "MBPP": mbpp, "Arithmetic": arithmetic}
+    asked = {name: [problem.question for problem in exam.problems("test")] for name, exam in exams.items()}
+    whole = [(*(turn["content"] for turn in trace.messages), trace.response) for trace in traces]
+    drawn = exercises("contamination", arithmetic.levels, "train")
+    worked = [(one.question, worked_solution(one)) for one in itertools.islice(drawn, EXERCISES)]
     yield "| texts | exam | found exactly | nearly |"
     yield "|---|---|---|---|"
-    for name in ("MATH-500", "MATH, test", "GSM8K, test"):
-        yield _row("questions of the traces", of_traces, name, asked[name])
-    yield _row("MATH, training", _questions(math.problems("train")), "MATH, test", asked["MATH, test"])
-    yield _row("GSM8K, training", _questions(gsm8k.problems("train")), "GSM8K, test", asked["GSM8K, test"])
-    drawn = _questions(arithmetic.draw("contamination", EXERCISES))
-    yield _row("exercises of Arithmetic", drawn, "Arithmetic", asked["Arithmetic"])
+    for name in ("MATH-500", "MATH", "GSM8K"):
+        yield _row("traces", whole, name, asked[name])
+    for name, exam in (("MATH", math), ("MATH-500", math), ("GSM8K", gsm8k), ("MBPP", mbpp)):
+        yield _row("training problems", [(problem.question,) for problem in exam.problems("train")], name, asked[name])
+    yield _row("exercises, with their solutions", worked, "Arithmetic", asked["Arithmetic"])
     for words in (1, 2, 3):
-        changed = changed_words(asked["MATH-500"], words)
-        yield _row(f"MATH-500, {words} words changed", changed, "MATH-500", asked["MATH-500"])
-
-
-def _questions(problems: Sequence[Problem]) -> list[str]:
-    return [problem.question for problem in problems]
+        changed = [(text,) for text in changed_words(asked["MATH-500"], words)]
+        yield _row(f"questions, {words} words changed", changed, "MATH-500", asked["MATH-500"])
 
 
 def changed_words(questions: Sequence[str], count: int) -> list[str]:
@@ -108,11 +104,11 @@ def changed_words(questions: Sequence[str], count: int) -> list[str]:
     return found
 
 
-def _row(texts_name: str, texts: Sequence[str], exam_name: str, exam: Sequence[str]) -> str:
+def _row(texts_name: str, texts: Sequence[Sequence[str]], exam_name: str, exam: Sequence[str]) -> str:
     started = time.perf_counter()
     index = Contamination(exam)
     built = time.perf_counter()
-    found = Counter(match.kind for text in texts if (match := index.match(text)))
+    found = Counter(match.kind for text in texts if (match := index.match_any(text)))
     took = f"{built - started:.1f} s to index, {time.perf_counter() - built:.1f} s to match"
     print(f"{texts_name}: {len(exam)} questions, {len(texts)} texts: {took}", file=sys.stderr)
     return f"| {len(texts)} {texts_name} | {exam_name} | {found['exact']} | {found['near']} |"

@@ -85,9 +85,7 @@ def _data(night: Path, config: NightConfig) -> list[str]:
 
 def _recipe(config: NightConfig) -> list[str]:
     grpo = config.grpo
-    learned = " → ".join(
-        f"{len(step.rounds)} rounds of {step.kind}" if step.is_block else step.kind for step in config.steps
-    )
+    learned = [f"{len(step.rounds)} rounds of {step.kind}" if step.is_block else step.kind for step in config.steps]
     return [
         f"in this order: {' → '.join(learned)}",
         f"a round: {grpo.prompts_per_round} prompts, {grpo.group_size} completions each, "

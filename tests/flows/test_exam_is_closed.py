@@ -173,6 +173,7 @@ def distilled(desk: Desk, *traces: Artifact) -> list[str]:
         student=StudentConfig(),
         sandbox=SandboxConfig(),
         exam_questions=(EXAM,),
+        unseen=(),
         max_tokens=10_000,
         checkpoints=desk.folder,
         trainer=trainer,
@@ -226,7 +227,10 @@ def asked_of_a_teacher(desk: Desk, leak: str) -> list[str]:
             desk.make("ask_teacher"),
             config=TeacherConfig(base_url=server.url, model="wise", retries=0, answers=1),
             exam_questions=(EXAM,),
+            scores=(),
+            upto=0,
             date="2026-11-20",
+            night=desk.folder / "nights" / "2026-11-20",
             nights=desk.folder / "nights",
             cache=desk.folder / "teacher",
         )
@@ -242,7 +246,10 @@ def answers_of_a_teacher(desk: Desk, leak: str) -> list[str]:
             folder,
             config=TeacherConfig(base_url=server.url, model="wise", retries=0, answers=1),
             exam_questions=(EXAM,),
+            scores=(),
+            upto=0,
             date="2026-11-20",
+            night=desk.folder / "nights" / "2026-11-20",
             nights=desk.folder / "nights",
             cache=desk.folder / "teacher",
         )
@@ -252,7 +259,7 @@ def answers_of_a_teacher(desk: Desk, leak: str) -> list[str]:
     return distilled(desk, write_stage(desk.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
 
 
-def learnt(desk: Desk, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any], **own: Any) -> list[str]:
+def learnt(desk: Desk, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
     trainer, day = desk.trainer, write_stage(desk.folder / "day", {table: (schema, rows)})
     stage.write(
         desk.make("lesson"),
@@ -262,10 +269,10 @@ def learnt(desk: Desk, stage: Stage, config: Any, table: str, schema: Any, rows:
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
         exam_questions=(EXAM,),
+        unseen_share=0.0,
         max_tokens=10_000,
         checkpoints=desk.folder,
         trainer=trainer,
-        **own,
     )
     return trainer.texts
 
@@ -306,8 +313,7 @@ def preferences(leak: str) -> list[dict[str, Any]]:
 
 
 def picks(desk: Desk, leak: str) -> list[str]:
-    own = {"held_out_share": 0.0}
-    return learnt(desk, lessons.picks, PicksConfig(), "preferences", PREFERENCES, preferences(leak), **own)
+    return learnt(desk, lessons.picks, PicksConfig(), "preferences", PREFERENCES, preferences(leak))
 
 
 def reward_model(desk: Desk, leak: str) -> list[str]:
@@ -318,7 +324,7 @@ def reward_model(desk: Desk, leak: str) -> list[str]:
         day=write_stage(desk.folder / "day", tables),
         date="2026-11-20",
         checkpoint=desk.student,
-        config=RewardModelConfig(held_out_share=0.99),
+        config=RewardModelConfig(held_out_share=0.999),
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
         seed=1,
@@ -340,7 +346,7 @@ def owners_prompts(desk: Desk, leak: str) -> list[str]:
     owner_prompts.write(
         folder,
         day=write_stage(desk.folder / "day", tables),
-        reward_model=write_stage(desk.folder / "fit", {"held_out": (HELD_OUT, [])}),
+        unseen_share=0.0,
         exam_questions=(EXAM,),
         checkpoint=desk.student,
         student=StudentConfig(),

@@ -237,7 +237,7 @@ def test_what_dies(school: School, tmp_path: Path) -> None:
     serves = f"version 1 ({school.first.digest}) serves"
     with day(school, tmp_path) as served:
         served.wait_for_line(serves)
-        served.processes()[-1].kill()
+        psutil.Process(served.process.pid).children()[0].kill()
         served.wait_for(lambda: served.said().count(serves) == 2)
         served.answers()
         everything = served.processes()
