@@ -78,9 +78,12 @@ def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
     run = f"{server}/runs/flow-run/{_runs(home, report)[0].data.tags['prefect.flow_run']}"
     found = [
         Picture("prefect", "Prefect: the night as a run, task by task", run),
-        Picture("prefect-artifacts", "Prefect: what a night leaves to read", run, clicks=("Artifacts",)),
-        Picture("prefect-report", "Prefect: the report, in short", f"{server}/artifacts/key/morning-report"),
+        Picture("prefect-artifacts", "Prefect: what nights leave to read", f"{server}/artifacts"),
     ]
+    newest = {"artifacts": {"key": {"any_": ["morning-report"]}}, "sort": "CREATED_DESC", "limit": 1}
+    for artifact in _asked(f"{server}/api/artifacts/filter", newest):
+        page = f"{server}/artifacts/artifact/{artifact['id']}"
+        found.append(Picture("prefect-report", "Prefect: the report, in short", page))
     wanted = {"deployments": {"name": {"any_": ["nightly"]}}, "limit": 1}
     for deployment in _asked(f"{server}/api/deployments/filter", wanted):
         form, shows = f"{server}/deployments/deployment/{deployment['id']}/run", "Prefect: the configuration as a form"

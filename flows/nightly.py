@@ -3,7 +3,7 @@
 import datetime
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,49 +13,41 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
 from conf.benchmark import ExamPart
-from conf.home import SHORT_REPORT, Home, inside
+from conf.home import SHORT_REPORT, Home
 from conf.hours import clocks_in
 from conf.load import STARTER, load_night
-from conf.schema import NightConfig, SandboxConfig, StudentConfig
-from conf.urls import struck
+from conf.schema import NightConfig, SandboxConfig
 from flows.carrying_out import carry_out
 from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
+from flows.day import frozen_day, reward_model_of
+from flows.enrolment import champion_of, teacher_of
 from flows.exams_sat import exams_sat_before
 from flows.grpo import Rounds
 from flows.held_out_picks import log_rankings, rank_held_out
 from flows.hours import LATE
 from flows.learned_reward import learned_reward
+from flows.links import links_of, prefect_link
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
 from flows.preflight import check_night, finished_summary
 from flows.serving_lock import wait_until_free
 from flows.sitting import log_exams, sit, slowest
 from flows.vault import Vault
-from models.checkpoint import is_whole, verify
-from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
+from models.durable import DiskFullError, disk_is_full, full_disk
 from rewards.verifier import Problem
-from tasks.credit_by_teacher import find_teacher
 from tasks.decide import decide
-from tasks.enroll import STARTER_MODEL, enroll
 from tasks.evaluate import exam_problems
-from tasks.fit_reward_model import figures, fit_reward_model
-from tasks.freeze_journal import freeze_journal
 from tasks.morning_hook import tell_morning
 from tasks.promote import DRY_RUN
 from tasks.prune import prune
-from tasks.registry import DAYTIME, Registry
+from tasks.registry import Registry
 from tasks.report import report
-from tasks.stage import Artifact, committed, uncommit
+from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
-MLFLOW_PAGES = "http://127.0.0.1:5000"
 SAVING_LIMIT = 60  # seconds
-IRREPLACEABLE = (
-    "no night can make a champion again: bring the folder back from a backup, or go back to the one before with "
-    "`nightschool rollback`, and begin this night anew with --fresh"
-)
 REFUSED = "Refused"
 
 
@@ -111,7 +103,7 @@ def nightly(
 def study(night: Night) -> dict[str, Any]:
     """All stages of a night; what is committed already is not run again."""
     tracking = Tracking(night.home, night.config)
-    tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **_prefect_link()})
+    tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **prefect_link()})
     claim_mlflow_run(night.home, tracking.client, tracking.experiment_id, tracking.run_id)
     try:
         summary = _stages(night, tracking)
@@ -132,14 +124,14 @@ def study(night: Night) -> dict[str, Any]:
 def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     config = night.config
     Registry(tracking.client, config.name).settle()
-    champion = _champion(night, tracking)
-    day = _freeze(night, champion)
+    champion = champion_of(night, tracking)
+    day = frozen_day(night, champion)
     exam, spare = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
     course = Course(night, day, tuple(problem.question for problem in (*exam, *spare)))
-    teacher = _teacher(night, champion)
+    teacher = teacher_of(night, champion)
     night.spare(night.exams)
     distilled = course.before_rounds(champion)
-    fitted = _fit_reward_model(night, day, champion, tracking, course.questions)
+    fitted = reward_model_of(night, day, champion, tracking, course.questions)
     night.spare(-LATE)
     versions = Registry(tracking.client, config.name).versions()
     vault = Vault(night, versions, champion)
@@ -167,106 +159,34 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         severe=rounds.watch.severe,
         earlier_exams=exams_sat_before(night.home, night.date, config),
     )
-    told = (len(rounds.policies), rounds.watch.book.sentences, _links(tracking))
+    return _morning(night, tracking, decision, sitters, sat, rounds, vault)
+
+
+def _morning(
+    night: Night,
+    tracking: Tracking,
+    decision: Artifact,
+    sitters: Mapping[str, Path],
+    sat: Mapping[str, Artifact],
+    rounds: Rounds,
+    vault: Vault,
+) -> dict[str, Any]:
+    """The decision is carried out, what is old goes, and the report is written: from then on the night is finished."""
+    config, links = night.config, links_of(tracking)
+    told = (len(rounds.policies), rounds.watch.book.sentences, links)
     carried_out = carry_out(night, decision, sitters, tracking, *told)
     log_exams(tracking, sat)
     log_rankings(tracking, night.folder, sitters)
-    rounds.watch.book.ring(vault.alarms(sitters["candidate"] if carried_out["promote"] else champion))
+    rounds.watch.book.ring(vault.alarms(sitters["candidate" if carried_out["promote"] else "champion"]))
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)
     night.close()  # before the night counts as finished: to end the children takes seconds
-    return report(
-        night.folder,
-        carried_out,
-        len(rounds.policies),
-        rounds.watch.morning(),
-        _links(tracking),
-        tracking,
-    )
+    return report(night.folder, carried_out, len(rounds.policies), rounds.watch.morning(), links, tracking)
 
 
 def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> list[Problem]:
     return [problem for part in parts for _, problem in exam_problems(part, sandbox)]
-
-
-def _freeze(night: Night, champion: Path) -> Artifact:
-    config = night.config
-    practised = [entry.levels for entry in config.benchmarks if entry.name == "arithmetic"]
-    levels = tuple(sorted({level for some in practised for level in some or ()}))
-    return night.run(
-        freeze_journal,
-        "freeze_journal",
-        day=config.day,
-        levels=levels if levels and None not in practised else None,
-        seed=str(config.seed),
-        date=night.date,
-        model=config.name,
-        champion=champion,
-        journal=night.home.journal,
-        nights=night.home.nights,
-        checkpoints=night.home.checkpoints,
-    )
-
-
-def _fit_reward_model(
-    night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
-) -> Artifact:
-    config, place = night.config, "fit_reward_model"
-    arguments = {
-        "day": day,
-        "date": night.date,
-        "checkpoint": champion,
-        "config": None if config.preference_learning == "direct" else config.reward_model,
-        "trainer_config": config.trainer,
-        "student": config.student,
-        "seed": config.seed,
-        "exam_questions": exam_questions,
-        "checkpoints": night.home.checkpoints,
-        "trainer": night.trainer,
-    }
-    fitted = night.run(fit_reward_model, place, **arguments)
-    if fitted.read_json("outcome.json")["serves"] and not is_whole(night.checkpoint(fitted)):
-        uncommit(night.folder / place)  # it was damaged since
-        fitted = night.run(fit_reward_model, place, **arguments)
-    tracking.log(figures(fitted.read_json("outcome.json")), 0)
-    tracking.log_artifact(fitted.folder / "outcome.json", "reward_model")
-    return fitted
-
-
-def _champion(night: Night, tracking: Tracking) -> Path:
-    """The checkpoint that serves by day; on the first night the student as it comes. It stays tonight's champion."""
-    note = night.folder / "champion.txt"
-    if not note.exists():
-        serving = Registry(tracking.client, night.config.name).named(DAYTIME)
-        write_atomically(note, serving.digest if serving else _enrolled(night).name)
-    champion = inside(night.home.checkpoints, note.read_text())
-    if not is_whole(champion) and committed(night.folder / "enroll"):
-        _enrolled(night)
-    verify(champion, IRREPLACEABLE)
-    return champion
-
-
-def _enrolled(night: Night, place: str = "enroll", student: StudentConfig | None = None) -> Path:
-    return night.made(
-        enroll,
-        place,
-        student=student or night.config.student,
-        checkpoints=night.home.checkpoints,
-        trainer=night.trainer,
-    )
-
-
-def _teacher(night: Night, student: Path) -> Path | None:
-    """The folder of the model that on-policy distillation asks, if the night has any."""
-    config = night.config
-    if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
-        return None
-    asked = config.on_policy
-    if asked.teacher == STARTER_MODEL:
-        unpacked = _enrolled(night, "enroll_teacher", StudentConfig(source=STARTER_MODEL))
-        asked = asked.model_copy(update={"teacher": str(unpacked)})
-    return find_teacher(asked, student, config.student.trust_remote_code)
 
 
 def concluded(summary: dict[str, Any]) -> Any:
@@ -277,18 +197,3 @@ def concluded(summary: dict[str, Any]) -> Any:
     told = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}: {' '.join(alarms)}" if alarms else "No alarms."
     outcome = "The candidate was promoted." if summary["decision"] == "promoted" else "The champion stays."
     return Completed(message=f"{told} {outcome}", data=summary)
-
-
-def _prefect_link() -> dict[str, str]:
-    return {"prefect.flow_run": flow_run.get_id() or "", "prefect.url": _prefect_page()}
-
-
-def _prefect_page() -> str:
-    """Where the run is seen; a worker's API URL, which it is made of, may carry a password."""
-    return struck(flow_run.get_flow_run_ui_url() or "")
-
-
-def _links(tracking: Tracking) -> dict[str, str]:
-    """Where the night's run is seen; of a home's own databases while `nightschool ui` serves them."""
-    server = tracking.uri.rstrip("/") if tracking.uri.startswith("http") else MLFLOW_PAGES
-    return {"mlflow": f"{server}/{tracking.run_path}", "prefect": _prefect_page()}

@@ -5,8 +5,6 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from mlflow.exceptions import MlflowException
-
 from conf.home import Home, InputError, NightError, inside
 from conf.schema import NightConfig
 from flows.engine_server import EngineServer
@@ -104,11 +102,7 @@ class Serving:
 
 def checked_daytime(home: Home, registry: Registry) -> Version:
     """The version under the alias `daytime`. Raises InputError where there is none, or it cannot serve."""
-    try:
-        found = registry.named(DAYTIME)
-    except MlflowException as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"serve: {registry.client.tracking_uri}: the registry does not answer ({reason})") from None
+    found = registry.named(DAYTIME)
     if found is None:
         raise none_yet(registry.model)
     if why := unfit(home, found):

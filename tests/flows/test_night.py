@@ -10,8 +10,8 @@ import pytest
 from conf.home import Home, InputError, NightError
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
+from flows.enrolment import champion_of
 from flows.night import Night, check_identity, freeze_config
-from flows.nightly import _champion
 from models.checkpoint import DamagedCheckpointError, keep, verify
 from tasks.stage import Artifact, Stage, commit, stage
 from tasks.taken import consumed
@@ -155,4 +155,4 @@ def test_a_damaged_champion_is_refused_by_name_with_what_to_do(tmp_path: Path) -
     for what, damage in (("this checkpoint is gone", lambda: None), ("it was changed or damaged", champion.mkdir)):
         damage()
         with pytest.raises(DamagedCheckpointError, match=f"{champion}: .*{what}; .*`nightschool rollback`, .*--fresh"):
-            _champion(night, nobody)
+            champion_of(night, nobody)

@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -302,7 +303,7 @@ def test_an_interrupted_night_goes_on_when_the_services_are_back(school: School,
     with client_of(services.api) as client:
         run = start(client, client.read_deployment_by_name("nightly/starter"), config=tiny)
         awaited(lambda: list(home.nights.glob("*/round-01/sample/manifest.json")), "round")
-        services.process.send_signal(signal.SIGTERM)
+        services.process.send_signal(signal.SIGTERM)  # in a background job Python ignores SIGINT
         assert services.process.wait(60) == 130
     assert processes_of(home, 0) == []
     services = start_services(home)

@@ -53,25 +53,19 @@ def rank(folder: Path, student: Path, picks: list[tuple[str, list[str], int]]) -
     return json.loads((folder / "rank_picks" / "ranking.json").read_text())
 
 
-def chosen(likelihoods: list[float]) -> int:
-    return likelihoods.index(max(likelihoods))
-
-
 def test_right_where_the_picked_answer_is_the_likeliest_a_token(tmp_path: Path, student: Path) -> None:
-    """And not the likeliest as a whole, which is the shortest more often than not."""
     model, tokenizer = plain_model(student), load_tokenizer(student)
-    picks: list[tuple[str, list[str], int]] = []
-    for number in range(12):
-        asked = f"Shall we {number}?"
+    expected, picks = [], []
+    for number in range(6):
+        asked, chosen = f"Shall we {number}?", number % len(ANSWERS)
         prompt = prompt_tokens(tokenizer, [{"role": "user", "content": asked}], StudentConfig())
-        known = [plain_logprobs(model, prompt, answer_tokens(tokenizer, one)).detach() for one in ANSWERS]
-        likeliest = {chosen([float(one.mean()) for one in known]), chosen([float(one.sum()) for one in known])}
-        if len(likeliest) == 2:
-            picks += [(asked, ANSWERS, chosen([float(one.mean()) for one in known]))]
-            picks += [(asked, ANSWERS, chosen([float(one.sum()) for one in known]))]
-    assert picks  # else the test could not tell
+        means = [float(plain_logprobs(model, prompt, answer_tokens(tokenizer, one)).mean().detach()) for one in ANSWERS]
+        expected.append(means.index(max(means)) == chosen)
+        picks.append((asked, ANSWERS, chosen))
+    likeliest = [pick for pick, right in zip(picks, expected, strict=True) if right]
+    assert 0 < len(likeliest) < len(picks)  # else the test could not tell
     found = rank(tmp_path, student, picks)
-    assert found == {"accuracy": 0.5, "right": [True, False] * (len(picks) // 2)}
+    assert found == {"accuracy": sum(expected) / 6, "right": expected}
 
 
 def test_answers_alike_are_no_ranking_and_no_picks_no_accuracy(tmp_path: Path, student: Path) -> None:

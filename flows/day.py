@@ -1,0 +1,59 @@
+"""What the day left: the journal, frozen, and the owner's taste in it, fitted to a reward model."""
+
+from pathlib import Path
+
+from flows.night import Night
+from models.checkpoint import is_whole
+from tasks.fit_reward_model import figures, fit_reward_model
+from tasks.freeze_journal import freeze_journal
+from tasks.stage import Artifact, uncommit
+from tasks.tracking import Tracking
+
+
+def frozen_day(night: Night, champion: Path) -> Artifact:
+    """The journal's new lines as tables; a generated day is on the levels that the night practises."""
+    config = night.config
+    practised = [entry.levels for entry in config.benchmarks if entry.name == "arithmetic"]
+    levels = tuple(sorted({level for some in practised for level in some or ()}))
+    return night.run(
+        freeze_journal,
+        "freeze_journal",
+        day=config.day,
+        levels=levels if levels and None not in practised else None,
+        seed=str(config.seed),
+        date=night.date,
+        model=config.name,
+        champion=champion,
+        journal=night.home.journal,
+        nights=night.home.nights,
+        checkpoints=night.home.checkpoints,
+    )
+
+
+def reward_model_of(
+    night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
+) -> Artifact:
+    """The reward model, or the refusal to have one, made again where it was damaged since; its figures go to MLflow.
+
+    `exam_questions`: those that no pick may ask.
+    """
+    config, place = night.config, "fit_reward_model"
+    arguments = {
+        "day": day,
+        "date": night.date,
+        "checkpoint": champion,
+        "config": None if config.preference_learning == "direct" else config.reward_model,
+        "trainer_config": config.trainer,
+        "student": config.student,
+        "seed": config.seed,
+        "exam_questions": exam_questions,
+        "checkpoints": night.home.checkpoints,
+        "trainer": night.trainer,
+    }
+    fitted = night.run(fit_reward_model, place, **arguments)
+    if fitted.read_json("outcome.json")["serves"] and not is_whole(night.checkpoint(fitted)):
+        uncommit(night.folder / place)  # it was damaged since
+        fitted = night.run(fit_reward_model, place, **arguments)
+    tracking.log(figures(fitted.read_json("outcome.json")), 0)
+    tracking.log_artifact(fitted.folder / "outcome.json", "reward_model")
+    return fitted
