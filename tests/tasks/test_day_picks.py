@@ -77,7 +77,12 @@ def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
     choice = Choice(asked("Why?"), ["x", "y" * 50], 0, None)
     whole = len("User: Why?\nAssistant:") + 51
     assert len(sort_in(student, [choice], max_tokens=whole)) == 1
-    assert sort_in(student, [choice], max_tokens=whole - 1).left_out == {"no_choice": 0, "too_long": 1, "refused": 0}
+    assert sort_in(student, [choice], max_tokens=whole - 1).left_out == {
+        "no_choice": 0,
+        "too_long": 1,
+        "refused": 0,
+        "exam": 0,
+    }
 
 
 def test_a_pick_of_more_answers_than_memory_holds_is_left_out(student: Path) -> None:

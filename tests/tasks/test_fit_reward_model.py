@@ -66,6 +66,7 @@ def run(
         trainer_config=trainer_config(),
         student=StudentConfig(),
         seed=1,
+        exam_questions=(),
         checkpoints=tmp_path / "checkpoints",
         trainer=trainer,
     )
@@ -92,7 +93,7 @@ def test_a_taste_serves_and_the_same_picks_come_to_the_same_bits(tmp_path: Path,
     assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
     assert outcome["learning_curve"] == [{"picks": 160 - outcome["held_out"]} | outcome["accuracy"]]
     assert outcome["length"]["shortest_alone"] > 0.8
-    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0}
+    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0, "exam": 0}
     kept = tmp_path / "first" / "checkpoints" / (folder / "checkpoint.txt").read_text()
     assert is_whole(kept)
     assert len(json.loads((folder / "curve.json").read_text())) > 10

@@ -89,6 +89,7 @@ def test_a_public_set_becomes_a_reward_model_that_serves(
         trainer_config=trainer_config(),
         student=StudentConfig(),
         seed=1,
+        exam_questions=(),
         checkpoints=tmp_path / "checkpoints",
         trainer=OwnProcess(),
     )
