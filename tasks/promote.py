@@ -46,7 +46,7 @@ def promote(
     A dry run moves nothing. Returns the decision as it was carried out, with the digest that is `serving` now. Where
     another night has promoted somebody else meanwhile, this one's exam says nothing about that champion, which stays.
     Doing it twice changes nothing, whatever happens to the aliases in between. Raises DamagedCheckpointError before
-    an alias names what was damaged, and     MlflowException where the registry does not answer.
+    an alias names what was damaged, and MlflowException where the registry does not answer.
     """
     night, registry = decision.folder.parent, Registry(tracking.client, model)
     outcome = night / OUTCOME
