@@ -47,11 +47,11 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
         temporary_settings,
     )
 
-    from flows.prefect_version import check_server
+    from flows.servers import check_prefect
 
     configured = get_current_settings().api.url
     if configured:
-        check_server(checked(configured, "PREFECT_API_URL", PREFECT))
+        check_prefect(checked(configured, "PREFECT_API_URL", PREFECT))
         yield configured
         return
     Home(home).own()
