@@ -62,8 +62,7 @@ def serve(
 def _listener(address: Address, port: int) -> socket.socket:
     """The port, ours from now on."""
     try:
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        return socket.create_server((address.host, port), family=family)
+        return socket.create_server((address.host, port), family=address.family)
     except OSError as error:
         reason = os.strerror(error.errno or 0)  # Python's own says the address again
         raise InputError(

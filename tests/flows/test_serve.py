@@ -26,7 +26,7 @@ from conf.load import STARTER, load_night
 from flows.address import LOOPBACK
 from flows.engine_server import template
 from flows.lock import hold
-from flows.prefect_server import free_port
+from flows.ports import free_port
 from flows.serve import IMPATIENT, KEY, serve
 from flows.serving_lock import wait_until_free
 from models.checkpoint import copy_companions, keep, write_lineage
