@@ -7,7 +7,9 @@ from statistics import fmean, median
 
 from conf.schema import NightConfig
 from conf.stages import Step
+from flows.history import round_metrics
 from tasks.incidents import ended_early
+from tasks.rounds import committed_rounds
 from tasks.stage import MANIFEST, run_name
 
 SITTERS = ("evaluate/champion", "evaluate/distilled", "evaluate/candidate")
@@ -24,7 +26,7 @@ def seconds_left(folder: Path, config: NightConfig, stage: str, elapsed: float, 
     waiting = {run_name(place): seconds for place, seconds in waited_for(folder, config, before).items()}
     if over:
         waiting = {name: seconds for name, seconds in waiting.items() if name in map(run_name, SITTERS)}
-    left = 0 if over or ended_early(folder) else config.rounds - len(_committed_rounds(folder))
+    left = 0 if over or ended_early(folder) else config.rounds - len(committed_rounds(folder))
     a_round = _round_seconds(folder, before) if left else 0.0
     known = [seconds for seconds in waiting.values() if seconds is not None]
     if a_round is None or len(known) < len(waiting):
@@ -74,7 +76,7 @@ def _usual(place: str, folder: Path, before: Path | None) -> float | None:
 def _round_seconds(folder: Path, before: Path | None) -> float | None:
     """The median round by the clock, of this night, or else of the night before."""
     for night in (folder, before):
-        figures = [json.loads((place / "metrics.json").read_text()) for place in _committed_rounds(night)]
+        figures = round_metrics(night) if night else []
         if whole := [one["seconds_round"] for one in figures if "seconds_round" in one]:
             return median(whole)
     return None
@@ -92,10 +94,6 @@ def _quiz_seconds(folder: Path, before: Path | None) -> float:
         if taken := [seconds for seconds in known if seconds is not None]:
             return fmean(taken)
     return 0.0
-
-
-def _committed_rounds(night: Path | None) -> list[Path]:
-    return [file.parent for file in night.glob(f"round-*/checkpoint/{MANIFEST}")] if night else []
 
 
 def _seconds(stage: Path) -> float | None:
