@@ -14,6 +14,7 @@ from tasks.stage import MANIFEST, run_name
 
 SITTERS = ("evaluate/champion", "evaluate/distilled", "evaluate/candidate")
 AFTER_ROUNDS = ("evaluate · candidate", "decide")  # a night that is there begins no round any more
+ASKING = "ask_teacher"  # where that stage stands; the second one of a night at `ask_teacher-2`
 ROUND = re.compile(r"round (\d+)\b")
 
 
@@ -55,7 +56,7 @@ def _of_step(step: Step, config: NightConfig) -> list[str]:
     if step.kind == "distill":
         asked = {
             "import_traces": config.distill.files,
-            step.place.replace("distill", "ask_teacher"): config.distill.teacher,
+            step.place.replace("distill", ASKING): config.distill.teacher,
         }
         return [*(place for place, source in asked.items() if source and config.distill.steps), step.place]
     if step.kind == "self_distill":

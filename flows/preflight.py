@@ -7,7 +7,7 @@ from typing import Any
 
 from prefect.settings import get_current_settings
 
-from conf.home import Home, InputError
+from conf.home import SUMMARY, Home, InputError
 from conf.schema import NightConfig
 from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
@@ -59,6 +59,6 @@ def check_exam(config: NightConfig) -> None:
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:
     """The summary of a night that is finished; None of any other."""
     try:
-        return json.loads((home.night(date) / "summary.json").read_text())
+        return json.loads((home.night(date) / SUMMARY).read_text())
     except OSError:  # no such night; and whether the home can be read at all is for the other checks to say
         return None
