@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.learning_runs import NIGHTS, TRL, accuracies, distilled, learn
+from benchmarks.starter import STARTER, starter
 from flows import environment
 from models.durable import write_atomically
 
-STUDENT, RESULTS = Path("school/benchmarks/starter"), Path("school/benchmarks/learning")
+RESULTS = Path("school/benchmarks/learning")
 VARIANTS = (*NIGHTS, *TRL)
 
 
@@ -32,15 +33,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--variants", nargs="+", default=VARIANTS, choices=VARIANTS)
     parser.add_argument("--problems", type=int, default=100, help="of the exam, for each checkpoint")
-    parser.add_argument("--student", type=Path, default=STUDENT)
+    parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--plot", type=Path, help="write the picture here")
     options = parser.parse_args()
     environment.prepare()
-    if not (options.student / "config.json").exists():
-        from models.starter import write_starter
-
-        write_starter(options.student)
+    starter(options.student)
     options.out.mkdir(parents=True, exist_ok=True)
     runs = [run(variant, seed, options) for seed in options.seeds for variant in options.variants]
     if options.plot is not None:

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.starter import starter
 from models.engine_environment import SERVER, server_environment
 
-STARTER, NAME, PORT = Path("school/benchmarks/starter"), "starter", 8001
+NAME, PORT = "starter", 8001
 TOKENS = 512  # of a question and its answer
 LIMIT = 600  # seconds until it serves
 
@@ -31,15 +32,6 @@ def main() -> None:
     options = parser.parse_args()
     program = command(options.model or str(starter()), options.port)
     os.execve(program[0], program, server_environment(1.0))
-
-
-def starter(folder: Path = STARTER) -> Path:
-    """The starter model's folder, written where it is not there yet."""
-    if not (folder / "config.json").exists():
-        from models.starter import write_starter  # torch and transformers
-
-        write_starter(folder)
-    return folder
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import medium
+from benchmarks.starter import STARTER, starter
 from benchmarks.timed_night import (
     FEW_ROUNDS,
     metrics_of,
@@ -37,7 +38,7 @@ from benchmarks.timed_night import (
 )
 from models.engine_environment import trainer_environment
 
-STUDENT, WORK = Path("school/benchmarks/starter"), Path("school/benchmarks")
+WORK = Path("school/benchmarks")
 FIGURES = ("sampling_ratio", "round_ratio", "overhead_share")
 UNCOUNTED = 1  # rounds: the first starts the engine and the trainer
 TRL_BATCHES, TRL_STEPS = (8, 32), 3  # the first step is not counted
@@ -48,15 +49,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=7, help="of each night; the first and the last are not counted")
-    parser.add_argument("--student", type=Path, default=STUDENT)
+    parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--trace", type=Path, help="write the starter night's stages here, for a browser")
     options = parser.parse_args()
     if options.rounds < 3:
         parser.error("--rounds: at least 3, the first and the last are not counted")
-    if not (options.student / "config.json").exists():
-        from models.starter import write_starter
-
-        write_starter(options.student)
+    starter(options.student)
     found = measure(options.student, options.rounds, options.trace)
     print(json.dumps(found) if options.json else page(found))
 

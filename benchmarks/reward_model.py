@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
+from benchmarks.starter import STARTER, starter
 from benchmarks.tastes import Taste, attainable, picks
 from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig, TrainerConfig
@@ -25,7 +26,6 @@ from models.reward_fit import fit
 from models.reward_model import RewardModel
 from tasks.day_picks import day_picks
 
-STARTER = Path("school/benchmarks/starter")
 STUDENT = StudentConfig(system="")  # as in the starter night
 DATE = "2026-11-20"
 
@@ -45,10 +45,7 @@ def main() -> None:
     parser.add_argument("--backbone", type=Path, default=STARTER)
     options = parser.parse_args()
     environment.prepare()
-    if not (options.backbone / "config.json").exists():
-        from models.starter import write_starter
-
-        write_starter(options.backbone)
+    starter(options.backbone)
     changes = {name: getattr(options, name) for name in ("epochs", "learning_rate", "head_learning_rate")}
     found = measure(options, defaults.model_copy(update=changes))
     print(json.dumps({name: str(value) for name, value in vars(options).items()} | found))

@@ -20,9 +20,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from benchmarks.starter import STARTER, starter
 from benchmarks.timed_night import FEW_ROUNDS, run_night
 
-STUDENT, WORK = Path("school/benchmarks/starter"), Path("school/benchmarks")
+WORK = Path("school/benchmarks")
 SMALL = [
     "grpo.prompts_per_round=4",
     "grpo.group_size=4",
@@ -39,14 +40,11 @@ def main() -> None:
     """Runs the night, then prints a table, or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--student", type=Path, default=STUDENT)
+    parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--plot", type=Path, help="write the picture here")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if not (options.student / "config.json").exists():
-        from models.starter import write_starter
-
-        write_starter(options.student)
+    starter(options.student)
     found = summarise(soak(options.student, options.rounds))
     if options.plot is not None:
         picture(found).savefig(options.plot, dpi=110)

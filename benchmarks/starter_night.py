@@ -19,11 +19,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from flows.history import round_metrics
+from tasks.exam_figures import SITTERS
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = Path("school/starter-night")
 DOCS = Path("docs")
-SITTERS = ("champion", "distilled", "candidate")
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gauge import now, peak_gb
+from benchmarks.starter import STARTER, starter
 from benchmarks.workloads import advantages, grown, workload
 from models.engine_environment import trainer_environment
 from models.rollout import Rollout
@@ -30,7 +31,6 @@ from models.rollout import Rollout
 WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
 GROWTH = (1, 2, 4, 8)  # groups of 8 completions, times 4
 TRL_TOKENS = 8192  # in a batch, padding included; twice as many take more than 20 GB
-STUDENT = Path("school/benchmarks/starter")
 
 
 def main() -> None:
@@ -39,17 +39,14 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--workloads", nargs="+", default=WORKLOADS, choices=WORKLOADS)
     parser.add_argument("--steps", type=int, default=3, help="updates a measurement, the first not counted")
-    parser.add_argument("--student", type=Path, default=STUDENT)
+    parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--no-night", action="store_true", help="the updates only")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure is not None:
         print(json.dumps(measure(json.loads(options.measure), options.student, options.steps)))
         return
-    if not (options.student / "config.json").exists():
-        from models.starter import write_starter
-
-        write_starter(options.student)
+    starter(options.student)
     figures: dict[str, Any] = {"workloads": {}}
     for name in options.workloads:
         figures["workloads"][name] = compare(name, options)

@@ -31,7 +31,8 @@ from benchmarks.ablations import (
     run,
     settings_of,
 )
-from benchmarks.local_teacher import PORT, served, starter
+from benchmarks.local_teacher import PORT, served
+from benchmarks.starter import starter
 from flows import environment
 
 RESULTS, PAGE, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SHORT_REPORT = "report.md"  # beside report.html: the same for a chat or an e-mail
+DIGEST = re.compile(r"[0-9a-f]{20}")  # a checkpoint's folder; one of another name is none of ours
 SUMMARY = "summary.json"  # in the folder of a night, which is then finished
 
 

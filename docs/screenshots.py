@@ -25,7 +25,7 @@ from conf.load import load_night
 from docs.browser import Page, browser
 from flows.address import LOOPBACK
 from flows.history import last_report
-from flows.prefect_server import free_port
+from flows.ports import free_port
 from tasks.tracking import TRAINING_VIEW, Tracking
 
 DOCS = Path(__file__).parent

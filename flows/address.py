@@ -25,6 +25,11 @@ class Address:
         """The host as it stands in a URL."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
+    @property
+    def family(self) -> socket.AddressFamily:
+        """Which of the two internet protocols it is an address of."""
+        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
+
     def url(self, port: int) -> str:
         """The URL of a port there."""
         return f"http://{self.name}:{port}"
@@ -49,7 +54,7 @@ def named_address(host: str, variable: str = PASSWORD) -> Address:
     Raises InputError where it is not this machine's, is all of them at once, or has no password to guard it.
     """
     try:
-        with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        with socket.create_server((host, 0), family=Address(host).family) as probe:
             found = ipaddress.ip_address(probe.getsockname()[0])
     except OSError as error:
         raise InputError(

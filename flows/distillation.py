@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from flows.estimate import ASKING
 from flows.history import last_finished
-from flows.hours import ASKING, end_of_asking
+from flows.hours import end_of_asking
 from flows.night import Night
 from tasks.day_picks import openings_held_out
 from tasks.distill import distill

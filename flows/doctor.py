@@ -16,13 +16,13 @@ from conf.home import Home, InputError
 from conf.schema import NightConfig
 from flows import isolation
 from flows.finding import Finding, Level
-from flows.ports import is_free
+from flows.ports import MLFLOW_PORT, PREFECT_PORT, is_free
 from models.engine_environment import preload_libraries
 from models.machine import core_quota, cores, memory
 
 CUDA_13_DRIVER = 580  # the oldest that runs the GPU build
 PACKAGES = ("torch", "vllm", "transformers", "prefect", "mlflow", "datasets", "sqlalchemy")
-PAGES = {4200: "Prefect's pages", 5000: "MLflow's pages"}
+PAGES = {PREFECT_PORT: "Prefect's pages", MLFLOW_PORT: "MLflow's pages"}
 
 
 def examine(home: Home, config: NightConfig | None) -> list[Finding]:

@@ -7,8 +7,9 @@ from statistics import fmean, median
 
 from conf.schema import NightConfig
 from conf.stages import Step
-from flows.history import seconds_of
+from flows.history import round_metrics, seconds_of
 from tasks.incidents import ended_early
+from tasks.rounds import committed_rounds
 from tasks.stage import MANIFEST, run_name
 
 SITTERS = ("evaluate/champion", "evaluate/distilled", "evaluate/candidate")
@@ -16,6 +17,7 @@ SITTERS = ("evaluate/champion", "evaluate/distilled", "evaluate/candidate")
 AFTER_ROUNDS = ("picks/candidate", "evaluate/candidate", "decide", "vault/serving", "vault/comparison")
 # What a night has or has not, by what the day brought: exams between lessons, the vault's, rankings of held-out picks.
 DEPENDS = re.compile(r"(picks|vault)/.+|evaluate/step-\d+|lessons/(\w+/)?evaluate")
+ASKING = "ask_teacher"  # where that stage stands; the second one of a night at `ask_teacher-2`
 ROUND = re.compile(r"round (\d+)\b")
 
 
@@ -30,7 +32,7 @@ def seconds_left(folder: Path, config: NightConfig, stage: str, elapsed: float, 
         for place, seconds in waited_for(folder, config, before, stage).items()
         if not over or place in (*SITTERS, *AFTER_ROUNDS)
     }
-    left = 0 if over or ended_early(folder) else config.rounds - len(_committed_rounds(folder))
+    left = 0 if over or ended_early(folder) else config.rounds - len(committed_rounds(folder))
     a_round = _round_seconds(folder, before) if left else 0.0
     known = [seconds for seconds in waiting.values() if seconds is not None]
     if a_round is None or len(known) < len(waiting):
@@ -89,7 +91,7 @@ def _of_step(step: Step, config: NightConfig) -> list[str]:
     if step.kind == "distill":
         asked = {
             "import_traces": config.distill.files,
-            step.place.replace("distill", "ask_teacher"): config.distill.teacher,
+            step.place.replace("distill", ASKING): config.distill.teacher,
         }
         return [*(place for place, source in asked.items() if source and config.distill.steps), step.place]
     if step.kind == "self_distill":
@@ -117,7 +119,7 @@ def _usual(place: str, folder: Path, before: Path | None) -> float | None:
 def _round_seconds(folder: Path, before: Path | None) -> float | None:
     """The median round by the clock, of this night, or else of the night before."""
     for night in (folder, before):
-        figures = [json.loads((place / "metrics.json").read_text()) for place in _committed_rounds(night)]
+        figures = round_metrics(night) if night else []
         if whole := [one["seconds_round"] for one in figures if "seconds_round" in one]:
             return median(whole)
     return None
@@ -135,10 +137,6 @@ def _quiz_seconds(folder: Path, before: Path | None) -> float:
         if taken := [seconds for seconds in known if seconds is not None]:
             return fmean(taken)
     return 0.0
-
-
-def _committed_rounds(night: Path | None) -> list[Path]:
-    return [file.parent for file in night.glob(f"round-*/checkpoint/{MANIFEST}")] if night else []
 
 
 def _seconds(stage: Path) -> float | None:

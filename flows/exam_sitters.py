@@ -2,16 +2,14 @@
 
 import json
 import logging
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from conf.home import Home
+from conf.home import DIGEST, Home
 from conf.schema import EngineConfig, StudentConfig
 from models.checkpoint import digest_folder
 from tasks.enroll import CODE, PATTERNS, find_model
 
-DIGEST = re.compile(r"[0-9a-f]{20}")
 log = logging.getLogger("nightschool")
 
 

@@ -25,7 +25,8 @@ from tasks.incidents import end_early, ended_early
 from tasks.learner import Predecessor
 from tasks.merge import merge
 from tasks.round_figures import round_figures
-from tasks.stage import MANIFEST, Artifact, uncommit
+from tasks.rounds import is_committed, place_of
+from tasks.stage import Artifact, uncommit
 from tasks.tracking import Tracking
 from tasks.update import UpdateChangedError, UpdateMeans, checkpoint, update
 from tasks.workers import HoursOverError, WorkerDiedError
@@ -84,7 +85,7 @@ class Rounds:
             for number in block.rounds:
                 if before and number > before.rounds:
                     break
-                if not self._is_committed(number):  # one that is costs nothing
+                if not is_committed(self.night.round(number)):  # one that is costs nothing
                     self.allowance.require(number, is_quizzed(night.config, number))
                 self._round(number)
                 if is_quizzed(night.config, number):
@@ -106,7 +107,7 @@ class Rounds:
         log.warning("%s", lost)
         self._finish_saving()
         number = lost.number if isinstance(lost, LostRoundError) else len(self.policies)
-        uncommit(self.night.folder / f"round-{number:02d}" / "checkpoint")
+        uncommit(self.night.round(number) / "checkpoint")
         self.passes.solve_rates, self.over = None, False
         self.policies.clear()
         self.joints.clear()
@@ -124,7 +125,7 @@ class Rounds:
         """The rounds that are committed count. What another one has stays in its folder, and leads to nothing."""
         with suppress(HoursOverError, WorkerDiedError):
             self._finish_saving()
-        while self.policies and not self._is_committed(len(self.policies)):
+        while self.policies and not is_committed(self.night.round(len(self.policies))):
             self.policies.pop()
         del self.watch.figures[len(self.policies) :]
         self.current = self.policies[-1] if len(self.policies) >= self.block.rounds.start else self.base
@@ -136,9 +137,6 @@ class Rounds:
         done = len(self.policies)
         why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
         end_early(self.night.folder, done, why, steps)
-
-    def _is_committed(self, number: int) -> bool:
-        return (self.night.folder / f"round-{number:02d}" / "checkpoint" / MANIFEST).exists()
 
     def _merged(self) -> Path:
         """The last round's adapter, merged into its base. Raises LostRoundError where neither is whole any more."""
@@ -155,14 +153,14 @@ class Rounds:
         )
 
     def _round(self, number: int) -> None:
-        whole = not (self.night.folder / f"round-{number:02d}").exists()  # no part is from before an interruption
-        if not self._is_committed(number):
+        whole = not self.night.round(number).exists()  # no part is from before an interruption
+        if not is_committed(self.night.round(number)):
             self.require_whole(self.current, self._state_before(number))
         self._learn(number, self.passes.of_round(number, self.block, self.base, self.current, self._learned), whole)
 
     def _learn(self, number: int, passes: Sequence[Pass], whole: bool) -> None:
         """The update, unless its outcome is committed; its state is written while the next round samples."""
-        night, place, predecessor = self.night, f"round-{number:02d}", self.current.name
+        night, place, predecessor = self.night, place_of(number), self.current.name
         config = self._trainer_config
         prompts, rollouts, scores, advantages = zip(*passes, strict=True)
         inputs: dict[str, Any] = {
@@ -301,4 +299,4 @@ class Rounds:
         return self._state(number - 1) if number > self.block.rounds.start else None
 
     def _state(self, number: int) -> Path:
-        return self.night.folder / "state" / f"round-{number:02d}"
+        return self.night.folder / "state" / place_of(number)

@@ -12,7 +12,7 @@ from typing import Any
 from conf.home import SHORT_REPORT, SUMMARY, Home, InputError
 from conf.load import identity, load_night
 from conf.schema import NightConfig
-from tasks.report_evidence import rounds
+from tasks.rounds import committed_rounds
 from tasks.stage import MANIFEST, run_name
 
 
@@ -92,8 +92,7 @@ def short_report(report: Path) -> str:
 
 def round_metrics(folder: Path) -> list[dict[str, float]]:
     """The figures of all committed rounds of a night, in order."""
-    files = [place / "checkpoint" / "metrics.json" for _, place in rounds(folder)]
-    return [json.loads(file.read_text()) for file in files if file.exists()]
+    return [json.loads((place / "checkpoint" / "metrics.json").read_text()) for place in committed_rounds(folder)]
 
 
 def _entry(folder: Path, running: str | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conf.hours import deadline_of
 from conf.schema import NightConfig
-from flows.estimate import waited_for
+from flows.estimate import ASKING, waited_for
 from flows.history import finished, round_metrics
 from tasks.workers import HoursOverError
 
@@ -17,7 +17,6 @@ from tasks.workers import HoursOverError
 LATE = 30 * 60.0
 EXAM_MARGIN = 1.25  # the candidate's exam and ranking take at most so many times as long as the slower of the others'
 REST = 60.0  # seconds for the last state, the decision, promotion and report
-ASKING = "ask_teacher"  # where that stage stands; the second one of a night at `ask_teacher-2`
 MERGE = 60.0  # seconds, where the night trains adapters
 
 

@@ -13,6 +13,7 @@ from conf.home import Home, InputError
 from conf.journal import KINDS, Correction, Entry, Feedback, Preference, Trace, Words, entry_of
 from conf.journal import schema as json_schema
 from conf.journal_file import append, read_file
+from flows.options import AsJson
 
 # \b keeps a paragraph's lines as they are: 76 columns at most
 HELP = """The day's log: what you teach by day, and the night learns from.
@@ -44,7 +45,6 @@ docs/journal.md has the format, for programs that write it.
 """
 
 journal_app = typer.Typer(no_args_is_help=True, help=HELP)
-AsJson = Annotated[bool, typer.Option("--json", help="print one line of JSON, for scripts")]
 Kind = Literal["preference", "correction", "feedback", "words", "trace"]
 
 

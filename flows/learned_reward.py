@@ -12,6 +12,7 @@ from tasks.judge import judge
 from tasks.learner import Predecessor
 from tasks.owner_prompts import owner_prompts
 from tasks.rank_picks import rank_picks
+from tasks.rounds import place_of
 from tasks.stage import Artifact
 
 RANKED_EVERY = 5  # rounds, where the night has no quizzes
@@ -105,4 +106,4 @@ def is_ranked(config: NightConfig, number: int) -> bool:
 
 
 def _place(number: int) -> str:
-    return f"round-{number:02d}/rank_picks" if number else "rank_picks"
+    return f"{place_of(number)}/rank_picks" if number else "rank_picks"

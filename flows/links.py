@@ -3,9 +3,11 @@
 from prefect.runtime import flow_run
 
 from conf.urls import struck
+from flows.address import HERE
+from flows.ports import MLFLOW_PORT
 from tasks.tracking import Tracking
 
-MLFLOW_PAGES = "http://127.0.0.1:5000"
+MLFLOW_PAGES = HERE.url(MLFLOW_PORT)
 
 
 def prefect_link() -> dict[str, str]:

@@ -56,18 +56,8 @@ def holds(root: Path) -> bool:
 
 def refuse_second(root: Path) -> None:
     """Raises NightRunningError where another process holds the home. Writes nothing, not even the lock's file."""
-    if holds(root):
-        return
-    file = root / "night.lock"
-    try:
-        handle = file.open()
-    except OSError:  # no night was here yet; a home that cannot be used is for the preflight to say
-        return
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise NightRunningError(_holder(handle.read(), root)) from None
+    if not holds(root) and (other := holder(root)) is not None:
+        raise NightRunningError(_told(other, root))
 
 
 def holder(root: Path) -> dict[str, Any] | None:
@@ -77,16 +67,13 @@ def holder(root: Path) -> dict[str, Any] | None:
     """
     try:
         handle = (root / "night.lock").open()
-    except OSError:
+    except OSError:  # no night was here yet; a home that cannot be used is for the preflight to say
         return None
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            try:
-                return json.loads(handle.read())
-            except json.JSONDecodeError:
-                return {}
+            return _note(handle)
     return None
 
 
@@ -98,13 +85,18 @@ def _take(handle: TextIO, root: Path) -> None:
             return
         except BlockingIOError:
             time.sleep(patience)
+    raise NightRunningError(_told(_note(handle), root))
+
+
+def _note(handle: TextIO) -> dict[str, Any]:
     handle.seek(0)
-    raise NightRunningError(_holder(handle.read(), root))
-
-
-def _holder(note: str, root: Path) -> str:
     try:
-        known = json.loads(note)
-        return f"{root}: {known['who']} is running (process {known['pid']}); wait for it, or end it with Ctrl-C there"
-    except (json.JSONDecodeError, KeyError):
-        return f"{root}: another night is just starting; wait for it"
+        return json.loads(handle.read())
+    except json.JSONDecodeError:
+        return {}
+
+
+def _told(other: dict[str, Any], root: Path) -> str:
+    if "who" in other and "pid" in other:
+        return f"{root}: {other['who']} is running (process {other['pid']}); wait for it, or end it with Ctrl-C there"
+    return f"{root}: another night is just starting; wait for it"

@@ -21,6 +21,7 @@ from models.durable import make_folder, write_atomically
 from models.engine_environment import engine_environment, trainer_environment
 from tasks import engine, incidents
 from tasks.promote import DRY_RUN
+from tasks.rounds import place_of
 from tasks.stage import Artifact, Stage, committed, run_name, uncommit
 from tasks.workers import Worker, WorkerDiedError
 
@@ -57,6 +58,10 @@ class Night:
     def folder(self) -> Path:
         """nights/<date> under the home."""
         return self.home.night(self.date)
+
+    def round(self, number: int) -> Path:
+        """The folder of a round."""
+        return self.folder / place_of(number)
 
     def checkpoint(self, artifact: Artifact) -> Path:
         """The checkpoint that a stage noted."""

@@ -11,7 +11,8 @@ from tasks.disk_room import bytes_of_a_round, disk_alarms, size_of
 from tasks.over_optimisation import learned_reward_hacked
 from tasks.report_evidence import kind_history, ungraded_answers
 from tasks.round_alarms import round_alarms
-from tasks.stage import MANIFEST, Artifact
+from tasks.rounds import is_committed
+from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tasks.tracking import Tracking
 
@@ -48,8 +49,9 @@ class NightWatch:
         """
         number = len(self.figures)
         found = round_alarms(self.figures, self.quizzes) + ([self.hacked] if self.hacked else [])
-        following = self.night.folder / f"round-{number + 1:02d}" / "checkpoint" / MANIFEST
-        if number < self.night.config.rounds and not following.exists():  # what is committed needs no room
+        if number < self.night.config.rounds and not is_committed(
+            self.night.round(number + 1)
+        ):  # what is committed needs no room
             held = sum(map(size_of, (state.parent, *policies)))  # first: what is moved meanwhile is counted as held
             room = held + shutil.disk_usage(self.night.home.root).free
             found += disk_alarms(room, bytes_of_a_round(policies[-1], state), number)

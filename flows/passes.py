@@ -13,6 +13,7 @@ from rewards.verifier import Problem
 from tasks import verdicts
 from tasks.credit import credit
 from tasks.credit_by_teacher import credit_by_teacher
+from tasks.rounds import place_of
 from tasks.sample import sample
 from tasks.score import score
 from tasks.select_prompts import select_prompts
@@ -47,7 +48,7 @@ class Passes:
         the block began with, whose tokenizer renders the prompts. `learned`: the reward model's part in the round, if
         it has one. Raises LostRoundError where the policy is needed, and gone.
         """
-        grpo, place = self.night.config.grpo, f"round-{number:02d}"
+        grpo, place = self.night.config.grpo, place_of(number)
         passes: list[Pass] = []
         lacking = grpo.prompts_per_round
         for refill in range(grpo.refills + 1):

@@ -1,14 +1,16 @@
-"""Ports: whether one can be listened on."""
+"""Ports: those of the pages, and whether one can be listened on."""
 
 import socket
 
 from conf.home import InputError
-from flows.address import LOOPBACK
+from flows.address import LOOPBACK, Address
+
+PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # where their pages are, where nobody names others
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
     """Whether nobody listens on a port of an address of this machine."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+    with socket.socket(Address(host).family) as probe:
         # like uvicorn: what a server that has just ended left behind does not block the next
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -16,6 +18,13 @@ def is_free(port: int, host: str = LOOPBACK) -> bool:
         except OSError:
             return False
     return True
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]
 
 
 def require_free(port: int, host: str, option: str) -> None:

@@ -1,7 +1,6 @@
 """The Prefect server of a night: the one that is configured, or a child of our own that dies with us."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +12,8 @@ from urllib.error import URLError
 
 from conf.home import Home
 from conf.urls import PREFECT, checked
-from flows.address import HERE, HOSTS, LOOPBACK, Address
+from flows.address import HERE, HOSTS, Address
+from flows.ports import PREFECT_PORT, free_port
 from tasks.workers import die_with_parent
 
 # The client keeps idle connections for longer than the server's default of 5 s; it then meets a closed one, and tries
@@ -22,7 +22,7 @@ SERVER = [sys.executable, "-m", "flows.prefect_sqlite", "server", "start", "--ke
 # Services that have nothing to do for one night of one's own; each would write into the same SQLite file, and a request
 # that meets a lock is refused and tried again only after 2 s.
 IDLE_SERVICES = ("CANCELLATION_CLEANUP", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "SCHEDULER", "TRIGGERS")
-PAGES = "http://127.0.0.1:4200"  # where `nightschool ui` shows the runs, when this server is gone
+PAGES = HERE.url(PREFECT_PORT)  # where `nightschool ui` shows the runs, when this server is gone
 DRAIN_LIMIT = 3  # seconds
 START_LIMIT = 180  # seconds; a busy machine needs 25, the first start makes the database
 
@@ -47,11 +47,11 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
         temporary_settings,
     )
 
-    from flows.prefect_version import check_server
+    from flows.servers import check_prefect
 
     configured = get_current_settings().api.url
     if configured:
-        check_server(checked(configured, "PREFECT_API_URL", PREFECT))
+        check_prefect(checked(configured, "PREFECT_API_URL", PREFECT))
         yield configured
         return
     Home(home).own()
@@ -126,10 +126,3 @@ def wait_until_ready(server: subprocess.Popen[bytes], url: str, log: Path) -> No
         except (URLError, TimeoutError, ConnectionError):
             time.sleep(0.2)
     raise ServerError(f"the Prefect server did not answer within {START_LIMIT} s; its log: {log}")
-
-
-def free_port() -> int:
-    """A port on loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]

@@ -5,7 +5,9 @@ import os
 import shutil
 from typing import Any
 
-from conf.home import Home, InputError
+from prefect.settings import get_current_settings
+
+from conf.home import SUMMARY, Home, InputError
 from conf.schema import NightConfig
 from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
@@ -25,10 +27,12 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
     A night that goes on has taken its room on the disk already: what it writes takes the place of what it removes.
     """
     require(home, config, room=not goes_on)
-    for place, instead in {"MLFLOW_TRACKING_URI": MLFLOW, "PREFECT_API_URL": PREFECT}.items():
-        checked(os.environ.get(place, ""), place, instead)
+    checked(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
+    if api := get_current_settings().api.url:  # of a profile, too
+        checked(api, "PREFECT_API_URL", PREFECT)
     check_mlflow(tracking_uri(home, config))
-    check_prefect(os.environ.get("PREFECT_API_URL", ""))
+    if api:
+        check_prefect(api)
     check_source(config.student)
     if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:
         find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
@@ -55,6 +59,6 @@ def check_exam(config: NightConfig) -> None:
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:
     """The summary of a night that is finished; None of any other."""
     try:
-        return json.loads((home.night(date) / "summary.json").read_text())
+        return json.loads((home.night(date) / SUMMARY).read_text())
     except OSError:  # no such night; and whether the home can be read at all is for the other checks to say
         return None

@@ -6,6 +6,7 @@ from typing import Any
 from conf.schema import NightConfig
 from flows.night import Night
 from tasks.evaluate import quiz
+from tasks.rounds import place_of
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 
@@ -22,7 +23,7 @@ def hold_quiz(night: Night, number: int, checkpoint: Path, exam_questions: tuple
     target = config.exam.target
     whole = target.benchmark == "math"  # MATH-500 is a part of the exam's problems only
     changes = {"problems": config.grpo.quiz_problems, "subset": None if whole else target.subset}
-    place = f"round-{number:02d}/quiz"
+    place = f"{place_of(number)}/quiz"
     inputs: dict[str, Any] = {
         "part": target.model_copy(update=changes),
         "seed": f"{config.seed} {night.date} quiz",

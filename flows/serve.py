@@ -13,9 +13,10 @@ import typer
 from conf.home import Home, InputError
 from conf.load import STARTER, load_night
 from flows.address import LOOPBACK, Address, named_address
+from flows.options import Config, Overrides
 
 KEY = "NIGHTSCHOOL_SERVE_KEY"  # where the key comes from that clients of other machines must have
-# A registry that is down is asked again soon; MLflow's own patience would keep a night waiting.
+# A registry that is down is asked again soon; the patience of nights would keep a night waiting for this server.
 IMPATIENT = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 
 
@@ -24,10 +25,8 @@ def serve(
     host: Annotated[
         str, typer.Option(help="address to serve on; others must have the key in NIGHTSCHOOL_SERVE_KEY")
     ] = LOOPBACK,
-    config: Annotated[Path, typer.Option("--config", help="the night's configuration (YAML)")] = STARTER,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="change a value, e.g. --set engine.max_model_len=2048")
-    ] = None,
+    config: Config = STARTER,
+    overrides: Overrides = None,
 ) -> None:
     """Serves the model that has the alias `daytime`, in OpenAI's protocol, until Ctrl-C (docs/serving.md).
 
@@ -36,7 +35,7 @@ def serve(
     home, settings = Home.here(), load_night(config, overrides or [])
     address = named_address(host, KEY)
     with _listener(address, port) as listener:
-        os.environ.update({name: os.environ.get(name, value) for name, value in IMPATIENT.items()})
+        os.environ.update(IMPATIENT)
         from flows.engine_server import NAME, EngineFailedError  # after what is said at once
         from flows.gate import Gate, listening
         from flows.open_registry import open_registry
@@ -63,8 +62,7 @@ def serve(
 def _listener(address: Address, port: int) -> socket.socket:
     """The port, ours from now on."""
     try:
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        return socket.create_server((address.host, port), family=family)
+        return socket.create_server((address.host, port), family=address.family)
     except OSError as error:
         reason = os.strerror(error.errno or 0)  # Python's own says the address again
         raise InputError(

@@ -10,6 +10,7 @@ import typer
 
 from conf.home import Home
 from flows.address import LOOPBACK, Address, named_address
+from flows.ports import MLFLOW_PORT, PREFECT_PORT
 from flows.prefect_server import ServerError
 
 PrefectPort = Annotated[int, typer.Option(help="port of Prefect's pages")]
@@ -17,7 +18,7 @@ MlflowPort = Annotated[int, typer.Option(help="port of MLflow's pages")]
 Host = Annotated[str, typer.Option(help="address to serve on; others ask for the password in NIGHTSCHOOL_UI_PASSWORD")]
 
 
-def ui(prefect_port: PrefectPort = 4200, mlflow_port: MlflowPort = 5000, host: Host = LOOPBACK) -> None:
+def ui(prefect_port: PrefectPort = PREFECT_PORT, mlflow_port: MlflowPort = MLFLOW_PORT, host: Host = LOOPBACK) -> None:
     """Serves Prefect's and MLflow's pages of this home until Ctrl-C, to this machine alone if not told otherwise."""
     home, address = Home.here(), named_address(host)
     from flows.pages import serve  # after what is said at once: the libraries take seconds to import
@@ -26,7 +27,9 @@ def ui(prefect_port: PrefectPort = 4200, mlflow_port: MlflowPort = 5000, host: H
         serve(home, prefect_port, mlflow_port, address)
 
 
-def services(prefect_port: PrefectPort = 4200, mlflow_port: MlflowPort = 5000, host: Host = LOOPBACK) -> None:
+def services(
+    prefect_port: PrefectPort = PREFECT_PORT, mlflow_port: MlflowPort = MLFLOW_PORT, host: Host = LOOPBACK
+) -> None:
     """Serves the same pages, and runs this home's nights by the schedule of prefect.yaml, until Ctrl-C."""
     home, address = Home.here(), named_address(host)
     with _one_line():

@@ -4,7 +4,7 @@ from typing import Any
 
 from conf.home import Home
 from flows.lock import hold, refuse_second
-from tasks.prune import Plan, carry_out, plan, size_of
+from tasks.prune import Plan, plan, remove, size_of
 from tasks.registry import Registry
 
 
@@ -21,7 +21,7 @@ def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run:
     with hold(home.root, "nightschool prune"):
         found = plan(home, keep_nights, registry)
         shown = _shown(home, found, dry_run)
-        carry_out(home, found, registry)
+        remove(home, found, registry)
     return shown
 
 

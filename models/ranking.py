@@ -100,7 +100,8 @@ def wilson(successes: float, n: int) -> Interval:
     share, spread = successes / n, Z * Z / n
     middle = (share + spread / 2) / (1 + spread)
     half = math.sqrt(spread * share * (1 - share) + spread * spread / 4) / (1 + spread)
-    return Interval(share, max(0.0, middle - half), min(1.0, middle + half), n)
+    # at its ends the interval is closed, which rounding would miss
+    return Interval(share, middle - half if successes > 0 else 0.0, middle + half if successes < n else 1.0, n)
 
 
 def reliability(rewards: Rewards, right: Sequence[float]) -> tuple[Bin, ...]:

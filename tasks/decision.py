@@ -10,6 +10,8 @@ from scipy.optimize import root_scalar
 from scipy.special import bdtrc
 from scipy.stats import binom, binomtest, norm
 
+from models import ranking
+
 KEYS = ["problem_id", "sample"]
 MAX_NULL_SHARE = 0.01
 POWER = 0.8
@@ -117,11 +119,9 @@ def decide(targets: Sequence[Part], guards: Sequence[Part], alpha: float) -> Dec
 
 
 def wilson(correct: int, n: int) -> Accuracy:
-    """The 95 % score interval of a proportion (Wilson 1927)."""
-    if n == 0:
-        return Accuracy(0.0, 0.0, 1.0, 0)
-    interval = binomtest(correct, n).proportion_ci(0.95, method="wilson")
-    return Accuracy(correct / n, float(interval.low), float(interval.high), n)
+    """The 95 % score interval of an accuracy (Wilson 1927)."""
+    found = ranking.wilson(correct, n)
+    return Accuracy(found.value, found.low, found.high, n)
 
 
 def mcnemar(gained: int, lost: int) -> float:

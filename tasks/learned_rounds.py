@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.report_evidence import read_json, rounds
+from tasks.report_evidence import read_json
+from tasks.rounds import rounds
 
 
 @dataclass(frozen=True)

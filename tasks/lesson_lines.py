@@ -15,7 +15,7 @@ from conf.schema import StudentConfig
 from models.examples import Example, Judged
 from models.picks import Pick, is_held_out
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
-from rewards.contamination import Contamination
+from rewards.contamination import exam_index
 
 
 class LessonLines:
@@ -37,7 +37,7 @@ class LessonLines:
         unseen_share: float = 0.0,
     ) -> None:
         self.checkpoint, self.student, self.unseen_share = checkpoint, student, unseen_share
-        self.exam, self.max_tokens = Contamination(exam_questions), max_tokens
+        self.exam, self.max_tokens = exam_index(tuple(exam_questions)), max_tokens
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
     def corrections(self, table: pd.DataFrame) -> list[Example]:

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from scipy.stats import binomtest
-
 from tasks.alarms import Alarm
+from tasks.decision import mcnemar
 
 Figures = Mapping[str, float]  # a round's: the keys of metrics.json
 Rankings = Mapping[int, Sequence[bool]]  # by round, 0 before the first: whether each held-out pick was ranked first
@@ -50,9 +49,7 @@ def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
 
 
 def fell(before: Sequence[bool], after: Sequence[bool]) -> float:
-    """McNemar's exact test, one-sided: the probability of at least so many picks lost, among those that changed sides,
-    where losing is as likely as winning.
-    """
+    """How likely chance alone loses so many of the picks that changed sides: McNemar's test, of the losses."""
     lost = sum(was and not now for was, now in zip(before, after, strict=True))
     won = sum(now and not was for was, now in zip(before, after, strict=True))
-    return float(binomtest(lost, lost + won, 0.5, alternative="greater").pvalue) if lost + won else 1.0
+    return mcnemar(lost, won)

@@ -13,7 +13,7 @@ from jinja2 import TemplateError
 from conf.schema import StudentConfig
 from models.picks import is_held_out
 from models.policy import load_tokenizer, prompt_tokens
-from rewards.contamination import Contamination
+from rewards.contamination import Contamination, exam_index
 from tasks.stage import Artifact, stage
 from tasks.tables import CORRECTIONS, FEEDBACK, OWNER_PROMPTS, PREFERENCES, read_table, write_table
 
@@ -39,9 +39,9 @@ def owner_prompts(
     Left out, and counted in `counts.json`: prompts of the conversations that judge the reward model (`held_out`; also
     where none of their picks has come yet: a later night's student must not have seen them), those that ask a question
     of the exam, word for word or nearly (`exam`), that do not end with the owner's turn (`unanswered`), that the
-    student's template refuses (`template`), and that leave no room for an answer (`long`).
+    student's template refuses (`refused`), and that leave no room for an answer (`too_long`).
     """
-    exam = Contamination(exam_questions)
+    exam = exam_index(exam_questions)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
@@ -50,10 +50,10 @@ def owner_prompts(
         if why is None:
             try:
                 tokens = prompt_tokens(tokenizer, messages, student)
-                why = "long" if len(tokens) > max_prompt_tokens else None
+                why = "too_long" if len(tokens) > max_prompt_tokens else None
             except TemplateError as error:
                 log.warning("the student's template refuses one of the owner's prompts: %s", error)
-                why = "template"
+                why = "refused"
         if why is None:
             rows.append(_row(key, messages, tokens))
         counts[why or "prompts"] += 1

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from rewards.verifier import Problem
+from tasks.rounds import passes, rounds
 from tasks.stage import MANIFEST
 from tasks.verdicts import FAILED
 
@@ -36,9 +37,8 @@ def earlier_rounds(nights: Path, before: str) -> list[Path]:
 
 def rounds_of(night: Path, upto: int | None = None) -> list[Path]:
     """The folders of a night's rounds, and of their refills, in order; `upto`: the number of the last one (all)."""
-    rounds = [(int(folder.name.removeprefix("round-")), folder) for folder in night.glob("round-*")]
-    own = [folder for number, folder in sorted(rounds) if upto is None or number <= upto]
-    return [one for folder in own for one in (folder, *sorted(folder.glob("refill-*")))]
+    own = [folder for number, folder in rounds(night) if upto is None or number <= upto]
+    return [one for folder in own for one in passes(folder)]
 
 
 def practised(rounds: Iterable[Path], *, answers: bool) -> list[Practice]:

@@ -1,6 +1,5 @@
 """Upkeep: what no promotion chose and no night needs does not stay for ever (the rule: docs/upkeep.md)."""
 
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,14 +8,13 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from conf.home import SUMMARY, Home, InputError
+from conf.home import DIGEST, SUMMARY, Home, InputError
 from conf.load import load_night
 from tasks import kept_exams
 from tasks.alias_lock import alias_lock
 from tasks.keeping import elsewhere, oldest_kept, reasons
 from tasks.registry import Registry
 
-DIGEST = re.compile(r"[0-9a-f]{20}")  # a folder of another name is none of ours
 BIG_TABLES = ("sample/rollouts.parquet", "score/scores.parquet", "credit/advantages.parquet")
 
 
@@ -47,7 +45,7 @@ class Plan:
 def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
     """Removes what the rule lets go, under the home's lock. Returns what that was."""
     found = plan(home, keep_nights, registry)
-    carry_out(home, found, registry)
+    remove(home, found, registry)
     return [item.what for item in found.goes]
 
 
@@ -75,7 +73,7 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
     return Plan(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
 
 
-def carry_out(home: Home, found: Plan, registry: Registry) -> None:
+def remove(home: Home, found: Plan, registry: Registry) -> None:
     """Removes what goes: each registry entry before its weights.
 
     A crash in between leaves weights that nothing names, which go next time, and never an entry without weights.

@@ -10,8 +10,9 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from conf.home import SHORT_REPORT
+from conf.home import SHORT_REPORT, SUMMARY
 from models.durable import write_atomically
+from tasks.exam_figures import SITTERS
 from tasks.incidents import ended_early, incidents
 from tasks.prefect_pages import show_link, show_text
 from tasks.promote import intervals_of
@@ -23,7 +24,6 @@ from tasks.report_steps import step_lessons
 from tasks.stage import MANIFEST
 from tasks.tracking import Tracking
 
-SITTERS = ("champion", "distilled", "candidate")
 AGAIN = re.compile(r"-\d+$")  # the place of what comes twice in a night: distill-2
 
 
@@ -48,7 +48,7 @@ def report(
     for who in SITTERS:
         tracking.log_artifact(folder / "evaluate" / who / "evaluations.parquet", f"exam/{who}")
     tracking.tag(decision=summary["decision"], alarms=str(len(alarms)))
-    write_atomically(folder / "summary.json", json.dumps(summary))
+    write_atomically(folder / SUMMARY, json.dumps(summary))
     return summary
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from tasks.rounds import passes, rounds
 from tasks.verdicts import FAILED, VERDICTS, count
 
 WHO = {"champion": "champion", "distilled": "after distillation", "candidate": "candidate"}
@@ -192,16 +193,6 @@ def broad_kind(kind: str, problem_id: str, benchmark: str, level: str | None) ->
     if not kind.startswith(problem_id):
         return kind
     return benchmark if level is None or pd.isna(level) else f"{benchmark}/{level}"
-
-
-def rounds(night: Path) -> list[tuple[int, Path]]:
-    """The rounds' numbers and folders, in order."""
-    return sorted((int(folder.name.removeprefix("round-")), folder) for folder in night.glob("round-*"))
-
-
-def passes(folder: Path) -> list[Path]:
-    """A round's folder, and those of its refills: each has prompts, rollouts and scores of its own."""
-    return [folder, *sorted(folder.glob("refill-*"))]
 
 
 def read_json(folder: Path, name: str) -> Any:

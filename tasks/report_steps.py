@@ -8,8 +8,9 @@ import yaml
 
 from conf.schema import NightConfig
 from conf.stages import Step, steps
-from tasks.report_evidence import read_json, rounds
+from tasks.report_evidence import read_json
 from tasks.report_lessons import Lesson, accuracy, channel_lessons
+from tasks.rounds import rounds
 from tasks.trace_filter import FATES
 
 LEARNT = ("kept", "unknown")

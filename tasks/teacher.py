@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conf.lessons import TeacherConfig
 from models.teacher import Asked, Question, ask
-from rewards.contamination import Contamination
+from rewards.contamination import Contamination, exam_index
 from tasks.practice import Practice, earlier_rounds, practised, rounds_of
 from tasks.stage import Artifact, stage
 from tasks.tables import TRACES, write_table
@@ -76,7 +76,7 @@ def ask_teacher(
 
 def unsolved(practised: Sequence[Practice], exam_questions: Sequence[str]) -> list[Practice]:
     """The problems that no try solved, those tried most often first; none that the exam asks."""
-    exam = Contamination(exam_questions)
+    exam = exam_index(tuple(exam_questions))
     failed = [one for one in practised if not one.solved and not _is_asked(one, exam)]
     return sorted(failed, key=lambda one: (-one.tried, one.problem.problem_id))
 

@@ -12,7 +12,7 @@ from conf.benchmark import PROGRAMS, BenchmarkName
 from conf.schema import SandboxConfig
 from models.picks import opening
 from rewards import benchmarks
-from rewards.contamination import Contamination, Match
+from rewards.contamination import Contamination, exam_index
 from rewards.trace_forms import Solution, has_tags, own_truth, read_question, read_solution, written
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 
@@ -58,7 +58,7 @@ def judged(
     `per_problem`: at most so many solutions of one prompt are kept, the first ones. `unfit`: the fate of
     a trace that cannot be learnt as it is. `unseen`: openings of conversations that no lesson may see.
     """
-    exam = Contamination(exam_questions)
+    exam = exam_index(tuple(exam_questions))
     traces = [replace(trace, exam=_asked_in(exam, trace)) for trace in traces]
     found: list[Trace] = []
     seen: set[tuple[str, str]] = set()

@@ -16,7 +16,8 @@ from flows import environment
 
 environment.prepare()
 
-from flows.prefect_server import free_port, start_server, wait_until_ready  # noqa: E402
+from flows.ports import free_port  # noqa: E402
+from flows.prefect_server import start_server, wait_until_ready  # noqa: E402
 from tests.chaos.checks import Verdict  # noqa: E402
 from tests.chaos.events import Trap  # noqa: E402
 from tests.chaos.kills import kill_list  # noqa: E402

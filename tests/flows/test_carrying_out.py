@@ -21,7 +21,7 @@ from flows.address import LOOPBACK, Address
 from flows.carrying_out import carry_out
 from flows.night import Night
 from flows.pages import _start_mlflow, end
-from flows.prefect_server import free_port
+from flows.ports import free_port
 from models.checkpoint import CARD
 from tasks.promote import OUTCOME
 from tasks.registry import DAYTIME, PREVIOUS, Registry

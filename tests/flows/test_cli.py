@@ -18,7 +18,7 @@ from conf.load import STARTER, load_night
 from flows import cli
 from flows.lock import hold
 from flows.night import freeze_config
-from flows.prefect_server import free_port
+from flows.ports import free_port
 from tests.flows.test_lock import holder
 from tests.tasks.tiny_student import write_student
 

@@ -88,6 +88,8 @@ def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:
         (night / "evaluate" / who / "manifest.json").write_text(json.dumps(manifest))
     (night / "round-01" / "checkpoint").mkdir()
     (night / "round-01" / "checkpoint" / "metrics.json").write_text(json.dumps({"seconds_update": 7.0}))
+    assert "update" not in usual_seconds(night)  # not committed
+    (night / "round-01" / "checkpoint" / "manifest.json").write_text("{}")
     assert usual_seconds(night) == {"sample": 5.0, "decide": 1.0, "evaluate": 61.0, "update": 7.0}
 
 

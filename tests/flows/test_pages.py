@@ -15,7 +15,7 @@ from conf.home import Home
 from conf.load import STARTER, load_night
 from flows.address import LOOPBACK, PASSWORD, Address
 from flows.pages import _start_mlflow, end, experiment_page
-from flows.prefect_server import free_port
+from flows.ports import free_port
 from tasks.tracking import Tracking
 
 ALL = "#/experiments?workflowType=machine_learning"

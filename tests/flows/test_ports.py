@@ -5,8 +5,7 @@ import socket
 import pytest
 
 from conf.home import InputError
-from flows.ports import is_free, require_free
-from flows.prefect_server import free_port
+from flows.ports import free_port, is_free, require_free
 
 
 def test_a_port_is_free_until_somebody_listens() -> None:

@@ -2,7 +2,6 @@
 
 import base64
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,13 +15,15 @@ import pytest
 
 from conf.home import Home, InputError
 from flows.crashed_runs import show_crashed
-from flows.prefect_server import free_port, prefect_api, wait_until_ready
+from flows.ports import free_port
+from flows.prefect_server import prefect_api, wait_until_ready
 
 NIGHT = """
 import sys, time
 from pathlib import Path
 from flows.address import LOOPBACK, Address
-from flows.prefect_server import free_port, start_server, wait_until_ready
+from flows.ports import free_port
+from flows.prefect_server import start_server, wait_until_ready
 
 folder, password = Path(sys.argv[1]), sys.argv[2]
 server, url = start_server(folder, free_port(), folder / "server.log", Address(LOOPBACK, password))
@@ -129,8 +130,3 @@ def test_a_configured_server_that_is_not_there_is_the_users_to_mend(tmp_path: Pa
     ):
         raise AssertionError("the night began")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_free_port_is_free() -> None:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", free_port()))

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from conf.home import Home, InputError
 from conf.load import load_night
@@ -205,10 +206,17 @@ def test_the_summary_of_a_finished_night(tmp_path: Path) -> None:
     assert finished_summary(home, "2026-11-21") is None
 
 
-@pytest.mark.parametrize("name", ["MLFLOW_TRACKING_URI", "PREFECT_API_URL"])
-def test_a_password_in_a_url(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, "https://me:s3cret@elsewhere/api")
-    assert refused(tmp_path, starter()).startswith(f"{name}: https://me:***@elsewhere/api: user and password of a URL")
+def test_a_password_in_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, told = "https://me:s3cret@elsewhere/api", "https://me:***@elsewhere/api: user and password of a URL"
+    with temporary_settings({PREFECT_API_URL: url}):
+        assert refused(tmp_path, starter()).startswith(f"PREFECT_API_URL: {told}")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", url)
+    assert refused(tmp_path, starter()).startswith(f"MLFLOW_TRACKING_URI: {told}")
+
+
+def test_a_prefect_server_that_is_not_there(tmp_path: Path) -> None:
+    with temporary_settings({PREFECT_API_URL: (url := "http://127.0.0.1:9/api"), PREFECT_CLIENT_MAX_RETRIES: 0}):
+        assert refused(tmp_path, starter()).startswith(f"PREFECT_API_URL: {url} does not answer (")
 
 
 def test_a_webhook_whose_variable_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

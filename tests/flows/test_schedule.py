@@ -29,7 +29,7 @@ from conf.load import load_night
 from conf.schema import NightConfig
 from flows.crashed_runs import client_of
 from flows.dates import date_of_night
-from flows.prefect_server import free_port
+from flows.ports import free_port
 from flows.worker import DEPLOYMENTS, PROJECT, environment_of
 from tests.chaos.school import NAME, STARTER, School, open_school, processes_of
 

@@ -26,7 +26,7 @@ from conf.load import STARTER, load_night
 from flows.address import LOOPBACK
 from flows.engine_server import template
 from flows.lock import hold
-from flows.prefect_server import free_port
+from flows.ports import free_port
 from flows.serve import IMPATIENT, KEY, serve
 from flows.serving_lock import wait_until_free
 from models.checkpoint import copy_companions, keep, write_lineage
@@ -301,7 +301,10 @@ def test_an_address_of_others_wants_a_key(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_registry_that_does_not_answer(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")  # as every command sets it
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
     assert refused().startswith("MLflow's server does not answer at ")
+    assert [os.environ[name] for name in IMPATIENT] == ["0", "10"]  # asked once, and soon again
 
 
 def test_the_template_has_the_students_system_text_in_front(school: School, tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 import base64
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 
+import prefect
 import pytest
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from conf.home import InputError
-from flows.servers import check_mlflow, check_prefect
+from flows.servers import INSTEAD, check_mlflow, check_prefect
 
 
 class Stranger(ThreadingHTTPServer):
@@ -48,12 +50,28 @@ def server() -> Iterator[Stranger]:
     stranger.server_close()
 
 
-def test_its_own_version_is_let_through(server: Stranger) -> None:
+Said = Callable[[str], str]
+
+
+@pytest.fixture
+def said() -> Said:
+    """What is said of a Prefect server, without its URL and the advice to do without it; nothing of a good one."""
+
+    def ask(url: str) -> str:
+        with temporary_settings({PREFECT_API_URL: url}):
+            try:
+                check_prefect(url)
+            except InputError as error:
+                return str(error).removeprefix(f"PREFECT_API_URL: {url} ").removesuffix(f", {INSTEAD}")
+        return ""
+
+    return ask
+
+
+def test_a_server_of_its_own_version_is_let_through(server: Stranger) -> None:
     server.said = version("mlflow")
     check_mlflow(f"{server.url}/")
-    server.said = f'"{version("prefect")}"'  # Prefect's answer is JSON
-    check_prefect(f"{server.url}/api")
-    assert [path for path, _ in server.asked] == ["/version", "/api/admin/version"]
+    assert [path for path, _ in server.asked] == ["/version"]
 
 
 def test_another_major_version_is_one_line(server: Stranger) -> None:
@@ -65,39 +83,65 @@ def test_another_major_version_is_one_line(server: Stranger) -> None:
         f"MLflow's server at {server.url}/version is of version 2.22.1, and this program speaks that of {own}: "
         f"run a server of version {own.split('.')[0]}, or name another"
     )
-    with pytest.raises(InputError, match=r"Prefect's server at .* is of version 2\.22\.1, and this program speaks"):
-        check_prefect(server.url)
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "told"),
     [(404, "answers with HTTP 404: there is no MLflow server"), (401, "lets nobody in who has no key"), (500, "500")],
 )
-def test_what_is_no_server_of_that_kind_is_one_line(server: Stranger, status: int, said: str) -> None:
+def test_what_is_no_server_of_that_kind_is_one_line(server: Stranger, status: int, told: str) -> None:
     server.status = status
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=told):
         check_mlflow(server.url)
 
 
-def test_a_server_that_is_not_there_is_one_line() -> None:
+def test_a_server_that_is_not_there_is_one_line(said: Said) -> None:
     with pytest.raises(InputError, match=r"MLflow's server does not answer at http://127\.0\.0\.1:9/version \(Conn"):
         check_mlflow("http://127.0.0.1:9")
+    assert said("http://127.0.0.1:9/api").startswith("does not answer (")
 
 
-def test_the_key_is_handed_over_and_never_told(server: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefect_servers_of_these_versions_are_worked_with(server: Stranger, said: Said) -> None:
+    major, minor, _ = prefect.__version__.split(".")
+    for own in (prefect.__version__, f"{major}.{minor}.0", f"{major}.{int(minor) + 1}.0"):
+        server.said = f'"{own}"'
+        assert said(f"{server.url}/api") == ""
+    assert {path for path, _ in server.asked} == {"/api/admin/version"}
+
+
+@pytest.mark.parametrize("other", ["2.20.4", "3.0.11", "4.0.0"])
+def test_prefect_servers_of_other_versions_are_not(server: Stranger, said: Said, other: str) -> None:
+    server.said, own = f'"{other}"', prefect.__version__
+    assert said(f"{server.url}/api") == (
+        f"is Prefect {other}, which does not serve a client of {own}: make it {own} or newer "
+        f"(pip install prefect=={own})"
+    )
+
+
+@pytest.mark.parametrize(("status", "body"), [(404, "{}"), (200, "<html>"), (200, '{"detail": 1}'), (200, '"new"')])
+def test_what_is_no_prefect_server(server: Stranger, said: Said, status: int, body: str) -> None:
+    server.status, server.said = status, body
+    assert said(f"{server.url}/api") == "is not the API of a Prefect server, whose address ends with /api; mend it"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_prefect_server_that_wants_a_password(server: Stranger, said: Said, status: int) -> None:
+    server.status = status
+    assert said(f"{server.url}/api") == "wants a password: set PREFECT_API_AUTH_STRING=user:password"
+
+
+def test_the_key_is_handed_over_and_never_told(server: Stranger, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "planted")
-    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "me:planted")
     server.status = 403
-    for check in (check_mlflow, check_prefect):
-        with pytest.raises(InputError) as refused:
-            check(server.url)
-        assert "planted" not in str(refused.value)
+    with pytest.raises(InputError) as refused:
+        check_mlflow(server.url)
+    with temporary_settings({PREFECT_API_AUTH_STRING: "me:planted"}):
+        assert "planted" not in f"{refused.value}{said(f'{server.url}/api')}"
     key = f"Basic {base64.b64encode(b'me:planted').decode()}"
     assert [given for _, given in server.asked] == [key, key]
 
 
 def test_a_database_is_no_server_and_prefects_cloud_speaks_every_version() -> None:
     check_mlflow("sqlite:////nowhere/mlflow.db")
-    check_prefect("")
     check_prefect("https://api.prefect.cloud/api/accounts/a/workspaces/b")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.local_teacher import NAME, served, starter
+from benchmarks.local_teacher import NAME, served
+from benchmarks.starter import starter
 from conf.lessons import TeacherConfig
 from models.teacher import Question, ask
 from rewards.arithmetic import Arithmetic

@@ -86,7 +86,7 @@ def test_what_is_left_out_and_why(tmp_path: Path, student: Path) -> None:
         feedback=[system, said("x" * 60)],
     )
     assert list(table.question) == ["Fine"]
-    assert counts == {"prompts": 1, "held_out": 1, "exam": 1, "unanswered": 1, "template": 1, "long": 1}
+    assert counts == {"prompts": 1, "held_out": 1, "exam": 1, "unanswered": 1, "refused": 1, "too_long": 1}
 
 
 def test_a_day_without_prompts(tmp_path: Path, student: Path) -> None:

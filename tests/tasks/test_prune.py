@@ -12,7 +12,7 @@ from conf.load import STARTER, frozen_yaml, load_night
 from models.checkpoint import keep, write_lineage
 from tasks.kept_exams import keep as keep_exam
 from tasks.kept_exams import key
-from tasks.prune import carry_out, plan, prune, size_of
+from tasks.prune import plan, prune, remove, size_of
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import commit
 from tasks.taken import OFFSETS, consumed
@@ -209,7 +209,7 @@ def test_what_is_promoted_between_plan_and_removal_stays(school: School) -> None
     found = plan(school.home, 2, school.registry)
     assert len(found.goes) == 1
     school.registry.promote("1")
-    carry_out(school.home, found, school.registry)
+    remove(school.home, found, school.registry)
     assert school.registered() == [loser.name]
     assert school.on_disk() == names(loser)
 
