@@ -25,9 +25,10 @@ night: setup ## the starter night: a small model studies arithmetic, sits its ex
 services: setup ## every night at 01:00 by itself, and the pages to watch it: until Ctrl-C (docs/schedule.md)
 	@.venv/bin/nightschool services $(ARGS)
 
-# two at a time, because most wait for processes that start; a file's tests share what takes long to start
+# Two at a time, because most wait for processes that start; a file's tests share what takes long to start. A thread
+# each: on two cores two OpenMP teams of two would wait for each other.
 test: lint ## lint, then all tests but the long ones (ARGS="-m full" for those)
-	@.venv/bin/pytest -n 2 --dist loadfile $(ARGS)
+	@OMP_NUM_THREADS=1 .venv/bin/pytest -n 2 --dist loadfile $(ARGS)
 
 lint: setup ## style, types, and which package may import which
 	@.venv/bin/ruff check .

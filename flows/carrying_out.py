@@ -7,9 +7,10 @@ from typing import Any
 
 from mlflow.exceptions import MlflowException
 
-from conf.home import NightError
+from conf.home import SHORT_REPORT, NightError
 from flows.night import Night
 from tasks.model_card import write_cards
+from tasks.morning_hook import tell_morning
 from tasks.promote import promote
 from tasks.push import push
 from tasks.report import summarise, write_report
@@ -51,6 +52,7 @@ def _left_open(
 
     The night is not finished: the command in the sentence carries out the decision that stands, and nothing else.
     """
+    config = night.config
     again = shlex.join(["nightschool", "night", "--config", str(night.folder / "config.yaml"), "--date", night.date])
     sentence = (
         "MLflow's registry does not answer, so that the promotion is not finished. The night is safe, and its decision "
@@ -60,4 +62,6 @@ def _left_open(
     still_open = found | {"promote": False}
     summary = summarise(night.folder, still_open, rounds, [sentence, *alarms], links)
     write_report(night.folder, summary, still_open)
+    if variable := config.morning.webhook_variable:
+        tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
     return NightError(sentence)

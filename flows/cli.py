@@ -56,10 +56,11 @@ def night(
     date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
     from flows import console  # after what is said at once: the libraries take seconds to import
     from flows.history import unfinished_before
-    from flows.night import check_identity, is_begun
+    from flows.night import check_identity, is_begun, is_dry
     from flows.preflight import check_night, finished_summary
 
-    if date_named is None and not fresh and (earlier := unfinished_before(home, date, settings)):
+    earlier = None if date_named or fresh else unfinished_before(home, date, settings)
+    if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night does not become a dry one
         print(
             f"Going on with the night {earlier}, which was interrupted; --date {date} begins another.", file=sys.stderr
         )
@@ -90,14 +91,15 @@ def _run_night(
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
     try:
         with hold(home.root, f"{NIGHT}{date}"), console.NightProgress(settings):
-            freeze_config(home.night(date), settings, fresh)
+            freeze_config(home.night(date), settings, fresh, dry_run)
             with prefect_api(home.root, settings.prefect.port):
                 from flows.nightly import nightly
 
                 return nightly(settings, date, dry_run)
     except KeyboardInterrupt:
         sets = [f"--set={override}" for override in overrides]
-        again = shlex.join(["nightschool", "night", "--config", str(config), "--date", date, *sets])
+        dry = ["--dry-run"] * dry_run
+        again = shlex.join(["nightschool", "night", "--config", str(config), "--date", date, *sets, *dry])
         print(f"\nInterrupted. What is committed is kept; go on with: {again}", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
 
@@ -150,8 +152,9 @@ def promote(version: str, config: Config = STARTER, overrides: Overrides = None)
     """Makes a registered version the one that serves by day."""
     from flows.promotion import promote_version
 
-    promote_version(Home.here(), _registry(config, overrides), version)
-    print(f"version {version} serves from now on; `nightschool rollback` undoes it")
+    back = promote_version(Home.here(), _registry(config, overrides), version)
+    undo = shlex.join(["nightschool", "rollback", *(["--config", str(config)] if config != STARTER else [])])
+    print(f"version {version} serves from now on" + (f"; `{undo}` undoes it" if back else ""))
 
 
 @app.command()
@@ -159,8 +162,12 @@ def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
     """Goes back to the version that served before; doing it twice changes nothing."""
     from flows.promotion import roll_back
 
-    before = roll_back(Home.here(), _registry(config, overrides))
-    print(f"version {before.version} ({before.digest}) serves again; a second rollback undoes this one")
+    serving, finished = roll_back(Home.here(), _registry(config, overrides))
+    told = f"version {serving.version} ({serving.digest}) serves"
+    if finished:
+        print(f"{told}: a move that was interrupted is finished; another rollback goes back from here")
+    else:
+        print(f"{told} again; a second rollback undoes this one")
 
 
 @app.command()

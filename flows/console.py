@@ -15,6 +15,7 @@ from rich.table import Table
 
 from conf.schema import NightConfig
 from flows.estimate import places
+from tasks.report_lines import EMPTY, to_do
 from tasks.stage import run_name
 from tasks.verdicts import told
 
@@ -103,11 +104,8 @@ def say_summary(summary: Mapping[str, Any]) -> None:
         out.print(f"  {incident}", highlight=False, soft_wrap=True)
     for alarm in summary["alarms"]:
         out.print(f"  [bold red]alarm[/bold red] {alarm}", highlight=False, soft_wrap=True)
-    todo = (
-        "nothing: try it, or undo it with `nightschool rollback`" if promoted else "nothing: tomorrow is another night"
-    )
     out.print(
-        f"What to do next: {todo}.\nReport: {summary['report']}\nPages:  nightschool ui",
+        f"What to do next: {to_do(EMPTY | dict(summary))}\nReport: {summary['report']}\nPages:  nightschool ui",
         highlight=False,
         soft_wrap=True,
     )

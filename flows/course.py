@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from flows.grpo import Rounds
 from flows.lessons import LESSONS, channels, learn
 from flows.lost_round import LostRoundError
 from flows.night import Night, log
-from flows.sitting import sit
+from flows.sitting import sit_for_report
 from tasks.incidents import end_early, ended_early
 from tasks.stage import MANIFEST, Artifact, committed, run_name
 from tasks.update import UpdateChangedError
@@ -79,7 +78,10 @@ class Course:
                 if not self._stands(step):
                     rounds.require_whole(checkpoint)
                 self.night.rest_engine()
-                checkpoint = self._lesson(step, checkpoint)
+                try:
+                    checkpoint = self._lesson(step, checkpoint)
+                except HoursOverError as error:
+                    rounds.end(step.number - 1, error)
             if rounds.over:
                 break
             if not early:
@@ -96,8 +98,12 @@ class Course:
             return
         if rounds is not None and committed(self.night.folder / step.exam) is None:
             rounds.require_whole(checkpoint)
-        with suppress(HoursOverError):
-            sit(self.night, step.exam, checkpoint)
+            try:
+                rounds.allowance.require_seconds("the exam after a step", rounds.allowance.exam)
+            except HoursOverError as error:
+                log.warning("%s is left out: %s", step.exam, error)
+                return
+        sit_for_report(self.night, step.exam, checkpoint)
         self.night.rest_engine()  # what comes next is another lesson, perhaps
 
     def _fits(self, step: Step, rounds: Rounds) -> bool:

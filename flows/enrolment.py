@@ -15,7 +15,7 @@ from tasks.tracking import Tracking
 
 IRREPLACEABLE = (
     "no night can make a champion again: bring the folder back from a backup, or go back to the one before with "
-    "`nightschool rollback`, and begin this night anew with --fresh"
+    "`nightschool rollback --config {config}`, and begin this night anew with --fresh"
 )
 
 
@@ -28,7 +28,7 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
     champion = inside(night.home.checkpoints, note.read_text())
     if not is_whole(champion) and committed(night.folder / "enroll"):
         _enrolled(night)
-    verify(champion, IRREPLACEABLE)
+    verify(champion, IRREPLACEABLE.format(config=night.folder / "config.yaml"))
     return champion
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from conf.lessons import LessonConfig
 from conf.schema import NightConfig
 from flows.night import Night
-from flows.sitting import sit
+from flows.sitting import sit_for_report
 from tasks.lessons import corrections, feedback, picks, words
 from tasks.stage import Artifact, Stage
 
@@ -27,8 +27,8 @@ def learn(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[s
         )
         if config.lessons.examine and checkpoint != before:
             if not examined:
-                sit(night, f"{LESSONS}/evaluate", before)
-            sit(night, f"{place}/evaluate", checkpoint)
+                sit_for_report(night, f"{LESSONS}/evaluate", before)
+            sit_for_report(night, f"{place}/evaluate", checkpoint)
             examined = True
     return checkpoint
 

@@ -20,6 +20,7 @@ from models.checkpoint import is_whole
 from models.durable import make_folder, write_atomically
 from models.engine_environment import engine_environment, trainer_environment
 from tasks import engine, incidents
+from tasks.promote import DRY_RUN
 from tasks.stage import Artifact, Stage, committed, run_name, uncommit
 from tasks.workers import Worker, WorkerDiedError
 
@@ -150,8 +151,15 @@ def check_identity(folder: Path, config: NightConfig) -> None:
         )
 
 
-def freeze_config(folder: Path, config: NightConfig, fresh: bool) -> None:
+def is_dry(folder: Path) -> bool:
+    """Whether the night was begun with `--dry-run`."""
+    return (folder / DRY_RUN).exists()
+
+
+def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool = False) -> None:
     """Freezes the night's configuration at its start; `fresh` throws away what the night has and begins anew.
+
+    A `dry_run` is noted before the night counts as begun: whoever goes on with it, moves no alias either.
 
     Raises InputError where the night was begun with another configuration.
     """
@@ -163,6 +171,9 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool) -> None:
         sync(folder.parent)
         shutil.rmtree(gone)
     check_identity(folder, config)
+    if dry_run:
+        make_folder(folder)
+        write_atomically(folder / DRY_RUN, "")
     if not is_begun(folder):
         make_folder(folder)
         write_atomically(folder / "config.yaml", frozen_yaml(config))

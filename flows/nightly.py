@@ -37,10 +37,10 @@ from flows.sitting import log_exams, sit, slowest
 from flows.vault import Vault
 from models.durable import DiskFullError, disk_is_full, full_disk
 from rewards.verifier import Problem
+from tasks.alias_lock import alias_lock
 from tasks.decide import decide
 from tasks.evaluate import exam_problems
 from tasks.morning_hook import tell_morning
-from tasks.promote import DRY_RUN
 from tasks.prune import prune
 from tasks.registry import Registry
 from tasks.report import report
@@ -91,9 +91,7 @@ def nightly(
                 return summary
             if not looked:
                 check_night(home, config, goes_on)
-            freeze_config(home.night(date), config, fresh=False)
-            if dry_run:
-                (home.night(date) / DRY_RUN).touch()
+            freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
             wait_until_free(home.root)
             return concluded(study(Night(home, date, config)))
     except NightRunningError as error:
@@ -123,7 +121,8 @@ def study(night: Night) -> dict[str, Any]:
 
 def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     config = night.config
-    Registry(tracking.client, config.name).settle()
+    with alias_lock(night.home):
+        Registry(tracking.client, config.name).settle()
     champion = champion_of(night, tracking)
     day = frozen_day(night, champion)
     exam, spare = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
@@ -177,7 +176,8 @@ def _morning(
     carried_out = carry_out(night, decision, sitters, tracking, *told)
     log_exams(tracking, sat)
     log_rankings(tracking, night.folder, sitters)
-    rounds.watch.book.ring(vault.alarms(sitters["candidate" if carried_out["promote"] else "champion"]))
+    serving = carried_out["serving"] or sitters["champion"].name
+    rounds.watch.book.ring(vault.alarms(night.home.checkpoints / serving))
     prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
     rounds.retire(keep=set(sitters.values()))
     shutil.rmtree(night.folder / "state", ignore_errors=True)

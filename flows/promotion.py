@@ -1,43 +1,69 @@
 """`nightschool promote` and `nightschool rollback`: what is looked at before its owner moves the aliases of a home."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mlflow.exceptions import MlflowException
+
 from conf.home import Home, InputError
 from models.checkpoint import is_whole, unlike
 from tasks.alias_lock import alias_lock
 from tasks.registry import DAYTIME, PREVIOUS, Registry, Version
 
 
-def promote_version(home: Home, registry: Registry | None, version: str) -> Version:
-    """Makes a registered version the one that serves by day.
+def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
+    """Makes a registered version the one that serves by day. Returns whether a rollback undoes it.
 
-    Raises InputError where there is none of this number, where it is damaged, or where it is another model than the
-    champion: its prompts would be other tokens, and the next night could not compare the two.
+    Where nobody serves yet, after a first night that was a dry run, the champion of the version's night is its
+    predecessor. Raises InputError where there is none of this number, where it is damaged, or where it is another model
+    than the champion: its prompts would be other tokens, and the next night could not compare the two.
     """
-    known = registry.versions() if registry else []
-    chosen = next((one for one in known if one.version == version), None)
-    if registry is None or chosen is None:
-        there = ", ".join(one.version for one in known) or "none yet"
-        raise InputError(f"promote: there is no version {version}; there are {there}")
-    with alias_lock(home):
+    with _moving(home, "promote"):
+        known = registry.versions() if registry else []
+        chosen = next((one for one in known if one.version == version), None)
+        if registry is None or chosen is None:
+            there = ", ".join(one.version for one in known) or "none yet"
+            raise InputError(f"promote: there is no version {version}; there are {there}")
         registry.settle()
         _refuse_damaged(home, chosen)
-        _refuse_another_model(home, chosen, registry.named(DAYTIME))
+        serving = registry.named(DAYTIME)
+        before = serving or next((v for v in known if v.role == "champion" and v.night == chosen.night), None)
+        _refuse_another_model(home, chosen, before)
+        if serving is None and before is not None:
+            registry.promote(before.version)
         registry.promote(version)
-    return chosen
+        return before is not None and before.version != version
 
 
-def roll_back(home: Home, registry: Registry | None) -> Version:
-    """Goes back to the version that served before. Raises InputError where there is none, or where it is damaged."""
+def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
+    """Goes back to the version that served before. Returns who serves, and whether that is a move that was interrupted.
+
+    Such a move, perhaps of the same command, is finished and nothing else: to swap again would undo it. Raises
+    InputError where there is no predecessor, or where it is damaged.
+    """
     nowhere = InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
     if registry is None:
         raise nowhere
-    with alias_lock(home):
-        registry.settle()
+    with _moving(home, "rollback"):
+        if registry.settle() and (serving := registry.named(DAYTIME)) is not None:
+            return serving, True
         before = registry.named(PREVIOUS)
         if before is None:
             raise nowhere
         _refuse_damaged(home, before)
         registry.rollback()
-    return before
+        return before, False
+
+
+@contextmanager
+def _moving(home: Home, command: str) -> Iterator[None]:
+    """No night moves the aliases meanwhile. Raises InputError where the registry does not answer."""
+    try:
+        with alias_lock(home):
+            yield
+    except MlflowException as error:
+        why = str(error).splitlines()[0]
+        raise InputError(f"{command}: the registry does not answer ({why}); the same command finishes it") from error
 
 
 def _refuse_damaged(home: Home, version: Version) -> None:

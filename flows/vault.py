@@ -7,10 +7,14 @@ from pathlib import Path
 from flows.night import Night
 from flows.sitting import sit
 from models.checkpoint import is_whole
+from models.probe import SyncError
 from tasks.alarms import Alarm
 from tasks.registry import Version
 from tasks.stage import Artifact
 from tasks.vault import vault, vault_alarms
+from tasks.workers import HoursOverError, WorkerDiedError
+
+UNANSWERED = (HoursOverError, WorkerDiedError, SyncError)
 
 
 class Vault:
@@ -22,20 +26,38 @@ class Vault:
         here = (one for one in versions if is_whole(night.home.checkpoints / one.digest))
         self.first = next(here, None) if night.config.exam.vault else None
         self.ancestor = night.home.checkpoints / self.first.digest if self.first else champion
+        if self.first is not None and self.first is not versions[0]:
+            night.note(
+                f"The first student ({versions[0].digest}) is gone or damaged: the vault compares with version "
+                f"{self.first.version} instead."
+            )
 
     def begin(self) -> None:
         """The oldest ancestor's answers: before the rounds, whose number depends on the hours that are left."""
         if self.night.config.exam.vault:
-            self._sit("ancestor", self.ancestor)
+            try:
+                self._sit("ancestor", self.ancestor)
+            except UNANSWERED as error:
+                self._left_out(error)
 
     def alarms(self, serving: Path) -> list[Alarm]:
-        """Has who serves from now on sit the vault's exam. Returns the alarm that comes of it."""
+        """Has who serves from now on sit the vault's exam. Returns the alarm that comes of it.
+
+        The vault decides nothing, and no night fails for it: it is left out where nobody answers.
+        """
         config = self.night.config
         if not config.exam.vault or serving == self.ancestor:
             return []
-        sat = {"ancestor": self._sit("ancestor", self.ancestor), "serving": self._sit("serving", serving)}
+        try:
+            sat = {"ancestor": self._sit("ancestor", self.ancestor), "serving": self._sit("serving", serving)}
+        except UNANSWERED as error:
+            self._left_out(error)
+            return []
         found = self.night.run(vault, "vault/comparison", **sat, exam=config.exam, seed=config.seed)
         return vault_alarms(found.read_json("vault.json"), self._way_back())
+
+    def _left_out(self, error: Exception) -> None:
+        self.night.note(f"The vault's exam was left out: {error}")
 
     def _sit(self, who: str, checkpoint: Path) -> Artifact:
         return sit(self.night, f"vault/{who}", checkpoint, self.night.config.exam.vault_parts)

@@ -43,18 +43,32 @@ def promote(
     """Registers champion, distilled and candidate with their accuracies, and moves the aliases if so decided.
 
     `sitters`: the checkpoint behind each name. A registry that does not answer is asked again after 10 and 60 seconds.
-    A dry run moves nothing. Returns the decision as it was carried out: where another night has promoted somebody else
-    meanwhile, this one's exam says nothing about that champion, which stays. Doing it twice changes nothing, whatever
-    happens to the aliases in between. Raises DamagedCheckpointError before an alias names what was damaged, and
-    MlflowException where the registry does not answer.
+    A dry run moves nothing. Returns the decision as it was carried out, with the digest that is `serving` now. Where
+    another night has promoted somebody else meanwhile, this one's exam says nothing about that champion, which stays.
+    Doing it twice changes nothing, whatever happens to the aliases in between. Raises DamagedCheckpointError before
+    an alias names what was damaged, and MlflowException where the registry does not answer.
     """
-    night = decision.folder.parent
+    night, registry = decision.folder.parent, Registry(tracking.client, model)
     outcome = night / OUTCOME
     if outcome.exists():
-        return json.loads(outcome.read_text())
+        carried_out = json.loads(outcome.read_text())
+    else:
+        carried_out = _once(decision.read_json("decision.json"), sitters, night, home, tracking, registry)
+        write_atomically(outcome, json.dumps(carried_out))
+    serving = registry.named(DAYTIME)
+    return carried_out | {"serving": serving.digest if serving else None}
+
+
+def _once(
+    found: dict[str, Any],
+    sitters: Mapping[str, Path],
+    night: Path,
+    home: Home,
+    tracking: Tracking,
+    registry: Registry,
+) -> dict[str, Any]:
     for checkpoint in sitters.values():
         verify(checkpoint)
-    found, registry = decision.read_json("decision.json"), Registry(tracking.client, model)
     versions = {}
     for who, checkpoint in sitters.items():
         accuracies = accuracy_of(found, who)
@@ -66,13 +80,11 @@ def promote(
         }
         metrics = {f"exam/{part}": accuracy for part, accuracy in accuracies.items()}
         versions[who] = registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, metrics)
-    if (night / DRY_RUN).exists():
-        carried_out = _withheld(found, versions["candidate"], night / "config.yaml")
-    else:
-        with alias_lock(home):
-            carried_out = _carry_out(found, versions, registry)
-    write_atomically(outcome, json.dumps(carried_out))
-    return carried_out
+    with alias_lock(home):
+        serving, candidate = registry.named(DAYTIME), versions["candidate"]
+        if (night / DRY_RUN).exists() and (serving is None or serving.version != candidate.version):
+            return _withheld(found, candidate, night / "config.yaml")
+        return _carry_out(found, versions, registry)
 
 
 def _carry_out(found: dict[str, Any], versions: Mapping[str, Version], registry: Registry) -> dict[str, Any]:
@@ -96,6 +108,7 @@ def _withheld(found: dict[str, Any], candidate: Version, config: Path) -> dict[s
     if found["promote"]:
         command = shlex.join(["nightschool", "promote", candidate.version, "--config", str(config)])
         told = f"{told} The candidate has earned its promotion, which `{command}` carries out."
+        found = found | {"withheld": command}
     return found | {"promote": False, "reasons": [*found["reasons"], told]}
 
 

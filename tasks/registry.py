@@ -120,14 +120,18 @@ class Registry:
         self.client.set_registered_model_tag(self.model, MOVING, json.dumps(moves))
         self.settle()
 
-    def settle(self) -> None:
-        """Finishes a move of the aliases that was interrupted, `previous` first: every moment between is whole."""
+    def settle(self) -> bool:
+        """Finishes a move of the aliases that was interrupted, `previous` first: every moment between is whole.
+
+        Returns whether there was one.
+        """
         model = self._registered()
         if model is None or MOVING not in model.tags:
-            return
+            return False
         for alias, version in json.loads(model.tags[MOVING]).items():
             self.client.set_registered_model_alias(self.model, alias, version)
         self.client.delete_registered_model_tag(self.model, MOVING)
+        return True
 
     def rollback(self) -> Version | None:
         """Swaps `daytime` and `previous`; a second rollback undoes the first. None where there is no predecessor."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,9 @@ def summarise(
         "verdicts": benchmark_verdicts(folder),
         "seconds": stage_seconds(folder),
         "alarms": list(alarms),
+        "serving": decision.get("serving"),
+        "withheld": decision.get("withheld"),
+        "way_back": shlex.join(["nightschool", "rollback", "--config", str(folder / "config.yaml")]),
         "links": dict(links),
         "report": str(folder / "report.html"),
     }

@@ -23,6 +23,9 @@ EMPTY: dict[str, Any] = {
     "alarms": [],
     "report": "",
     "links": {},
+    "serving": None,
+    "withheld": None,
+    "way_back": "nightschool rollback",
 }
 
 
@@ -41,13 +44,8 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
     """What changed, by how much, how sure that is, and what to do; `decision` is what decision.json holds, or empty."""
     summary = EMPTY | dict(summary)
     promoted = summary["decision"] == "promoted"
-    digests = {who: str(digest)[:12] for who, digest in summary["digests"].items() if digest}
     found = decision.get("comparisons", {}).get("candidate", {}).get(target_of(summary))
     accuracy = summary["accuracy"]
-    if promoted:
-        changed = f"The next lesson starts with the new checkpoint, {digests.get('candidate', 'the candidate')}."
-    else:
-        changed = f"Nothing: the next lesson starts with the champion, {digests.get('champion', 'as before')}."
     how_much, how_sure = "No exam was sat.", "Nothing was measured."
     if found:
         how_much = _how_much(found["before"], found["after"], found["difference"], target_of(summary))
@@ -60,7 +58,7 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
         how_much = _how_much(before, after, after["accuracy"] - before["accuracy"], target_of(summary))
         how_sure = "See the reasons of the decision."
     title = "the candidate was promoted" if promoted else "the champion stays"
-    return Headline(title, changed, how_much, how_sure, _to_do(promoted, len(summary["alarms"])))
+    return Headline(title, _changed(summary, promoted), how_much, how_sure, to_do(summary))
 
 
 def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any] | None = None) -> str:
@@ -135,9 +133,24 @@ def _how_much(before: Mapping[str, float], after: Mapping[str, float], differenc
     )
 
 
-def _to_do(promoted: bool, alarms: int) -> str:
+def _changed(summary: Mapping[str, Any], promoted: bool) -> str:
+    digests = {who: str(digest) for who, digest in summary["digests"].items() if digest}
+    expected = digests.get("candidate" if promoted else "champion", "")
+    serving = summary["serving"] or expected
+    if serving != expected:
+        return f"The next lesson starts with {serving[:12]}, to which the alias was moved by hand meanwhile."
+    if promoted:
+        return f"The next lesson starts with the new checkpoint, {serving[:12] or 'the candidate'}."
+    return f"Nothing: the next lesson starts with the champion, {serving[:12] or 'as before'}."
+
+
+def to_do(summary: Mapping[str, Any]) -> str:
+    """What the owner is to do: read the alarms, carry out what a dry run left, or nothing."""
+    alarms = len(summary["alarms"])
     if alarms:
         return f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first."
-    if promoted:
-        return "Nothing. Should the new checkpoint disappoint you: nightschool rollback."
+    if summary["withheld"]:
+        return f"The dry run moved nothing. To carry out the promotion: {summary['withheld']}"
+    if summary["decision"] == "promoted":
+        return f"Nothing. Should the new checkpoint disappoint you: {summary['way_back']}"
     return "Nothing. The next night tries again, with the day's new lessons."

@@ -154,5 +154,7 @@ def test_a_damaged_champion_is_refused_by_name_with_what_to_do(tmp_path: Path) -
     nobody: Any = None  # whose registry is not asked: the night knows its champion
     for what, damage in (("this checkpoint is gone", lambda: None), ("it was changed or damaged", champion.mkdir)):
         damage()
-        with pytest.raises(DamagedCheckpointError, match=f"{champion}: .*{what}; .*`nightschool rollback`, .*--fresh"):
+        with pytest.raises(
+            DamagedCheckpointError, match=f"{champion}: .*{what}; .*`nightschool rollback .*`, .*--fresh"
+        ):
             champion_of(night, nobody)

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mlflow.exceptions import MlflowException
 
 from conf.home import Home, InputError
 from flows.promotion import promote_version, roll_back
 from models.checkpoint import keep, write_lineage
 from tasks.alias_lock import alias_lock
+from tasks.registry import DAYTIME, MOVING, PREVIOUS
 from tests.tasks.test_registry import School
 
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 97, "hidden_size": 32}
@@ -49,10 +51,31 @@ def home_of(school: School) -> Home:
 
 
 def test_a_relative_serves_and_the_way_back_is_known(school: School) -> None:
-    assert promote_version(home_of(school), school.registry, "2").digest == school.checkpoints[1].name
+    assert promote_version(home_of(school), school.registry, "2")
     assert school.aliases() == ("2", "1")
-    assert roll_back(home_of(school), school.registry).version == "1"
+    assert not promote_version(home_of(school), school.registry, "2")  # it serves already: a rollback would undo more
+    serving, finished = roll_back(home_of(school), school.registry)
+    assert (serving.version, finished) == ("1", False)
     assert school.aliases() == ("1", "2")
+
+
+def test_a_rollback_that_was_killed_and_is_repeated_is_one(school: School) -> None:
+    promote_version(home_of(school), school.registry, "2")
+    moves = json.dumps({PREVIOUS: "2", DAYTIME: "1"})
+    school.registry.client.set_registered_model_tag(school.registry.model, MOVING, moves)
+    school.registry.client.set_registered_model_alias(school.registry.model, PREVIOUS, "2")
+    serving, finished = roll_back(home_of(school), school.registry)
+    assert (serving.version, finished) == ("1", True)
+    assert school.aliases() == ("1", "2")
+
+
+def test_a_registry_that_fails_is_one_line(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked() -> bool:
+        raise MlflowException("database is locked\nSELECT …")
+
+    monkeypatch.setattr(school.registry, "settle", locked)
+    with pytest.raises(InputError, match=r"^rollback: the registry does not answer \(database is locked\); the same"):
+        roll_back(home_of(school), school.registry)
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,9 @@ def test_a_promotion_is_not_repeated_after_the_owner_went_back(make_morning: Cal
     morning = make_morning(True)
     morning.promote()
     morning.registry.rollback()
-    assert morning.promote()["promote"]
+    carried_out = morning.promote()
+    assert carried_out["promote"]
+    assert carried_out["serving"] == morning.sitters["champion"].name
     assert morning.serving() == ("champion", "candidate")
 
 
@@ -188,6 +190,7 @@ def test_a_dry_run_decides_registers_and_moves_nothing(make_morning: Callable[[b
     (morning.night / DRY_RUN).touch()
     carried_out = morning.promote()
     assert (carried_out["promote"], carried_out["reasons"][:-1]) == (False, morning.found["reasons"])
+    assert (carried_out["serving"], carried_out["withheld"][:23]) == (None, "nightschool promote 3 -")
     assert carried_out["reasons"][-1] == (
         "A dry run: no alias was moved. The candidate has earned its promotion, which "
         f"`nightschool promote 3 --config {morning.night}/config.yaml` carries out."
@@ -195,8 +198,8 @@ def test_a_dry_run_decides_registers_and_moves_nothing(make_morning: Callable[[b
     assert [version.role for version in morning.registry.versions()] == list(WHO)
     assert morning.serving() == (None, None)
     assert morning.promote() == carried_out
-    promote_version(morning.home, morning.registry, "3")
-    assert morning.serving() == ("candidate", None)
+    assert promote_version(morning.home, morning.registry, "3")  # there is a way back, to the champion of that night
+    assert morning.serving() == ("candidate", "champion")
 
 
 def test_a_dry_run_without_a_winner_names_no_command(make_morning: Callable[[bool], Morning]) -> None:
