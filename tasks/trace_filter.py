@@ -12,7 +12,7 @@ from conf.benchmark import PROGRAMS, BenchmarkName
 from conf.schema import SandboxConfig
 from models.picks import opening
 from rewards import benchmarks
-from rewards.contamination import Contamination, exam_index
+from rewards.contamination import Contamination, Match, exam_index
 from rewards.trace_forms import Solution, has_tags, own_truth, read_question, read_solution, written
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 
