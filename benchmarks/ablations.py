@@ -12,15 +12,17 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.timed_night import run_night
+from conf.disk import sync
 from conf.load import STARTER, identity, load_night
 from conf.schema import NightConfig
 from conf.stages import StageConfig
 
+Where = tuple[str, str, tuple[tuple[str, str], ...]]  # machine, commit, versions: what two nights must share
 FULL_DAY = STARTER.with_name("full_day.yaml")
 ALL, ROUNDS_ONLY = "all", "rounds only"
 ORDER: tuple[StageConfig, ...] = ("lessons", {"grpo": 1}, "distill", "self_distill", {"on_policy": 1}, {"grpo": 3})
@@ -86,6 +88,11 @@ class Run:
     commit: str
     versions: Mapping[str, str]
 
+    @property
+    def where(self) -> Where:
+        """On what, at which commit and with which packages it ran."""
+        return self.machine, self.commit, tuple(sorted(self.versions.items()))
+
 
 def configured(variant: str) -> NightConfig:
     """A variant's configuration, but for the seed."""
@@ -104,8 +111,8 @@ def needs_teacher(variant: str) -> bool:
     return lesson is not None and lesson.rounds.start > 1 and config.distill.teacher is not None
 
 
-def run(variant: str, seed: int, student: Path, homes: Path) -> Run:
-    """One night in a home of its own, which is removed when it is finished; one that was interrupted goes on."""
+def run(variant: str, seed: int, student: Path, homes: Path, results: Path) -> Run:
+    """One night in a home of its own, which is removed when it is recorded; one that was interrupted goes on."""
     settings = settings_of(variant)
     home = homes / f"{variant.replace(' ', '-')}-{settings}-seed-{seed}"
     begun, started = home.exists(), time.monotonic()
@@ -124,10 +131,16 @@ def run(variant: str, seed: int, student: Path, homes: Path) -> Run:
         minutes=None if begun else round((time.monotonic() - started) / 60, 2),
         machine=machine(),
         commit=_commit(),
-        versions={name: importlib.metadata.version(name) for name in ("torch", "transformers")},
+        versions=_versions(),
     )
+    record(found, results)
     shutil.rmtree(home)
     return found
+
+
+def here() -> Where:
+    """What a night would run on now."""
+    return machine(), _commit(), tuple(sorted(_versions().items()))
 
 
 def machine() -> str:
@@ -137,20 +150,38 @@ def machine() -> str:
 
 
 def record(found: Run, file: Path) -> None:
-    """Adds a line to the file of all runs."""
+    """Adds a line to the file of all runs, so that it outlives a power cut; one that a crash tore stays by itself."""
+    torn = file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
     with file.open("a") as stream:
-        stream.write(json.dumps(vars(found)) + "\n")
+        stream.write(("\n" if torn else "") + json.dumps(vars(found)) + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    sync(file.parent)
 
 
 def recorded(file: Path) -> list[Run]:
-    """The runs of a file, in order; none where there is no file."""
-    lines: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    return [Run(**line) for line in lines]
+    """The runs of a file, in order, without lines that a crash tore; none where there is no file."""
+    found = []
+    for line in file.read_text().splitlines() if file.exists() else ():
+        with suppress(json.JSONDecodeError):
+            found.append(Run(**json.loads(line)))
+    return found
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
 
 
 def _commit() -> str:
-    """What was run: the commit, and whether anything was changed since."""
-    said = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=Path(__file__).parent, capture_output=True, text=True
-    )
-    return said.stdout.strip() or "unknown"
+    """What was run: the last commit that changed more than documents and tests, and whether anything was changed since.
+
+    The runs themselves are noted in a document.
+    """
+    commit, changed = _git("log", "-1", "--format=%h"), _git("status", "--porcelain", "--untracked-files=no")
+    return f"{commit}-dirty" if changed else commit or "unknown"
+
+
+def _git(*command: str) -> str:
+    code = ["--", ".", ":!docs", ":!tests", ":!*.md"]
+    said = subprocess.run(["git", *command, *code], cwd=Path(__file__).parent.parent, capture_output=True, text=True)
+    return said.stdout.strip()

@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 from tasks.alpha_spending import Spending, level
 from tasks.decision import bootstrap, power
+from tasks.vault import is_worse
 
 EXAM, VAULT = 540, 300  # problems
 FLIPS = 0.2  # of champion's and candidate's answers
@@ -78,9 +79,9 @@ def chained(
 
 
 def fell(first: np.ndarray, serving: np.ndarray) -> bool:
-    """The vault's alarm: the whole 95 % interval of the difference lies below zero."""
+    """The vault's alarm."""
     gained, lost = int((~first & serving).sum()), int((first & ~serving).sum())
-    return bootstrap(gained, lost, len(first), samples=1000, seed=1)[1] < 0
+    return is_worse(bootstrap(gained, lost, len(first), samples=1000, seed=1)[1], gained, lost)
 
 
 def row(what: str, nights: int, found: Homes) -> str:

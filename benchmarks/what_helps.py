@@ -2,9 +2,9 @@
 
     python -m benchmarks.what_helps [--seeds 1 2 3] [--variants all "without words" …]
 
-Each finished night is a line in docs/what-helps.jsonl, and is not run again on this machine; one that was interrupted
-goes on. A teacher is served meanwhile (benchmarks/local_teacher.py). Writes docs/what-helps.png, and the table into
-docs/what-helps.md, between its markers; `--variants none` only does that.
+Each finished night is a line in docs/what-helps.jsonl, and is not run again on this machine at this commit; one that
+was interrupted goes on. A teacher is served meanwhile (benchmarks/local_teacher.py). Writes docs/what-helps.png, and
+the table into docs/what-helps.md, between its markers; `--variants none` only does that.
 """
 
 import argparse
@@ -24,9 +24,9 @@ from benchmarks.ablations import (
     ROUNDS_ONLY,
     VARIANTS,
     Run,
-    machine,
+    Where,
+    here,
     needs_teacher,
-    record,
     recorded,
     run,
     settings_of,
@@ -40,11 +40,16 @@ HOMES = Path("school/what-helps")
 BEGIN, END = "<!-- begin: python -m benchmarks.what_helps -->", "<!-- end -->"
 SURE = 0.95
 NONE = "none"
+NOT_ALONE = (
+    "- *rounds*: without them the teacher is asked nothing, and there are no answers of the student's own to learn "
+    "from: this is what the three bring together."
+)
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a part brought: the candidate's exam with it, less without it, by pairs of nights of one seed and machine.
+    """What a part brought: the candidate's exam with it, less without it, by pairs of nights of one seed, machine and
+    commit, with the same packages.
 
     `interval`: 95 %, by Student's t over the pairs; None of a single one. The exam's problems are taken as given.
     """
@@ -78,7 +83,7 @@ def main() -> None:
     options = parser.parse_args()
     environment.prepare()
     wanted = [(variant, seed) for seed in options.seeds for variant in options.variants if variant != NONE]
-    study(missing(wanted, recorded(RESULTS), machine()))
+    study(missing(wanted, recorded(RESULTS), here()))
     runs = current(recorded(RESULTS))
     found = effects(runs)
     told = table(runs, found)
@@ -99,31 +104,34 @@ def study(wanted: Sequence[tuple[str, int]]) -> None:
         if any(needs_teacher(variant) for variant, _ in wanted):
             teacher.enter_context(served(student, PORT, HOMES / "teacher.log"))
         for number, (variant, seed) in enumerate(wanted, 1):
-            done = run(variant, seed, student, HOMES)
-            record(done, RESULTS)
+            done = run(variant, seed, student, HOMES, RESULTS)
             print(f"{number} of {len(wanted)}: {variant}, seed {seed}: {done.candidate:.3f}", file=sys.stderr)
 
 
-def missing(wanted: Sequence[tuple[str, int]], runs: Sequence[Run], here: str) -> list[tuple[str, int]]:
-    """Those of the wanted nights that were not run on this machine with today's configuration."""
-    known = {(one.variant, one.seed) for one in current(runs) if one.machine == here}
+def missing(wanted: Sequence[tuple[str, int]], runs: Sequence[Run], here: Where) -> list[tuple[str, int]]:
+    """Those of the wanted nights that were not run here, as the code is now, with today's configuration."""
+    known = {(one.variant, one.seed) for one in current(runs) if one.where == here}
     return [one for one in wanted if one not in known]
 
 
 def current(runs: Sequence[Run]) -> list[Run]:
-    """The runs of variants that there still are, with the configuration that they have today."""
+    """The runs of variants that there still are, with the configuration that they have today.
+
+    Of those of one seed and machine the newest: no pair counts twice.
+    """
     settings = {variant: settings_of(variant) for variant in VARIANTS}
-    return [one for one in runs if settings.get(one.variant) == one.settings]
+    own = [one for one in runs if settings.get(one.variant) == one.settings]
+    return list({(one.variant, one.seed, one.machine): one for one in own}.values())
 
 
 def effects(runs: Sequence[Run]) -> list[Effect]:
     """What each part brought, as far as there are pairs, the most helpful first."""
-    with_all = {(one.seed, one.machine): one.candidate for one in runs if one.variant == ALL}
+    with_all = {(one.seed, one.where): one.candidate for one in runs if one.variant == ALL}
     found = []
     for part in PARTS:
-        without = [one for one in runs if one.variant == f"without {part}" and (one.seed, one.machine) in with_all]
+        without = [one for one in runs if one.variant == f"without {part}" and (one.seed, one.where) in with_all]
         if without:
-            differences = tuple(with_all[one.seed, one.machine] - one.candidate for one in without)
+            differences = tuple(with_all[one.seed, one.where] - one.candidate for one in without)
             found.append(Effect(part, differences, statistics.mean(one.candidate for one in without)))
     return sorted(found, key=lambda effect: -effect.mean)
 
@@ -138,6 +146,7 @@ def table(runs: Sequence[Run], found: Sequence[Effect]) -> str:
             "|---|---|---|---|---|",
             *map(_row, found),
             "",
+            *(NOT_ALONE for effect in found if effect.part == "rounds"),
             *_whole(runs),
             "",
             *_where(runs),

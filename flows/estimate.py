@@ -7,13 +7,16 @@ from statistics import fmean, median
 
 from conf.schema import NightConfig
 from conf.stages import Step
-from flows.history import round_metrics
+from flows.history import round_metrics, seconds_of
 from tasks.incidents import ended_early
 from tasks.rounds import committed_rounds
 from tasks.stage import MANIFEST, run_name
 
 SITTERS = ("evaluate/champion", "evaluate/distilled", "evaluate/candidate")
-AFTER_ROUNDS = ("evaluate · candidate", "decide")  # a night that is there begins no round any more
+# A night that is there begins no round any more.
+AFTER_ROUNDS = ("picks/candidate", "evaluate/candidate", "decide", "vault/serving", "vault/comparison")
+# What a night has or has not, by what the day brought: exams between lessons, the vault's, rankings of held-out picks.
+DEPENDS = re.compile(r"(picks|vault)/.+|evaluate/step-\d+|lessons/(\w+/)?evaluate")
 ASKING = "ask_teacher"  # where that stage stands; the second one of a night at `ask_teacher-2`
 ROUND = re.compile(r"round (\d+)\b")
 
@@ -23,10 +26,12 @@ def seconds_left(folder: Path, config: NightConfig, stage: str, elapsed: float, 
 
     `stage`: where it is, since `elapsed` seconds. `before`: the last finished night of the same name.
     """
-    over = stage in AFTER_ROUNDS
-    waiting = {run_name(place): seconds for place, seconds in waited_for(folder, config, before).items()}
-    if over:
-        waiting = {name: seconds for name, seconds in waiting.items() if name in map(run_name, SITTERS)}
+    over = stage in map(run_name, AFTER_ROUNDS)
+    waiting = {
+        run_name(place): seconds
+        for place, seconds in waited_for(folder, config, before, stage).items()
+        if not over or place in (*SITTERS, *AFTER_ROUNDS)
+    }
     left = 0 if over or ended_early(folder) else config.rounds - len(committed_rounds(folder))
     a_round = _round_seconds(folder, before) if left else 0.0
     known = [seconds for seconds in waiting.values() if seconds is not None]
@@ -40,15 +45,45 @@ def seconds_left(folder: Path, config: NightConfig, stage: str, elapsed: float, 
 def places(config: NightConfig) -> tuple[str, ...]:
     """The stages that every night of a configuration has outside its rounds, by their places in its folder.
 
-    What depends on the day is not among them: the exams between lessons, and what is done with a reward model.
+    What depends on the day is not among them.
     """
-    learnt = [place for step in config.steps for place in _of_step(step, config)]
-    return ("freeze_journal", *dict.fromkeys(learnt), "fit_reward_model", *SITTERS)
+    return tuple(place for place in _course(config) if not DEPENDS.fullmatch(place))
 
 
-def waited_for(folder: Path, config: NightConfig, before: Path | None) -> dict[str, float | None]:
-    """The stages outside the rounds that are still to come, with their usual seconds; None where nobody knows."""
-    return {place: _usual(place, folder, before) for place in places(config) if _seconds(folder / place) is None}
+def waited_for(folder: Path, config: NightConfig, before: Path | None, stage: str = "") -> dict[str, float | None]:
+    """The stages outside the rounds that are still to come, with their usual seconds; None where nobody knows.
+
+    One that depends on the day is among them where the night before had it, and tonight has not gone past it: nothing
+    later is committed, nor is it the `stage` where the night is.
+    """
+    course, found = _course(config), dict[str, float | None]()
+    done = {place for place in course if _seconds(folder / place) is not None}
+    reached = max((at for at, place in enumerate(course) if place in done or run_name(place) == stage), default=0)
+    for at, place in enumerate(course):
+        usual = _usual(place, folder, before)
+        if place not in done and (not DEPENDS.fullmatch(place) or (at >= reached and usual is not None)):
+            found[place] = usual
+    return found
+
+
+def _course(config: NightConfig) -> tuple[str, ...]:
+    """The places of all stages outside the rounds, as the night comes to them."""
+    first = next((at for at, step in enumerate(config.steps) if step.is_block), len(config.steps))
+    learnt = [[*_of_step(step, config), *_exams_after(step, config)] for step in config.steps]
+    vault = ["vault/ancestor", "vault/serving", "vault/comparison"] if config.exam.vault else []
+    order = [
+        "freeze_journal",
+        *(place for places in learnt[:first] for place in places),
+        "fit_reward_model",
+        *vault[:1],
+        *SITTERS[:2],
+        *(place.replace("evaluate", "picks") for place in SITTERS[:2]),
+        *(place for places in learnt[first:] for place in places),
+        "picks/candidate",
+        SITTERS[2],
+        *vault[1:],
+    ]
+    return tuple(dict.fromkeys(order))
 
 
 def _of_step(step: Step, config: NightConfig) -> list[str]:
@@ -62,8 +97,15 @@ def _of_step(step: Step, config: NightConfig) -> list[str]:
     if step.kind == "self_distill":
         return [f"{step.place}_answers", step.place]
     if step.kind == "lessons":
-        return [f"{step.place}/{channel}" for channel in config.channels]
+        exams = ("/evaluate", "/{}/evaluate") if config.lessons.examine else ()
+        each = ("/{}", *exams)  # the first exam is that of the checkpoint before the lessons
+        return [f"{step.place}{place.format(channel)}" for channel in config.channels for place in each]
     return [step.place] if config.lora is not None and step.rounds else []
+
+
+def _exams_after(step: Step, config: NightConfig) -> list[str]:
+    """The places of a step's exam; the owner's channels have theirs one by one."""
+    return [step.exam] if config.lessons.examine and step.kind != "lessons" else []
 
 
 def _usual(place: str, folder: Path, before: Path | None) -> float | None:
@@ -98,9 +140,8 @@ def _quiz_seconds(folder: Path, before: Path | None) -> float:
 
 
 def _seconds(stage: Path) -> float | None:
-    """How long a committed stage took; of an exam, what it took to sit it, be it on another night."""
+    """How long a committed stage took; None where none is."""
     try:
-        manifest = json.loads((stage / MANIFEST).read_text())
-        return manifest.get("figures", {}).get("seconds_sat", manifest["seconds"])
+        return seconds_of(json.loads((stage / MANIFEST).read_text()))
     except (OSError, ValueError, KeyError):
         return None

@@ -5,9 +5,9 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from conf.home import DIGEST, Home
+from conf.home import DIGEST, Home, InputError
 from conf.schema import EngineConfig, StudentConfig
-from models.checkpoint import digest_folder
+from models.checkpoint import digest_folder, is_whole
 from tasks.enroll import CODE, PATTERNS, find_model
 
 log = logging.getLogger("nightschool")
@@ -26,7 +26,7 @@ class Sitter:
 
         A checkpoint of a home has that name; any other gets a link in `links`.
         """
-        if DIGEST.fullmatch(self.folder.name):
+        if is_whole(self.folder):
             return self.folder
         link = links / digest_folder(self.folder)
         if not link.exists():
@@ -37,7 +37,8 @@ class Sitter:
 def find_sitter(source: str, option: str, student: StudentConfig, home: Home) -> Sitter:
     """The model that a folder, a hub id or the digest of one of the home's checkpoints means.
 
-    Raises InputError, in the name of `option`, where there is none. Its code is trusted where the configuration names
+    Raises InputError, in the name of `option`, where there is none, or a checkpoint of the home is not what its name
+    says: its answers would be kept under the name of another. Its code is trusted where the configuration names
     it, and under the home, which has none but that; nowhere else.
     """
     kept = home.checkpoints / source
@@ -47,6 +48,8 @@ def find_sitter(source: str, option: str, student: StudentConfig, home: Home) ->
     )
     patterns = [*PATTERNS, CODE] if trusted else PATTERNS
     found = find_model(str(folder), student.revision if source == student.source else None, option, patterns)
+    if DIGEST.fullmatch(found.name) and _kept(found, home) and not is_whole(found):
+        raise InputError(f"{option}: {found} was changed or damaged; name another checkpoint")
     return Sitter(source, found.resolve(), student.model_copy(update={"trust_remote_code": trusted}))
 
 

@@ -1,26 +1,32 @@
 """How often the same problems have decided already: each time may have promoted somebody by luck."""
 
-from typing import Any
+import itertools
 
+from conf.benchmark import ExamPart
 from conf.home import Home
 from conf.schema import NightConfig
 from flows.history import config_of
 from tasks.replay import examined
 
+# What of a part says nothing of the answers that decide: where its problems begin and end is looked at by itself.
+DECIDES_NOT = {"margin", "samples", "temperature", "after", "problems"}
+
 
 def exams_sat_before(home: Home, date: str, config: NightConfig) -> int:
-    """The nights before `date` of the same model that put the same target problems to a candidate of their own.
+    """The nights before `date` of the same model that put any of the same target problems to a candidate of their own.
 
     A night whose candidate was the champion itself tested nothing.
     """
     return sum(
         (known := config_of(home.night(night))) is not None
         and known.name == config.name
-        and _problems(known) == _problems(config)
+        and any(_overlap(one, other) for one, other in itertools.product(known.exam.targets, config.exam.targets))
         for night, sat in examined(home.nights, date)
         if sat["candidate"] != sat["champion"]
     )
 
 
-def _problems(config: NightConfig) -> list[dict[str, Any]]:
-    return [part.model_dump(exclude={"margin"}) for part in config.exam.targets]
+def _overlap(one: ExamPart, other: ExamPart) -> bool:
+    """Whether two parts have problems in common: parts of one benchmark whose ranges in its test split meet."""
+    same = one.model_dump(exclude=DECIDES_NOT) == other.model_dump(exclude=DECIDES_NOT)
+    return same and max(one.after, other.after) < min(one.after + one.problems, other.after + other.problems)

@@ -12,6 +12,7 @@ from prefect.futures import PrefectFuture
 
 from conf.schema import TrainerConfig
 from conf.stages import Step
+from flows.held_out_picks import slowest_ranking
 from flows.hours import LATE, Allowance
 from flows.learned_reward import LearnedReward, is_ranked
 from flows.lost_round import LostRoundError, require_outcome
@@ -63,7 +64,8 @@ class Rounds:
         self.learned = learned
         self.own: set[int] = set()  # the rounds that this start of the night has taken itself
         self.lap = time.perf_counter()  # when the round before was over
-        self.allowance = Allowance(night.hours, night.config, night.home.nights, exam_seconds)
+        after = exam_seconds, slowest_ranking(night.folder)
+        self.allowance = Allowance(night.hours, night.config, night.home.nights, *after)
 
     def run(self, block: Step, base: Path) -> Path:
         """The rounds of a block from a checkpoint on, with an optimizer of their own: all, or those up to a severe

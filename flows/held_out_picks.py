@@ -1,14 +1,16 @@
 """How champion, distilled and candidate rank the owner's held-out picks themselves: reported, never deciding."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
 from conf.schema import TrainerConfig
+from flows.history import seconds_of
 from flows.night import Night, log
 from tasks.exam_figures import ranking_accuracies
 from tasks.learner import Predecessor
 from tasks.rank_picks import rank_picks
-from tasks.stage import Artifact
+from tasks.stage import MANIFEST, Artifact
 from tasks.tables import HELD_OUT, read_table
 from tasks.tracking import Tracking
 from tasks.workers import HoursOverError, WorkerDiedError
@@ -38,6 +40,12 @@ def rank_held_out(night: Night, reward_model: Artifact, who: str, checkpoint: Pa
         )
     except (HoursOverError, WorkerDiedError) as error:
         log.warning("the %s does not rank the held-out picks: %s", who, error)
+
+
+def slowest_ranking(night: Path) -> float:
+    """Seconds that the slowest of a night's sitters so far took for it; 0 where there are no picks."""
+    manifests = (json.loads(file.read_text()) for file in night.glob(f"{PICKS}/*/{MANIFEST}"))
+    return max((seconds_of(manifest) for manifest in manifests), default=0.0)
 
 
 def log_rankings(tracking: Tracking, night: Path, sitters: Iterable[str]) -> None:

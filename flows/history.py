@@ -4,7 +4,7 @@ import datetime
 import json
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -64,9 +64,14 @@ def usual_seconds(night: Path | None) -> dict[str, float]:
     for file in night.rglob(MANIFEST) if night else ():
         with suppress(ValueError, KeyError, TypeError):  # damaged since; what it says is a help and no more
             manifest = json.loads(file.read_text())
-            found[manifest["stage"]] = max(manifest["seconds"], found.get(manifest["stage"], 0.0))
+            found[manifest["stage"]] = max(seconds_of(manifest), found.get(manifest["stage"], 0.0))
     updates = [figures.get("seconds_update", 0.0) for figures in round_metrics(night)] if night else []
     return found | ({"update": max(updates)} if updates else {})
+
+
+def seconds_of(manifest: Mapping[str, Any]) -> float:
+    """How long a committed stage took; of an exam, what it took to sit it, be it on another night."""
+    return manifest.get("figures", {}).get("seconds_sat", manifest["seconds"])
 
 
 def last_report(home: Home, date: str | None) -> Path:

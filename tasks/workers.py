@@ -53,9 +53,8 @@ class Worker:
     Calls are answered one after the other, in order. PR_SET_PDEATHSIG follows the *thread* that made the child, so
     all children are made on a thread of this object's own, which lives until `close`. What a child prints goes into
     the file `log`; that it died or hung is told to `on_loss`. A child that uses no processor time for `quiet` seconds
-    is ended, and so is one whose call takes many times as long as any of its kind before; where there was none, as its
-    stage `usual`ly takes (seconds, by the stage's name). Later than `until` (seconds since the epoch) no call is waited
-    for.
+    is ended, and so is one whose call takes many times as long as any of its kind before and as its stage `usual`ly
+    takes (seconds, by the stage's name). Later than `until` (seconds since the epoch) no call is waited for.
     """
 
     def __init__(
@@ -116,7 +115,8 @@ class Worker:
         processes = list((self._pool._processes or {}) if self._pool else {})
         if not processes:  # it was closed meanwhile, and the answer is there or never comes
             return 0.0
-        longest = self._longest.get(kind, self.usual.get(kind.split(" · ")[0]))
+        known = (self._longest.get(kind), self.usual.get(kind.split(" · ")[0]))
+        longest = max((seconds for seconds in known if seconds is not None), default=None)
         heartbeat = Heartbeat(processes[0], self.quiet, next_limit(longest))
         while not wait([future], heartbeat.poll).done:
             if time.time() >= self.until:

@@ -1,8 +1,10 @@
 """The ablation's arithmetic by hand, what is run again and what is not, and that each night leaves out what it says."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy.stats import ttest_rel
@@ -14,6 +16,7 @@ from benchmarks.ablations import (
     VARIANTS,
     Run,
     configured,
+    here,
     needs_teacher,
     record,
     recorded,
@@ -63,12 +66,41 @@ def test_the_interval_by_hand_and_beside_scipys_paired_test() -> None:
 
 def test_a_night_is_run_once_a_machine_and_again_after_its_configuration_has_changed() -> None:
     wanted = [(ALL, 1), (ALL, 4), ("without words", 1), ("without words", 2)]
-    assert missing(wanted, RUNS, HERE) == [(ALL, 4), ("without words", 2)]
-    assert missing(wanted, RUNS, THERE) == [(ALL, 1), (ALL, 4), ("without words", 1)]
+    this = RUNS[0].where
+    assert missing(wanted, RUNS, this) == [(ALL, 4), ("without words", 2)]
+    assert missing(wanted, RUNS, (THERE, *this[1:])) == [(ALL, 1), (ALL, 4), ("without words", 1)]
+    assert missing(wanted, RUNS, (HERE, "c0ffee", ())) == wanted
     old = [replace(one, settings="of before") for one in RUNS]
-    assert missing(wanted, old, HERE) == wanted
+    assert missing(wanted, old, this) == wanted
     assert current([*old, *RUNS]) == RUNS
     assert current([replace(RUNS[0], variant="without what is gone")]) == []
+
+
+@pytest.mark.parametrize("changes", [{"commit": "c0ffee"}, {"versions": {"torch": "9"}}])
+def test_nights_of_two_commits_or_packages_are_no_pair(changes: dict[str, Any]) -> None:
+    other = replace(RUNS[3], **changes)
+    assert effects([RUNS[0], other]) == []
+    assert effects([replace(RUNS[0], **changes), other])[0].differences == pytest.approx((0.30,))
+
+
+def test_of_the_same_night_twice_the_newer_one_counts() -> None:
+    again = replace(RUNS[3], candidate=0.40)
+    assert effects(current([RUNS[0], RUNS[3], again]))[0].differences == pytest.approx((0.20,))
+
+
+def test_a_line_that_a_crash_tore_costs_only_itself(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    record(RUNS[0], file)
+    record(RUNS[1], file)
+    file.write_text(file.read_text()[:-30])
+    record(RUNS[2], file)
+    assert recorded(file) == [RUNS[0], RUNS[2]]
+
+
+def test_what_is_run_now_has_a_commit_that_notes_do_not_change() -> None:
+    _, commit, versions = here()
+    assert re.fullmatch(r"[0-9a-f]{7,}(-dirty)?|unknown", commit)
+    assert dict(versions).keys() == {"torch", "transformers"}
 
 
 def test_lines_add_up_in_a_file(tmp_path: Path) -> None:
@@ -93,6 +125,8 @@ def test_the_table() -> None:
         "- 1 nights on a large machine, 64 cores; 4.5 minutes a night, 4.5 the longest. At cafe42."
     )
     assert table([], []) == "Not measured yet."
+    rounds = [RUNS[0], night("without rounds", 1, 0.3)]
+    assert "- *rounds*: without them the teacher is asked nothing" in table(rounds, effects(rounds))
 
 
 def test_the_page_keeps_all_but_what_stands_between_its_markers() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from cyclopts import CycloptsError
 from typer._click.exceptions import MissingParameter, UsageError
 
 from conf.home import InputError
@@ -42,13 +43,12 @@ OUTSIDE = {
     "loginctl",
     "mail",
     "mkdir",
-    "prefect",
     "ssh",
     "sudo",
     "systemctl",
     "vllm",
 }
-INLINE = re.compile(r"(nightschool|make|python -m) \S")
+INLINE = re.compile(r"(nightschool|make|prefect|python -m) \S")
 PLACEHOLDER = re.compile(r"[A-Z_]+")  # FILE: the reader's own
 MAKEFILE = (ROOT / "Makefile").read_text()
 
@@ -78,6 +78,10 @@ def check(words: list[str], folder: Path) -> None:
         check_make(words[1:], folder)
     elif program.startswith("python"):
         check_python(words[1:])
+    elif program == "prefect":
+        from prefect.cli._app import _app  # seconds; the command's own parser
+
+        _app.parse_args([word for word in words[1:] if word != "--no-prompt"], exit_on_error=False, print_error=False)
     else:
         assert program in OUTSIDE, f"{program}: a program that nobody has looked at"
 
@@ -205,6 +209,8 @@ def pattern(shown: str) -> str:
         "nightschool journal add gossip",
         "nightschool promote",
         "make knight",
+        "prefect deployment rum nightly/starter",
+        "prefect worker start --pol nightschool",
         "make night ARG=--fresh",
         "make night ARGS='--set grpo.ronds=4'",
         "python -m benchmarks.nobody",
@@ -213,7 +219,7 @@ def pattern(shown: str) -> str:
     ],
 )
 def test_a_command_that_is_none_is_found(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises((AssertionError, InputError, UsageError)):
+    with pytest.raises((AssertionError, CycloptsError, InputError, UsageError)):
         check_all(commands(wrong), tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -90,6 +91,23 @@ def test_a_checkpoint_is_named_by_its_digest_and_any_other_folder_is_linked_to_i
     assert other.under_its_digest(tmp_path) == link
 
 
+def test_a_digest_for_a_name_is_not_taken_on_trust(tmp_path: Path) -> None:
+    """The answers of a damaged checkpoint would be kept as those of the whole one."""
+    home = Home(tmp_path / "school")
+    draft = write_student(home.checkpoints / "new")
+    write_lineage(draft, None)
+    kept = keep(draft, home.checkpoints)
+    copy = tmp_path / kept.name
+    shutil.copytree(kept, copy)
+    for folder in (kept, copy):
+        (folder / "model.safetensors").write_text("torn")
+    with pytest.raises(InputError) as error:
+        find_sitter(kept.name, "CHECKPOINT", StudentConfig(), home)
+    assert str(error.value).startswith(f"CHECKPOINT: {kept} was changed or damaged; ")
+    link = find_sitter(str(copy), "CHECKPOINT", StudentConfig(), home).under_its_digest(tmp_path)
+    assert link.name == digest_folder(copy) != copy.name
+
+
 @pytest.mark.parametrize("source", ["nobody/at-all", "0123456789abcdef0123"])
 def test_a_hub_id_without_a_network_is_one_clear_line(
     tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
@@ -143,6 +161,19 @@ def test_two_students_are_compared_and_every_answer_is_exported(home: Home, tmp_
     lines = flow.told(found)
     assert [line.split()[0] for line in lines] == ["arithmetic-1", "against", "difference"]
     assert re.search(r"n = 3  answers found 0\.0%, cut off \d+\.\d%, \d tokens, pass@1 0\.000, pass@2 0\.000", lines[0])
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_deployed_exam_of_an_empty_part_is_refused(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command looks itself; a worker's run has nobody before it."""
+    monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", "of a worker")  # how Prefect has it said in tests
+    config = load_night(STARTER, [*SETTINGS, "exam.target.after=100000", *SHORT])
+    with pytest.raises(InputError, match="exam: arithmetic-1 has no problems"):
+        flow.exam(str(student(tmp_path / "mine")), config)
+    assert not home.root.exists()
+    assert TinyEngine.began == []
 
 
 @pytest.mark.usefixtures("prefect_server")

@@ -10,6 +10,8 @@ from conf.load import STARTER, frozen_yaml, load_night
 from flows.exams_sat import exams_sat_before
 from tasks.stage import commit
 
+OTHER = ("exam.target.levels=['3']", "exam.guards=[]")
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -36,10 +38,24 @@ def test_earlier_nights_of_the_same_problems_count(home: Home) -> None:
 
 
 def test_what_is_another_exam_another_student_or_no_test_does_not(home: Home) -> None:
-    decided(home, "2026-11-21", "exam.target.problems=300")
+    decided(home, "2026-11-21", *OTHER)
     decided(home, "2026-11-22", "name=another")
     decided(home, "2026-11-23", candidate="c0ffee")  # nothing was learnt
     decided(home, "2026-11-24")
     (home.night("2026-11-24") / "decide" / "manifest.json").unlink()  # killed before it was committed
     assert exams_sat_before(home, "2026-11-25", load_night(STARTER)) == 3
-    assert exams_sat_before(home, "2026-11-25", load_night(STARTER, ["exam.target.problems=300"])) == 1
+    assert exams_sat_before(home, "2026-11-25", load_night(STARTER, OTHER)) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        (["exam.target.samples=4", "exam.target.temperature=0.7"], 3),  # they decide nothing
+        (["exam.target.problems=300"], 3),
+        (["exam.target.after=399"], 3),  # one problem in common
+        (["exam.target.after=400"], 0),
+        (["exam.further_targets=[{benchmark: arithmetic, levels: ['3']}]", "exam.guards=[]"], 3),
+    ],
+)
+def test_one_problem_in_common_is_a_look_at_the_same_exam(home: Home, settings: list[str], count: int) -> None:
+    assert exams_sat_before(home, "2026-11-25", load_night(STARTER, settings)) == count

@@ -11,6 +11,7 @@ from conf.home import Home
 from conf.load import STARTER, frozen_yaml, load_night
 from flows.console import NightProgress
 from flows.estimate import places
+from flows.held_out_picks import slowest_ranking
 from flows.hours import Allowance, Hours, end_of_asking, likely, past_rounds
 from flows.night import Night
 from tasks.incidents import end_early
@@ -93,6 +94,16 @@ def test_its_quiz_has_to_fit_too(tmp_path: Path, clock: list[float]) -> None:
 
 def test_adapters_have_to_be_merged(tmp_path: Path) -> None:
     assert allowance(tmp_path, 10, "lora={}").after == 245
+
+
+def test_the_candidate_has_to_rank_the_picks_too(tmp_path: Path) -> None:
+    for who, seconds in {"champion": 8.0, "distilled": 4.0}.items():
+        (tmp_path / "picks" / who).mkdir(parents=True)
+        (tmp_path / "picks" / who / "manifest.json").write_text(json.dumps({"seconds": seconds}))
+    assert slowest_ranking(tmp_path) == 8
+    assert slowest_ranking(tmp_path / "nowhere") == 0
+    config = load_night(STARTER, ["budget_minutes=10"])
+    assert Allowance(Hours.of(config, "2026-11-20"), config, tmp_path, 100.0, 8.0).after == 195
 
 
 def test_without_hours_everything_fits(tmp_path: Path, clock: list[float]) -> None:

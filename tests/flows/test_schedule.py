@@ -254,22 +254,30 @@ def test_the_owner_is_notified_of_it_alarms_first(asked: FlowRun, notified: list
 def test_a_schedule_of_seconds_fires(
     asked: FlowRun, services: Services, client: SyncPrefectClient, tiny: dict[str, Any], school: School
 ) -> None:
-    """Of prefect.yaml's starter, given a schedule. The night is finished, so that its run ends with the summary."""
+    """Of prefect.yaml's starter, given a schedule: a whole night of the date that its start was scheduled for."""
+    services.home.night(asked.name).rename(school.root / "asked")  # the night of today is to come once more
     plan = yaml.safe_load(DEPLOYMENTS.read_text())
     deployment = next(one for one in plan["deployments"] if one["name"] == "starter")
     deployment |= {
         "name": "seconds",
-        "parameters": {"config": tiny, "date": asked.name},
+        "parameters": {"config": tiny},
         "schedules": [{"interval": 20}],
+        "work_pool": deployment["work_pool"] | {"job_variables": {"command": TINY_RUN}},
     }
     file = school.root / "seconds.yaml"
     file.write_text(yaml.safe_dump(plan | {"deployments": [deployment]}))
     services.prefect("deploy", "--all", "--prefect-file", str(file))
-    first = awaited(lambda: [run for run in runs_of(client, "seconds") if over(run)], "run of the schedule")[0]
+    first = awaited(lambda: [run for run in runs_of(client, "seconds") if run.start_time], "run of the schedule")[0]
     client.pause_deployment(first.deployment_id)
     assert first.auto_scheduled
-    assert first.state is not None
-    assert (first.name, first.state.type) == (asked.name, StateType.COMPLETED), first.state.message
+    run = ended(client, first.id)
+    assert run.state is not None
+    date = date_of_night(run.expected_start_time.astimezone())
+    assert (run.name, run.state.type) == (date, StateType.COMPLETED), run.state.message
+    summary = services.home.night(date) / "summary.json"
+    assert run.start_time is not None
+    assert summary.stat().st_mtime > run.start_time.timestamp()
+    assert json.loads(summary.read_text())["decision"] in ("promoted", "kept")
 
 
 def test_a_start_hours_late_is_refused(services: Services, client: SyncPrefectClient, tiny: dict[str, Any]) -> None:

@@ -24,10 +24,12 @@ from conf.journal import Preference
 from conf.journal_file import read_file
 from conf.load import STARTER, load_night
 from flows.address import LOOPBACK
-from flows.engine_server import template
+from flows.engine_server import EngineFailedError, template
+from flows.gate import Gate
 from flows.lock import hold
 from flows.ports import free_port
 from flows.serve import IMPATIENT, KEY, serve
+from flows.serving import Serving
 from flows.serving_lock import wait_until_free
 from models.checkpoint import copy_companions, keep, write_lineage
 from models.policy import load_tokenizer, prompt_tokens
@@ -228,6 +230,52 @@ def test_the_alias_moves(school: School, tmp_path: Path) -> None:
         school.registry.promote(first.version)
         served.wait_for(lambda: served.said().count(f"version 1 ({first.digest}) serves") == 2)
         assert served.answers(temperature=0.0) == (first.digest, before)
+
+
+ENGINE = """
+import http.server, socketserver, sys
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *arguments): ...
+
+socketserver.UnixStreamServer(sys.argv[1], Handler).serve_forever()
+"""
+
+
+def test_a_version_that_vllm_cannot_start_leaves_the_one_before_it_to_serve(
+    school: School, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In vLLM's place a process that is healthy at once, or ends at once."""
+    broken = {school.second.digest}
+
+    def command(checkpoint: Path, _: Any, folder: Path) -> list[str]:
+        program = "raise SystemExit('no such shape')" if checkpoint.name in broken else ENGINE
+        return [sys.executable, "-c", program, str(folder / "socket")]
+
+    monkeypatch.setattr("flows.engine_server.command", command)
+    serving = Serving(school.home, CONFIG, school.registry, Gate(None), tmp_path)
+    try:
+        wanted = serving.look(school.first)
+        assert serving.served == wanted == school.first
+        school.registry.promote(school.second.version)
+        wanted = serving.look(wanted)
+        assert (serving.served, wanted) == (None, school.first)
+        assert f"version 2 ({school.second.digest}) cannot serve: vLLM does not start; " in capsys.readouterr().out
+        for _ in range(2):  # and it is not tried again and again
+            wanted = serving.look(wanted)
+            assert serving.served == wanted == school.first
+        broken.add(school.first.digest)
+        assert serving.engine is not None
+        serving.engine.end()
+        serving.look(wanted)  # it died
+        with pytest.raises(EngineFailedError, match="no such shape"):
+            serving.look(wanted)
+    finally:
+        serving.end()
 
 
 @pytest.mark.engine

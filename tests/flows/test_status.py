@@ -116,6 +116,34 @@ def test_every_stage_outside_the_rounds_counts(tmp_path: Path, before: Path) -> 
     assert seconds_left(tmp_path / DATE, order, "lessons · picks", 1.0, before) == whole - 1
 
 
+def test_what_the_day_decides_counts_as_the_night_before_had_it(tmp_path: Path, before: Path) -> None:
+    own = config("exam.vault=100", "lessons.examine=true", "stages=[distill, lessons, {grpo: 6}]")
+    extra = {"evaluate/step-1": 20.0, "lessons/evaluate": 20.0, "lessons/words/evaluate": 20.0}
+    rest = {f"picks/{who}": 2.0 for who in ("champion", "distilled", "candidate")}
+    rest |= {"vault/ancestor": 11.0, "vault/serving": 13.0, "vault/comparison": 1.0}
+    assert not {*extra, *rest} & {*places(own)}
+    tonight = tmp_path / DATE
+    commit(tonight, {"freeze_journal": 1.0, "distill": 30.0})
+    plain = seconds_left(tonight, own, "lessons · corrections", 0.0, before)
+    commit(before, extra | rest)
+    assert plain is not None
+    assert seconds_left(tonight, own, "evaluate · step-1", 0.0, before) == plain + 60 + 31
+    assert seconds_left(tonight, own, "lessons · corrections", 0.0, before) == plain + 40 + 31  # it had no exam
+    commit(tonight, LESSONS | {"fit_reward_model": 1.0, "vault/ancestor": 11.0}, [10.0] * 6)
+    commit(tonight, {"evaluate/champion": 20.0, "evaluate/distilled": 20.0})
+    assert seconds_left(tonight, own, "picks · candidate", 1.0, before) == 2 + 20 + 14 - 1
+    assert seconds_left(tonight, own, "evaluate · candidate", 0.0, before) == 20 + 14  # it ranked no picks
+    commit(tonight, {"evaluate/candidate": 20.0})
+    assert seconds_left(tonight, own, "vault · serving", 3.0, before) == 14 - 3
+
+
+def test_a_night_after_its_rounds_waits_for_none(tmp_path: Path, before: Path) -> None:
+    """A severe alarm ended them; the candidate ranks the picks."""
+    commit(tmp_path / DATE, OTHERS | {"evaluate/champion": 20.0, "evaluate/distilled": 20.0}, [8.0])
+    commit(before, {"picks/candidate": 2.0})
+    assert seconds_left(tmp_path / DATE, config(), "picks · candidate", 0.0, before) == 2 + 20
+
+
 def test_of_worked_solutions_that_are_not_learnt_none_are_asked_for() -> None:
     assert set(places(config(TEACHER, FILE, "distill.steps=0"))) == {*OTHERS, *EXAM}
     assert not {"import_traces", "ask_teacher"} & set(places(config(TEACHER, FILE, "stages=[grpo]")))

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlflow.utils.validation import _validate_metric
 
 from tasks.decision import wilson
 from tasks.exam_figures import as_metrics, exam_figures, figures, night_figures, pass_at_k, ranking_accuracies
@@ -76,6 +77,16 @@ def test_accuracy_by_level_and_subject(tmp_path: Path) -> None:
     assert own.by_level == {"1": wilson(1, 2), "5": wilson(1, 1)}
     assert own.by_subject == {"algebra": wilson(2, 2), "geometry": wilson(0, 1)}
     assert found(tmp_path / "one", [row("a", level="1"), row("b", level="1")]).by_level == {}
+
+
+def test_mlflow_takes_the_names_whatever_a_benchmark_calls_its_levels(tmp_path: Path) -> None:
+    rows = [row("a", level="easy (1)", subject="C&O"), row("b", "wrong", level="1/plus", subject="räume")]
+    metrics = as_metrics({"own-easy (1)": found(tmp_path, rows)})
+    assert metrics["exam/own-easy _1_/level_easy _1_"] == 1.0
+    assert metrics["exam/own-easy _1_/level_1_plus"] == 0.0
+    assert metrics["exam/own-easy _1_/subject_C_O"] == 1.0
+    for name, value in metrics.items():
+        _validate_metric(name, value, 0, 0)  # raises
 
 
 def test_an_exam_without_any_graded_answer_has_no_rates(tmp_path: Path) -> None:

@@ -73,6 +73,16 @@ def test_a_first_call_that_takes_far_longer_than_its_stage_does(monkeypatch: pyt
     worker.end(grace=0)
 
 
+def test_a_short_call_does_not_make_a_later_long_one_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is that of the longer of both: what its stage usually takes, and the longest call so far."""
+    monkeypatch.setattr("tasks.heartbeat.LEAST_LIMIT", 0.1)
+    worker = Worker("test", quiet=2.0, usual={"evaluate": 60.0})
+    with working_on("evaluate · arithmetic · 3"):
+        worker.call(child_calls.spin, 0.0)
+        assert worker.call(child_calls.spin, 2.0) == 2.0
+    worker.end(grace=0)
+
+
 def test_no_call_is_waited_for_longer_than_the_nights_hours(worker: Worker, losses: Losses) -> None:
     pid, _ = worker.call(child_calls.count)
     worker.until = time.time() + 0.5

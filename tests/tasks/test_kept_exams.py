@@ -1,6 +1,10 @@
 """Exams that were sat are found by all that they depend on, and by nothing less; damaged ones are sat again."""
 
+import importlib
 import json
+import os
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +12,8 @@ from typing import Any
 import pytest
 
 from conf.benchmark import ExamPart
-from conf.schema import EngineConfig, SandboxConfig, StudentConfig
-from tasks import kept_exams
+from conf.schema import EngineConfig, SandboxConfig
+from tasks import kept_exams, stage
 from tasks.evaluate import exam_problems
 from tasks.kept_exams import DRAFT, KeptExam, find, keep, key, orphans, terms
 from tasks.stage import MANIFEST
@@ -21,10 +25,11 @@ EXAM = KeptExam([row("a"), row("b", "wrong")], [row("a", sample=1)], ["c"], 12.5
 
 def depend(**changes: Any) -> dict[str, str]:
     part = changes.pop("part", PART)
+    questions = exam_problems(changes.pop("asked", part), SandboxConfig())
     given: dict[str, Any] = {
         "checkpoint": Path("checkpoints/cafe42"),
-        "questions": exam_problems(changes.pop("asked", part), SandboxConfig()),
-        "student": StudentConfig(),
+        "questions": questions,
+        "prompts": [[1, 2, number] for number in range(len(questions))],
         "config": EngineConfig(),
         "sandbox": SandboxConfig(),
         "max_completion_tokens": 64,
@@ -48,8 +53,7 @@ def test_what_was_kept_is_found_and_the_same(tmp_path: Path) -> None:
         {"part": PART.model_copy(update={"samples": 4})},
         {"part": PART.model_copy(update={"samples": 4, "temperature": 0.5})},
         {"asked": PART.model_copy(update={"levels": ("2",)})},  # other problems under the same name
-        {"student": StudentConfig(system="Be brief.")},
-        {"student": StudentConfig(template_arguments={"enable_thinking": False})},
+        {"prompts": [[1, 2, 0], [1, 2, 1], [1, 2, 3]]},  # another system prompt, template, or way to render it
         {"config": EngineConfig(max_model_len=300)},
         {"sandbox": SandboxConfig(seconds=9.0)},
         {"max_completion_tokens": 65},
@@ -69,7 +73,6 @@ def test_more_samples_are_another_exam() -> None:
     "changes",
     [
         {"part": PART.model_copy(update={"margin": 0.2})},
-        {"student": StudentConfig(source="somewhere/else", trust_remote_code=True)},  # the checkpoint is what counts
         {"sandbox": SandboxConfig(workers=1)},
     ],
 )
@@ -77,7 +80,7 @@ def test_what_no_answer_depends_on_makes_no_other(changes: dict[str, Any]) -> No
     assert depend(**changes) == depend()
 
 
-@pytest.mark.parametrize("what", ["device", "grader_version", "_package"])
+@pytest.mark.parametrize("what", ["device", "grader_version", "asking_version", "_package"])
 def test_another_machine_grader_or_engine_makes_another(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = depend()
     monkeypatch.setattr(kept_exams, what, lambda *_: "another")
@@ -93,6 +96,30 @@ def test_the_graders_version_is_that_of_their_own_source(tmp_path: Path, monkeyp
     monkeypatch.setattr(kept_exams.rewards, "__path__", [str(tmp_path)])
     assert version("a = 1") == version("a = 1") != version("a = 2")
     kept_exams.grader_version.cache_clear()
+
+
+OWN = """
+from rewards.arithmetic import Arithmetic
+
+class Roman(Arithmetic):
+    name = "roman"
+"""
+
+
+def test_a_change_of_an_own_benchmarks_class_makes_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    part, file = ExamPart(benchmark="kept_roman:Roman", problems=2), tmp_path / "kept_roman.py"
+    file.write_text(OWN)
+    importlib.invalidate_caches()
+    first = key(depend(part=part))
+    assert first == key(depend(part=part))
+    file.write_text(f"{OWN}    # judges otherwise\n")
+    assert key(depend(part=part)) != first
+
+
+def test_all_files_that_ask_a_model_are_there() -> None:
+    kept_exams.asking_version.cache_clear()
+    assert len(kept_exams.asking_version()) == 20
 
 
 def _cut(folder: Path) -> None:
@@ -128,9 +155,38 @@ def test_orphans_are_those_of_other_checkpoints_and_drafts(tmp_path: Path) -> No
     others = depend(checkpoint=Path("c0ffee"))
     keep(tmp_path, depend(), EXAM)
     keep(tmp_path, others, EXAM)
-    draft = tmp_path / f"{DRAFT}x"
-    draft.mkdir()
+    draft, written = tmp_path / f"{DRAFT}x", tmp_path / f"{DRAFT}y"
+    for folder in (draft, written):
+        folder.mkdir()
+    os.utime(draft, (time.time() - 86500, time.time() - 86500))  # of a crash; the other one is being written
     assert list(orphans(tmp_path, {"cafe42", "c0ffee"})) == [(draft.name, draft)]
     assert dict(orphans(tmp_path, {"cafe42"})) == {draft.name: draft, "c0ffee": tmp_path / key(others)}
     _forget(tmp_path / key(depend()))  # whose it was is not known any more
     assert tmp_path / key(depend()) in dict(orphans(tmp_path, {"cafe42", "c0ffee"})).values()
+
+
+def test_who_keeps_the_same_meanwhile_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A night and an exam outside of it sit the same: the second one's draft finds the first one's in its place."""
+    move = kept_exams._move
+
+    def moved_second(draft: Path, place: Path, found_under: dict[str, str]) -> None:
+        shutil.copytree(draft, other := draft.with_name(f"{DRAFT}other"))
+        move(other, place, found_under)
+        move(draft, place, found_under)
+
+    monkeypatch.setattr(kept_exams, "_move", moved_second)
+    keep(tmp_path, depend(), EXAM)
+    assert find(tmp_path, depend()) == EXAM
+    assert [folder.name for folder in tmp_path.iterdir()] == [key(depend())]
+
+
+def test_what_is_removed_while_it_is_read_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(tmp_path, depend(), EXAM)
+
+    def remove(folder: Path, inputs: dict[str, str]) -> Any:
+        artifact = stage.committed(folder, inputs)
+        shutil.rmtree(folder)
+        return artifact
+
+    monkeypatch.setattr(kept_exams, "committed", remove)
+    assert find(tmp_path, depend()) is None

@@ -1,5 +1,7 @@
 """The model card: what the hub reads of it, what its owner reads, and that it is no part of a checkpoint's digest."""
 
+import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from huggingface_hub import ModelCard
 
 from conf.load import STARTER, load_night
 from models.checkpoint import CARD, keep, verify, write_lineage
+from tasks.incidents import end_early
 from tasks.model_card import write_cards
 from tests.tasks.night_folder import DIGESTS, TARGET, write_exam, write_lessons
 
@@ -69,6 +72,58 @@ def test_a_student_as_it_came_has_learnt_nothing_that_night(tmp_path: Path, nigh
     assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in text
     assert "## Recipe" not in text
     assert found["reasons"][0] not in text
+
+
+def test_each_card_has_the_steps_that_made_its_checkpoint(tmp_path: Path, night: tuple[Path, dict[str, Any]]) -> None:
+    folder, found = night
+    stages = "stages=[distill, lessons, {grpo: 4}, self_distill, {grpo: 6}, distill]"
+    for place, counts in {
+        "lessons/corrections": {"lines": 5, "used": 4},
+        "lessons/picks": {"lines": 0, "used": 0},
+        "self_distill": {"kept": 7},
+        "distill-2": {"kept": 8, "dropped": 1},
+    }.items():
+        (folder / place).mkdir(parents=True)
+        (folder / place / "counts.json").write_text(json.dumps(counts))
+    texts = cards(folder, found, tmp_path / "whole", stages)
+    champion, distilled, candidate = (texts[who] for who in WHO)
+    assert not {"## Data", "## Recipe"} & set(champion)
+    assert "- in this order: distill → lessons" in distilled
+    assert listed(distilled, "Data") == [
+        "worked solutions: 190 kept, 2 dropped, 1 unknown",
+        "corrections: 4 of 5 learnt",
+    ]
+    order = "- in this order: distill → lessons → 4 rounds of grpo → self_distill → "
+    assert f"{order}6 rounds of grpo → distill" in candidate
+    assert listed(candidate, "Data") == [
+        "problems to practise: arithmetic-1-2",
+        "worked solutions: 190 kept, 2 dropped, 1 unknown",
+        "corrections: 4 of 5 learnt",
+        "own right answers: 7 kept",
+        "worked solutions: 8 kept, 1 dropped",
+        "picks of its owner: 40",
+    ]
+    end_early(folder, 7, "The hours were over.", 5)
+    texts = cards(folder, found, tmp_path / "early", stages)
+    assert f"{order}3 rounds of grpo" in texts["candidate"]
+    end_early(folder, 0, "The hours were over.", 1)
+    texts = cards(folder, found, tmp_path / "at once", stages)
+    assert all("- in this order: distill" in texts[who] for who in ("distilled", "candidate"))
+    assert "problems to practise" not in "".join(texts["candidate"])
+
+
+def cards(folder: Path, found: dict[str, Any], checkpoints: Path, *settings: str) -> dict[str, list[str]]:
+    """The lines of each one's card."""
+    sitters = make_sitters(checkpoints)
+    write_cards(folder, found, sitters, load_night(STARTER, settings))
+    return {who: (sitters[who] / CARD).read_text().splitlines() for who in WHO}
+
+
+def listed(lines: list[str], title: str) -> list[str]:
+    """The list under a heading."""
+    after = lines[lines.index(f"## {title}") + 1 :]
+    own = itertools.takewhile(lambda line: not line.startswith("#"), after)
+    return [line.removeprefix("- ") for line in own if line]
 
 
 def test_a_card_is_outside_the_digest_is_the_same_twice_and_stays_as_its_owner_left_it(
