@@ -121,6 +121,7 @@ def write_past_night(nights: Path, date: str, name: str, seconds: list[float | N
         place.mkdir(parents=True)
         figures: dict[str, Any] = {"reward": 0.5} if value is None else {"seconds_round": value}
         (place / "metrics.json").write_text(json.dumps(figures))
+        (place / "manifest.json").write_text("{}")
     (folder / "config.yaml").write_text(frozen_yaml(load_night(STARTER, [f"name={name}"])))
     if finished:
         (folder / "summary.json").write_text("{}")
