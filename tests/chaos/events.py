@@ -5,6 +5,7 @@ It is installed in the night's process and, on the first call, in the trainer's:
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.chaos import disk
+
+DRAWN = re.compile(r"(?<=/draft-[0-9a-f]{20})-[0-9a-f]+")  # a draft of kept exams ends in what is drawn by lot
 
 WATCH, FLOW = "CHAOS_WATCH", "CHAOS_FLOW"  # the folder of log and trap, and the night's process id
 Victim = Literal["flow", "trainer", "engine", "all", "power"]  # power: all, and what was not synced is gone
@@ -166,7 +169,7 @@ def _place(path: Any) -> str | None:
     home = Path(os.environ["NIGHTSCHOOL_HOME"])
     path = Path(path)
     ours = path.is_relative_to(home) and not {"prefect", "mlartifacts", "progress.json"} & set(path.parts)
-    return str(path.relative_to(home)) if ours else None
+    return DRAWN.sub("", str(path.relative_to(home))) if ours else None
 
 
 def _told(function: Callable[..., Any], event: Callable[[Any], str], done: str | None = None) -> Callable[..., Any]:

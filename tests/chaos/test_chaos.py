@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,9 +62,14 @@ def test_the_list_is_seeded_and_has_every_stage(reference: Reference) -> None:
     assert kills == kill_list(reference.events, 40, 7) != kill_list(reference.events, 40, 8)
     assert len(kills) == len(set(kills)) == 40
     assert {trap.victim for trap in kills} == {"all", "flow", "power", "trainer", "engine"}
-    stages = {Path(event).parent.name for _, event in reference.events if event.endswith("/manifest.json")}
-    assert stages == {Path(trap.event).parent.name for trap in kills if trap.event.endswith("/manifest.json")}
+    stages = {_stage(event) for _, event in reference.events if event.endswith("/manifest.json")}
+    assert stages == {_stage(trap.event) for trap in kills if trap.event.endswith("/manifest.json")}
     assert {"sample", "checkpoint", "quiz", "candidate", "decide", "freeze_journal"} <= stages
+
+
+def _stage(event: str) -> str:
+    """The stage whose manifest is moved; a kept exam is named by a digest."""
+    return re.sub(r"[0-9a-f]{20}", "N", Path(event).parent.name)
 
 
 # --- the checks can fail
