@@ -1,6 +1,6 @@
 """`nightschool promote` and `nightschool rollback`: what is looked at before its owner moves the aliases of a home."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mlflow.exceptions import MlflowException
@@ -18,12 +18,13 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
     predecessor. Raises InputError where there is none of this number, where it is damaged, or where it is another model
     than the champion: its prompts would be other tokens, and the next night could not compare the two.
     """
+    if registry is None:
+        raise _unknown(version, [])
     with _moving(home, "promote"):
-        known = registry.versions() if registry else []
+        known = registry.versions()
         chosen = next((one for one in known if one.version == version), None)
-        if registry is None or chosen is None:
-            there = ", ".join(one.version for one in known) or "none yet"
-            raise InputError(f"promote: there is no version {version}; there are {there}")
+        if chosen is None:
+            raise _unknown(version, known)
         registry.settle()
         _refuse_damaged(home, chosen)
         serving = registry.named(DAYTIME)
@@ -53,6 +54,11 @@ def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
         _refuse_damaged(home, before)
         registry.rollback()
         return before, False
+
+
+def _unknown(version: str, known: Sequence[Version]) -> InputError:
+    there = ", ".join(one.version for one in known) or "none yet"
+    return InputError(f"promote: there is no version {version}; there are {there}")
 
 
 @contextmanager

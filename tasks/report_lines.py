@@ -147,10 +147,11 @@ def _changed(summary: Mapping[str, Any], promoted: bool) -> str:
 def to_do(summary: Mapping[str, Any]) -> str:
     """What the owner is to do: read the alarms, carry out what a dry run left, or nothing."""
     alarms = len(summary["alarms"])
-    if alarms:
-        return f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first."
+    first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first." if alarms else "Nothing."
     if summary["withheld"]:
-        return f"The dry run moved nothing. To carry out the promotion: {summary['withheld']}"
+        return f"{first} The dry run moved no alias; to carry out the promotion: {summary['withheld']}"
     if summary["decision"] == "promoted":
-        return f"Nothing. Should the new checkpoint disappoint you: {summary['way_back']}"
+        return f"{first} Should the new checkpoint disappoint you: {summary['way_back']}"
+    if alarms:
+        return first
     return "Nothing. The next night tries again, with the day's new lessons."

@@ -132,7 +132,7 @@ def test_the_first_lines_know_who_really_serves_and_what_a_dry_run_left(night: t
     page = render(folder, summary | {"serving": "f00df00df00df00d"})
     assert "starts with f00df00df00d, to which the alias was moved by hand" in page
     page = render(folder, summary | {"decision": "kept", "withheld": "nightschool promote 3 --config c.yaml"})
-    assert "To carry out the promotion: nightschool promote 3 --config c.yaml" in page
+    assert "to carry out the promotion: nightschool promote 3 --config c.yaml" in page
 
 
 def test_the_page_has_all_its_parts_and_is_well_formed(night: tuple[Path, dict[str, Any]]) -> None:
