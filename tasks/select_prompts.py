@@ -108,7 +108,7 @@ def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: 
     total = sum(signal)
     if total == 0:  # all kinds are always or never solved, or there are none
         return [1 / len(kinds) for _ in kinds]
-    return [(1 - exploration) * value / total + exploration / len(kinds) for value in signal]
+    return [(1 - exploration) * (value / total) + exploration / len(kinds) for value in signal]
 
 
 def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int) -> float:

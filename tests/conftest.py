@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from conf.home import Home
 from flows import environment
 
 environment.prepare()  # before any library is imported: tests phone home as little as nights do
+settings.register_profile("laws", deadline=None)  # a law holds however slow the machine is
+settings.load_profile("laws")
 
 
 @pytest.fixture(scope="session")

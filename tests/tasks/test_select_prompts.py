@@ -85,6 +85,7 @@ def test_weights_by_hand() -> None:
     assert kind_weights(["never", "always"], {"never": 0.0, "always": 1.0}, 0.3) == [0.5, 0.5]
     assert kind_weights(["never", "half"], {"never": 0.0, "half": 0.5}, 0.0) == [0.0, 1.0]
     assert kind_weights([], {}, 0.3) == []
+    assert kind_weights(["hardly", "ever"], {"hardly": 5e-324, "ever": 5e-324}, 0.3) == [0.5, 0.5]  # no bits to lose
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0, 1))
