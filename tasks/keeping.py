@@ -26,8 +26,6 @@ def reasons(home: Home, registry: Registry, oldest: str) -> dict[str, str]:
     `oldest`: the first night whose versions stay whatever came of them.
     """
     found: dict[str, str] = {}
-    for version in registry.versions()[:1]:
-        found[version.digest] = f"the first student, which the vault compares with (version {version.version})"
     for version in registry.versions():
         if why := _standing(version, oldest) or _foreign(home, version):
             found[version.digest] = why
