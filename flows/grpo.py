@@ -243,9 +243,7 @@ class Rounds:
         return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
 
     def _retired(self, number: int) -> tuple[list[Path], list[Path]]:
-        """Checkpoints and trainer states that go when a round's are written: those before its predecessor's, which is
-        durable.
-        """
+        """Checkpoints and trainer states that go when a round's are written: its predecessor's is durable by then."""
         states = [self._state(old) for old in range(1, number - 1)]
         return self._passed({*self.joints, *self.policies[-1:]}), [state for state in states if state.exists()]
 
