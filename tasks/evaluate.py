@@ -55,7 +55,7 @@ def evaluate(
         prompts = rendered(questions, checkpoint, student)
         wanted = terms(checkpoint, part, questions, prompts, config, sandbox, max_completion_tokens)
         if (known := find(exams, wanted)) is None:
-            known = _sat(part, questions, checkpoint, student, config, max_completion_tokens, engine)
+            known = _sat(part, questions, prompts, checkpoint, student, config, max_completion_tokens, engine)
             keep(exams, wanted, known)
         else:
             log.info("%s has sat %s before", checkpoint.name, part.name)
@@ -70,6 +70,7 @@ def evaluate(
 def _sat(
     part: ExamPart,
     questions: Sequence[tuple[Benchmark, Problem]],
+    prompts: Sequence[list[int]],
     checkpoint: Path,
     student: StudentConfig,
     config: EngineConfig,
@@ -78,7 +79,7 @@ def _sat(
 ) -> KeptExam:
     """A part of the exam, in calls of its own: which other parts there are must not change how sums are rounded."""
     started = time.perf_counter()
-    arguments = (questions, checkpoint, student, config, max_completion_tokens, engine)
+    arguments = (questions, prompts, checkpoint, student, config, max_completion_tokens, engine)
     called = f"{evaluate.name} · {part.name} · {len(questions)}"  # calls of other sizes take other times
     with working_on(called):
         greedy = sit(*arguments)
@@ -111,7 +112,8 @@ def quiz(
     drawn = training_problems(benchmark, seed, part.problems)
     others = (problem for problem in drawn if not exam.asks(problem.question))
     problems = [(benchmark, problem) for problem in itertools.islice(others, part.problems)]
-    rows = sit(problems, checkpoint, student, config, max_completion_tokens, engine)
+    prompts = rendered(problems, checkpoint, student)
+    rows = sit(problems, prompts, checkpoint, student, config, max_completion_tokens, engine)
     write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
 
 
@@ -134,6 +136,7 @@ def rendered(
 
 def sit(
     questions: Sequence[tuple[Benchmark, Problem]],
+    prompts: Sequence[list[int]],
     checkpoint: Path,
     student: StudentConfig,
     config: EngineConfig,
@@ -145,10 +148,9 @@ def sit(
 ) -> list[dict[str, Any]]:
     """Answers to the questions (greedy ones, if not told otherwise), judged: rows of the evaluations table, in order.
 
-    `samples`: answers to each. A question that is too long for the engine gets empty ones: it counts, for each who sits
-    the exam alike.
+    `prompts`: the questions as `rendered` puts them. `samples`: answers to each. A question that is too long for the
+    engine gets empty ones: it counts, for each who sits the exam alike.
     """
-    prompts = rendered(questions, checkpoint, student)
     short = [place for place, prompt in enumerate(prompts) if len(prompt) < config.max_model_len]
     if len(short) < len(prompts):
         too_long = len(prompts) - len(short)

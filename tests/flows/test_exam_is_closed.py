@@ -220,20 +220,24 @@ def own_answers_of_nights_with_another_exam(desk: Desk, leak: str) -> list[str]:
     return distilled(desk, write_stage(desk.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
 
 
+def ask(desk: Desk, folder: Path, url: str) -> None:
+    ask_teacher.write(
+        folder,
+        config=TeacherConfig(base_url=url, model="wise", retries=0, answers=1),
+        exam_questions=(EXAM,),
+        scores=(),
+        upto=0,
+        date="2026-11-20",
+        night=desk.folder / "nights" / "2026-11-20",
+        nights=desk.folder / "nights",
+        cache=desk.folder / "teacher",
+    )
+
+
 def asked_of_a_teacher(desk: Desk, leak: str) -> list[str]:
     write_round(desk.folder / "nights/2026-11-19/round-01", {question: [WRONG] for question in (leak, INNOCENT)})
     with chat_server(lambda _: said("About 4.")) as server:
-        ask_teacher.write(
-            desk.make("ask_teacher"),
-            config=TeacherConfig(base_url=server.url, model="wise", retries=0, answers=1),
-            exam_questions=(EXAM,),
-            scores=(),
-            upto=0,
-            date="2026-11-20",
-            night=desk.folder / "nights" / "2026-11-20",
-            nights=desk.folder / "nights",
-            cache=desk.folder / "teacher",
-        )
+        ask(desk, desk.make("ask_teacher"), server.url)
     return [json.dumps(request["messages"]) for request in server.requests]
 
 
@@ -242,17 +246,7 @@ def answers_of_a_teacher(desk: Desk, leak: str) -> list[str]:
     write_round(desk.folder / "nights/2026-11-19/round-01", {name: [WRONG] for name in ("tell", INNOCENT)})
     folder = desk.make("ask_teacher")
     with chat_server(lambda asked: said(leak if "tell" in str(asked["messages"]) else "About 4.")) as server:
-        ask_teacher.write(
-            folder,
-            config=TeacherConfig(base_url=server.url, model="wise", retries=0, answers=1),
-            exam_questions=(EXAM,),
-            scores=(),
-            upto=0,
-            date="2026-11-20",
-            night=desk.folder / "nights" / "2026-11-20",
-            nights=desk.folder / "nights",
-            cache=desk.folder / "teacher",
-        )
+        ask(desk, folder, server.url)
     rows = read_table(folder / "traces.parquet", TRACES)
     assert len(rows) == 2
     rows["benchmark"] = None
