@@ -1,6 +1,7 @@
 """What takes seconds to start is started once for all tests, and only where a test asks for it."""
 
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from conf.home import Home
 from flows import environment
 
 environment.prepare()  # before any library is imported: tests phone home as little as nights do
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start hears Ctrl-C, be they a background job
 settings.register_profile("laws", deadline=None)  # a law holds however slow the machine is
 settings.load_profile("laws")
 

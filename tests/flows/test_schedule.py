@@ -311,7 +311,7 @@ def test_an_interrupted_night_goes_on_when_the_services_are_back(school: School,
     with client_of(services.api) as client:
         run = start(client, client.read_deployment_by_name("nightly/starter"), config=tiny)
         awaited(lambda: list(home.nights.glob("*/round-01/sample/manifest.json")), "round")
-        services.process.send_signal(signal.SIGTERM)  # in a background job Python ignores SIGINT
+        services.process.send_signal(signal.SIGINT)
         assert services.process.wait(60) == 130
     assert processes_of(home, 0) == []
     services = start_services(home)

@@ -77,16 +77,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Interru
     """A home whose night was ended in its second round, while the first one's state was being written."""
     home = tmp_path_factory.mktemp("night") / "school"
     argv, environment = command(home, *small_night())
-    going = subprocess.Popen(
-        argv,
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        ),  # tests in the background ignore it
-    )
+    going = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
     rounds = home / "nights" / "2026-01-01"
     wait_for(lambda: list(rounds.glob("state/*.draft")), 1000)
     asked = time.monotonic()
