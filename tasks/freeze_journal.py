@@ -44,8 +44,8 @@ def freeze_journal(
 
     Lessons of earlier nights that the champion does not have come along (see `tasks/replay.py`). Which lines were taken
     is kept as byte offsets for each file; the journal itself is never touched. counts.json: of each kind, how many
-    lines are new, replayed, generated, and duplicates that were left out. The figure `unknown_policies`: how many picks
-    are of a checkpoint that this home has never had; what lies on the disk now tells it, so it is no output.
+    lines are new, replayed, generated, and duplicates that were left out. The figure `unknown_policies`: how many new
+    picks are of a checkpoint that this home has never had; what lies on the disk now tells it, so it is no output.
     """
     lessons = _Lessons()
     for night, place, entry in replayed(journal, nights, date, model, champion.name):
@@ -127,8 +127,11 @@ def _generated(day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: 
 
 
 def _unknown_policies(picks: list[dict[str, Any]], date: str, nights: Path, checkpoints: Path) -> int:
-    """How many picks are of a checkpoint that this home has never had. They count all the same: a pick is a pick."""
+    """How many new picks are of a checkpoint that this home has never had. They count all the same: a pick is a pick.
+
+    The report tells its owner of them, once: those that are replayed were told before.
+    """
     known = {GENERATED, IMPORTED, *(folder.name for folder in checkpoints.glob("*"))}
     for _, sat in examined(nights, date):  # pruned, perhaps
         known.update(sat.values())
-    return sum(pick["policy"] not in known for pick in picks)
+    return sum(pick["night"] == date and pick["policy"] not in known for pick in picks)

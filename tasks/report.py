@@ -17,6 +17,7 @@ from tasks.incidents import ended_early, incidents
 from tasks.prefect_pages import show_link, show_text
 from tasks.promote import intervals_of
 from tasks.report_evidence import benchmark_verdicts, read_json
+from tasks.report_journal import journal_faults
 from tasks.report_lessons import lesson_figures
 from tasks.report_lines import render_markdown
 from tasks.report_page import render
@@ -86,6 +87,7 @@ def summarise(
         "rounds": rounds,
         "ended_early": early.why if early else None,
         "incidents": incidents(folder),
+        "journal": journal_faults(folder),
         "verdicts": benchmark_verdicts(folder),
         "seconds": stage_seconds(folder),
         "alarms": list(alarms),
