@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mlflow.exceptions import MlflowException
 from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
@@ -17,7 +18,7 @@ from conf.home import SHORT_REPORT, Home
 from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig, SandboxConfig
-from flows.carrying_out import carry_out
+from flows.carrying_out import carry_out, left_open
 from flows.course import Course
 from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
@@ -113,7 +114,6 @@ def study(night: Night) -> dict[str, Any]:
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise full_disk(night.home.root) from error
         raise
-    tracking.close_run("FINISHED")
     if variable := night.config.morning.webhook_variable:
         tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
     return summary
@@ -170,19 +170,26 @@ def _morning(
     rounds: Rounds,
     vault: Vault,
 ) -> dict[str, Any]:
-    """The decision is carried out, what is old goes, and the report is written: from then on the night is finished."""
-    config, links = night.config, links_of(tracking)
-    told = (len(rounds.policies), rounds.watch.book.sentences, links)
-    carried_out = carry_out(night, decision, sitters, tracking, *told)
-    log_exams(tracking, sat)
-    log_rankings(tracking, night.folder, sitters)
-    serving = carried_out["serving"] or sitters["champion"].name
-    rounds.watch.book.ring(vault.alarms(night.home.checkpoints / serving))
-    prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
-    rounds.retire(keep=set(sitters.values()))
-    shutil.rmtree(night.folder / "state", ignore_errors=True)
-    night.close()  # before the night counts as finished: to end the children takes seconds
-    return report(night.folder, carried_out, len(rounds.policies), rounds.watch.morning(), links, tracking)
+    """The decision is carried out, what is old goes, and the report is written: from then on the night is finished.
+
+    Raises NightError where MLflow does not answer, after a report that says how to finish the night.
+    """
+    config, watch, links, number = night.config, rounds.watch, links_of(tracking), len(rounds.policies)
+    try:
+        carried_out = carry_out(night, decision, sitters, tracking)
+        log_exams(tracking, sat)
+        log_rankings(tracking, night.folder, sitters)
+        serving = carried_out["serving"] or sitters["champion"].name
+        watch.book.ring(vault.alarms(night.home.checkpoints / serving))
+        prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
+        rounds.retire(keep=set(sitters.values()))
+        shutil.rmtree(night.folder / "state", ignore_errors=True)
+        night.close()  # before the night counts as finished: to end the children takes seconds
+        return report(night.folder, carried_out, number, watch.morning(), links, tracking)
+    except MlflowException as error:
+        if disk_is_full(error):
+            raise
+        raise left_open(night, decision, number, watch.book.sentences, links) from error
 
 
 def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> list[Problem]:
