@@ -11,8 +11,9 @@ from conf.home import SHORT_REPORT, NightError
 from flows.night import Night
 from tasks.model_card import write_cards
 from tasks.morning_hook import tell_morning
-from tasks.promote import promote
+from tasks.promote import promote, show_who_serves
 from tasks.push import push
+from tasks.registry import Registry
 from tasks.report import summarise, write_report
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
@@ -36,6 +37,7 @@ def carry_out(
     write_cards(night.folder, decision.read_json("decision.json"), sitters, config)
     try:
         found = promote(decision, sitters, night.home, tracking, config.name)
+        show_who_serves(Registry(tracking.client, config.name))
     except MlflowException as error:
         raise _left_open(night, decision, rounds, alarms, links) from error
     if found["promote"] and (repo := config.tracking.hub_repo):

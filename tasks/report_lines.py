@@ -1,7 +1,7 @@
 """The report's first lines, and the whole of it in two dozen lines of Markdown: for Prefect, a chat, an e-mail."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -61,8 +61,13 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
     return Headline(title, _changed(summary, promoted), how_much, how_sure, to_do(summary))
 
 
-def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any] | None = None) -> str:
-    """The night in short: alarms, the first lines, the exam, the reasons, and where to read on."""
+def render_markdown(
+    summary: Mapping[str, Any], decision: Mapping[str, Any] | None = None, by_hand: Sequence[str] = ()
+) -> str:
+    """The night in short: alarms, the first lines, the exam, the reasons, and where to read on.
+
+    `by_hand`: what the owner did to the alias that serves since the night before.
+    """
     summary = EMPTY | dict(summary)
     first = headline(summary, decision or {})
     lines = [f"# Night of {day(summary['night'])}: {first.title}", ""]
@@ -71,6 +76,7 @@ def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any] | No
     lines += [first.changed, *([first.how_much, first.how_sure] if summary["accuracy"] else []), "", *_exam(summary)]
     lines += [f"- {plain_line(reason)}" for reason in summary["reasons"]]
     lines += [f"- {plain_line(incident)}" for incident in summary["incidents"]]
+    lines += [f"- By hand since the night before: {move}." for move in by_hand]
     lines += ["", f"{summary['rounds']} rounds, {duration(sum(summary['seconds'].values()))}. {first.to_do}"]
     lines.append(" · ".join(f"[{name}]({url})" for name, url in links_of(summary).items()))
     lines.append(f"Report: `{summary['report']}`" if summary["report"] else "")
