@@ -10,8 +10,9 @@ from conf.home import SHORT_REPORT, NightError
 from flows.night import Night
 from tasks.model_card import write_cards
 from tasks.morning_hook import tell_morning
-from tasks.promote import OUTCOME, promote
+from tasks.promote import OUTCOME, promote, show_who_serves
 from tasks.push import push
+from tasks.registry import Registry
 from tasks.report import summarise, write_report
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
@@ -22,6 +23,7 @@ def carry_out(night: Night, decision: Artifact, sitters: Mapping[str, Path], tra
     config = night.config
     write_cards(night.folder, decision.read_json("decision.json"), sitters, config)
     found = promote(decision, sitters, night.home, tracking, config.name)
+    show_who_serves(Registry(tracking.client, config.name))
     if found["promote"] and (repo := config.tracking.hub_repo):
         failure = push(sitters["candidate"], repo, f"{config.name}, the night {night.date}")
         if failure:

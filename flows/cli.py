@@ -150,24 +150,30 @@ def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: 
 @app.command()
 def promote(version: str, config: Config = STARTER, overrides: Overrides = None) -> None:
     """Makes a registered version the one that serves by day."""
+    from flows.by_hand import tell_prefect
     from flows.promotion import promote_version
+    from tasks.registry import PROMOTE
 
     back = promote_version(Home.here(), _registry(config, overrides), version)
     undo = shlex.join(["nightschool", "rollback", *(["--config", str(config)] if config != STARTER else [])])
-    print(f"version {version} serves from now on" + (f"; `{undo}` undoes it" if back else ""))
+    print(f"version {version} serves from now on" + (f"; `{undo}` undoes it" if back else ""), flush=True)
+    tell_prefect(PROMOTE, version, load_night(config, overrides or []))
 
 
 @app.command()
 def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
     """Goes back to the version that served before; doing it twice changes nothing."""
+    from flows.by_hand import tell_prefect
     from flows.promotion import roll_back
+    from tasks.registry import ROLLBACK
 
     serving, finished = roll_back(Home.here(), _registry(config, overrides))
     told = f"version {serving.version} ({serving.digest}) serves"
     if finished:
-        print(f"{told}: a move that was interrupted is finished; another rollback goes back from here")
+        print(f"{told}: a move that was interrupted is finished; another rollback goes back from here", flush=True)
     else:
-        print(f"{told} again; a second rollback undoes this one")
+        print(f"{told} again; a second rollback undoes this one", flush=True)
+    tell_prefect(ROLLBACK, serving.version, load_night(config, overrides or []))
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """Promotion: the three that sat the exam become registered versions; the winner serves by day."""
 
+import dataclasses
 import json
 import shlex
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from conf.home import Home
 from models.checkpoint import parent_of, verify
 from models.durable import write_atomically
 from tasks.alias_lock import alias_lock
+from tasks.prefect_pages import show_text
 from tasks.registry import DAYTIME, Registry, Version
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
@@ -43,10 +45,11 @@ def promote(
     """Registers champion, distilled and candidate with their accuracies, and moves the aliases if so decided.
 
     `sitters`: the checkpoint behind each name. A registry that does not answer is asked again after 10 and 60 seconds.
-    A dry run moves nothing. Returns the decision as it was carried out, with the digest that is `serving` now. Where
-    another night has promoted somebody else meanwhile, this one's exam says nothing about that champion, which stays.
-    Doing it twice changes nothing, whatever happens to the aliases in between. Raises DamagedCheckpointError before
-    an alias names what was damaged, and MlflowException where the registry does not answer.
+    A dry run moves nothing. Returns the decision as it was carried out, with the digest that is `serving` now, and all
+    that was moved `by_hand` up to now. Where another night has promoted somebody else meanwhile, this one's exam says
+    nothing about that champion, which stays. Doing it twice changes nothing, whatever happens to the aliases in
+    between. Raises DamagedCheckpointError before an alias names what was damaged, and MlflowException where the
+    registry does not answer.
     """
     night, registry = decision.folder.parent, Registry(tracking.client, model)
     outcome = night / OUTCOME
@@ -55,8 +58,15 @@ def promote(
     else:
         carried_out = _once(decision.read_json("decision.json"), sitters, night, home, tracking, registry)
         write_atomically(outcome, json.dumps(carried_out))
-    serving = registry.named(DAYTIME)
-    return carried_out | {"serving": serving.digest if serving else None}
+    serving, by_hand = registry.named(DAYTIME), [dataclasses.asdict(move) for move in registry.moves() if move.by_hand]
+    return carried_out | {"serving": serving.digest if serving else None, "by_hand": by_hand}
+
+
+def show_who_serves(registry: Registry) -> None:
+    """Shows on Prefect's pages since when which version serves by day, and by whose doing, the newest first."""
+    rows = [f"| {move.at} | {move.version} | {move.by} |" for move in reversed(registry.moves())]
+    table = "\n".join(["| since (UTC) | version | by |", "|:--|--:|:--|", *rows])
+    show_text(DAYTIME, table, f"Who serves by day: {registry.model}")
 
 
 def _once(
@@ -84,14 +94,14 @@ def _once(
         serving, candidate = registry.named(DAYTIME), versions["candidate"]
         if (night / DRY_RUN).exists() and (serving is None or serving.version != candidate.version):
             return _withheld(found, candidate, night / "config.yaml")
-        return _carry_out(found, versions, registry)
+        return _carry_out(found, versions, registry, f"night {night.name}")
 
 
-def _carry_out(found: dict[str, Any], versions: Mapping[str, Version], registry: Registry) -> dict[str, Any]:
+def _carry_out(found: dict[str, Any], versions: Mapping[str, Version], registry: Registry, by: str) -> dict[str, Any]:
     registry.settle()
     serving = registry.named(DAYTIME)
     if serving is None:
-        registry.promote(versions["champion"].version)
+        registry.promote(versions["champion"].version, by)
     elif found["promote"] and serving.version not in (versions["champion"].version, versions["candidate"].version):
         overtaken = (
             f"The champion of this exam does not serve any more, since version {serving.version} was promoted "
@@ -99,7 +109,7 @@ def _carry_out(found: dict[str, Any], versions: Mapping[str, Version], registry:
         )
         return found | {"promote": False, "reasons": [*found["reasons"], overtaken]}
     if found["promote"]:
-        registry.promote(versions["candidate"].version)
+        registry.promote(versions["candidate"].version, by)
     return found
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mlflow import MlflowClient
@@ -13,7 +14,9 @@ from mlflow.entities.model_registry import RegisteredModel
 from mlflow.exceptions import MlflowException
 
 DAYTIME, PREVIOUS = "daytime", "previous"
-MOVING = "moving"  # a tag of the model: which alias is on its way to which version
+MOVING = "moving"  # a tag of the model: which alias is on its way to which version, since when, and by whose doing
+SINCE = f"{DAYTIME}."  # begins a version's tags of the moments since which it served; each says by whose doing
+PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by hand
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,20 @@ class Version:
     accuracy: float | None
     promoted: bool
     aliases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Move:
+    """Since when (UTC, ISO 8601) a version served by day, and by whose doing: a command's, or `night 2026-11-20`."""
+
+    at: str
+    version: str
+    by: str
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the owner did it."""
+        return self.by in (PROMOTE, ROLLBACK)
 
 
 class Registry:
@@ -73,6 +90,17 @@ class Registry:
         """The version under an alias."""
         return next((version for version in self.versions() if alias in version.aliases), None)
 
+    def moves(self) -> list[Move]:
+        """Who served by day, one after the other, as far as the versions are still there."""
+        found = self.client.search_model_versions(f"name = '{self.model}'")
+        moves = [
+            Move(key.removeprefix(SINCE), str(v.version), by)
+            for v in found
+            for key, by in v.tags.items()
+            if key.startswith(SINCE)
+        ]
+        return sorted(moves, key=lambda move: move.at)
+
     def register(
         self, checkpoint: Path, run_id: str, experiment_id: str, tags: Mapping[str, str], metrics: Mapping[str, float]
     ) -> Version:
@@ -106,16 +134,18 @@ class Registry:
             experiment_id, name=name, source_run_id=run_id, tags={"digest": digest, **tags}
         )
 
-    def promote(self, version: str) -> None:
-        """Makes a version the one that serves by day.
+    def promote(self, version: str, by: str = PROMOTE) -> None:
+        """Makes a version the one that serves by day; `by` says by whose doing.
 
         Aliases move one by one. What is to move is written down first, so that `settle` can finish it: otherwise a
         crash in between would lose the predecessor, and the way back.
         """
         self.settle()
         serving = self.named(DAYTIME)
-        moved = serving is not None and serving.version != version
-        moves = ({PREVIOUS: serving.version} if serving and moved else {}) | {DAYTIME: version}
+        moves = {DAYTIME: version}
+        if serving is None or serving.version != version:
+            moves |= {"since": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"), "by": by}
+            moves |= {PREVIOUS: serving.version} if serving else {}
         self.client.set_model_version_tag(self.model, version, "promoted", "yes")
         self.client.set_registered_model_tag(self.model, MOVING, json.dumps(moves))
         self.settle()
@@ -128,8 +158,12 @@ class Registry:
         model = self._registered()
         if model is None or MOVING not in model.tags:
             return False
-        for alias, version in json.loads(model.tags[MOVING]).items():
-            self.client.set_registered_model_alias(self.model, alias, version)
+        moves = json.loads(model.tags[MOVING])
+        for alias in (PREVIOUS, DAYTIME):
+            if alias in moves:
+                self.client.set_registered_model_alias(self.model, alias, moves[alias])
+        if "since" in moves:
+            self.client.set_model_version_tag(self.model, moves[DAYTIME], SINCE + moves["since"], moves["by"])
         self.client.delete_registered_model_tag(self.model, MOVING)
         return True
 
@@ -138,7 +172,7 @@ class Registry:
         self.settle()
         before = self.named(PREVIOUS)
         if before is not None:
-            self.promote(before.version)
+            self.promote(before.version, ROLLBACK)
         return before
 
     def remove(self, version: str) -> None:

@@ -17,6 +17,7 @@ from tasks.incidents import ended_early, incidents
 from tasks.prefect_pages import show_link, show_text
 from tasks.promote import intervals_of
 from tasks.report_evidence import benchmark_verdicts, read_json
+from tasks.report_history import past_nights
 from tasks.report_journal import journal_faults
 from tasks.report_lessons import lesson_figures
 from tasks.report_lines import render_markdown
@@ -56,7 +57,8 @@ def report(
 
 def write_report(folder: Path, summary: Mapping[str, Any], decision: Mapping[str, Any]) -> None:
     """Writes report.html, and report.md, which Prefect shows as well."""
-    short = render_markdown(summary, decision)
+    nights = past_nights(folder, summary)
+    short = render_markdown(summary, decision, nights[-1].by_hand if nights else ())
     write_atomically(folder / "report.html", render(folder, summary))
     write_atomically(folder / SHORT_REPORT, short)
     show_text("morning-report", short, f"The night of {folder.name}")
@@ -93,6 +95,7 @@ def summarise(
         "seconds": stage_seconds(folder),
         "alarms": list(alarms),
         "serving": decision.get("serving"),
+        "by_hand": decision.get("by_hand", []),
         "withheld": decision.get("withheld"),
         "way_back": shlex.join(["nightschool", "rollback", "--config", str(folder / "config.yaml")]),
         "links": dict(links),

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class PastNight:
     low: float
     high: float
     link: str | None
+    by_hand: tuple[str, ...] = ()  # what its owner did to the alias that serves since the night before
 
     @property
     def serving(self) -> float:
@@ -46,9 +47,15 @@ def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
     `summary` is this night's own, which is not written yet. Another exam's accuracies would say nothing here.
     """
     target, tonight = target_of(summary), summary["night"]
-    found = [_past(folder.name, one, folder) for folder, one in _earlier(night, tonight) if one.get("target") == target]
-    found.append(_past(tonight, summary, None))
-    return [one for one in found if one is not None]
+    earlier = [(folder.name, one, folder) for folder, one in _earlier(night, tonight) if one.get("target") == target]
+    found: list[PastNight] = []
+    known: list[Mapping[str, str]] = []  # each summary has all moves up to then
+    for name, one, folder in [*earlier, (tonight, summary, None)]:
+        moves = one.get("by_hand") or []
+        if past := _past(name, one, folder, tuple(_told(move) for move in moves if move not in known)):
+            found.append(past)
+            known = moves
+    return found
 
 
 @in_style
@@ -56,8 +63,10 @@ def curve(nights: Sequence[PastNight], target: str) -> Picture:
     """The accuracy of the model that serves, night after night, and each night's candidate: filled if promoted."""
     figure, (axes,) = canvas(2.9)
     places = list(range(1, len(nights) + 1))
-    before_and_after = [height for one in nights for height in (one.champion, one.serving)]
-    axes.plot([at for at in places for _ in range(2)], before_and_after, color=FIRST, label="serves by day")
+    axes.plot(*zip(*_serving(nights), strict=True), color=FIRST, label="serves by day")
+    hands = [(at - 0.5, one.champion) for at, one in zip(places, nights, strict=True) if one.by_hand]
+    if hands:
+        axes.plot(*zip(*hands, strict=True), "D", color=MUTED, label="by hand")
     axes.vlines(places, [one.low for one in nights], [one.high for one in nights], color=MUTED, linewidth=0.7)
     for promoted, label, colour in ((True, "promoted", FIRST), (False, "not promoted", SECOND)):
         chosen = [(at, one.candidate) for at, one in zip(places, nights, strict=True) if one.promoted is promoted]
@@ -66,7 +75,7 @@ def curve(nights: Sequence[PastNight], target: str) -> Picture:
             axes.plot(*zip(*chosen, strict=True), "o", color=colour, markerfacecolor=filled, label=label)
     some = sorted({round(at * (len(nights) - 1) / (LABELS - 1)) for at in range(LABELS)})
     axes.set_xticks([at + 1 for at in some], [_short(nights[at].date) for at in some])
-    axes.legend(ncol=3, **LEGEND)
+    axes.legend(ncol=4 if hands else 3, columnspacing=1.2, **LEGEND)
     promotions = sum(one.promoted for one in nights)
     caption = (
         f"Share of {target} that the model solves which serves after each night, and each night's candidate with its "
@@ -74,7 +83,25 @@ def curve(nights: Sequence[PastNight], target: str) -> Picture:
         "A night leads to its report."
     )
     told = [Reading(at, one.told, one.link) for at, one in zip(places, nights, strict=True)]
+    told += [Reading(at - 0.5, one.by_hand) for at, one in zip(places, nights, strict=True) if one.by_hand]
     return picture(figure, "Night by night", caption, told, below="night")
+
+
+def _serving(nights: Sequence[PastNight]) -> Iterator[tuple[float, float]]:
+    """Places and heights of the line of who serves: it changes at a night, or between two by hand."""
+    for place, one in enumerate(nights, 1):
+        if one.by_hand:
+            yield from (
+                (place - 0.5, other)
+                for other in (nights[place - 2].serving if place > 1 else one.champion, one.champion)
+            )
+        yield from ((place, one.champion), (place, one.serving))
+
+
+def _told(move: Mapping[str, str]) -> str:
+    """As the clocks here show it."""
+    at = datetime.fromisoformat(move["at"]).astimezone()
+    return f"{move['by']} to version {move['version']}, {at.day} {at:%B %Y, %H:%M}"
 
 
 def _earlier(night: Path, tonight: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -96,7 +123,7 @@ def _name(night: Path) -> str | None:
     return found.group() if found else None
 
 
-def _past(name: str, summary: Mapping[str, Any], folder: Path | None) -> PastNight | None:
+def _past(name: str, summary: Mapping[str, Any], folder: Path | None, by_hand: tuple[str, ...]) -> PastNight | None:
     """None where the exam was not sat."""
     accuracy = summary.get("accuracy") or {}
     champion, candidate = accuracy.get("champion"), accuracy.get("candidate")
@@ -104,9 +131,8 @@ def _past(name: str, summary: Mapping[str, Any], folder: Path | None) -> PastNig
         return None
     link = f"../{name}/report.html" if folder and (folder / "report.html").exists() else None
     promoted = summary["decision"] == "promoted"
-    return PastNight(
-        name, promoted, champion["accuracy"], candidate["accuracy"], candidate["low"], candidate["high"], link
-    )
+    low, high = candidate["low"], candidate["high"]
+    return PastNight(name, promoted, champion["accuracy"], candidate["accuracy"], low, high, link, by_hand)
 
 
 def _short(night: str) -> str:

@@ -1,7 +1,7 @@
 """The report's first lines, and the whole of it in two dozen lines of Markdown: for Prefect, a chat, an e-mail."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -63,8 +63,13 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
     return Headline(title, _changed(summary, promoted), how_much, how_sure, to_do(summary))
 
 
-def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any] | None = None) -> str:
-    """The night in short: alarms, the first lines, the exam, the reasons, and where to read on."""
+def render_markdown(
+    summary: Mapping[str, Any], decision: Mapping[str, Any] | None = None, by_hand: Sequence[str] = ()
+) -> str:
+    """The night in short: alarms, the first lines, the exam, the reasons, and where to read on.
+
+    `by_hand`: what the owner did to the alias that serves since the night before.
+    """
     summary = EMPTY | dict(summary)
     first = headline(summary, decision or {})
     lines = [f"# Night of {day(summary['night'])}: {first.title}", ""]
@@ -77,6 +82,7 @@ def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any] | No
         first_line = summary["journal"]["first"][:1]
         faults += [f"The first: {row['file']}:{row['line']}: {row['reason']}" for row in first_line]
         lines.append(f"- {plain_line(' '.join(faults))}")
+    lines += [f"- By hand since the night before: {move}." for move in by_hand]
     lines += ["", f"{summary['rounds']} rounds, {duration(sum(summary['seconds'].values()))}. {first.to_do}"]
     lines.append(" · ".join(f"[{name}]({url})" for name, url in links_of(summary).items()))
     lines.append(f"Report: `{summary['report']}`" if summary["report"] else "")

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.sorting import FlowRunSort
 
 from conf.home import Home, NightError
 from conf.load import STARTER, load_night
@@ -19,6 +21,7 @@ from flows import cli
 from flows.lock import hold
 from flows.night import freeze_config
 from flows.ports import free_port
+from flows.prefect_server import prefect_api
 from tests.flows.test_lock import holder
 from tests.tasks.tiny_student import write_student
 
@@ -390,6 +393,13 @@ def test_a_dry_run_is_handed_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     assert "dry: [False, False]" in run("night").err
 
 
+def runs_on_prefect(home: Home) -> list[str]:
+    """The flow runs that a Prefect server of the home shows, the oldest first."""
+    with prefect_api(home.root, None), get_client(sync_client=True) as client:
+        assert [found.key for found in client.read_latest_artifacts()] == ["daytime"]
+        return [run.name for run in client.read_flow_runs(sort=FlowRunSort.EXPECTED_START_TIME_ASC)]
+
+
 def test_checkpoints_promotion_and_rollback(
     home_with_mlflow: Callable[[str], Home], home: Home, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,8 +419,11 @@ def test_checkpoints_promotion_and_rollback(
     assert (found["daytime"], found["previous"]) == ("3", "1")
     assert [version["accuracy"] for version in found["versions"]] == [0.0, 0.1, 0.2]
     assert [version["digest"] for version in found["versions"]] == [folder.name for folder in school.checkpoints]
-    assert run("rollback").out.startswith(f"version 1 ({school.checkpoints[0].name}) serves again")
+    back = run("rollback")
+    assert (back.code, back.err) == (0, "")
+    assert back.out.startswith(f"version 1 ({school.checkpoints[0].name}) serves again")
     assert school.aliases() == ("1", "3")
+    assert runs_on_prefect(made) == ["promote to version 1", "promote to version 3", "rollback to version 1"]
     rows = run("checkpoints").out.splitlines()
     assert len(rows) == 3
     assert rows[0].endswith("daytime")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,33 @@ def test_rollback_goes_back_and_a_second_one_undoes_it(school: School) -> None:
     assert school.aliases() == (one.version, two.version)
     school.registry.rollback()
     assert school.aliases() == (two.version, one.version)
+
+
+def test_every_move_of_who_serves_is_kept_with_its_time_and_by_whose_doing(school: School) -> None:
+    one, two = school.register(0), school.register(1)
+    school.registry.promote(one.version, "night 2026-11-20")
+    school.registry.promote(two.version, "night 2026-11-20")
+    school.registry.promote(two.version)  # no move
+    school.registry.rollback()
+    school.registry.promote(two.version)
+    moves = school.registry.moves()
+    assert [(move.version, move.by, move.by_hand) for move in moves] == [
+        ("1", "night 2026-11-20", False),
+        ("2", "night 2026-11-20", False),
+        ("1", "rollback", True),
+        ("2", "promote", True),
+    ]
+    times = [datetime.fromisoformat(move.at) for move in moves]
+    assert times == sorted(times)
+    assert all(abs(datetime.now(UTC) - at) < timedelta(minutes=10) for at in times)
+
+
+def test_a_move_that_is_interrupted_at_any_call_is_kept_once(school: School) -> None:
+    one, two = school.register(0), school.register(1)
+    school.registry.promote(one.version)
+    for _ in interrupted_at_each_call(school, lambda: school.registry.promote(two.version)):
+        school.registry.settle()
+    assert [move.version for move in school.registry.moves()] == [one.version, two.version]
 
 
 def test_the_alias_leads_to_the_very_folder(school: School, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tasks.report_history import PastNight, curve, past_nights
+from tasks.report_lines import render_markdown
 from tasks.report_page import render
 from tests.tasks.night_folder import TARGET, write_night
 
@@ -94,3 +96,33 @@ def test_the_page_has_a_history_from_the_second_night_on(tmp_path: Path) -> None
     alone = tmp_path / "elsewhere" / "2026-11-20"
     assert "All nights so far" not in render(alone, write_night(alone))
     assert past_nights(alone, {"night": "2026-11-20", "target": "", "benchmarks": {}}) == []
+
+
+MOVES = [
+    {"at": "2026-11-19T07:15:00.000Z", "version": "1", "by": "rollback"},
+    {"at": "2026-11-19T07:16:00.000Z", "version": "3", "by": "rollback"},
+    {"at": "2026-11-20T08:00:00.000Z", "version": "1", "by": "promote"},
+]
+
+
+def test_what_the_owner_moved_stands_between_the_nights(tmp_path: Path) -> None:
+    """Each summary holds all moves up to then; a night shows those that the one before did not know."""
+    night, summary = three_nights(tmp_path)
+    for date, count in (("2026-11-18", 0), ("2026-11-19", 2)):
+        file = tmp_path / date / "summary.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"by_hand": MOVES[:count]}))
+    summary |= {"by_hand": MOVES, "accuracy": {"champion": interval(0.1), "candidate": interval(0.5)}}
+    found = past_nights(night, summary)
+    assert [len(one.by_hand) for one in found] == [0, 2, 1]
+    (last,) = found[-1].by_hand
+    assert last.startswith("promote to version 1, ")
+    assert last.endswith(f"{datetime.fromisoformat(MOVES[2]['at']).astimezone():%B %Y, %H:%M}")
+    drawn = curve(found, TARGET)
+    line = max(re.findall(r'd="(M [^"]*)"', drawn.svg), key=lambda path: path.count("L"))
+    heights = [float(height) for height in re.findall(r"[ML] \S+ (\S+)", line)]
+    assert len(heights) == 10  # two of each night, and two of each gap in which something was moved
+    assert heights[-4] == heights[-5]  # who served after the night before, up to the move
+    assert heights[-3] == heights[-2] == heights[0]  # and from then on the first one again
+    assert last in drawn.svg
+    assert last in render(night, summary)
+    assert f"- By hand since the night before: {last}.\n" in render_markdown(summary, {}, found[-1].by_hand)
