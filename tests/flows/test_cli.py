@@ -490,6 +490,15 @@ def test_the_doctor_for_machines(run: Run, home: Home) -> None:
         (["{tmp}/mine", "--benchmarks", "gsm8k,"], "--benchmarks: there is no benchmark ''; there are arithmetic"),
         (["{tmp}/mine", "--rows", "rows.xlsx"], "--rows: rows.xlsx: its name must end with .jsonl, .parquet or .csv"),
         (["{tmp}/mine", "--rows", "no/rows.csv"], "--rows: no/rows.csv: there is no folder {tmp}/no; make it first"),
+        (["{tmp}/mine", "--rows", "a.csv"], "--rows: a.csv: there is a folder of that name; name a file"),
+        (
+            ["{tmp}/mine", "--rows", "shut/rows.csv"],
+            "--rows: shut/rows.csv: nothing can be written there; name another",
+        ),
+        (
+            ["{tmp}/mine", "--rows", "shut.csv"],
+            "--rows: shut.csv: nothing can be written there; name another place, or",
+        ),
         (
             ["{tmp}/mine", "--set", "exam.target={benchmark: gsm8k, source: {tmp}/nowhere}"],
             "{tmp}/nowhere/test.jsonl: no such file",
@@ -500,9 +509,15 @@ def test_the_doctor_for_machines(run: Run, home: Home) -> None:
         ),
     ],
 )
-def test_an_exam_that_cannot_be_sat(run: Run, home: Home, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_an_exam_that_cannot_be_sat(
+    run: Run, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
     write_student(tmp_path / "mine")
-    (tmp_path / "empty").mkdir()
+    for folder in ("empty", "a.csv", "shut"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "shut.csv").touch()
+    # whoever tests as root may write anywhere
+    monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK or Path(place).stem != "shut")
     write_gsm8k(tmp_path / "unreadable", None, '{"question": "How many?", "answer": "nobody knows"}\n')
     for name, config in (("torn", "{broken"), ("unheard", '{"model_type": "nonesuch"}'), ("pictures", VIT)):
         (write_student(tmp_path / name) / "config.json").write_text(config)
