@@ -177,6 +177,17 @@ def test_a_deployed_exam_of_an_empty_part_is_refused(
 
 
 @pytest.mark.usefixtures("prefect_server")
+def test_a_deployed_exam_whose_rows_have_no_place_is_refused(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", "of a worker")
+    (tmp_path / "rows.csv").mkdir()
+    with pytest.raises(InputError, match="rows: .*rows.csv: there is a folder of that name"):
+        flow.exam(str(student(tmp_path / "mine")), load_night(STARTER, SETTINGS + SHORT), None, tmp_path / "rows.csv")
+    assert TinyEngine.began == []
+
+
+@pytest.mark.usefixtures("prefect_server")
 def test_the_same_exam_twice_gives_the_same_rows(home: Home, tmp_path: Path) -> None:
     """Sat anew, not looked up: in a home of its own."""
     folder, config = student(tmp_path / "mine"), load_night(STARTER, SETTINGS + SHORT)
