@@ -11,7 +11,8 @@ from conf.journal import IMPORTED, Correction, Entry, Feedback, Preference, Trac
 from conf.journal_file import whole_lines
 from conf.lessons import DayConfig
 from rewards import generated_day
-from tasks.replay import examined, last_day, replayed
+from tasks.lineage import examined
+from tasks.replay import last_day, replayed
 from tasks.stage import stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
 from tasks.taken import OFFSETS, TAKEN, consumed
