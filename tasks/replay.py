@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,30 @@ from tasks.lineage import learnt_until
 from tasks.taken import Taken, taken_before
 
 
-def replayed(journal: Path, nights: Path, date: str, model: str, champion: str) -> Iterator[tuple[str, str, Entry]]:
-    """The lessons of nights before a date that its night learns again: the night that took each, its place, itself.
+@dataclass(frozen=True)
+class Replayed:
+    """A line of the journal, the night that took it, its place, and whether the champion has it as a lesson."""
 
-    Picks always come along: they judge answers, and a reward model is fitted to all of them. Everything else comes
-    until it is in the champion, because a night that made it, or what it was made from, taught it (`tasks/lineage.py`).
-    So a promotion ends the replay, and a rollback begins it again. Reads the journal's own bytes; what its owner has
-    removed from it meanwhile is not learnt again.
+    night: str
+    place: str
+    entry: Entry
+    learnt: bool
+
+
+def replayed(journal: Path, nights: Path, date: str, model: str, champion: str) -> Iterator[Replayed]:
+    """The lines of nights before a date that its night reads again.
+
+    A lesson comes until it is in the champion, because a night that made it, or what it was made from, taught it
+    (`tasks/lineage.py`). Picks come for good, then as `learnt`: a reward model is fitted to all of them. So a promotion
+    ends the replay, and a rollback begins it again. Reads the journal's own bytes; what its owner has removed from it
+    meanwhile is not learnt again.
     """
     learnt = learnt_until(champion, nights, date)
     for part in taken_before(nights, date, model):
         for place, entry in _entries(journal, part):
-            if isinstance(entry, Preference) or part.night > learnt.get(entry.kind, ""):
-                yield part.night, place, entry
+            known = part.night <= learnt.get(entry.kind, "")
+            if isinstance(entry, Preference) or not known:
+                yield Replayed(part.night, place, entry, known)
 
 
 def last_day(file: Path, night: str) -> datetime.date:

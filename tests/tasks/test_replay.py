@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
+from tasks.day_picks import choices
 from tasks.incidents import end_early
 from tasks.stage import MANIFEST, Artifact, commit, uncommit
 from tasks.taken import DamagedFreezeError
@@ -126,6 +127,33 @@ def test_a_night_of_another_version_has_taught_all(tmp_path: Path) -> None:
     decided(tmp_path, DAYS[0], "first", "winner", done=())
     (tmp_path / "nights" / DAYS[0] / "config.yaml").write_text("seed: another version's")
     assert learnt(freeze(tmp_path, DAYS[1], champion="winner")) == {}
+
+
+def still_lessons(artifact: Artifact, name: str = "preferences", column: str = "chosen") -> list[Any]:
+    """The lessons of a table that the champion does not have yet."""
+    rows = table(artifact, name)
+    return rows[column][~rows.learnt.fillna(False)].tolist()
+
+
+def test_picks_judge_for_good_and_are_lessons_until_a_promotion_has_them(tmp_path: Path) -> None:
+    direct, taught = "preference_learning=direct", (*DONE, "lessons/picks")
+    journal(tmp_path, pick(["a", "b"], 0))
+    freeze(tmp_path, DAYS[0], champion="first")
+    decided(tmp_path, DAYS[0], "first", "second")  # with a reward model alone
+    second = freeze(tmp_path, DAYS[1], champion="second")
+    assert still_lessons(second) == [0]
+    decided(tmp_path, DAYS[1], "second", "third", "", direct, done=taught)
+    journal(tmp_path, pick(["a", "b"], 1))
+    third = freeze(tmp_path, DAYS[2], champion="third")
+    assert (still_lessons(third), len(list(choices(third.folder)))) == ([1], 2)
+    decided(tmp_path, DAYS[2], "third", "fourth", "", direct, done=taught)
+    journal(tmp_path, pick(["a", "b"], 0))  # its owner says it again
+    fourth = freeze(tmp_path, DAYS[3], champion="fourth")
+    assert (still_lessons(fourth), len(list(choices(fourth.folder)))) == ([0], 2)
+    decided(tmp_path, DAYS[3], "fourth", "loser", "", direct, done=taught)
+    assert still_lessons(freeze(tmp_path, DAYS[4], champion="fourth")) == [0]
+    shutil.rmtree(tmp_path / "nights" / DAYS[4])
+    assert still_lessons(freeze(tmp_path, DAYS[4], champion="second")) == [0, 1]  # after a rollback
 
 
 def test_after_a_rollback_the_lessons_are_learnt_again(tmp_path: Path) -> None:
