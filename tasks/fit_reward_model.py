@@ -43,7 +43,8 @@ def fit_reward_model(
     """Fits a reward model on the backbone of `checkpoint` (the champion) and says whether it serves, and why not.
 
     `config` None: none is wanted. Whatever is wrong with the picks or the backbone is a refusal with its reason: the
-    night goes on without a reward model. `checkpoint.txt` is there only where one serves.
+    night goes on without a reward model. `checkpoint.txt` is there only where one serves; `outcome.json`, which MLflow
+    keeps, names the `checkpoint` too.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     found = choices(day.folder)
@@ -65,7 +66,7 @@ def fit_reward_model(
             checkpoints,
         )
     except (UnfitError, HoursOverError) as refusal:
-        outcome = {"serves": False, "reason": str(refusal)} | outcome
+        outcome = {"serves": False, "reason": str(refusal), "checkpoint": None} | outcome
     else:
         outcome = _outcome(fitted) | outcome
         (folder / "curve.json").write_text(json.dumps(fitted.steps))
@@ -85,9 +86,10 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
 
 
 def _outcome(fitted: Fitted) -> dict[str, Any]:
-    reason = fitted.ranking.refusal
+    checkpoint = None if fitted.checkpoint is None else fitted.checkpoint.name
+    said = {"serves": checkpoint is not None, "reason": fitted.ranking.refusal, "checkpoint": checkpoint}
     curve = [{"picks": picks} | asdict(accuracy) for picks, accuracy in fitted.learning_curve]
-    return {"serves": reason is None, "reason": reason} | asdict(fitted.ranking) | {"learning_curve": curve}
+    return said | asdict(fitted.ranking) | {"learning_curve": curve}
 
 
 def _wanted(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConfig:

@@ -96,6 +96,7 @@ def test_a_taste_serves_and_the_same_picks_come_to_the_same_bits(tmp_path: Path,
     assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0, "exam": 0}
     kept = tmp_path / "first" / "checkpoints" / (folder / "checkpoint.txt").read_text()
     assert is_whole(kept)
+    assert outcome["checkpoint"] == kept.name
     assert len(json.loads((folder / "curve.json").read_text())) > 10
     again, other, _ = run(tmp_path / "second", student, preferences(160))
     assert again == outcome
@@ -131,7 +132,7 @@ def test_a_refusal_before_any_fit(
     tmp_path: Path, student: Path, rows: list[dict[str, Any]], config: RewardModelConfig | None, reason: str
 ) -> None:
     outcome, folder, trainer = run(tmp_path, student, rows, config)
-    assert (outcome["serves"], trainer.calls) == (False, 0)
+    assert (outcome["serves"], outcome["checkpoint"], trainer.calls) == (False, None, 0)
     assert outcome["reason"].startswith(reason)
     assert not (folder / "checkpoint.txt").exists()
     assert figures(outcome)["reward_model/serves"] == 0
@@ -142,7 +143,7 @@ def test_picks_without_a_taste_are_refused_with_the_numbers(tmp_path: Path, stud
     rows = [row | {"chosen": (number * 7 + seed) % 5} for number, row in enumerate(preferences(120))]
     outcome, folder, trainer = run(tmp_path, student, rows, QUICK.model_copy(update={"epochs": 1}))
     assert trainer.calls == 1
-    assert not outcome["serves"]
+    assert (outcome["serves"], outcome["checkpoint"]) == (False, None)
     assert f"on {outcome['held_out']} held-out picks it is right" in outcome["reason"]
     assert not (folder / "checkpoint.txt").exists()
     assert (folder / "curve.json").exists()
