@@ -5,9 +5,7 @@ may be shared, so only runs that carry the home's mark are touched. `nightschool
 home's own databases, where every night is this home's; `services` then has a worker go on with last night's.
 """
 
-import hashlib
 import logging
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,19 +37,14 @@ from conf.home import Home
 from conf.hours import clocks_in
 from flows.dates import date_of_night
 from flows.lock import holder
+from tasks.tracking import HOME_TAG, home_mark
 
 log = logging.getLogger("nightschool")
 
 NIGHTLY = "nightly"  # the flow's name
-HOME_TAG = "nightschool.home"
 NIGHT_RUN = "attributes.status = 'RUNNING' and tags.`mlflow.source.name` = 'nightschool night'"
 UNDER_WAY = [StateType.RUNNING, StateType.PENDING]
 MESSAGE = "The night's process ended without a word (killed, out of memory, or the machine went down)."
-
-
-def home_mark(home: Home) -> str:
-    """What tells this home from all others that share a server: a digest of the machine's name and the home's path."""
-    return "home-" + hashlib.sha256(f"{socket.gethostname()}:{home.root}".encode()).hexdigest()[:12]
 
 
 def claim_flow_run(home: Home) -> None:

@@ -20,7 +20,7 @@ from conf.load import STARTER, load_night
 from conf.schema import NightConfig, SandboxConfig
 from flows.carrying_out import carry_out, left_open
 from flows.course import Course
-from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
+from flows.crashed_runs import claim_flow_run, claim_mlflow_run
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.day import frozen_day, reward_model_of
 from flows.enrolment import champion_of, teacher_of
@@ -46,7 +46,7 @@ from tasks.prune import prune
 from tasks.registry import Registry
 from tasks.report import report
 from tasks.stage import Artifact
-from tasks.tracking import Tracking
+from tasks.tracking import HOME_TAG, Tracking, home_mark
 
 SAVING_LIMIT = 60  # seconds
 REFUSED = "Refused"

@@ -36,12 +36,14 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     """The URL of the API that the night's flow reports to, with Prefect's settings pointing there.
 
     A configured API (PREFECT_API_URL or the active profile) is used as it is. Otherwise a server is started on
-    127.0.0.1, with its database under the home, so that `nightschool ui` shows its runs later. Raises InputError where
-    the URL of a configured one carries a password, or where that server is not one to work with.
+    127.0.0.1, with its database under the home, so that `nightschool ui` shows its runs later. The tasks' results lie
+    under the home with either. Raises InputError where the URL of a configured one carries a password, or where that
+    server is not one to work with.
     """
     from prefect.settings import (
         PREFECT_API_URL,
         PREFECT_HOME,
+        PREFECT_LOCAL_STORAGE_PATH,
         PREFECT_UI_URL,
         get_current_settings,
         temporary_settings,
@@ -49,10 +51,12 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
 
     from flows.servers import check_prefect
 
+    results = {PREFECT_LOCAL_STORAGE_PATH: home / "prefect" / "storage"}  # else in ~/.prefect, whatever PREFECT_HOME is
     configured = get_current_settings().api.url
     if configured:
         check_prefect(checked(configured, "PREFECT_API_URL", PREFECT))
-        yield configured
+        with temporary_settings(results):
+            yield configured
         return
     Home(home).own()
     folder = home / "prefect"
@@ -60,7 +64,7 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     server, url = start_server(folder, port or free_port(), home / "prefect" / "server.log")
     try:
         wait_until_ready(server, url, home / "prefect" / "server.log")
-        with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder, PREFECT_UI_URL: PAGES}):
+        with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder, PREFECT_UI_URL: PAGES} | results):
             try:
                 yield url
             finally:
@@ -90,6 +94,7 @@ def start_server(
     pages = address.url(port)
     environment = os.environ | {
         "PREFECT_HOME": str(folder),
+        "PREFECT_MEMO_STORE_PATH": str(folder / "memo_store.toml"),  # else in ~/.prefect, whatever PREFECT_HOME is
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         **{f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false" for service in idle},
         "PREFECT_UI_API_URL": f"{pages}/api",

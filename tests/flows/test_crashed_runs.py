@@ -24,18 +24,16 @@ from conf.home import Home
 from conf.hours import time_zone
 from conf.load import STARTER, load_night
 from flows.crashed_runs import (
-    HOME_TAG,
     MESSAGE,
     claim_flow_run,
     claim_mlflow_run,
     client_of,
     go_on,
-    home_mark,
     show_crashed,
     show_killed,
 )
 from flows.lock import hold
-from tasks.tracking import Tracking
+from tasks.tracking import HOME_TAG, Tracking, home_mark
 from tests.flows.test_lock import holder
 
 NIGHT = """

@@ -76,6 +76,7 @@ def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog
         with urllib.request.urlopen(f"{url}/health", timeout=10) as answer:
             assert answer.read() == b"true"
         assert (tmp_path / "prefect.db").exists()
+        assert (tmp_path / "memo_store.toml").exists()  # and not in ~/.prefect
         assert_guarded(url)
         show_crashed(Home(tmp_path), url, "nightschool:s3cret")
         assert not caplog.messages  # it was let in
@@ -112,10 +113,11 @@ def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("prefect_server")
 def test_a_configured_server_is_used_as_it_is(tmp_path: Path) -> None:
-    from prefect.settings import PREFECT_API_URL
+    from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH
 
     with prefect_api(tmp_path / "school", None) as url:
         assert url == PREFECT_API_URL.value()
+        assert PREFECT_LOCAL_STORAGE_PATH.value() == tmp_path / "school" / "prefect" / "storage"
     assert list(tmp_path.iterdir()) == []
 
 
