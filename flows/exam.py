@@ -40,6 +40,7 @@ def exam(
     home, config = Home.here(), config or load_night(STARTER)
     if deployment.id is not None:  # the command has looked before it started a server
         check_exam(config)
+    home.own()
     sitters = [find_sitter(source, "checkpoint", config.student, home) for source in (checkpoint, against) if source]
     with tempfile.TemporaryDirectory() as folder:
         sat = [_sit(sitter, config, home, Path(folder) / str(place)) for place, sitter in enumerate(sitters)]
