@@ -55,6 +55,7 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     configured = get_current_settings().api.url
     if configured:
         check_prefect(checked(configured, "PREFECT_API_URL", PREFECT))
+        Home(home).own()
         with temporary_settings(results):
             yield configured
         return

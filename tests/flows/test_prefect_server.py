@@ -2,6 +2,7 @@
 
 import base64
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -118,7 +119,8 @@ def test_a_configured_server_is_used_as_it_is(tmp_path: Path) -> None:
     with prefect_api(tmp_path / "school", None) as url:
         assert url == PREFECT_API_URL.value()
         assert PREFECT_LOCAL_STORAGE_PATH.value() == tmp_path / "school" / "prefect" / "storage"
-    assert list(tmp_path.iterdir()) == []
+    assert stat.S_IMODE((tmp_path / "school").stat().st_mode) == 0o700
+    assert list((tmp_path / "school").iterdir()) == []
 
 
 def test_a_configured_server_that_is_not_there_is_the_users_to_mend(tmp_path: Path) -> None:
