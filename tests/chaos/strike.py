@@ -15,7 +15,7 @@ from tests.chaos.checks import (
     outcome,
     repeated,
 )
-from tests.chaos.events import Trap, trace
+from tests.chaos.events import CHILDREN, Trap, trace
 from tests.chaos.school import School, processes_of
 
 PATIENCE = 10.0  # seconds until whoever is still there is an orphan
@@ -82,5 +82,5 @@ def _check_the_trap(school: School, home: Home, trap: Trap, code: int, verdict: 
     struck = [event for _, event in trace(watch) if event.startswith("no ")]
     if not (watch / "sprung").exists():
         verdict.lost.append(f"the trap never sprang: {trap}")
-    elif trap.victim in ("trainer", "engine") and code and not struck:
+    elif trap.victim in CHILDREN and code and not struck:
         verdict.lost.append(f"the night ended with its {trap.victim}: {code}")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from conf.home import Home
 from flows.history import round_metrics
 from models.checkpoint import keep, write_lineage
 from models.durable import make_folder, write_atomically
+from tasks.incidents import incidents
 from tests.chaos import disk
 from tests.chaos.checks import Verdict, aliases, broken_aliases, differences, repeated
 from tests.chaos.events import WATCH, Trap, set_trap, trace, watch_files
@@ -55,6 +57,15 @@ def test_a_seeded_selection_of_kills(school: School, reference: Reference) -> No
     update = [event for _, event in reference.events if event.startswith("trainer update")][2]
     verdict = strike(school, "selection", [Trap(power, "power"), Trap(update, "trainer")], reference)
     assert str(verdict) == "nothing"
+
+
+def test_a_night_outlives_its_prefect_server(school: School, reference: Reference) -> None:
+    """Killed alone in a round; the night goes on at once, and its report tells of it."""
+    own = replace(school, server=None)
+    event = next(event for _, event in reference.events if event.endswith("/round-01/score/manifest.json"))
+    assert str(strike(own, "server", [Trap(event, "server")], reference)) == "nothing"
+    (told,) = incidents(Home(school.root / "server" / "school").night(DATE))
+    assert told.endswith("the Prefect server died (code -9) and is started again")
 
 
 def test_the_list_is_seeded_and_has_every_stage(reference: Reference) -> None:
