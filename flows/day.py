@@ -33,8 +33,9 @@ def frozen_day(night: Night, champion: Path) -> Artifact:
 def reward_model_of(
     night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
 ) -> Artifact:
-    """The reward model, or the refusal to have one, made again where it was damaged since; MLflow keeps its figures, and
-    the digest of one that serves as the tag `reward_model`.
+    """The reward model, or the refusal to have one, made again where it was damaged since.
+
+    MLflow keeps its figures, and the digest of one that serves as the tag `reward_model`.
 
     `exam_questions`: those that no pick may ask.
     """

@@ -32,6 +32,7 @@ from flows.learned_reward import learned_reward
 from flows.links import links_of, prefect_link
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
+from flows.prefect_client import need_no_server
 from flows.preflight import check_night, finished_summary
 from flows.serving_lock import wait_until_free
 from flows.sitting import log_exams, sit, slowest
@@ -84,6 +85,7 @@ def nightly(
     if not goes_on:
         check_deadline(config, date, now)
     logging.getLogger("nightschool").setLevel(logging.INFO)
+    need_no_server()
     try:
         with hold(home.root, f"{NIGHT}{date}"):
             settle_layout(home)

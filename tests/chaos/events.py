@@ -20,7 +20,8 @@ from tests.chaos import disk
 DRAWN = re.compile(r"(?<=/draft-[0-9a-f]{20})-[0-9a-f]+")  # a draft of kept exams ends in what is drawn by lot
 
 WATCH, FLOW = "CHAOS_WATCH", "CHAOS_FLOW"  # the folder of log and trap, and the night's process id
-Victim = Literal["flow", "trainer", "engine", "all", "power"]  # power: all, and what was not synced is gone
+Victim = Literal["flow", "trainer", "engine", "server", "all", "power"]  # power: all, and what was not synced is gone
+CHILDREN = ("trainer", "engine", "server")
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def kill(victim: Victim) -> None:
     if victim in ("all", "power"):
         os.killpg(flow, signal.SIGKILL)
     children = list(_children(flow, victim))
-    if victim in ("trainer", "engine") and not children:
+    if victim in CHILDREN and not children:
         fire(f"no {victim} to kill")
     for pid in children or [flow]:
         os.kill(pid, signal.SIGKILL)
@@ -156,12 +157,19 @@ def _children(flow: int, role: Victim) -> Iterator[int]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == flow and b"spawn_main" in (process / "cmdline").read_bytes():
-                engine = b"VLLM_CPU_KVCACHE_SPACE=" in (process / "environ").read_bytes()
-                if role == ("engine" if engine else "trainer"):
-                    yield int(process.name)
+            command = (process / "cmdline").read_bytes()
+            if parent == flow and _role(command, (process / "environ").read_bytes()) == role:
+                yield int(process.name)
         except (OSError, ValueError):
             continue
+
+
+def _role(command: bytes, environment: bytes) -> Victim | None:
+    if b"flows.prefect_sqlite" in command:
+        return "server"
+    if b"spawn_main" not in command:
+        return None
+    return "engine" if b"VLLM_CPU_KVCACHE_SPACE=" in environment else "trainer"
 
 
 def _first(watch: Path, number: int) -> bool:

@@ -85,6 +85,8 @@ class School:
             **({REAL: "1"} if self.real else {"OMP_NUM_THREADS": "1"}),
         }
         environment.pop("MLFLOW_TRACKING_URI", None)
+        if not self.server:
+            environment.pop("PREFECT_API_URL", None)
         options = [f"--set={setting}" for setting in (f"name={NAME}", *self.settings, *settings)]
         command = ["-m", "tests.chaos.night", "night", "--config", str(config), "--date", date, *options]
         with (self.watch(home) / "said.log").open("ab") as said:

@@ -15,11 +15,10 @@ from tests.chaos.checks import (
     outcome,
     repeated,
 )
-from tests.chaos.events import Trap, sprung, trace
+from tests.chaos.events import CHILDREN, Trap, sprung, trace
 from tests.chaos.school import School, processes_of
 
 PATIENCE = 10.0  # seconds until whoever is still there is an orphan
-CHILDREN = ("trainer", "engine")
 IN_FLIGHT = 0.1  # seconds before a power cut in which a manifest may have been moved and not synced
 
 
@@ -44,7 +43,7 @@ def strike(school: School, name: str, traps: Sequence[Trap], reference: Referenc
 
     A trap for a child alone, which the night survives, is set together with the next one.
     """
-    home, verdict = school.home(name), Verdict()
+    home, verdict, code = school.home(name), Verdict(), 0
     kept: dict[str, str] = {}
     for together in _starts(traps):
         code = school.start(home, *together)

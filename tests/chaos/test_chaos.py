@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from conf.home import Home
 from flows.history import round_metrics
 from models.checkpoint import CARD, keep, write_lineage
 from models.durable import make_folder, write_atomically
+from tasks.incidents import incidents
 from tests.chaos import disk
 from tests.chaos.checks import Verdict, aliases, broken_aliases, differences, repeated
 from tests.chaos.events import WATCH, Trap, set_traps, trace, watch_files
@@ -58,6 +60,15 @@ def test_a_seeded_selection_of_kills(school: School, reference: Reference) -> No
     card = f"rename checkpoints/{reference.outcome['digests']['candidate']}/{CARD}"
     traps = [Trap(power, "power"), Trap(update, "trainer"), Trap(card, "flow")]
     assert str(strike(school, "selection", traps, reference)) == "nothing"
+
+
+def test_a_night_outlives_its_prefect_server(school: School, reference: Reference) -> None:
+    """Killed alone in a round; the night goes on at once, and its report tells of it."""
+    own = replace(school, server=None)
+    event = next(event for _, event in reference.events if event.endswith("/round-01/score/manifest.json"))
+    assert str(strike(own, "server", [Trap(event, "server")], reference)) == "nothing"
+    (told,) = incidents(Home(school.root / "server" / "school").night(DATE))
+    assert told.endswith("the Prefect server died (code -9) and is started again")
 
 
 def test_the_list_is_seeded_and_has_every_stage(reference: Reference) -> None:

@@ -7,10 +7,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.sorting import FlowRunSort
@@ -307,6 +309,22 @@ def test_a_finished_night_is_told_and_not_run_again(run: Run, home: Home, monkey
 def test_a_finished_night_with_another_configuration(run: Run, home: Home) -> None:
     finish(home)
     assert "seed: 1 → 9" in refused(run("night", "--date", DATE, "--set", "seed=9"))
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_server_that_is_gone_for_good_fails_no_finished_night(
+    run: Run, home: Home, done: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nightly(*_: Any) -> None:
+        if done:
+            finish(home)
+        raise httpx.ConnectError("All connection attempts failed")
+
+    monkeypatch.setattr("flows.prefect_server.prefect_api", lambda *_: nullcontext())
+    monkeypatch.setattr("flows.nightly.nightly", nightly)
+    outcome = run("night", "--date", DATE, "--json")
+    assert (outcome.code, outcome.out.count("\n")) == ((0, 1) if done else (1, 0))
+    assert ("is finished, but Prefect's server could not be told: All connection" in outcome.err) == done
 
 
 def test_a_night_that_fails_says_so_and_keeps_what_it_has(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

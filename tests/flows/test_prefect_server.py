@@ -1,5 +1,6 @@
 """The night's own Prefect server: it answers on loopback, and it is gone when the night is, however that ends."""
 
+import asyncio
 import base64
 import os
 import stat
@@ -15,8 +16,10 @@ from urllib.error import HTTPError
 import pytest
 
 from conf.home import Home, InputError
+from flows import prefect_server
 from flows.crashed_runs import show_crashed
 from flows.ports import free_port
+from flows.prefect_client import PatientEvents, need_no_server
 from flows.prefect_server import prefect_api, wait_until_ready
 
 NIGHT = """
@@ -110,6 +113,75 @@ def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 wait_until_ready(server, f"http://127.0.0.1:{free_port()}/api", tmp_path / "server.log")
         finally:
             server.kill()
+
+
+def test_a_server_that_dies_is_started_again_on_its_port_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    ports: list[int] = []
+
+    def start(_: Path, port: int, __: Path) -> tuple[subprocess.Popen[bytes], str]:
+        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
+        ports.append(port)
+        return started[-1], "http://127.0.0.1/api"
+
+    monkeypatch.setattr(prefect_server, "start_server", start)
+    monkeypatch.setattr(prefect_server, "wait_until_ready", lambda *_: None)
+    monkeypatch.setattr(prefect_server, "LOOK_AFTER", 0.01)
+    monkeypatch.setattr(prefect_server, "RESTARTS", 2)
+    told: list[str] = []
+    with prefect_api(tmp_path / "school", 4321, told.append):
+        for number in (1, 2):
+            started[-1].kill()
+            limit = time.monotonic() + 10
+            while len(started) == number and time.monotonic() < limit:
+                time.sleep(0.01)
+        assert [server.poll() for server in started] == [-9, -9, None]
+    assert [server.poll() for server in started] == [-9, -9, -9]
+    assert ports == [4321, 4321, 4321]
+    again = "the Prefect server died (code -9) and is started again"
+    assert told == [again, f"{again}, for the last time: the night does without"]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_stage_asks_the_server_for_no_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would fail where none answers; and its tags stay."""
+    from prefect import flow, task, task_engine
+    from prefect.concurrency import services
+    from prefect.events.worker import EventsWorker
+    from prefect.runtime import task_run
+
+    async def gone(*_: object) -> None:
+        raise ConnectionRefusedError
+
+    @task(tags=["trainer"])
+    def tags() -> list[str]:
+        return task_run.get_tags()
+
+    @flow
+    def night() -> list[str]:
+        return tags()
+
+    monkeypatch.setattr(services.ConcurrencySlotAcquisitionWithLeaseService, "acquire", gone)
+    monkeypatch.setattr(task_engine, "_concurrency", task_engine._concurrency)  # put back after the test
+    monkeypatch.setattr(EventsWorker, "_client_override", None)
+    need_no_server()
+    assert night() == ["trainer"]
+
+
+def test_what_a_server_could_not_be_told_is_kept_for_it() -> None:
+    from prefect.events import Event
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    event = Event(event="stage", resource={"prefect.resource.id": "a"})  # pyright: ignore[reportArgumentType]
+    with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{free_port()}/api"}):
+        client = PatientEvents()
+        began = time.monotonic()
+        for _ in range(3):
+            asyncio.run(client._emit(event))
+    assert client._unconfirmed_events == [event] * 3
+    assert time.monotonic() - began < 1
 
 
 @pytest.mark.usefixtures("prefect_server")
