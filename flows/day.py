@@ -6,6 +6,7 @@ from flows.night import Night
 from models.checkpoint import is_whole
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
+from tasks.lineage import looser
 from tasks.stage import Artifact, uncommit
 from tasks.tracking import Tracking
 
@@ -49,6 +50,7 @@ def reward_model_of(
         "student": config.student,
         "seed": config.seed,
         "exam_questions": exam_questions,
+        "looser": looser(champion.name, night.home.nights, night.date, config.unseen_share),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }

@@ -36,6 +36,19 @@ def line_of(champion: str, nights: Path, date: str) -> Iterator[tuple[Path, bool
             champion = sat["champion"]
 
 
+def looser(champion: str, nights: Path, date: str, share: float) -> tuple[tuple[str, float], ...]:
+    """The nights of a champion's line that kept fewer conversations from its lessons than a share, each with its own.
+
+    So what judges by that share tonight, and was there by then, may have been a lesson.
+    """
+    shares = (
+        (night.name, config.unseen_share)
+        for night, _ in line_of(champion, nights, date)
+        if (config := config_of(night))
+    )
+    return tuple((night, own) for night, own in shares if own < share)
+
+
 def examined(nights: Path, date: str) -> Iterator[tuple[str, dict[str, str]]]:
     """The nights before a date that came to a decision, the oldest first, each with the digests of those who sat."""
     for folder in sorted(nights.glob("????-??-??/decide")):

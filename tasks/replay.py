@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.journal import Entry, Preference, parse_line
+from conf.journal import Correction, Entry, Preference, parse_line
 from conf.journal_file import latest_day, whole_lines
 from tasks.lineage import learnt_until
 from tasks.taken import Taken, taken_before
@@ -26,15 +26,15 @@ def replayed(journal: Path, nights: Path, date: str, model: str, champion: str) 
     """The lines of nights before a date that its night reads again.
 
     A lesson comes until it is in the champion, because a night that made it, or what it was made from, taught it
-    (`tasks/lineage.py`). Picks come for good, then as `learnt`: a reward model is fitted to all of them. So a promotion
-    ends the replay, and a rollback begins it again. Reads the journal's own bytes; what its owner has removed from it
-    meanwhile is not learnt again.
+    (`tasks/lineage.py`). Picks and corrections come for good, then as `learnt`: a reward model is fitted to all of
+    them. So a promotion ends the replay, and a rollback begins it again. Reads the journal's own bytes; what its owner
+    has removed from it meanwhile is not learnt again.
     """
     learnt = learnt_until(champion, nights, date)
     for part in taken_before(nights, date, model):
         for place, entry in _entries(journal, part):
             known = part.night <= learnt.get(entry.kind, "")
-            if isinstance(entry, Preference) or not known:
+            if isinstance(entry, Preference | Correction) or not known:
                 yield Replayed(part.night, place, entry, known)
 
 

@@ -28,7 +28,9 @@ PREFERENCES = _schema(
     {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "policy": pa.string()},
     {**_ORIGIN, "learnt": pa.bool_()},
 )
-CORRECTIONS = _schema({"messages": pa.string(), "response": pa.string(), "correction": pa.string()}, _ORIGIN)
+CORRECTIONS = _schema(
+    {"messages": pa.string(), "response": pa.string(), "correction": pa.string()}, {**_ORIGIN, "learnt": pa.bool_()}
+)
 FEEDBACK = _schema({"messages": pa.string(), "response": pa.string(), "value": pa.float64()}, _ORIGIN)
 WORDS = _schema({"text": pa.string()}, _ORIGIN)
 TRACES = _schema(

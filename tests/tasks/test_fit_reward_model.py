@@ -52,6 +52,7 @@ def run(
     rows: list[dict[str, Any]],
     config: RewardModelConfig | None = QUICK,
     trainer: OwnProcess | None = None,
+    looser: tuple[tuple[str, float], ...] = (),
 ) -> tuple[dict[str, Any], Path, OwnProcess]:
     tmp_path.mkdir(exist_ok=True)
     tables = {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])}
@@ -67,6 +68,7 @@ def run(
         student=StudentConfig(),
         seed=1,
         exam_questions=(),
+        looser=looser,
         checkpoints=tmp_path / "checkpoints",
         trainer=trainer,
     )
@@ -93,7 +95,7 @@ def test_a_taste_serves_and_the_same_picks_come_to_the_same_bits(tmp_path: Path,
     assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
     assert outcome["learning_curve"] == [{"picks": 160 - outcome["held_out"]} | outcome["accuracy"]]
     assert outcome["length"]["shortest_alone"] > 0.8
-    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0, "exam": 0}
+    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0, "exam": 0, "known": 0}
     kept = tmp_path / "first" / "checkpoints" / (folder / "checkpoint.txt").read_text()
     assert is_whole(kept)
     assert outcome["checkpoint"] == kept.name
@@ -136,6 +138,16 @@ def test_a_refusal_before_any_fit(
     assert outcome["reason"].startswith(reason)
     assert not (folder / "checkpoint.txt").exists()
     assert figures(outcome)["reward_model/serves"] == 0
+
+
+def test_a_champion_that_learnt_the_judges_is_not_judged(tmp_path: Path, student: Path) -> None:
+    """After a year of `preference_learning: direct`, say."""
+    rows = [row | {"night": "2026-11-19"} for row in preferences(60)]
+    outcome, folder, trainer = run(tmp_path, student, rows, looser=(("2026-11-19", 0.0),))
+    assert outcome["reason"] == "the champion has learnt all picks that would judge it: it takes later ones"
+    assert (outcome["held_out"], trainer.calls) == (0, 0)
+    assert outcome["left_out"]["known"] == 60 - outcome["picks"] > 0
+    assert read_table(folder / "held_out.parquet", HELD_OUT).empty
 
 
 @pytest.mark.parametrize("seed", [1, 2])

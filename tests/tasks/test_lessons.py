@@ -59,7 +59,7 @@ def day(folder: Path, lines: int = 5, learnt: int = 0) -> Artifact:
     feedback = [{"messages": ASKED, "response": f"Well {n}.", "value": n % 2 - 0.5} for n in range(lines)]
     responses = json.dumps(["Fine.", "So so.", "Who asks?"])
     picks = [{"messages": ASKED, "responses": responses, "chosen": n % 3, "policy": "x"} for n in range(lines)]
-    for row in picks[:learnt]:
+    for row in (*picks[:learnt], *corrections[:learnt]):
         row["learnt"] = True
     return write_stage(
         folder,
@@ -117,7 +117,7 @@ def test_without_lines_the_checkpoint_stays_what_it_was(tmp_path: Path, channel:
     assert (counts, curve, asked) == ({"lines": 0, "used": 0, "exam": 0, "too_long": 0}, [], [])
 
 
-@pytest.mark.parametrize("channel", ["dpo", "best_of_n"])
+@pytest.mark.parametrize("channel", ["corrections", "dpo", "best_of_n"])
 def test_what_the_champion_has_learnt_is_no_lesson_again(tmp_path: Path, base: Path, channel: str) -> None:
     _, counts, _, asked = study(tmp_path / "some", channel, base, learnt=3)
     assert (counts["lines"], counts["used"], len(asked)) == (2, 2, 1)

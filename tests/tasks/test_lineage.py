@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tasks.lineage import line_of
+from tasks.lineage import line_of, looser
 from tests.tasks.test_replay import DAYS, decided
 
 
@@ -24,3 +24,14 @@ def test_the_line_of_a_checkpoint(tmp_path: Path) -> None:
     }
     assert {digest: list(line_of(digest, nights, DAYS[4])) for digest in expected} == expected
     assert list(line_of("third", nights, DAYS[2])) == []
+
+
+def test_the_nights_of_the_line_that_held_out_less(tmp_path: Path) -> None:
+    nights, share = tmp_path / "nights", "reward_model.held_out_share={}".format
+    decided(tmp_path, DAYS[0], "first", "second", "", "preference_learning=direct")
+    decided(tmp_path, DAYS[1], "second", "loser", "", "preference_learning=direct")
+    decided(tmp_path, DAYS[2], "second", "third", "", share(0.25))
+    decided(tmp_path, DAYS[3], "third", "fourth", "", share(0.5))
+    assert looser("fourth", nights, DAYS[4], 0.5) == ((DAYS[2], 0.25), (DAYS[0], 0.0))
+    assert looser("fourth", nights, DAYS[4], 0.25) == looser("second", nights, DAYS[4], 0.25) == ((DAYS[0], 0.0),)
+    assert looser("fourth", nights, DAYS[4], 0.0) == looser("first", nights, DAYS[4], 0.5) == ()

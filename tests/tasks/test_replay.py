@@ -1,4 +1,4 @@
-"""What earlier nights took is learnt again until the model that serves has it; picks always come along."""
+"""What earlier nights took is learnt again until the model that serves has it; picks and corrections judge for good."""
 
 import json
 import shutil
@@ -54,8 +54,9 @@ def decided(
 
 
 def learnt(artifact: Artifact, name: str = "corrections", column: str = "correction") -> dict[str, str]:
-    """The lessons of a table, each with its night."""
+    """The lessons of a table that the champion does not have yet, each with its night."""
     rows = table(artifact, name)
+    rows = rows[~rows.learnt.fillna(False)]
     return dict(zip(rows[column], rows.night, strict=True))
 
 
@@ -117,8 +118,8 @@ def test_each_kind_is_learnt_again_by_itself(tmp_path: Path) -> None:
     done = ("distill", "lessons/corrections", "lessons/feedback")
     decided(tmp_path, DAYS[0], "first", "winner", "", "distill.steps=0", "lessons.words.enabled=false", done=done)
     night = freeze(tmp_path, DAYS[1], champion="winner")
-    left = {name for name in ("corrections", "words", "feedback", "traces") if len(table(night, name))}
-    assert left == {"words", "traces"}
+    assert learnt(night) == {}
+    assert {name for name in ("words", "feedback", "traces") if len(table(night, name))} == {"words", "traces"}
 
 
 def test_a_night_of_another_version_has_taught_all(tmp_path: Path) -> None:
@@ -129,10 +130,8 @@ def test_a_night_of_another_version_has_taught_all(tmp_path: Path) -> None:
     assert learnt(freeze(tmp_path, DAYS[1], champion="winner")) == {}
 
 
-def still_lessons(artifact: Artifact, name: str = "preferences", column: str = "chosen") -> list[Any]:
-    """The lessons of a table that the champion does not have yet."""
-    rows = table(artifact, name)
-    return rows[column][~rows.learnt.fillna(False)].tolist()
+def still_lessons(artifact: Artifact) -> list[int]:
+    return list(learnt(artifact, "preferences", "chosen"))
 
 
 def test_picks_judge_for_good_and_are_lessons_until_a_promotion_has_them(tmp_path: Path) -> None:
@@ -154,6 +153,20 @@ def test_picks_judge_for_good_and_are_lessons_until_a_promotion_has_them(tmp_pat
     assert still_lessons(freeze(tmp_path, DAYS[4], champion="fourth")) == [0]
     shutil.rmtree(tmp_path / "nights" / DAYS[4])
     assert still_lessons(freeze(tmp_path, DAYS[4], champion="second")) == [0, 1]  # after a rollback
+
+
+def test_corrections_judge_for_good_and_are_lessons_until_a_promotion_has_them(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"))
+    freeze(tmp_path, DAYS[0], champion="first")
+    decided(tmp_path, DAYS[0], "first", "winner")
+    journal(tmp_path, corrected("four"))
+    second = freeze(tmp_path, DAYS[1], champion="winner")
+    assert learnt(second) == {"four": DAYS[1]}
+    assert [(pair.responses[1], pair.night) for pair in choices(second.folder)] == [("4", DAYS[0]), ("four", DAYS[1])]
+    decided(tmp_path, DAYS[1], "winner", "loser")
+    journal(tmp_path, corrected("4"))  # its owner says it again
+    third = freeze(tmp_path, DAYS[2], champion="winner")
+    assert (set(learnt(third)), len(list(choices(third.folder)))) == ({"4", "four"}, 2)
 
 
 def test_after_a_rollback_the_lessons_are_learnt_again(tmp_path: Path) -> None:
