@@ -403,6 +403,19 @@ def test_a_night_whose_registry_is_not_there_does_not_begin(run: Run, home: Home
     assert not home.root.exists()
 
 
+@pytest.mark.usefixtures("no_night")
+@pytest.mark.parametrize(
+    "command",
+    [("night",), ("checkpoints",), ("promote", "1"), ("rollback",), ("prune", "--dry-run"), ("serve", "--port={port}")],
+)
+def test_a_database_that_is_damaged_stops_every_command(run: Run, home: Home, command: tuple[str, ...]) -> None:
+    home.root.mkdir(mode=0o700, parents=True)
+    home.database_file.write_text("no database")
+    said = refused(run(*(argument.format(port=free_port()) for argument in command)))
+    assert said.startswith(f"{home.database_file}: this database is damaged (file is not a database); bring it back")
+    assert list(home.root.iterdir()) == [home.database_file]
+
+
 def test_a_dry_run_is_handed_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*arguments: Any) -> None:
         raise NightError(f"dry: {[one for one in arguments if isinstance(one, bool)]}")

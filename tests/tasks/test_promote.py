@@ -12,13 +12,14 @@ import pytest
 from conf.home import Home
 from conf.load import STARTER, load_night
 from flows.promotion import promote_version
-from models.checkpoint import DamagedCheckpointError, keep, write_lineage
+from models.checkpoint import DamagedCheckpointError
 from tasks.alias_lock import alias_lock
 from tasks.promote import DRY_RUN, OUTCOME, accuracy_of, intervals_of, promote
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 from tests.tasks.night_folder import TARGET, write_exam
+from tests.tasks.test_registry import make_checkpoint
 
 WHO = ("champion", "distilled", "candidate")
 
@@ -37,11 +38,7 @@ class Morning:
         self.sitters: dict[str, Path] = {}
         parent = None
         for who in WHO:
-            draft = home.checkpoints / "draft"
-            draft.mkdir(parents=True)
-            (draft / "model.safetensors").write_text(who)
-            write_lineage(draft, parent)
-            self.sitters[who] = keep(draft, home.checkpoints)
+            self.sitters[who] = make_checkpoint(home.checkpoints, who, parent)
             parent = self.sitters[who].name
         self.decide(found)
 
@@ -108,11 +105,7 @@ def test_the_night_after(make_morning: Callable[[bool], Morning], exam: dict[str
     morning = make_morning(True)
     morning.promote()
     first = morning.sitters["candidate"]
-    draft = morning.home.checkpoints / "draft"
-    draft.mkdir()
-    (draft / "model.safetensors").write_text("second night")
-    write_lineage(draft, first.name)
-    second = keep(draft, morning.home.checkpoints)
+    second = make_checkpoint(morning.home.checkpoints, "second night", first.name)
     morning.sitters = {"champion": first, "distilled": first, "candidate": second}
     morning.decide(exam | {"promote": False}, "2026-11-21")
     morning.promote()
@@ -145,11 +138,7 @@ def test_a_night_that_was_overtaken_displaces_nobody(make_morning: Callable[[boo
 
 
 def make_registered(morning: Morning, text: str) -> str:
-    draft = morning.home.checkpoints / "draft"
-    draft.mkdir()
-    (draft / "model.safetensors").write_text(text)
-    write_lineage(draft, None)
-    checkpoint = keep(draft, morning.home.checkpoints)
+    checkpoint = make_checkpoint(morning.home.checkpoints, text)
     tags = {"role": "candidate", "night": "2026-11-21", "parent": "", "accuracy": "0.9"}
     tracking = morning.tracking
     return morning.registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, {}).version
@@ -199,6 +188,19 @@ def test_a_dry_run_decides_registers_and_moves_nothing(make_morning: Callable[[b
     assert morning.serving() == (None, None)
     assert morning.promote() == carried_out
     assert promote_version(morning.home, morning.registry, "3")  # there is a way back, to the champion of that night
+    assert morning.serving() == ("candidate", "champion")
+
+
+def test_after_two_dry_runs_there_is_a_way_back(make_morning: Callable[[bool], Morning], exam: dict[str, Any]) -> None:
+    """Both nights began with the same student, whose version keeps the date of the first."""
+    morning = make_morning(True)
+    (morning.night / DRY_RUN).touch()
+    morning.promote()
+    morning.sitters["candidate"] = make_checkpoint(morning.home.checkpoints, "second night")
+    morning.decide(exam | {"promote": True}, "2026-11-21")
+    (morning.night / DRY_RUN).touch()
+    assert morning.promote()["withheld"].startswith("nightschool promote 4 ")
+    assert promote_version(morning.home, morning.registry, "4")
     assert morning.serving() == ("candidate", "champion")
 
 

@@ -50,11 +50,11 @@ class School:
         return found[0] and found[0].version, found[1] and found[1].version
 
 
-def make_checkpoint(checkpoints: Path, text: str) -> Path:
+def make_checkpoint(checkpoints: Path, text: str, parent: str | None = None) -> Path:
     draft = checkpoints / "draft"
     draft.mkdir(parents=True)
     (draft / "model.safetensors").write_text(text)
-    write_lineage(draft, None)
+    write_lineage(draft, parent)
     return keep(draft, checkpoints)
 
 
