@@ -115,7 +115,6 @@ def study(night: Night) -> dict[str, Any]:
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise full_disk(night.home.root) from error
         raise
-    tracking.close_run("FINISHED")
     if variable := night.config.morning.webhook_variable:
         tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
     return summary

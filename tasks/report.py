@@ -37,7 +37,7 @@ def report(
     links: Mapping[str, str],
     tracking: Tracking,
 ) -> dict[str, Any]:
-    """Writes the report and, last of all, summary.json: from then on the night is finished."""
+    """Writes the report, ends MLflow's run and writes summary.json, last of all: from then on the night is finished."""
     summary = summarise(folder, decision, rounds, alarms, links)
     write_report(folder, summary, decision)
     if "mlflow" in links:
@@ -49,6 +49,7 @@ def report(
     for who in SITTERS:
         tracking.log_artifact(folder / "evaluate" / who / "evaluations.parquet", f"exam/{who}")
     tracking.tag(decision=summary["decision"], alarms=str(len(alarms)))
+    tracking.close_run("FINISHED")
     write_atomically(folder / SUMMARY, json.dumps(summary))
     return summary
 
