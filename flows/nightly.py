@@ -10,6 +10,7 @@ from typing import Any
 
 from mlflow.exceptions import MlflowException
 from prefect import flow
+from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
@@ -59,6 +60,13 @@ def _scheduled(config: NightConfig) -> datetime.datetime:
     return clocks_in(config.deadline_time_zone, moment.timestamp() if moment else None)
 
 
+def _begun() -> float | None:
+    """When this run began, in seconds since the epoch: of one that a worker tries again, when it first did."""
+    context = FlowRunContext.get()
+    first = context.flow_run.start_time if context and context.flow_run else None
+    return first.timestamp() if first else None
+
+
 def _run_name() -> str:
     parameters = flow_run.get_parameters()
     return parameters.get("date") or date_of_night(_scheduled(parameters.get("config") or load_night(STARTER)))
@@ -96,7 +104,7 @@ def nightly(
                 check_night(home, config, goes_on)
             freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
             wait_until_free(home.root)
-            return concluded(study(Night(home, date, config)))
+            return concluded(study(Night(home, date, config, _begun())))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +32,7 @@ from flows.dates import date_of_night
 from flows.ports import free_port
 from flows.worker import DEPLOYMENTS, PROJECT, environment_of
 from tests.chaos.school import NAME, STARTER, School, open_school, processes_of
+from tests.flows.planted import owners
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -71,7 +71,7 @@ def start_services(home: Home) -> Services:
     prefect, mlflow = free_port(), free_port()
     environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
     environment.pop("MLFLOW_TRACKING_URI", None)
-    environment["HOME"] = str(owners(home))
+    environment["HOME"] = str(owners(home.root))
     command = [sys.executable, "-m", "flows", "services", f"--prefect-port={prefect}", f"--mlflow-port={mlflow}"]
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
@@ -83,13 +83,6 @@ def start_services(home: Home) -> Services:
         if line.startswith("Ctrl-C"):
             return Services(process, said, prefect, home)
     raise AssertionError("\n".join([*said, *(log.read_text() for log in home.root.glob("prefect/*.log"))]))
-
-
-def owners(home: Home) -> Path:
-    """The home of whoever owns the school's."""
-    folder = home.root.with_name("owner")
-    folder.mkdir(exist_ok=True)
-    return folder
 
 
 def kill_services(services: Services) -> list[str]:
@@ -258,7 +251,7 @@ def test_a_night_that_somebody_asks_for_completes(asked: FlowRun, services: Serv
 @pytest.mark.usefixtures("asked")
 def test_what_prefect_writes_lies_under_the_home(services: Services) -> None:
     assert list((services.home.root / "prefect" / "storage").iterdir())
-    assert list((owners(services.home) / ".prefect").glob("*")) == []
+    assert list((owners(services.home.root) / ".prefect").glob("*")) == []
 
 
 def test_the_owner_is_notified_of_it_alarms_first(asked: FlowRun, notified: list[dict[str, Any]]) -> None:

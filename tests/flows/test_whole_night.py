@@ -18,7 +18,7 @@ import pytest
 from conf.home import Home
 from tasks.registry import DAYTIME
 from tasks.tables import read_rollouts
-from tests.flows.planted import MARK, owners_environment, with_keys
+from tests.flows.planted import CHAT, MARK, owners, owners_environment, with_keys
 from tests.flows.watched import can_watch, watching
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a CPU without bf16 takes minutes a night
@@ -39,6 +39,7 @@ SMALL = [
     'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 40}]',
     "exam.max_completion_tokens=24",
     "grpo.max_completion_tokens=24",
+    CHAT,
 ]
 
 
@@ -46,13 +47,6 @@ def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
     watch = watching(connections(home))
     owner = {"HOME": str(owners(home)), "XDG_CACHE_HOME": str(Path.home() / ".cache"), "NIGHTSCHOOL_HOME": str(home)}
     return [*watch, sys.executable, "-m", "flows", *arguments], owners_environment() | owner
-
-
-def owners(home: Path) -> Path:
-    """The home of whoever owns the school's."""
-    folder = home.with_name(f"{home.name}-owner")
-    folder.mkdir(exist_ok=True)
-    return folder
 
 
 def connections(home: Path) -> Path:

@@ -272,38 +272,6 @@ def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: Scho
     assert school.prune() == []
 
 
-def test_a_version_of_another_home_on_the_same_server_stays(school: School) -> None:
-    others, own = school.version("another home's", "2026-11-10"), school.version("own", "2026-11-16")
-    school.night("2026-11-16")
-    for checkpoint in (others, own):
-        for file in checkpoint.iterdir():
-            file.unlink()
-        checkpoint.rmdir()
-    assert school.prune() == [f"version 2 ({own.name})"]  # its weights were gone already
-    assert school.registered() == [others.name]
-
-
-def test_homes_that_share_a_server_and_dates_prune_their_own(
-    home_with_mlflow: Callable[[str], Home], tmp_path: Path
-) -> None:
-    server = home_with_mlflow("server").database
-    one, two = School(Home(tmp_path / "one"), server), School(Home(tmp_path / "two"), server)
-    losers = [school.version(f"{school.home.root.name}'s", DATES[0]) for school in (one, two)]
-    own, both = two.version("registered by the other", DATES[0]), one.checkpoint("registered by the other")
-    assert own.name == both.name
-    assert one.prune() == [f"version 1 ({losers[0].name})"]
-    assert one.registered() == [losers[1].name, own.name]
-    assert one.on_disk() == names(own)
-
-
-def test_a_home_that_was_moved_prunes_its_own_database(school: School, tmp_path: Path) -> None:
-    loser = school.version("a loser", DATES[0])
-    school.home.root.rename(tmp_path / "moved")
-    home = Home(tmp_path / "moved")
-    registry = Registry(Tracking(home, school.config).client, "starter")
-    assert [item.what for item in plan(home, 2, registry).goes] == [f"version 1 ({loser.name})"]
-
-
 def test_what_checkpoints_answered_goes_with_them(school: School) -> None:
     loser, serving = school.version("a loser", DATES[0]), school.version("serving", DATES[0], promote=True)
     for checkpoint in (loser, serving, Path("elsewhere")):
