@@ -38,6 +38,11 @@ def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
     return newest.name if known and identity(known) == identity(config) else None
 
 
+def way_on(night: Path) -> str:
+    """The command that goes on with the night of a folder."""
+    return shlex.join(["nightschool", "night", "--config", str(night / "config.yaml"), "--date", night.name])
+
+
 def finished(nights: Path, name: str) -> Iterator[Path]:
     """The folders of the finished nights of a configuration's name, the newest first."""
     for summary in sorted(nights.glob(f"????-??-??/{SUMMARY}"), reverse=True):
@@ -97,8 +102,7 @@ def _entry(folder: Path, running: str | None) -> dict[str, Any]:
     detail = f"committed last: {_last_committed(folder)}"
     if folder.name == running:
         return {"night": folder.name, "state": "running", "detail": detail, "alarms": _raised(folder)}
-    again = ["nightschool", "night", "--config", str(folder / "config.yaml"), "--date", folder.name]
-    detail = f"{detail}; go on with: {shlex.join(again)}"
+    detail = f"{detail}; go on with: {way_on(folder)}"
     return {"night": folder.name, "state": "interrupted", "detail": detail, "alarms": _raised(folder)}
 
 

@@ -8,19 +8,21 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import httpx
 import pytest
+import typer
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.sorting import FlowRunSort
 
 from conf.home import Home, NightError
 from conf.load import STARTER, load_night
 from flows import cli
-from flows.lock import hold
+from flows.lock import NightRunningError, hold
 from flows.night import freeze_config
 from flows.ports import free_port
 from flows.prefect_server import prefect_api
@@ -267,6 +269,52 @@ def test_a_night_that_has_begun_goes_on_without_room_and_after_its_deadline(
     monkeypatch.setattr(cli, "_run_night", lambda home, settings, date, *_: went_on.append(date) or finish(home, *late))
     assert run("night", "--date", DATE, *PAST_DEADLINE).code == 0
     assert went_on == [DATE]
+
+
+@pytest.mark.parametrize(
+    ("came_to", "begun", "code", "said"),
+    [
+        (None, [DATE, "2026-01-21"], 0, "which was interrupted; it sits its exam, then the night 2026-01-21 begins."),
+        (NightError("no registry"), [DATE, "2026-01-21"], 0, "(no registry); go on with it: nightschool night --con"),
+        (typer.Exit(130), [DATE], 130, ""),
+        (NightRunningError("the night of another"), [DATE], 3, "the night of another"),
+    ],
+)
+def test_the_night_before_is_finished_where_it_has_a_deadline_and_costs_tonight_nothing(
+    run: Run,
+    home: Home,
+    came_to: Exception | None,
+    begun: list[str],
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A timer starts the same command every evening."""
+    went_on: list[str] = []
+
+    def night(home: Home, _: Any, date: str, *__: Any) -> dict[str, Any]:
+        went_on.append(date)
+        if came_to and date == DATE:
+            raise came_to
+        return {"night": date}
+
+    late = [one.removeprefix("--set=") for one in PAST_DEADLINE]
+    freeze_config(home.night(DATE), load_night(STARTER, late), fresh=False)
+    monkeypatch.setattr(cli, "_run_night", night)
+    monkeypatch.setattr(cli, "clocks_in", lambda _: datetime.fromisoformat("2026-01-21T22:00:00+01:00"))
+    outcome = run("night", "--json", *PAST_DEADLINE)
+    assert (went_on, outcome.code) == (begun, code)
+    assert said in outcome.err
+    assert outcome.out == ('{"night": "2026-01-21"}\n' if code == 0 else "")
+
+
+def test_the_night_before_goes_on_where_it_has_none(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
+    monkeypatch.setattr(cli, "_run_night", lambda home, settings, date, *_: {"night": date})
+    monkeypatch.setattr(cli, "clocks_in", lambda _: datetime.fromisoformat("2026-01-21T22:00:00+01:00"))
+    outcome = run("night", "--json")
+    assert outcome.out == json.dumps({"night": DATE}) + "\n"
+    assert "which was interrupted; --date 2026-01-21 begins another." in outcome.err
 
 
 def finish(home: Home, *overrides: str) -> dict[str, Any]:
