@@ -3,7 +3,7 @@
 A `console` block is a transcript, which is run in an empty home and must print what it shows; `…` stands for anything,
 and a line of `…` for any lines. Files that a page shows whole (their first line is a comment with the name) are there.
 A `yaml` block is a part of a night's configuration (another program's says whose it is: `yaml prefect`). A `python`
-block compiles.
+block compiles. What works on a finished night is run by `test_commands_after_a_night.py`.
 """
 
 import os
@@ -172,25 +172,30 @@ PLAYED = sorted({block.page for block in blocks("console")})
 def test_every_transcript_is_what_happens(page: Path, tmp_path: Path) -> None:
     """All transcripts of a page, one after the other in one home."""
     folder = written(page, tmp_path)
-    unset = {"PREFECT_API_URL", "MLFLOW_TRACKING_URI", "NIGHTSCHOOL_DATA", "NIGHTSCHOOL_HOME"}
-    environment = {name: value for name, value in os.environ.items() if name not in unset}
-    environment |= {"PYTHONPATH": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    environment |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120"}
     for block in blocks("console"):
         for step in transcript(block) if block.page == page else ():
-            done = subprocess.run(
-                ["bash", "-o", "pipefail", "-c", step.command],
-                cwd=folder,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=300,
-            )
+            done = run(step.command, folder)
             told = f"{block}: $ {step.command}\n{done.stdout}"
             assert done.returncode == (2 if step.shown.startswith("nightschool: ") else 0), told
             if step.shown:
                 assert re.fullmatch(pattern(step.shown), done.stdout.strip()), told
+
+
+def run(command: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """What a shell makes of a command in a checkout, with its own `school/`; all that is said, as `stdout`."""
+    others = ("PREFECT_API_URL", "MLFLOW_", "NIGHTSCHOOL_")  # of whoever tests, and of other tests
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(others)} | variables
+    environment |= {"PYTHONPATH": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120"}
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
 
 
 def pattern(shown: str) -> str:

@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -297,6 +298,21 @@ def test_a_start_hours_late_is_refused(services: Services, client: SyncPrefectCl
     assert (late.state.type, late.state.name) == (StateType.COMPLETED, "Refused")
     assert "started 18" in str(late.state.message)
     assert sorted(services.home.nights.glob("*")) == before
+
+
+def test_a_checkpoint_that_somebody_names_sits_the_exam(
+    services: Services, client: SyncPrefectClient, tiny: dict[str, Any], school: School
+) -> None:
+    rows = school.root / "rows.jsonl"
+    given = {"checkpoint": str(school.root / "student"), "config": json.dumps(tiny), "rows": str(rows)}
+    parameters = [word for name, value in given.items() for word in ("-p", f"{name}={value}")]
+    services.prefect("deployment", "run", "exam/exam", *parameters, "--job-variable", f"command={TINY_RUN}")
+    run = ended(client, runs_of(client, "exam")[0].id)
+    assert run.state is not None
+    assert (run.name, run.state.type) == (f"exam of {given['checkpoint']}", StateType.COMPLETED), run.state.message
+    assert {json.loads(line)["checkpoint"] for line in rows.read_text().splitlines()} == {given["checkpoint"]}
+    told = {found.key: str(found.data) for found in client.read_latest_artifacts()}
+    assert re.search(r"gsm8k .* n = 16 ", told["exam"])
 
 
 def test_everything_ends_with_services_that_are_killed_while_a_night_runs(
