@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from httpx import HTTPError
 
 from conf.home import Home, InputError, NightError
 from conf.hours import clocks_in
@@ -87,15 +88,24 @@ def _run_night(
     from flows import console
     from flows.night import freeze_config
     from flows.prefect_server import prefect_api
+    from flows.preflight import finished_summary
+    from tasks import incidents
 
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
+    folder = home.night(date)
     try:
         with hold(home.root, f"{NIGHT}{date}"), console.NightProgress(settings):
-            freeze_config(home.night(date), settings, fresh, dry_run)
-            with prefect_api(home.root, settings.prefect.port):
+            freeze_config(folder, settings, fresh, dry_run)
+            with prefect_api(home.root, settings.prefect.port, lambda lost: incidents.note(folder, lost)):
                 from flows.nightly import nightly
 
                 return nightly(settings, date, dry_run)
+    except HTTPError as error:
+        summary = finished_summary(home, date)
+        if summary is None:
+            raise
+        print(f"The night {date} is finished, but Prefect's server could not be told: {error}", file=sys.stderr)
+        return summary
     except KeyboardInterrupt:
         sets = [f"--set={override}" for override in overrides]
         dry = ["--dry-run"] * dry_run

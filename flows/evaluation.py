@@ -1,5 +1,6 @@
 """`nightschool evaluate`: a checkpoint sits an exam outside of any night, alone or against another one."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -53,9 +54,13 @@ def evaluate(
     console.say_json(found) if as_json else print(*told(found), sep="\n")
 
 
-def check_rows(file: Path) -> None:
+def check_rows(file: Path, option: str = "--rows") -> None:
     """Raises InputError where no rows can be written into a file: before anybody sits an exam for them."""
     if file.suffix not in FORMATS:
-        raise InputError(f"--rows: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
-    if not file.resolve().parent.is_dir():
-        raise InputError(f"--rows: {file}: there is no folder {file.resolve().parent}; make it first")
+        raise InputError(f"{option}: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    if file.is_dir():
+        raise InputError(f"{option}: {file}: there is a folder of that name; name a file")
+    if not (folder := file.resolve().parent).is_dir():
+        raise InputError(f"{option}: {file}: there is no folder {folder}; make it first")
+    if not os.access(file if file.exists() else folder, os.W_OK):
+        raise InputError(f"{option}: {file}: nothing can be written there; name another place, or mend its permissions")

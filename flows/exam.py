@@ -13,6 +13,7 @@ from prefect.runtime import deployment
 from conf.home import Home
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
+from flows.evaluation import check_rows
 from flows.exam_sitters import Sitter, engine_for, find_sitter
 from flows.preflight import check_exam
 from models.engine_environment import engine_environment
@@ -35,11 +36,14 @@ def exam(
 
     `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against` each part has the other's
     figures too (`against`) and the `comparison`, which holds `checkpoint` minus `against`. `rows`: a file to write
-    every answer into. Raises InputError for a model or an exam that cannot be.
+    every answer into. Raises InputError for a model, an exam or a file that cannot be.
     """
     home, config = Home.here(), config or load_night(STARTER)
     if deployment.id is not None:  # the command has looked before it started a server
         check_exam(config)
+        if rows is not None:
+            check_rows(rows, "rows")
+    home.own()
     sitters = [find_sitter(source, "checkpoint", config.student, home) for source in (checkpoint, against) if source]
     with tempfile.TemporaryDirectory() as folder:
         sat = [_sit(sitter, config, home, Path(folder) / str(place)) for place, sitter in enumerate(sitters)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from conf.home import DIGEST, Home, InputError
 from conf.schema import EngineConfig, StudentConfig
 from models.checkpoint import digest_folder, is_whole
-from tasks.enroll import CODE, PATTERNS, find_model
+from tasks.enroll import CODE, PATTERNS, check_loads, find_model
 
 log = logging.getLogger("nightschool")
 
@@ -37,9 +37,9 @@ class Sitter:
 def find_sitter(source: str, option: str, student: StudentConfig, home: Home) -> Sitter:
     """The model that a folder, a hub id or the digest of one of the home's checkpoints means.
 
-    Raises InputError, in the name of `option`, where there is none, or a checkpoint of the home is not what its name
-    says: its answers would be kept under the name of another. Its code is trusted where the configuration names
-    it, and under the home, which has none but that; nowhere else.
+    Raises InputError, in the name of `option`, where there is none, or none that can be loaded, or a checkpoint of the
+    home is not what its name says: its answers would be kept under the name of another. Its code is trusted where the
+    configuration names it, and under the home, which has none but that; nowhere else.
     """
     kept = home.checkpoints / source
     folder = kept if DIGEST.fullmatch(source) and kept.is_dir() else Path(source)
@@ -50,6 +50,7 @@ def find_sitter(source: str, option: str, student: StudentConfig, home: Home) ->
     found = find_model(str(folder), student.revision if source == student.source else None, option, patterns)
     if DIGEST.fullmatch(found.name) and _kept(found, home) and not is_whole(found):
         raise InputError(f"{option}: {found} was changed or damaged; name another checkpoint")
+    check_loads(found, option, trusted)
     return Sitter(source, found.resolve(), student.model_copy(update={"trust_remote_code": trusted}))
 
 

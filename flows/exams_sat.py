@@ -4,16 +4,17 @@ import itertools
 
 from conf.benchmark import ExamPart
 from conf.home import Home
+from conf.load import config_of
 from conf.schema import NightConfig
-from flows.history import config_of
-from tasks.replay import examined
+from tasks.lineage import examined
 
 # What of a part says nothing of the answers that decide: where its problems begin and end is looked at by itself.
 DECIDES_NOT = {"margin", "samples", "temperature", "after", "problems"}
 
 
 def exams_sat_before(home: Home, date: str, config: NightConfig) -> int:
-    """The nights before `date` of the same model that put any of the same target problems to a candidate of their own.
+    """The nights before `date` of the same model that may have put any of the same target problems to a candidate of
+    their own.
 
     A night whose candidate was the champion itself tested nothing.
     """
@@ -27,6 +28,12 @@ def exams_sat_before(home: Home, date: str, config: NightConfig) -> int:
 
 
 def _overlap(one: ExamPart, other: ExamPart) -> bool:
-    """Whether two parts have problems in common: parts of one benchmark whose ranges in its test split meet."""
-    same = one.model_dump(exclude=DECIDES_NOT) == other.model_dump(exclude=DECIDES_NOT)
-    return same and max(one.after, other.after) < min(one.after + one.problems, other.after + other.problems)
+    """Whether two parts may have problems in common: parts of one benchmark and a common level, whatever else differs.
+
+    Only of parts that differ in nothing else is it known where their problems begin and end in the same order. So what
+    in truth is apart may be counted, which makes α smaller than it had to be; what is shared is never left out.
+    """
+    if one.benchmark != other.benchmark or (one.levels and other.levels and not {*one.levels} & {*other.levels}):
+        return False
+    alike = one.model_dump(exclude=DECIDES_NOT) == other.model_dump(exclude=DECIDES_NOT)
+    return not alike or max(one.after, other.after) < min(one.after + one.problems, other.after + other.problems)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.home import SHORT_REPORT, SUMMARY, Home, InputError
-from conf.load import identity, load_night
+from conf.load import config_of, identity
 from conf.schema import NightConfig
 from tasks.rounds import committed_rounds
 from tasks.stage import MANIFEST, run_name
@@ -36,14 +36,6 @@ def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
         return None
     known = config_of(newest)
     return newest.name if known and identity(known) == identity(config) else None
-
-
-def config_of(night: Path) -> NightConfig | None:
-    """The configuration that a night's folder was frozen with; None of one not frozen yet, or of another version."""
-    try:
-        return load_night(night / "config.yaml")
-    except InputError:
-        return None
 
 
 def finished(nights: Path, name: str) -> Iterator[Path]:

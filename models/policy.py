@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from conf.schema import StudentConfig
 from models.lean_layers import make_lean
@@ -38,6 +45,17 @@ def load_model(
             parameter.data = parameter.data.clone()
     make_lean(model)
     return model.to(device)
+
+
+def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
+    """Raises ValueError where a local folder's configuration is of no causal language model that can be loaded.
+
+    And whatever transformers raises where it cannot read it, or does not know the architecture.
+    """
+    config = AutoConfig.from_pretrained(checkpoint, local_files_only=True, trust_remote_code=trust_remote_code)
+    own = trust_remote_code and "AutoModelForCausalLM" in getattr(config, "auto_map", {})
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING and not own:
+        raise ValueError(f"{config.model_type} is no causal language model that transformers knows")
 
 
 @cache

@@ -12,7 +12,7 @@ from conf.home import InputError
 from conf.schema import StudentConfig
 from models.checkpoint import keep, write_lineage
 from models.durable import room_for
-from models.policy import PLAIN_TEMPLATE
+from models.policy import PLAIN_TEMPLATE, check_config, load_tokenizer
 from tasks import learner
 from tasks.stage import stage
 from tasks.workers import Worker
@@ -22,6 +22,7 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 TEMPLATE = "chat_template.jinja"
 CODE = "*.py"  # comes along only where the owner trusts it
+GOOD = "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
 
 
 @stage(tags=["checkpoint"], retries=2, means=("checkpoints", "trainer"))
@@ -74,6 +75,7 @@ def check_source(student: StudentConfig) -> None:
         return
     if source.is_dir():
         check_student(source)
+        check_loads(source, trust_remote_code=student.trust_remote_code)
     elif HUB_ID.fullmatch(student.source):
         _download(student.source, student.revision, "student.source", ["config.json", "tokenizer.json"])
     else:
@@ -93,22 +95,35 @@ def check_student(source: Path, key: str = "student.source") -> None:
     needed = {"config.json": "a model's configuration", "tokenizer.json": "a tokenizer", "*.safetensors": "weights"}
     for pattern, what in needed.items():
         if not any(source.glob(pattern)):
-            raise InputError(
-                f"{key}: {source}: no {pattern} ({what}) in this folder; "
-                "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
-            )
+            raise InputError(f"{key}: {source}: no {pattern} ({what}) in this folder; {GOOD}")
+
+
+def check_loads(source: Path, key: str = "student.source", trust_remote_code: bool = False) -> None:
+    """Raises InputError where transformers cannot load a folder's tokenizer, or knows no model of its configuration.
+
+    The weights are left to whoever loads them.
+    """
+    for file, look in (("config.json", check_config), ("tokenizer.json", load_tokenizer)):
+        try:
+            look(source, trust_remote_code)
+        except Exception as error:  # whatever transformers and its parsers come up with
+            raise InputError(f"{key}: {source}: {file} cannot be loaded ({_reason(error)}); {GOOD}") from error
 
 
 def _download(source: str, revision: str | None, key: str, patterns: Sequence[str]) -> Path:
     try:
         found = snapshot_download(source, revision=revision, allow_patterns=list(patterns))
     except Exception as error:  # whatever the network, the hub or its client come up with
-        reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"{key}: {source} cannot be loaded from the hub ({type(error).__name__}: {reason}); "
+            f"{key}: {source} cannot be loaded from the hub ({_reason(error)}); "
             "check the id and the network, or name a folder"
         ) from error
     return Path(found)
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _copy(source: Path, target: Path, patterns: Sequence[str]) -> None:

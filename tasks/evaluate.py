@@ -46,8 +46,9 @@ def evaluate(
 
     `samples.parquet` has the sampled answers of the parts that ask for `samples`; nothing is decided by them.
     `excluded.json` names the problems that the benchmarks themselves left out. Each part is sat by itself, and kept
-    under `exams`: what this checkpoint has sat already is taken from there. `seconds_sat`: what sitting all of it took,
-    whenever that was. `versions`: of what answers and judges; with others the stage runs again.
+    under `exams` if every answer could be graded: what this checkpoint has sat already is taken from there.
+    `seconds_sat`: what sitting all of it took, whenever that was. `versions`: of what answers and judges; with others
+    the stage runs again.
     """
     found: dict[str, KeptExam] = {}
     for part in parts:

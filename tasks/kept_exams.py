@@ -1,7 +1,8 @@
 """What a checkpoint answered to a part of the exam is kept, and found again by all that the answers depend on.
 
 `exams/<key>/` in the home is committed like a stage, by its manifest, whose inputs are those terms. What was damaged
-since counts for nothing: it is sat again. Who comes again under another name, or on another night, has sat it already.
+since counts for nothing: it is sat again. Who comes again under another name, or on another night, has sat it already;
+except where a grader failed: that would spoil every exam to come.
 """
 
 import hashlib
@@ -127,8 +128,12 @@ def find(exams: Path, wanted: Terms) -> KeptExam | None:
 def keep(exams: Path, found_under: Terms, exam: KeptExam) -> None:
     """Keeps what was sat under these terms: written beside its place, then moved there by one rename.
 
-    A night and an exam outside of it may keep the same at a time; then the first one's stays.
+    Not kept is an exam with an answer, greedy or sampled, that its grader failed on (`correct` is null): whoever asks
+    next sits it again, and may be graded. A night and an exam outside of it may keep the same at a time; then the first
+    one's stays.
     """
+    if any(row["correct"] is None for row in (*exam.greedy, *exam.sampled)):
+        return
     name = key(found_under)
     draft = exams / f"{DRAFT}{name}-{secrets.token_hex(4)}"
     make_folder(draft)

@@ -7,10 +7,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.sorting import FlowRunSort
@@ -99,6 +101,7 @@ def write_gsm8k(folder: Path, train: str | None, test: str | None) -> Path:
     return folder
 
 
+VIT = '{"model_type": "vit"}'  # which sees, and says nothing
 GOOD_ROW = '{"question": "How many?", "answer": "#### 4"}\n'
 
 
@@ -308,6 +311,22 @@ def test_a_finished_night_with_another_configuration(run: Run, home: Home) -> No
     assert "seed: 1 → 9" in refused(run("night", "--date", DATE, "--set", "seed=9"))
 
 
+@pytest.mark.parametrize("done", [True, False])
+def test_a_server_that_is_gone_for_good_fails_no_finished_night(
+    run: Run, home: Home, done: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nightly(*_: Any) -> None:
+        if done:
+            finish(home)
+        raise httpx.ConnectError("All connection attempts failed")
+
+    monkeypatch.setattr("flows.prefect_server.prefect_api", lambda *_: nullcontext())
+    monkeypatch.setattr("flows.nightly.nightly", nightly)
+    outcome = run("night", "--date", DATE, "--json")
+    assert (outcome.code, outcome.out.count("\n")) == ((0, 1) if done else (1, 0))
+    assert ("is finished, but Prefect's server could not be told: All connection" in outcome.err) == done
+
+
 def test_a_night_that_fails_says_so_and_keeps_what_it_has(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise RuntimeError("the engine is on fire")
@@ -481,10 +500,36 @@ def test_the_doctor_for_machines(run: Run, home: Home) -> None:
         (["{tmp}/nobody"], "CHECKPOINT: {tmp}/nobody: there is no such folder; name one, or a hub id (owner/name)"),
         (["{tmp}/empty"], "CHECKPOINT: {tmp}/empty: no config.json"),
         (["{tmp}/mine", "--against", "{tmp}/empty"], "--against: {tmp}/empty: no config.json"),
+        (
+            ["{tmp}/torn"],
+            "CHECKPOINT: {tmp}/torn: config.json cannot be loaded (OSError: It looks like the config file",
+        ),
+        (
+            ["{tmp}/mine", "--against", "{tmp}/unheard"],
+            "--against: {tmp}/unheard: config.json cannot be loaded (ValueError: The checkpoint you are trying",
+        ),
+        (
+            ["{tmp}/pictures"],
+            "CHECKPOINT: {tmp}/pictures: config.json cannot be loaded (ValueError: vit is no causal language model "
+            "that transformers knows); name a folder written by save_pretrained",
+        ),
+        (
+            ["{tmp}/speechless"],
+            "CHECKPOINT: {tmp}/speechless: tokenizer.json cannot be loaded (KeyError: 'added_tokens'); name a folder",
+        ),
         (["{tmp}/mine", "--benchmarks", "gms8k"], "--benchmarks: there is no benchmark 'gms8k'; did you mean 'gsm8k'?"),
         (["{tmp}/mine", "--benchmarks", "gsm8k,"], "--benchmarks: there is no benchmark ''; there are arithmetic"),
         (["{tmp}/mine", "--rows", "rows.xlsx"], "--rows: rows.xlsx: its name must end with .jsonl, .parquet or .csv"),
         (["{tmp}/mine", "--rows", "no/rows.csv"], "--rows: no/rows.csv: there is no folder {tmp}/no; make it first"),
+        (["{tmp}/mine", "--rows", "a.csv"], "--rows: a.csv: there is a folder of that name; name a file"),
+        (
+            ["{tmp}/mine", "--rows", "shut/rows.csv"],
+            "--rows: shut/rows.csv: nothing can be written there; name another",
+        ),
+        (
+            ["{tmp}/mine", "--rows", "shut.csv"],
+            "--rows: shut.csv: nothing can be written there; name another place, or",
+        ),
         (
             ["{tmp}/mine", "--set", "exam.target={benchmark: gsm8k, source: {tmp}/nowhere}"],
             "{tmp}/nowhere/test.jsonl: no such file",
@@ -495,10 +540,19 @@ def test_the_doctor_for_machines(run: Run, home: Home) -> None:
         ),
     ],
 )
-def test_an_exam_that_cannot_be_sat(run: Run, home: Home, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_an_exam_that_cannot_be_sat(
+    run: Run, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
     write_student(tmp_path / "mine")
-    (tmp_path / "empty").mkdir()
+    for folder in ("empty", "a.csv", "shut"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "shut.csv").touch()
+    # whoever tests as root may write anywhere
+    monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK or Path(place).stem != "shut")
     write_gsm8k(tmp_path / "unreadable", None, '{"question": "How many?", "answer": "nobody knows"}\n')
+    for name, config in (("torn", "{broken"), ("unheard", '{"model_type": "nonesuch"}'), ("pictures", VIT)):
+        (write_student(tmp_path / name) / "config.json").write_text(config)
+    (write_student(tmp_path / "speechless") / "tokenizer.json").write_text("{}")
     here = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
     assert refused(run("evaluate", *here)).startswith(said.replace("{tmp}", str(tmp_path)))
     assert not home.root.exists()

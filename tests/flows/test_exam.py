@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import stat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -142,6 +143,7 @@ def test_two_students_are_compared_and_every_answer_is_exported(home: Home, tmp_
     mine, other = student(tmp_path / "mine"), student(tmp_path / "other" / "mine", "qwen3")  # of the same name
     config = load_night(STARTER, SETTINGS + SHORT)
     found = flow.exam(str(mine), config, str(other), tmp_path / "rows.jsonl")
+    assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
     assert list(found) == ["arithmetic-1"]
     own = found["arithmetic-1"]
     assert (own["n"], own["against"]["n"], own["comparison"]["n"]) == (3, 3, 3)
@@ -173,6 +175,17 @@ def test_a_deployed_exam_of_an_empty_part_is_refused(
     with pytest.raises(InputError, match="exam: arithmetic-1 has no problems"):
         flow.exam(str(student(tmp_path / "mine")), config)
     assert not home.root.exists()
+    assert TinyEngine.began == []
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_deployed_exam_whose_rows_have_no_place_is_refused(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", "of a worker")
+    (tmp_path / "rows.csv").mkdir()
+    with pytest.raises(InputError, match="rows: .*rows.csv: there is a folder of that name"):
+        flow.exam(str(student(tmp_path / "mine")), load_night(STARTER, SETTINGS + SHORT), None, tmp_path / "rows.csv")
     assert TinyEngine.began == []
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,3 +60,33 @@ def test_what_is_another_exam_another_student_or_no_test_does_not(home: Home) ->
 )
 def test_one_problem_in_common_is_a_look_at_the_same_exam(home: Home, settings: list[str], count: int) -> None:
     assert exams_sat_before(home, "2026-11-25", load_night(STARTER, settings)) == count
+
+
+def part(**settings: Any) -> str:
+    return f"exam.target={json.dumps(settings)}"
+
+
+@pytest.mark.parametrize(
+    ("before", "tonight", "count"),
+    [
+        # docs/tutorial.md's third night, after the starter's
+        (
+            {"benchmark": "arithmetic", "levels": ["1", "2"], "problems": 400},
+            {"benchmark": "arithmetic", "levels": ["1", "2", "3"], "problems": 500},
+            1,
+        ),
+        ({"benchmark": "arithmetic", "levels": ["5"]}, {"benchmark": "arithmetic"}, 1),
+        ({"benchmark": "arithmetic", "levels": ["1", "5"]}, {"benchmark": "arithmetic", "levels": ["2", "4"]}, 0),
+        ({"benchmark": "math"}, {"benchmark": "math", "subset": "500"}, 1),
+        ({"benchmark": "gsm8k"}, {"benchmark": "gsm8k", "lenient": True}, 1),
+        ({"benchmark": "gsm8k"}, {"benchmark": "gsm8k", "source": "here"}, 1),
+        ({"benchmark": "gsm8k", "source": "here"}, {"benchmark": "gsm8k", "source": "here", "after": 400}, 0),
+        ({"benchmark": "mbpp"}, {"benchmark": "humaneval"}, 0),
+    ],
+)
+def test_parts_that_may_share_problems_count_whatever_else_differs(
+    tmp_path: Path, before: dict[str, Any], tonight: dict[str, Any], count: int
+) -> None:
+    decided(Home(tmp_path), "2026-11-18", part(**before), "exam.guards=[]")
+    config = load_night(STARTER, [part(**tonight), "exam.guards=[]"])
+    assert exams_sat_before(Home(tmp_path), "2026-11-19", config) == count

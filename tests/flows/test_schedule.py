@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -70,6 +71,7 @@ def start_services(home: Home) -> Services:
     prefect, mlflow = free_port(), free_port()
     environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
     environment.pop("MLFLOW_TRACKING_URI", None)
+    environment["HOME"] = str(owners(home))
     command = [sys.executable, "-m", "flows", "services", f"--prefect-port={prefect}", f"--mlflow-port={mlflow}"]
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
@@ -81,6 +83,13 @@ def start_services(home: Home) -> Services:
         if line.startswith("Ctrl-C"):
             return Services(process, said, prefect, home)
     raise AssertionError("\n".join([*said, *(log.read_text() for log in home.root.glob("prefect/*.log"))]))
+
+
+def owners(home: Home) -> Path:
+    """The home of whoever owns the school's."""
+    folder = home.root.with_name("owner")
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def kill_services(services: Services) -> list[str]:
@@ -244,6 +253,12 @@ def test_a_night_that_somebody_asks_for_completes(asked: FlowRun, services: Serv
     assert json.loads((folder / "summary.json").read_text())["decision"] in ("promoted", "kept")
     assert (folder / "report.html").exists()
     assert load_night(folder / "config.yaml").name == NAME
+
+
+@pytest.mark.usefixtures("asked")
+def test_what_prefect_writes_lies_under_the_home(services: Services) -> None:
+    assert list((services.home.root / "prefect" / "storage").iterdir())
+    assert list((owners(services.home) / ".prefect").glob("*")) == []
 
 
 def test_the_owner_is_notified_of_it_alarms_first(asked: FlowRun, notified: list[dict[str, Any]]) -> None:

@@ -44,7 +44,15 @@ SMALL = [
 
 def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
     watch = watching(connections(home))
-    return [*watch, sys.executable, "-m", "flows", *arguments], owners_environment() | {"NIGHTSCHOOL_HOME": str(home)}
+    owner = {"HOME": str(owners(home)), "XDG_CACHE_HOME": str(Path.home() / ".cache"), "NIGHTSCHOOL_HOME": str(home)}
+    return [*watch, sys.executable, "-m", "flows", *arguments], owners_environment() | owner
+
+
+def owners(home: Path) -> Path:
+    """The home of whoever owns the school's."""
+    folder = home.with_name(f"{home.name}-owner")
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def connections(home: Path) -> Path:
@@ -179,6 +187,12 @@ def test_no_key_of_the_environment_is_in_anything_that_a_night_wrote(finished: t
     written = {file.name for file in home.rglob("*")}
     assert {"config.yaml", "prefect.db", "mlflow.db", "report.html", "rollouts.parquet", "engine.log"} <= written
     assert list(with_keys(home)) == []
+
+
+def test_what_prefect_writes_lies_under_the_home(finished: tuple[Path, dict[str, Any]]) -> None:
+    home, _ = finished
+    assert list((home / "prefect" / "storage").iterdir())
+    assert list((owners(home) / ".prefect").glob("*")) == []
 
 
 def test_the_home_is_its_owners_alone(finished: tuple[Path, dict[str, Any]]) -> None:

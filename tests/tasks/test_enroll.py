@@ -83,6 +83,32 @@ def test_a_folder_that_is_no_student(tmp_path: Path, missing: str, what: str) ->
     assert not (tmp_path / "checkpoints").exists()
 
 
+@pytest.mark.parametrize(("file", "content"), [("config.json", '{"model_type": "nobodys"}'), ("tokenizer.json", "{}")])
+def test_a_student_that_cannot_be_loaded(tmp_path: Path, file: str, content: str) -> None:
+    source = write_student(tmp_path / "mine")
+    (source / file).write_text(content)
+    with pytest.raises(InputError) as caught:
+        check_source(StudentConfig(source=str(source)))
+    assert str(caught.value).startswith(f"student.source: {source}: {file} cannot be loaded (")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_model_of_its_own_code_is_known_where_that_is_trusted(tmp_path: Path, trusted: bool) -> None:
+    source = write_student(tmp_path / "mine")
+    own = {"AutoConfig": "mine.MineConfig", "AutoModelForCausalLM": "mine.Mine"}
+    (source / "config.json").write_text(json.dumps({"model_type": "mine", "auto_map": own}))
+    (source / "mine.py").write_text(
+        "from transformers import PreTrainedConfig\n\nclass MineConfig(PreTrainedConfig):\n    model_type = 'mine'\n"
+    )
+    student = StudentConfig(source=str(source), trust_remote_code=trusted)
+    if trusted:
+        check_source(student)
+    else:
+        with pytest.raises(InputError, match=r"config.json cannot be loaded \(ValueError: .*contains custom code"):
+            check_source(student)
+
+
 def test_sources_that_are_good(tmp_path: Path) -> None:
     check_source(StudentConfig(source="starter"))
     check_source(StudentConfig(source=str(write_student(tmp_path / "mine"))))

@@ -12,6 +12,7 @@ from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from models.policy import load_tokenizer
 from models.rollout import Rollout
 from rewards import benchmarks
+from rewards.arithmetic import Arithmetic
 from rewards.gsm8k import Gsm8k
 from rewards.verifier import Attempt, Score
 from tasks import engine as in_engine
@@ -117,6 +118,15 @@ def test_nobody_sits_the_same_exam_twice(tmp_path: Path, student: Path) -> None:
     assert one.figures["seconds_sat"] > 0
     other = write_student(tmp_path / "other")
     assert sit(tmp_path / "others", other, [part], {}, exams=tmp_path / "exams")[1].calls == 1
+
+
+def test_who_could_not_be_graded_sits_again(tmp_path: Path, student: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    part, exams = ExamPart(benchmark="arithmetic", levels=("1",), problems=3), tmp_path / "exams"
+    with monkeypatch.context() as broken:
+        broken.setattr(Arithmetic, "score", lambda _, attempts: [Score(None, "grader_failed")] * len(attempts))
+        first, _ = sit(tmp_path / "broken", student, [part], {}, exams=exams)
+    again, engine = sit(tmp_path / "mended", student, [part], {}, exams=exams)
+    assert (first.correct.isna().all(), again.correct.isna().any(), engine.calls) == (True, False, 1)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

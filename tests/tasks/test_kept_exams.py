@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,16 @@ def test_what_was_kept_is_found_and_the_same(tmp_path: Path) -> None:
     assert find(tmp_path / "exams", depend()) == EXAM
     keep(tmp_path / "exams", depend(), EXAM)  # somebody else sat it meanwhile
     assert [folder.name for folder in (tmp_path / "exams").iterdir()] == [key(depend())]
+
+
+@pytest.mark.parametrize("where", ["greedy", "sampled"])
+def test_what_a_grader_failed_on_is_not_kept(tmp_path: Path, where: str) -> None:
+    """Else every later exam would be without a decision."""
+    keep(tmp_path, depend(), replace(EXAM, **{where: [row("a"), row("b", "grader_failed")]}))
+    assert find(tmp_path, depend()) is None
+    assert list(tmp_path.iterdir()) == []
+    keep(tmp_path, depend(), EXAM)  # sat again, and graded
+    assert find(tmp_path, depend()) == EXAM
 
 
 @pytest.mark.parametrize(

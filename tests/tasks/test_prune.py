@@ -16,7 +16,7 @@ from tasks.prune import plan, prune, remove, size_of
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import commit
 from tasks.taken import OFFSETS, consumed
-from tasks.tracking import RUN_FILE, Tracking
+from tasks.tracking import HOME_TAG, RUN_FILE, Tracking, home_mark
 from tests.tasks.test_kept_exams import EXAM, PART, depend
 
 DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
@@ -27,14 +27,14 @@ ELSEWHERE = ("..", ".", "../journal", "digest1/..", "/tmp/elsewhere", "sha256:00
 
 
 class School:
-    """A home with four finished nights, whose runs its MLflow knows."""
+    """A home with four finished nights, whose runs its MLflow knows: its own database, or a server that others use."""
 
-    def __init__(self, home: Home) -> None:
-        self.home, self.config = home, load_night(STARTER)
+    def __init__(self, home: Home, server: str | None = None) -> None:
+        self.home, self.config = home, load_night(STARTER, [f"tracking.tracking_uri={server}"] if server else [])
         self.tracking = Tracking(home, self.config)
         self.registry = Registry(self.tracking.client, "starter")
         home.night(DATES[0]).mkdir(parents=True)
-        self.tracking.open_run(home.night(DATES[0]), self.config, {})
+        self.tracking.open_run(home.night(DATES[0]), self.config, {HOME_TAG: home_mark(home)})
         for date in DATES:
             self.night(date)
 
@@ -281,6 +281,27 @@ def test_a_version_of_another_home_on_the_same_server_stays(school: School) -> N
         checkpoint.rmdir()
     assert school.prune() == [f"version 2 ({own.name})"]  # its weights were gone already
     assert school.registered() == [others.name]
+
+
+def test_homes_that_share_a_server_and_dates_prune_their_own(
+    home_with_mlflow: Callable[[str], Home], tmp_path: Path
+) -> None:
+    server = home_with_mlflow("server").database
+    one, two = School(Home(tmp_path / "one"), server), School(Home(tmp_path / "two"), server)
+    losers = [school.version(f"{school.home.root.name}'s", DATES[0]) for school in (one, two)]
+    own, both = two.version("registered by the other", DATES[0]), one.checkpoint("registered by the other")
+    assert own.name == both.name
+    assert one.prune() == [f"version 1 ({losers[0].name})"]
+    assert one.registered() == [losers[1].name, own.name]
+    assert one.on_disk() == names(own)
+
+
+def test_a_home_that_was_moved_prunes_its_own_database(school: School, tmp_path: Path) -> None:
+    loser = school.version("a loser", DATES[0])
+    school.home.root.rename(tmp_path / "moved")
+    home = Home(tmp_path / "moved")
+    registry = Registry(Tracking(home, school.config).client, "starter")
+    assert [item.what for item in plan(home, 2, registry).goes] == [f"version 1 ({loser.name})"]
 
 
 def test_what_checkpoints_answered_goes_with_them(school: School) -> None:

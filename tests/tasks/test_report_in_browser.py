@@ -74,3 +74,20 @@ def test_a_keyboard_finds_the_nights_of_the_history(tmp_path: Path) -> None:
     _, before, _, focused, link = measured(tmp_path, url, 1200)
     assert (before, focused) == ("0", "1")
     assert link == "../2026-11-18/report.html"
+
+
+@needs_chromium
+def test_paper_has_what_is_closed_and_what_scrolls(tmp_path: Path) -> None:
+    """The rules for paper, put on a screen."""
+    night, summary = three_nights(tmp_path)
+    shutil.rmtree(night)
+    page = render(night, summary | write_night(night, rounds=12, groups=16))
+    folds = (
+        "[...d.querySelectorAll('details > :not(summary)')].map(one => one.offsetHeight > 20 && one.checkVisibility())"
+    )
+    clipped = "[...d.querySelectorAll('.scroll')].map(one => getComputedStyle(one).overflow)"
+    measure = f"[{folds}, {clipped}].map(found => [...new Set(found)]).join('~')"
+    screen = measured(tmp_path, in_frame(tmp_path, page, 700, measure), 700)
+    paper = measured(tmp_path, in_frame(tmp_path, page.replace("@media print", "@media all"), 700, measure), 700)
+    assert screen == ["false", "auto"]
+    assert paper == ["true", "visible"]
