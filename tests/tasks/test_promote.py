@@ -19,6 +19,7 @@ from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 from tests.tasks.night_folder import TARGET, write_exam
+from tests.tasks.test_interrupted_registry import forget_moves, interrupted_at_each_call
 from tests.tasks.test_registry import make_checkpoint
 
 WHO = ("champion", "distilled", "candidate")
@@ -161,6 +162,32 @@ def test_a_promotion_is_not_repeated_after_the_owner_went_back(make_morning: Cal
     assert carried_out["promote"]
     assert carried_out["serving"] == morning.sitters["champion"].name
     assert morning.serving() == ("champion", "candidate")
+
+
+@pytest.mark.parametrize("owner_goes_back", [False, True])
+def test_a_promotion_that_is_killed_at_any_call_is_carried_out_once(
+    make_morning: Callable[[bool], Morning], owner_goes_back: bool
+) -> None:
+    """Also where its owner goes back from it before the night goes on: what the owner moved last, stands."""
+    morning, gone_back = make_morning(True), dict[str, bool]()
+    morning.promote()
+    begin_anew(morning)
+    for stopped in interrupted_at_each_call(morning.tracking, morning.promote):
+        gone_back[stopped] = owner_goes_back and morning.serving()[0] == "candidate"
+        if gone_back[stopped]:
+            morning.registry.rollback()
+        carried_out = morning.promote()
+        assert (carried_out["promote"], carried_out["reasons"]) == (True, morning.found["reasons"])
+        assert morning.serving() == (("champion", "candidate") if gone_back[stopped] else ("candidate", "champion"))
+        moved = [move.by for move in morning.registry.moves()]
+        assert moved == ["night 2026-11-20"] * 2 + ["rollback"] * gone_back[stopped], stopped
+        begin_anew(morning)
+    assert gone_back["set_model_version_tag"] == gone_back["delete_registered_model_tag"] == owner_goes_back
+
+
+def begin_anew(morning: Morning) -> None:
+    (morning.night / OUTCOME).unlink()
+    forget_moves(morning.registry)
 
 
 def test_no_alias_ever_names_a_damaged_checkpoint(make_morning: Callable[[bool], Morning]) -> None:
