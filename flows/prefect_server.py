@@ -58,9 +58,8 @@ def prefect_api(home: Path, port: int | None, on_loss: Callable[[str], None] = l
 
     from flows.servers import check_prefect
 
-    results: dict[Any, Any] = {
-        PREFECT_LOCAL_STORAGE_PATH: home / "prefect" / "storage"
-    }  # else in ~/.prefect, whatever PREFECT_HOME is
+    # else in ~/.prefect, whatever PREFECT_HOME is
+    results: dict[Any, Any] = {PREFECT_LOCAL_STORAGE_PATH: home / "prefect" / "storage"}
     configured = get_current_settings().api.url
     if configured:
         check_prefect(checked(configured, "PREFECT_API_URL", PREFECT))
