@@ -1,12 +1,12 @@
 """The decision is carried out: cards, versions, aliases, a hub; or, where MLflow is down, left to be finished."""
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from conf.home import SHORT_REPORT, NightError
+from flows.history import way_on
 from flows.night import Night
 from tasks.model_card import write_cards
 from tasks.morning_hook import tell_morning
@@ -46,10 +46,9 @@ def left_open(
     else:
         found = decision.read_json("decision.json") | {"promote": False}
         left, stands = "the promotion is not finished", "its decision stands"
-    again = shlex.join(["nightschool", "night", "--config", str(night.folder / "config.yaml"), "--date", night.date])
     sentence = (
         f"MLflow does not answer, so that {left}. The night is safe, and {stands}; once MLflow is back, finish it "
-        f"with: {again}"
+        f"with: {way_on(night.folder)}"
     )
     write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)
     if variable := night.config.morning.webhook_variable:
