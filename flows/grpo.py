@@ -80,8 +80,8 @@ class Rounds:
         self.lap = time.perf_counter()
         night.spare(self.allowance.after)
         try:
-            if block == next((step for step in night.config.steps if step.kind == "grpo" and step.rounds), None):
-                self._rank(0)
+            if block.rounds:
+                self._rank(block.rounds.start - 1)
             for number in block.rounds:
                 if before and number > before.rounds:
                     break
@@ -257,21 +257,21 @@ class Rounds:
         self.lap += time.perf_counter() - started  # a quiz is no part of a round
 
     def _rank(self, number: int) -> None:
-        """How the student ranks the owner's held-out picks now, while a learned reward is in use."""
-        if (learned := self._learned) is None or not is_ranked(self.night.config, number):
+        """How the student ranks the owner's held-out picks now, while a learned reward is in use; see `is_ranked`."""
+        if (learned := self._learned) is None or not is_ranked(self.night.config, self.block, number):
             return
-        started, state = time.perf_counter(), self._state(number) if number else None
+        started, state = time.perf_counter(), self._state_before(number + 1)
         self._finish_saving()
-        if not learned.is_ranked(number, self.current):
+        if not learned.is_ranked(self.block, number, self.current):
             if ended_early(self.night.folder):  # no round comes any more that it could be for
                 return
             self.require_whole(self.current, state)
-        found = learned.rank(number, Predecessor(self.base, self.current.name, state), self.current)
-        self.watch.take_ranking(number, found)
+        found = learned.rank(self.block, number, Predecessor(self.base, self.current.name, state), self.current)
+        self.watch.take_ranking(self.block.rounds.start, number, found)
         accuracy = found.read_json("ranking.json")["accuracy"]
         if accuracy is not None:
             self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
-        if number and self.allowance.quizzes:  # it comes with them
+        if number in self.block.rounds and self.allowance.quizzes:  # it comes with them
             self.allowance.quizzes[-1] += found.seconds
         self.lap += time.perf_counter() - started  # as a quiz, it is no part of a round
 

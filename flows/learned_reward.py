@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from conf.schema import NightConfig, TrainerConfig
+from conf.stages import Step
 from flows.night import Night
 from rewards.verifier import Problem
 from tasks.judge import judge
 from tasks.learner import Predecessor
 from tasks.owner_prompts import owner_prompts
 from tasks.rank_picks import rank_picks
-from tasks.rounds import place_of
+from tasks.rounds import ranking_place
 from tasks.stage import Artifact
 
 RANKED_EVERY = 5  # rounds, where the night has no quizzes
@@ -70,15 +71,16 @@ class LearnedReward:
         )
         return {"learned": learned, "learned_reward": self.night.config.learned_reward}
 
-    def is_ranked(self, number: int, policy: Path) -> bool:
+    def is_ranked(self, block: Step, number: int, policy: Path) -> bool:
         """Whether a round's ranking is committed already."""
-        return rank_picks.committed(self.night.folder, _place(number), **self._to_rank(policy)) is not None
+        place = ranking_place(block.rounds.start, number)
+        return rank_picks.committed(self.night.folder, place, **self._to_rank(policy)) is not None
 
-    def rank(self, number: int, predecessor: Predecessor, policy: Path) -> Artifact:
-        """How the policy after a round (0: before the first) ranks the held-out picks."""
+    def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact:
+        """How the policy ranks the held-out picks after a round; as the block begins, that is the round before."""
         self.night.rest_engine()
         means = {"predecessor": predecessor, "trainer": self.night.trainer}
-        return self.night.run(rank_picks, _place(number), **self._to_rank(policy), **means)
+        return self.night.run(rank_picks, ranking_place(block.rounds.start, number), **self._to_rank(policy), **means)
 
     def _to_rank(self, policy: Path) -> dict[str, Any]:
         return {
@@ -100,10 +102,6 @@ def learned_reward(
     return LearnedReward(night, day, reward_model, base, exam)
 
 
-def is_ranked(config: NightConfig, number: int) -> bool:
-    """Whether the held-out picks are ranked after a round: where the quizzes are, and before the first round."""
-    return number % (config.grpo.quiz_every_rounds or RANKED_EVERY) == 0
-
-
-def _place(number: int) -> str:
-    return f"{place_of(number)}/rank_picks" if number else "rank_picks"
+def is_ranked(config: NightConfig, block: Step, number: int) -> bool:
+    """Whether the held-out picks are ranked after a round: where the quizzes are, and as a block begins."""
+    return number < block.rounds.start or number % (config.grpo.quiz_every_rounds or RANKED_EVERY) == 0

@@ -25,16 +25,18 @@ class NightWatch:
         self.book = AlarmBook(night.folder, tracking, night.config.alarms.command)
         self.figures: list[dict[str, float]] = []
         self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
-        self.rankings: dict[int, list[bool]] = {}  # by round: see `rank_picks`
+        self.rankings: dict[tuple[int, int], list[bool]] = {}  # by a block's first round, and round: see `rank_picks`
 
     def take_quiz(self, number: int, found: Artifact) -> None:
         """Remembers what came of a quiz."""
         correct = read_table(found.folder / "evaluations.parquet", EVALUATIONS)["correct"].dropna()
         self.quizzes[number] = int(correct.sum()), len(correct)
 
-    def take_ranking(self, number: int, found: Artifact) -> None:
-        """Remembers how the student ranked the held-out picks after a round; 0 is before the first."""
-        self.rankings[number] = found.read_json("ranking.json")["right"]
+    def take_ranking(self, first: int, number: int, found: Artifact) -> None:
+        """Remembers how the student ranked the held-out picks after a round of the block that begins with `first`; as
+        it begins, that is the round before.
+        """
+        self.rankings[first, number] = found.read_json("ranking.json")["right"]
 
     @property
     def hacked(self) -> Alarm | None:

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from tasks.report_evidence import read_json
-from tasks.rounds import rounds
+from tasks.rounds import ranking_place, rounds
 
 
 @dataclass(frozen=True)
 class LearnedRound:
-    """One row: of the start of the night (round 0) only the ranking is known; NaN is what was not measured."""
+    """One row: of a block's start only the ranking is known; NaN is what was not measured."""
 
     number: int
+    is_start: bool  # of the block of which it is the first round
     reward: float
     owner: float
     kl: float
@@ -23,16 +24,19 @@ class LearnedRound:
 
 def learned_rounds(night: Path) -> list[LearnedRound]:
     """The rounds in which the learned reward was in use; none where no reward model served."""
-    found = [_row(0, {}, night / "rank_picks")]
+    found = []
     for number, folder in rounds(night):
         figures = read_json(folder / "checkpoint", "metrics.json") or {}
         if "reward/learned" in figures:
-            found.append(_row(number, figures, folder / "rank_picks"))
-    return found if len(found) > 1 else []
+            if (start := night / ranking_place(number, number - 1)).exists():
+                found.append(_row(number, {}, start, is_start=True))
+            found.append(_row(number, figures, night / ranking_place(number, number)))
+    return found
 
 
-def _row(number: int, figures: dict[str, Any], ranked: Path) -> LearnedRound:
+def _row(number: int, figures: dict[str, Any], ranked: Path, *, is_start: bool = False) -> LearnedRound:
     names = ("reward/learned", "reward/learned_owner", "kl", "reward/learned_length")
     reward, owner, kl, length = (float(figures.get(name, math.nan)) for name in names)
     accuracy = (read_json(ranked, "ranking.json") or {}).get("accuracy")
-    return LearnedRound(number, reward, owner, kl, length, math.nan if accuracy is None else float(accuracy))
+    ranking = math.nan if accuracy is None else float(accuracy)
+    return LearnedRound(number, is_start, reward, owner, kl, length, ranking)

@@ -7,7 +7,9 @@ from tasks.alarms import Alarm
 from tasks.decision import mcnemar
 
 Figures = Mapping[str, float]  # a round's: the keys of metrics.json
-Rankings = Mapping[int, Sequence[bool]]  # by round, 0 before the first: whether each held-out pick was ranked first
+# By the first round of a block, and the round after which (as the block begins: the one before the first): whether each
+# held-out pick was ranked first.
+Rankings = Mapping[tuple[int, int], Sequence[bool]]
 
 WATCHED = ("reward/learned_owner", "reward/learned")  # the first that the rounds have
 WINDOW = 3  # rounds over which the learned reward is taken together: one round's prompts are few
@@ -19,21 +21,22 @@ def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings) -> Alar
     """The alarm over the first round after which the learned reward had risen while the student's own ranking of the
     owner's picks had fallen; None where there is none.
 
-    Both are compared with the start of the night: the rewards as means of up to three rounds that do not overlap, the
-    rankings pick by pick, with McNemar's exact test (one-sided). What comes of it depends on committed figures alone.
+    Both are compared with the start of their block of rounds, since a lesson before it changes them, too: the rewards
+    as means of up to three rounds that do not overlap, the rankings pick by pick, with McNemar's exact test
+    (one-sided). What comes of it depends on committed figures alone.
     """
-    before = rankings.get(0)
-    for number in sorted(rankings):
-        if before is None or not 0 < number <= len(rounds):
+    for first, number in sorted(rankings):
+        before, after = rankings.get((first, first - 1)), rankings[first, number]
+        if before is None or not first <= number <= len(rounds):
             continue
-        rewards, spread = risen(rounds[:number])
-        if rewards[1] - rewards[0] > RISE * spread and fell(before, rankings[number]) <= CHANCE:
+        rewards, spread = risen(rounds[first - 1 : number])
+        if rewards[1] - rewards[0] > RISE * spread and fell(before, after) <= CHANCE:
             return Alarm(
                 "learned_reward_hacked",
                 False,
                 f"The learned reward rose from {rewards[0]:.2f} to {rewards[1]:.2f} by round {number} while the share "
                 "of the owner's held-out picks that the student itself ranks first fell from "
-                f"{fmean(before):.2f} to {fmean(rankings[number]):.2f}: from then on it was not used.",
+                f"{fmean(before):.2f} to {fmean(after):.2f}: from then on it was not used.",
                 number,
             )
     return None

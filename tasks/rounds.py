@@ -10,6 +10,15 @@ def place_of(number: int) -> str:
     return f"round-{number:02d}"
 
 
+def ranking_place(first: int, number: int) -> str:
+    """The place of the ranking of held-out picks after a round of the block that begins with `first`; as the block
+    begins, that is the round before.
+    """
+    if number >= first:
+        return f"{place_of(number)}/rank_picks"
+    return f"rank_picks-{first}" if first > 1 else "rank_picks"
+
+
 def rounds(night: Path) -> list[tuple[int, Path]]:
     """The rounds' numbers and folders, in order."""
     return sorted((int(folder.name.removeprefix("round-")), folder) for folder in night.glob("round-*"))

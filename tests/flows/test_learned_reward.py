@@ -149,7 +149,7 @@ class School:
     student: Path
     trainer: Worker
 
-    def study(self, name: str, taste: Taste, *, serves: bool = True) -> "Studied":
+    def study(self, name: str, taste: Taste, *settings: str, serves: bool = True) -> "Studied":
         """All rounds of a night, or what is left of them; the same night for the same name."""
         home = Home(self.root / name)
         if not home.root.exists():
@@ -157,7 +157,7 @@ class School:
             shutil.copy(self.database, home.database_file)
             shutil.copytree(self.student, home.checkpoints / self.student.name)
         source = write_problems(self.root / "gsm8k", 40)
-        config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]"])
+        config = load_night(STARTER, [*SETTINGS, *settings, f"benchmarks=[{{name: gsm8k, source: {source}}}]"])
         night = Night(home, DATE, config)
         trainer, engine = JudgingTrainer(self.trainer, taste), SelfSampler()
         night.engine, night.trainer = engine, trainer  # pyright: ignore
@@ -311,6 +311,20 @@ def test_a_reward_that_likes_what_the_owner_picks_stays(school: School) -> None:
     assert studied.trainer.judged == ROUNDS
     assert studied.figures[-1]["reward/learned"] > studied.figures[0]["reward/learned"]  # it is optimised all the same
     assert studied.ranked(ROUNDS) >= studied.ranked(0)
+
+
+def test_the_picks_are_ranked_again_as_each_block_begins(school: School) -> None:
+    blocks = ("stages=[{grpo: 2}, {grpo: 1}]",)
+    studied = school.study("blocks", likes_brevity, *blocks)
+    rankings = studied.rounds.watch.rankings
+    assert list(rankings) == [(1, 0), (1, 2), (3, 2)]
+    assert rankings[3, 2] == rankings[1, 2] != rankings[1, 0]  # the second block begins with what the first came to
+    assert (studied.folder / "rank_picks-3" / "ranking.json").exists()
+    page = render(studied.folder, {"night": DATE})
+    assert "The reward model took part in 3 rounds" in page
+    assert [f'<th scope="row">before {number}</th>' in page for number in (1, 2, 3)] == [True, False, True]
+    over = school.study("blocks", likes_brevity, *blocks)
+    assert (over.engine.calls, over.rounds.watch.rankings) == (0, rankings)
 
 
 def test_a_night_killed_where_the_reward_is_judged_goes_on_to_the_same_end(school: School, hacked: Studied) -> None:

@@ -20,7 +20,7 @@ RISING = rounds(0.0, 0.1, 0.2, 0.8, 0.9, 1.0)
 
 
 def test_reward_up_and_ranking_down_rings() -> None:
-    alarm = learned_reward_hacked(RISING, {0: GOOD, 6: WORSE})
+    alarm = learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 6): WORSE})
     assert alarm is not None
     assert (alarm.name, alarm.severe, alarm.round) == ("learned_reward_hacked", False, 6)
     assert "from 0.10 to 0.90 by round 6" in alarm.sentence
@@ -30,33 +30,39 @@ def test_reward_up_and_ranking_down_rings() -> None:
 @pytest.mark.parametrize(
     ("learned", "rankings"),
     [
-        (RISING, {0: GOOD, 6: GOOD}),
-        (RISING, {0: GOOD, 6: BETTER}),
-        (RISING, {0: GOOD, 6: [True] * 12 + [False] * 8}),  # 4 lost: 1/16 by chance
-        (rounds(1.0, 0.9, 0.8, 0.2, 0.1, 0.0), {0: GOOD, 6: WORSE}),  # the proxy fell too: something else is wrong
-        (rounds(0.0, 0.1, 0.2, 0.05, 0.1, 0.2), {0: GOOD, 6: WORSE}),
-        (rounds(0.0, 0.1, 0.2, 0.8, 0.9, 1.0, spread=10.0), {0: GOOD, 6: WORSE}),  # a small part of the spread
-        (RISING, {6: WORSE}),  # nothing to compare with
-        (RISING, {0: [], 6: []}),
-        (rounds(5.0), {0: GOOD, 1: WORSE}),  # one round has no trend
-        ([{}] * 6, {0: GOOD, 6: WORSE}),
-        (RISING[:3], {0: GOOD, 6: WORSE}),  # a round that is taken again: its ranking does not count yet
+        (RISING, {(1, 0): GOOD, (1, 6): GOOD}),
+        (RISING, {(1, 0): GOOD, (1, 6): BETTER}),
+        (RISING, {(1, 0): GOOD, (1, 6): [True] * 12 + [False] * 8}),  # 4 lost: 1/16 by chance
+        (
+            rounds(1.0, 0.9, 0.8, 0.2, 0.1, 0.0),
+            {(1, 0): GOOD, (1, 6): WORSE},
+        ),  # the proxy fell too: something else is wrong
+        (rounds(0.0, 0.1, 0.2, 0.05, 0.1, 0.2), {(1, 0): GOOD, (1, 6): WORSE}),
+        (
+            rounds(0.0, 0.1, 0.2, 0.8, 0.9, 1.0, spread=10.0),
+            {(1, 0): GOOD, (1, 6): WORSE},
+        ),  # a small part of the spread
+        (RISING, {(1, 6): WORSE}),  # nothing to compare with
+        (RISING, {(1, 0): [], (1, 6): []}),
+        (rounds(5.0), {(1, 0): GOOD, (1, 1): WORSE}),  # one round has no trend
+        ([{}] * 6, {(1, 0): GOOD, (1, 6): WORSE}),
+        (RISING[:3], {(1, 0): GOOD, (1, 6): WORSE}),  # a round that is taken again: its ranking does not count yet
     ],
 )
-def test_all_else_is_quiet(learned: list[dict[str, float]], rankings: dict[int, list[bool]]) -> None:
+def test_all_else_is_quiet(learned: list[dict[str, float]], rankings: dict[tuple[int, int], list[bool]]) -> None:
     assert learned_reward_hacked(learned, rankings) is None
 
 
 def test_five_lost_and_none_won_is_enough() -> None:
-    assert learned_reward_hacked(RISING, {0: GOOD, 6: [True] * 11 + [False] * 9})  # 1/32
+    assert learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 6): [True] * 11 + [False] * 9})  # 1/32
 
 
 def test_a_rise_on_the_owners_prompts_is_not_diluted_by_the_problems_with_a_verifier() -> None:
     """At `owner_share` 0.25: three quarters of the answers are to problems on which nothing rises."""
     quarter = [one | {"reward/learned": 0.25 * one["reward/learned"]} for one in rounds(0.0, 0.05, 0.1, 0.2, 0.25, 0.3)]
     owned = [one | {"reward/learned_owner": 4 * one["reward/learned"]} for one in quarter]
-    assert learned_reward_hacked(quarter, {0: GOOD, 6: WORSE}) is None
-    alarm = learned_reward_hacked(owned, {0: GOOD, 6: WORSE})
+    assert learned_reward_hacked(quarter, {(1, 0): GOOD, (1, 6): WORSE}) is None
+    alarm = learned_reward_hacked(owned, {(1, 0): GOOD, (1, 6): WORSE})
     assert alarm is not None
     assert "from 0.05 to 0.25 by round 6" in alarm.sentence
     assert risen([*owned[:3], quarter[3], *owned[4:]])[0] == pytest.approx((0.025, 0.275))  # none of the fourth's
@@ -64,9 +70,24 @@ def test_a_rise_on_the_owners_prompts_is_not_diluted_by_the_problems_with_a_veri
 
 def test_the_first_round_stays_the_one_and_later_ones_change_nothing() -> None:
     later = [*RISING, *rounds(0.0, 0.0, 0.0)]
-    alarm = learned_reward_hacked(RISING[:4], {0: GOOD, 2: GOOD, 4: WORSE})
+    alarm = learned_reward_hacked(RISING[:4], {(1, 0): GOOD, (1, 2): GOOD, (1, 4): WORSE})
     assert alarm is not None
-    assert learned_reward_hacked(later, {0: GOOD, 2: GOOD, 4: WORSE, 6: BETTER, 9: WORSE}) == alarm
+    assert (
+        learned_reward_hacked(later, {(1, 0): GOOD, (1, 2): GOOD, (1, 4): WORSE, (1, 6): BETTER, (1, 9): WORSE})
+        == alarm
+    )
+
+
+def test_a_lesson_between_blocks_is_neither_blamed_on_the_learned_reward_nor_hides_it() -> None:
+    """The second block begins with round 4, after a lesson that changed the ranking, and the answers with it."""
+    blamed = rounds(0.0, 0.0, 0.0, 0.9, 0.9, 0.9, 0.9)
+    assert learned_reward_hacked(blamed, {(1, 0): GOOD, (1, 3): GOOD, (4, 3): WORSE, (4, 7): WORSE}) is None
+    assert learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 3): GOOD, (4, 3): WORSE, (4, 6): WORSE}) is None
+    hidden = rounds(0.9, 0.9, 0.9, 0.0, 0.1, 0.5, 0.6)
+    alarm = learned_reward_hacked(hidden, {(1, 0): WORSE, (1, 3): WORSE, (4, 3): GOOD, (4, 7): WORSE})
+    assert alarm is not None
+    assert "from 0.05 to 0.55 by round 7" in alarm.sentence
+    assert "from 0.80 to 0.40" in alarm.sentence
 
 
 def test_windows_do_not_overlap() -> None:
