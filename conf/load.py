@@ -123,6 +123,14 @@ def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
         raise draft.complaint(*first_fault(NightConfig, json.loads(resolved), faults)) from None
 
 
+def config_of(night: Path) -> NightConfig | None:
+    """The configuration that a night's folder was frozen with; None of one not frozen yet, or of another version."""
+    try:
+        return load_night(night / "config.yaml")
+    except InputError:
+        return None
+
+
 def frozen_yaml(config: NightConfig) -> str:
     """The whole configuration, defaults included, as the YAML that a night's folder keeps."""
     head = "# This night's configuration, as it was resolved at its start.\n"

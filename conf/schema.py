@@ -189,7 +189,7 @@ class NightConfig(Section):
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
     budget_minutes: Outward[Annotated[float, Field(gt=0)] | None] = Field(
         default=None,
-        description="minutes after a start, also one that goes on, in which the night is to end; null: no limit",
+        description="minutes after a start (of a worker's night: its first) in which it is to end; null: no limit",
     )
     deadline: Outward[str | None] = Field(
         default=None, description='time of day at which the night is to end, such as "06:30"'

@@ -77,13 +77,17 @@ def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
     """The night as a run, what it shows besides, and the form that starts one."""
     run = f"{server}/runs/flow-run/{_runs(home, report)[0].data.tags['prefect.flow_run']}"
     found = [
+        Picture("prefect-runs", "Prefect: the nights, and what was moved by hand", f"{server}/runs", height=1200),
         Picture("prefect", "Prefect: the night as a run, task by task", run),
         Picture("prefect-artifacts", "Prefect: what nights leave to read", f"{server}/artifacts"),
     ]
-    newest = {"artifacts": {"key": {"any_": ["morning-report"]}}, "sort": "CREATED_DESC", "limit": 1}
-    for artifact in _asked(f"{server}/api/artifacts/filter", newest):
-        page = f"{server}/artifacts/artifact/{artifact['id']}"
-        found.append(Picture("prefect-report", "Prefect: the report, in short", page))
+    for key, name, shows in (
+        ("morning-report", "prefect-report", "Prefect: the report, in short"),
+        ("daytime", "prefect-daytime", "Prefect: who served since when, and by whose doing"),
+    ):
+        newest = {"artifacts": {"key": {"any_": [key]}}, "sort": "CREATED_DESC", "limit": 1}
+        for artifact in _asked(f"{server}/api/artifacts/filter", newest):
+            found.append(Picture(name, shows, f"{server}/artifacts/artifact/{artifact['id']}"))
     wanted = {"deployments": {"name": {"any_": ["nightly"]}}, "limit": 1}
     for deployment in _asked(f"{server}/api/deployments/filter", wanted):
         form, shows = f"{server}/deployments/deployment/{deployment['id']}/run", "Prefect: the configuration as a form"

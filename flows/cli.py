@@ -5,12 +5,13 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from httpx import HTTPError
 
 from conf.home import Home, InputError, NightError
 from conf.hours import clocks_in
@@ -59,17 +60,12 @@ def night(
     from flows.night import check_identity, is_begun, is_dry
     from flows.preflight import check_night, finished_summary
 
-    earlier = None if date_named or fresh else unfinished_before(home, date, settings)
-    if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night does not become a dry one
-        print(
-            f"Going on with the night {earlier}, which was interrupted; --date {date} begins another.", file=sys.stderr
-        )
-        date = earlier
-    summary = None if fresh else finished_summary(home, date)
-    if summary is not None:
-        check_identity(home.night(date), settings)
-        print(f"The night {date} is finished; --date names another, --fresh begins it anew.", file=sys.stderr)
-    else:
+    def summary_of(date: str) -> Any:
+        summary = None if fresh else finished_summary(home, date)
+        if summary is not None:
+            check_identity(home.night(date), settings)
+            print(f"The night {date} is finished; --date names another, --fresh begins it anew.", file=sys.stderr)
+            return summary
         refuse_second(home.root)
         goes_on = not fresh and is_begun(home.night(date))
         if goes_on:
@@ -77,8 +73,32 @@ def night(
         else:
             check_deadline(settings, date, now)
         check_night(home, settings, goes_on)
-        summary = _run_night(home, settings, date, fresh, dry_run, config, overrides or [])
+        return _run_night(home, settings, date, fresh, dry_run, config, overrides or [])
+
+    earlier = None if date_named or fresh else unfinished_before(home, date, settings)
+    if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night does not become a dry one
+        over = settings.deadline is not None  # it was this noon at the latest
+        then = f"it sits its exam, then the night {date} begins" if over else f"--date {date} begins another"
+        print(f"Going on with the night {earlier}, which was interrupted; {then}.", file=sys.stderr)
+        if over:
+            _finish(summary_of, home.night(earlier))
+        else:
+            date = earlier
+    summary = summary_of(date)
     console.say_json(summary) if as_json else console.say_summary(summary)
+
+
+def _finish(summary_of: Callable[[str], Any], folder: Path) -> None:
+    """Finishes the night of the day before, whose hours are over; that this fails is no reason to have none tonight."""
+    from flows.history import way_on
+
+    try:
+        summary_of(folder.name)
+    except (NightRunningError, typer.Exit):  # somebody else's, or Ctrl-C
+        raise
+    except Exception as error:
+        reason = struck(" ".join(str(error).split()))
+        print(f"The night {folder.name} failed ({reason}); go on with it: {way_on(folder)}", file=sys.stderr)
 
 
 def _run_night(
@@ -87,15 +107,24 @@ def _run_night(
     from flows import console
     from flows.night import freeze_config
     from flows.prefect_server import prefect_api
+    from flows.preflight import finished_summary
+    from tasks import incidents
 
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
+    folder = home.night(date)
     try:
         with hold(home.root, f"{NIGHT}{date}"), console.NightProgress(settings):
-            freeze_config(home.night(date), settings, fresh, dry_run)
-            with prefect_api(home.root, settings.prefect.port):
+            freeze_config(folder, settings, fresh, dry_run)
+            with prefect_api(home.root, settings.prefect.port, lambda lost: incidents.note(folder, lost)):
                 from flows.nightly import nightly
 
                 return nightly(settings, date, dry_run)
+    except HTTPError as error:
+        summary = finished_summary(home, date)
+        if summary is None:
+            raise
+        print(f"The night {date} is finished, but Prefect's server could not be told: {error}", file=sys.stderr)
+        return summary
     except KeyboardInterrupt:
         sets = [f"--set={override}" for override in overrides]
         dry = ["--dry-run"] * dry_run

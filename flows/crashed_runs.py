@@ -1,13 +1,12 @@
-"""Runs whose process died without a word are shown as crashed, in Prefect and in MLflow, not as running for ever.
+"""Runs whose process died without a word are shown as crashed, in Prefect and in MLflow, not as running for ever; where
+their night was finished, as that.
 
 A night does so at its start, when it holds the home's lock: whatever else of this home is said to run is dead. A server
 may be shared, so only runs that carry the home's mark are touched. `nightschool ui` and `services` do the same to the
 home's own databases, where every night is this home's; `services` then has a worker go on with last night's.
 """
 
-import hashlib
 import logging
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -33,25 +32,21 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
-from prefect.states import AwaitingRetry, Crashed
+from prefect.states import AwaitingRetry, Completed, Crashed
 
-from conf.home import Home
+from conf.home import SUMMARY, Home
 from conf.hours import clocks_in
 from flows.dates import date_of_night
 from flows.lock import holder
+from tasks.tracking import HOME_TAG, home_mark
 
 log = logging.getLogger("nightschool")
 
 NIGHTLY = "nightly"  # the flow's name
-HOME_TAG = "nightschool.home"
 NIGHT_RUN = "attributes.status = 'RUNNING' and tags.`mlflow.source.name` = 'nightschool night'"
 UNDER_WAY = [StateType.RUNNING, StateType.PENDING]
 MESSAGE = "The night's process ended without a word (killed, out of memory, or the machine went down)."
-
-
-def home_mark(home: Home) -> str:
-    """What tells this home from all others that share a server: a digest of the machine's name and the home's path."""
-    return "home-" + hashlib.sha256(f"{socket.gethostname()}:{home.root}".encode()).hexdigest()[:12]
+FINISHED = "The night is finished; its process ended before it could say so here."
 
 
 def claim_flow_run(home: Home) -> None:
@@ -65,15 +60,15 @@ def claim_flow_run(home: Home) -> None:
             client.update_flow_run(UUID(own), tags=sorted({*flow_run.get_tags(), mark}))
         for run in _flow_runs(client, mark):
             if str(run.id) != own:
-                _crash(client, run)
+                _end(client, run, home)
 
 
 def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_id: str) -> None:
-    """The same in MLflow, where the runs are tagged already: they end as killed."""
+    """The same in MLflow, where the runs are tagged already: they end as killed, or as finished."""
     with _only_books():
         for run in client.search_runs([experiment_id], f"{NIGHT_RUN} and tags.`{HOME_TAG}` = '{home_mark(home)}'"):
             if run.info.run_id != run_id:
-                client.set_terminated(run.info.run_id, "KILLED")
+                _terminate(client, run, home)
 
 
 def show_crashed(home: Home, api: str, key: str | None = None) -> None:
@@ -85,7 +80,7 @@ def show_crashed(home: Home, api: str, key: str | None = None) -> None:
         found = _flow_runs(client, None)
         if holder(home.root) is None:  # asked afterwards: a night holds the lock before its run begins
             for run in found:
-                _crash(client, run)
+                _end(client, run, home)
 
 
 def show_killed(home: Home) -> None:
@@ -98,7 +93,7 @@ def show_killed(home: Home) -> None:
         found: list[Run] = list(client.search_runs(experiments, NIGHT_RUN))
         if holder(home.root) is None:
             for run in found:
-                client.set_terminated(run.info.run_id, "KILLED")
+                _terminate(client, run, home)
 
 
 def go_on(client: SyncPrefectClient) -> list[str]:
@@ -149,16 +144,30 @@ def _flow_runs(client: SyncPrefectClient, mark: str | None) -> list[FlowRun]:
     )
 
 
-def _crash(client: SyncPrefectClient, run: FlowRun) -> None:
-    """The run's tasks first: one that is interrupted here is found again."""
+def _end(client: SyncPrefectClient, run: FlowRun, home: Home) -> None:
+    """Shows a run as crashed, or as completed where its night is finished all the same.
+
+    The run's tasks first: one that is interrupted here is found again.
+    """
+    state = Completed(message=FINISHED) if _is_finished(home, run.name) else Crashed(message=MESSAGE)
     tasks = client.read_task_runs(
         flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id])),
         task_run_filter=TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=UNDER_WAY), name=None)),
     )
     for task in tasks:
-        client.set_task_run_state(task.id, Crashed(message=MESSAGE), force=True)
-    client.set_flow_run_state(run.id, Crashed(message=MESSAGE), force=True)
-    log.info("the run %s of an earlier start is shown as crashed", run.name)
+        client.set_task_run_state(task.id, state.fresh_copy(), force=True)
+    client.set_flow_run_state(run.id, state, force=True)
+    log.info("the run %s of an earlier start is shown as %s", run.name, state.type.value.lower())
+
+
+def _terminate(client: MlflowClient, run: Run, home: Home) -> None:
+    finished = _is_finished(home, run.data.tags.get("night", ""))
+    client.set_terminated(run.info.run_id, "FINISHED" if finished else "KILLED")
+
+
+def _is_finished(home: Home, date: str) -> bool:
+    """Whether the night that a run is named after came to its end: killed later, it only could not say so."""
+    return date in [summary.parent.name for summary in home.nights.glob(f"????-??-??/{SUMMARY}")]
 
 
 @contextmanager

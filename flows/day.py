@@ -6,6 +6,7 @@ from flows.night import Night
 from models.checkpoint import is_whole
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
+from tasks.lineage import looser
 from tasks.stage import Artifact, uncommit
 from tasks.tracking import Tracking
 
@@ -33,7 +34,9 @@ def frozen_day(night: Night, champion: Path) -> Artifact:
 def reward_model_of(
     night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
 ) -> Artifact:
-    """The reward model, or the refusal to have one, made again where it was damaged since; its figures go to MLflow.
+    """The reward model, or the refusal to have one, made again where it was damaged since.
+
+    MLflow keeps its figures, and the digest of one that serves as the tag `reward_model`.
 
     `exam_questions`: those that no pick may ask.
     """
@@ -47,6 +50,7 @@ def reward_model_of(
         "student": config.student,
         "seed": config.seed,
         "exam_questions": exam_questions,
+        "looser": looser(champion.name, night.home.nights, night.date, config.unseen_share),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }
@@ -54,6 +58,9 @@ def reward_model_of(
     if fitted.read_json("outcome.json")["serves"] and not is_whole(night.checkpoint(fitted)):
         uncommit(night.folder / place)  # it was damaged since
         fitted = night.run(fit_reward_model, place, **arguments)
-    tracking.log(figures(fitted.read_json("outcome.json")), 0)
+    outcome = fitted.read_json("outcome.json")
+    tracking.log(figures(outcome), 0)
+    if outcome["serves"]:
+        tracking.tag(reward_model=outcome["checkpoint"])
     tracking.log_artifact(fitted.folder / "outcome.json", "reward_model")
     return fitted

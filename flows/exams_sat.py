@@ -4,9 +4,9 @@ import itertools
 
 from conf.benchmark import ExamPart
 from conf.home import Home
+from conf.load import config_of
 from conf.schema import NightConfig
-from flows.history import config_of
-from tasks.replay import examined
+from tasks.lineage import examined
 
 # What of a part says nothing of the answers that decide: where its problems begin and end is looked at by itself.
 DECIDES_NOT = {"margin", "samples", "temperature", "after", "problems"}

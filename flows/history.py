@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.home import SHORT_REPORT, SUMMARY, Home, InputError
-from conf.load import identity, load_night
+from conf.load import config_of, identity
 from conf.schema import NightConfig
 from tasks.rounds import committed_rounds
 from tasks.stage import MANIFEST, run_name
@@ -38,12 +38,9 @@ def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
     return newest.name if known and identity(known) == identity(config) else None
 
 
-def config_of(night: Path) -> NightConfig | None:
-    """The configuration that a night's folder was frozen with; None of one not frozen yet, or of another version."""
-    try:
-        return load_night(night / "config.yaml")
-    except InputError:
-        return None
+def way_on(night: Path) -> str:
+    """The command that goes on with the night of a folder."""
+    return shlex.join(["nightschool", "night", "--config", str(night / "config.yaml"), "--date", night.name])
 
 
 def finished(nights: Path, name: str) -> Iterator[Path]:
@@ -105,8 +102,7 @@ def _entry(folder: Path, running: str | None) -> dict[str, Any]:
     detail = f"committed last: {_last_committed(folder)}"
     if folder.name == running:
         return {"night": folder.name, "state": "running", "detail": detail, "alarms": _raised(folder)}
-    again = ["nightschool", "night", "--config", str(folder / "config.yaml"), "--date", folder.name]
-    detail = f"{detail}; go on with: {shlex.join(again)}"
+    detail = f"{detail}; go on with: {way_on(folder)}"
     return {"night": folder.name, "state": "interrupted", "detail": detail, "alarms": _raised(folder)}
 
 

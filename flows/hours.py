@@ -28,11 +28,15 @@ class Hours:
     because: str = ""
 
     @classmethod
-    def of(cls, config: NightConfig, date: str) -> "Hours":
-        """The hours of a night that starts or goes on now: until its deadline or its budget's end, what comes first."""
+    def of(cls, config: NightConfig, date: str, since: float | None = None) -> "Hours":
+        """The hours of a night that starts or goes on: until its deadline or its budget's end, what comes first.
+
+        `since`: from when on the budget counts, in seconds since the epoch (now).
+        """
         ends: list[tuple[float, str]] = []
         if config.budget_minutes is not None:
-            ends.append((time.time() + 60 * config.budget_minutes, f"budget_minutes ({config.budget_minutes:g})"))
+            start = time.time() if since is None else since
+            ends.append((start + 60 * config.budget_minutes, f"budget_minutes ({config.budget_minutes:g})"))
         if config.deadline is not None:
             moment = deadline_of(date, config.deadline, config.deadline_time_zone)
             ends.append((moment.timestamp(), f"the deadline ({config.deadline})"))

@@ -14,6 +14,8 @@ from typing import Any, TextIO
 from conf.home import Home
 
 NIGHT = "the night "  # how a night names itself to the lock, before its date
+ASKING = 0.35  # seconds; who only asks holds the lock for an instant
+PRUNING = 600.0  # seconds; who holds it and is no night has soon done
 log = logging.getLogger("nightschool")
 _held: set[Path] = set()
 
@@ -24,9 +26,10 @@ class NightRunningError(Exception):
 
 @contextmanager
 def hold(root: Path, who: str) -> Iterator[None]:
-    """Holds the home's lock; a second holder in the same process is let in, any other gets NightRunningError.
+    """Holds the home's lock; a second holder in the same process is let in.
 
-    Makes the home first, for its owner alone; raises InputError where that cannot be.
+    Any other gets NightRunningError where a night has it; for whoever else does it waits, some minutes at most. Makes
+    the home first, for its owner alone; raises InputError where that cannot be.
 
     `flock` belongs to the open file: the kernel gives it back when the holder ends, however it ends.
     """
@@ -55,9 +58,14 @@ def holds(root: Path) -> bool:
 
 
 def refuse_second(root: Path) -> None:
-    """Raises NightRunningError where another process holds the home. Writes nothing, not even the lock's file."""
-    if not holds(root) and (other := holder(root)) is not None:
-        raise NightRunningError(_told(other, root))
+    """Raises NightRunningError where another process holds the home, and has not done soon. Writes nothing, not even
+    the lock's file.
+    """
+    begun = time.monotonic()
+    while not holds(root) and (other := holder(root)) is not None:
+        if not _is_waited_for(other, begun, 0.0):
+            raise NightRunningError(_told(other, root))
+        time.sleep(0.05)
 
 
 def holder(root: Path) -> dict[str, Any] | None:
@@ -78,14 +86,24 @@ def holder(root: Path) -> dict[str, Any] | None:
 
 
 def _take(handle: TextIO, root: Path) -> None:
-    """Locks the file; who only asks holds it for an instant too, and is waited for."""
-    for patience in (0.05, 0.1, 0.2, 0.0):  # seconds
+    begun = time.monotonic()
+    while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            time.sleep(patience)
-    raise NightRunningError(_told(_note(handle), root))
+            other = _note(handle)
+        if not _is_waited_for(other, begun, ASKING):
+            raise NightRunningError(_told(other, root))
+        time.sleep(0.05)
+
+
+def _is_waited_for(other: dict[str, Any], begun: float, patience: float) -> bool:
+    """Whether a holder that was met at `begun` is waited for any longer: a night for `patience` seconds, others for
+    minutes.
+    """
+    upkeep = not other.get("who", NIGHT).startswith(NIGHT)
+    return time.monotonic() - begun < (PRUNING if upkeep else patience)
 
 
 def _note(handle: TextIO) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Night:
     home: Home
     date: str
     config: NightConfig
+    since: float | None = None  # from when on its budget counts, in seconds since the epoch; None: now
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
@@ -51,7 +52,7 @@ class Night:
         self.exams = exams * usual.get("evaluate", 0.0) + SITTERS * usual.get("rank_picks", 0.0)
         self.engine = Worker("engine", in_engine, logs / "engine.log", self.note, usual=usual)
         self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
-        self.hours, self.started = Hours.of(self.config, self.date), time.time()
+        self.hours, self.started = Hours.of(self.config, self.date, self.since), time.time()
         self.spare(-LATE)
 
     @property

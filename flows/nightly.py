@@ -8,7 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mlflow.exceptions import MlflowException
 from prefect import flow
+from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
@@ -17,9 +19,9 @@ from conf.home import SHORT_REPORT, Home
 from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig, SandboxConfig
-from flows.carrying_out import carry_out
+from flows.carrying_out import carry_out, left_open
 from flows.course import Course
-from flows.crashed_runs import HOME_TAG, claim_flow_run, claim_mlflow_run, home_mark
+from flows.crashed_runs import claim_flow_run, claim_mlflow_run
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.day import frozen_day, reward_model_of
 from flows.enrolment import champion_of, teacher_of
@@ -31,6 +33,7 @@ from flows.learned_reward import learned_reward
 from flows.links import links_of, prefect_link
 from flows.lock import NIGHT, NightRunningError, hold, holds
 from flows.night import Night, freeze_config, is_begun, settle_layout
+from flows.prefect_client import need_no_server
 from flows.preflight import check_night, finished_summary
 from flows.serving_lock import wait_until_free
 from flows.sitting import log_exams, sit, slowest
@@ -45,7 +48,7 @@ from tasks.prune import prune
 from tasks.registry import Registry
 from tasks.report import report
 from tasks.stage import Artifact
-from tasks.tracking import Tracking
+from tasks.tracking import HOME_TAG, Tracking, home_mark
 
 SAVING_LIMIT = 60  # seconds
 REFUSED = "Refused"
@@ -55,6 +58,13 @@ def _scheduled(config: NightConfig) -> datetime.datetime:
     """The scheduled start of this run, as the night's clocks show it; of one that a person starts: now."""
     moment = flow_run.get_scheduled_start_time()
     return clocks_in(config.deadline_time_zone, moment.timestamp() if moment else None)
+
+
+def _begun() -> float | None:
+    """When this run began, in seconds since the epoch: of one that a worker tries again, when it first did."""
+    context = FlowRunContext.get()
+    first = context.flow_run.start_time if context and context.flow_run else None
+    return first.timestamp() if first else None
 
 
 def _run_name() -> str:
@@ -83,6 +93,7 @@ def nightly(
     if not goes_on:
         check_deadline(config, date, now)
     logging.getLogger("nightschool").setLevel(logging.INFO)
+    need_no_server()
     try:
         with hold(home.root, f"{NIGHT}{date}"):
             settle_layout(home)
@@ -93,7 +104,7 @@ def nightly(
                 check_night(home, config, goes_on)
             freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
             wait_until_free(home.root)
-            return concluded(study(Night(home, date, config)))
+            return concluded(study(Night(home, date, config, _begun())))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
 
@@ -113,7 +124,6 @@ def study(night: Night) -> dict[str, Any]:
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise full_disk(night.home.root) from error
         raise
-    tracking.close_run("FINISHED")
     if variable := night.config.morning.webhook_variable:
         tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
     return summary
@@ -170,19 +180,26 @@ def _morning(
     rounds: Rounds,
     vault: Vault,
 ) -> dict[str, Any]:
-    """The decision is carried out, what is old goes, and the report is written: from then on the night is finished."""
-    config, links = night.config, links_of(tracking)
-    told = (len(rounds.policies), rounds.watch.book.sentences, links)
-    carried_out = carry_out(night, decision, sitters, tracking, *told)
-    log_exams(tracking, sat)
-    log_rankings(tracking, night.folder, sitters)
-    serving = carried_out["serving"] or sitters["champion"].name
-    rounds.watch.book.ring(vault.alarms(night.home.checkpoints / serving))
-    prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
-    rounds.retire(keep=set(sitters.values()))
-    shutil.rmtree(night.folder / "state", ignore_errors=True)
-    night.close()  # before the night counts as finished: to end the children takes seconds
-    return report(night.folder, carried_out, len(rounds.policies), rounds.watch.morning(), links, tracking)
+    """The decision is carried out, what is old goes, and the report is written: from then on the night is finished.
+
+    Raises NightError where MLflow does not answer, after a report that says how to finish the night.
+    """
+    config, watch, links, number = night.config, rounds.watch, links_of(tracking), len(rounds.policies)
+    try:
+        carried_out = carry_out(night, decision, sitters, tracking)
+        log_exams(tracking, sat)
+        log_rankings(tracking, night.folder, sitters)
+        serving = carried_out["serving"] or sitters["champion"].name
+        watch.book.ring(vault.alarms(night.home.checkpoints / serving))
+        prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
+        rounds.retire(keep=set(sitters.values()))
+        shutil.rmtree(night.folder / "state", ignore_errors=True)
+        night.close()  # before the night counts as finished: to end the children takes seconds
+        return report(night.folder, carried_out, number, watch.morning(), links, tracking)
+    except MlflowException as error:
+        if disk_is_full(error):
+            raise
+        raise left_open(night, decision, number, watch.book.sentences, links) from error
 
 
 def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> list[Problem]:

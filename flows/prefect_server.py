@@ -1,13 +1,16 @@
 """The Prefect server of a night: the one that is configured, or a child of our own that dies with us."""
 
+import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 
 from conf.home import Home
@@ -25,6 +28,10 @@ IDLE_SERVICES = ("CANCELLATION_CLEANUP", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATI
 PAGES = HERE.url(PREFECT_PORT)  # where `nightschool ui` shows the runs, when this server is gone
 DRAIN_LIMIT = 3  # seconds
 START_LIMIT = 180  # seconds; a busy machine needs 25, the first start makes the database
+RESTARTS = 5  # of a night's own server; the night does not need it
+LOOK_AFTER = 0.5  # seconds between two looks at it
+
+log = logging.getLogger("nightschool")
 
 
 class ServerError(RuntimeError):
@@ -32,16 +39,18 @@ class ServerError(RuntimeError):
 
 
 @contextmanager
-def prefect_api(home: Path, port: int | None) -> Iterator[str]:
+def prefect_api(home: Path, port: int | None, on_loss: Callable[[str], None] = log.warning) -> Iterator[str]:
     """The URL of the API that the night's flow reports to, with Prefect's settings pointing there.
 
     A configured API (PREFECT_API_URL or the active profile) is used as it is. Otherwise a server is started on
-    127.0.0.1, with its database under the home, so that `nightschool ui` shows its runs later. Raises InputError where
-    the URL of a configured one carries a password, or where that server is not one to work with.
+    127.0.0.1, with its database under the home, so that `nightschool ui` shows its runs later; where that dies,
+    `on_loss` is told, and it is started again. The tasks' results lie under the home with either. Raises InputError
+    where the URL of a configured one carries a password, or where that server is not one to work with.
     """
     from prefect.settings import (
         PREFECT_API_URL,
         PREFECT_HOME,
+        PREFECT_LOCAL_STORAGE_PATH,
         PREFECT_UI_URL,
         get_current_settings,
         temporary_settings,
@@ -49,24 +58,56 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
 
     from flows.servers import check_prefect
 
+    results: dict[Any, Any] = {
+        PREFECT_LOCAL_STORAGE_PATH: home / "prefect" / "storage"
+    }  # else in ~/.prefect, whatever PREFECT_HOME is
     configured = get_current_settings().api.url
     if configured:
         check_prefect(checked(configured, "PREFECT_API_URL", PREFECT))
-        yield configured
+        Home(home).own()
+        with temporary_settings(results):
+            yield configured
         return
     Home(home).own()
     folder = home / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
-    server, url = start_server(folder, port or free_port(), home / "prefect" / "server.log")
+    with (
+        _kept_server(folder, port or free_port(), folder / "server.log", on_loss) as url,
+        temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder, PREFECT_UI_URL: PAGES} | results),
+    ):
+        try:
+            yield url
+        finally:
+            _send_what_is_left()
+
+
+@contextmanager
+def _kept_server(folder: Path, port: int, output: Path, on_loss: Callable[[str], None]) -> Iterator[str]:
+    """The URL of a server that answers, is started again on its port where it dies, and ends with the block."""
+    server, url = start_server(folder, port, output)
+    over = threading.Event()
+
+    def keep() -> None:
+        """On a thread that lives as long as the servers that it starts (PR_SET_PDEATHSIG)."""
+        running, left = server, RESTARTS
+        while left and not over.wait(LOOK_AFTER):
+            if running.poll() is not None:
+                left -= 1
+                last = "" if left else ", for the last time: the night does without"
+                on_loss(f"the Prefect server died (code {running.returncode}) and is started again{last}")
+                running, _ = start_server(folder, port, output)
+        over.wait()
+        running.kill()
+        running.wait()
+
+    keeper = threading.Thread(target=keep, name="prefect-keeper", daemon=True)
     try:
-        wait_until_ready(server, url, home / "prefect" / "server.log")
-        with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder, PREFECT_UI_URL: PAGES}):
-            try:
-                yield url
-            finally:
-                _send_what_is_left()
+        wait_until_ready(server, url, output)
+        keeper.start()
+        yield url
     finally:
-        server.kill()
+        over.set()
+        keeper.join() if keeper.ident else server.kill()
         server.wait()
 
 
@@ -90,6 +131,7 @@ def start_server(
     pages = address.url(port)
     environment = os.environ | {
         "PREFECT_HOME": str(folder),
+        "PREFECT_MEMO_STORE_PATH": str(folder / "memo_store.toml"),  # else in ~/.prefect, whatever PREFECT_HOME is
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         **{f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false" for service in idle},
         "PREFECT_UI_API_URL": f"{pages}/api",

@@ -14,9 +14,10 @@ from tasks.registry import DAYTIME, PREVIOUS, Registry, Version
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
     """Makes a registered version the one that serves by day. Returns whether a rollback undoes it.
 
-    Where nobody serves yet, after a first night that was a dry run, the champion of the version's night is its
-    predecessor. Raises InputError where there is none of this number, where it is damaged, or where it is another model
-    than the champion: its prompts would be other tokens, and the next night could not compare the two.
+    Where nobody serves yet, because all nights were dry runs, the champion that the version's night began with is its
+    predecessor: the last one that was registered before it. Raises InputError where there is none of this number, where
+    it is damaged, or where it is another model than the champion: its prompts would be other tokens, and the next night
+    could not compare the two.
     """
     if registry is None:
         raise _unknown(version, [])
@@ -28,7 +29,8 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
         registry.settle()
         _refuse_damaged(home, chosen)
         serving = registry.named(DAYTIME)
-        before = serving or next((v for v in known if v.role == "champion" and v.night == chosen.night), None)
+        until = known[: known.index(chosen) + 1]
+        before = serving or next((one for one in reversed(until) if one.role == "champion"), None)
         _refuse_another_model(home, chosen, before)
         if serving is None and before is not None:
             registry.promote(before.version)

@@ -1,10 +1,15 @@
-"""The servers that a night is told to use: they must answer, and be of the version that the program speaks with."""
+"""What keeps a night's books: servers must answer, a database must open, each of the version that the program has."""
 
 import os
+import shlex
+import sqlite3
+from contextlib import closing
 from importlib.metadata import version as installed
+from pathlib import Path
 
 import httpx
 import prefect
+from mlflow import MlflowClient
 from packaging.version import InvalidVersion, Version
 from prefect.client.orchestration import get_client
 
@@ -13,14 +18,17 @@ from conf.urls import struck
 
 PATIENCE = 10.0  # seconds
 YES = ("true", "1")
+SQLITE = "sqlite:///"
 INSTEAD = "or unset PREFECT_API_URL: then the night brings a server of its own"
 
 
 def check_mlflow(uri: str) -> None:
-    """Raises InputError where an MLflow server does not answer, or is of another major version. A database is none.
+    """Raises InputError where an MLflow server does not answer, or is of another major version; or a database likewise.
 
     The first calls of a night would otherwise be refused one by one, each after minutes of further tries.
     """
+    if uri.startswith(SQLITE):
+        _check_database(uri, Path(uri.removeprefix(SQLITE)))
     if not uri.startswith("http"):
         return
     name, password = os.environ.get("MLFLOW_TRACKING_USERNAME"), os.environ.get("MLFLOW_TRACKING_PASSWORD")
@@ -39,6 +47,37 @@ def check_mlflow(uri: str) -> None:
             f"MLflow's server at {struck(address)} is of version {found[:40]}, and this program speaks that of {own}: "
             f"run a server of version {major}, or name another"
         )
+
+
+def _check_database(uri: str, file: Path) -> None:
+    """Opens an SQLite database, if there is one. MLflow alone would try for minutes to open what cannot be opened.
+
+    Nothing is opened twice: MLflow keeps what it has opened.
+    """
+    if not file.exists():
+        return
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as database:
+            (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        raise InputError(
+            f"{file}: this database cannot be opened ({error}); see what holds it, or its rights"
+        ) from None
+    except sqlite3.DatabaseError as error:
+        found = str(error)
+    if found != "ok":
+        raise InputError(
+            f"{file}: this database is damaged ({found.splitlines()[-1]}); bring it back from a backup, or move it "
+            "away: then the next night begins another one, with the student as it comes"
+        )
+    try:
+        MlflowClient(tracking_uri=uri, registry_uri=uri).search_registered_models(max_results=1)
+    except Exception as error:  # of MLflow, SQLAlchemy or Alembic
+        why = str(error).partition("\n")[0].partition(". ")[0]
+        raise InputError(
+            f"{file}: MLflow {installed('mlflow')} does not work with this database ({why}); if an older version made "
+            f"it, keep a copy and run `mlflow db upgrade {shlex.quote(uri)}`; if a newer one did, go on with that"
+        ) from None
 
 
 def check_prefect(url: str) -> None:

@@ -4,8 +4,9 @@ import datetime
 from typing import Any
 
 from conf.home import Home
+from conf.load import config_of
 from flows.estimate import ROUND, seconds_left
-from flows.history import config_of, last_finished, nights
+from flows.history import last_finished, nights
 from flows.lock import NIGHT, holder
 from flows.progress import read_progress
 

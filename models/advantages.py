@@ -24,7 +24,7 @@ def group_advantages(
     count = graded.sum(dim=1, keepdim=True)
     known = rewards.nan_to_num(0.0)
     lowest = rewards.nan_to_num(float("inf")).amin(dim=1, keepdim=True)
-    differ = (known > lowest).any(dim=1, keepdim=True)
+    differ = ((known > lowest) & graded).any(dim=1, keepdim=True)  # a null counts as 0, above what is negative
     centred = (known - known.sum(dim=1, keepdim=True) / count.clamp(min=1)).where(graded & differ, 0.0)
     if scale == "std":
         deviation = (centred.square().sum(dim=1, keepdim=True) / (count - 1).clamp(min=1)).sqrt()

@@ -13,7 +13,7 @@ from conf.disk import sync
 from conf.home import NightError, inside
 from models.durable import make_folder, sync_folder
 
-CARD = "README.md"  # people may edit it: outside the digest
+CARD = "README.md"  # people may edit it: outside the digest, as is what editors and drafts of it leave beside it
 LINEAGE = "nightschool.json"
 TOKENIZER = "tokenizer.json"
 ARCHITECTURE = ("model_type", "architectures", "vocab_size", "hidden_size", "num_hidden_layers")  # of config.json
@@ -34,9 +34,16 @@ def digest_file(file: Path) -> str:
 def digest_folder(folder: Path) -> str:
     """A digest over the names and contents of a folder's files, its card apart: 20 hex digits."""
     whole = hashlib.sha256()
-    for file in sorted(file for file in folder.rglob("*") if file.is_file() and file.name != CARD):
+    for file in sorted(file for file in folder.rglob("*") if file.is_file() and not _is_card(file)):
         whole.update(f"{file.relative_to(folder)} {digest_file(file)}\n".encode())
     return whole.hexdigest()[:20]
+
+
+def _is_card(file: Path) -> bool:
+    """The card, a draft of it that a crash left, or an editor's copy (`.README.md.swp`); no weights, whatever their
+    name: they would be loaded.
+    """
+    return CARD in file.name and file.suffix not in WEIGHTS
 
 
 def write_lineage(folder: Path, parent: str | None, base: str | None = None) -> None:
@@ -75,7 +82,7 @@ def copy_companions(checkpoint: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for file in checkpoint.iterdir():
         weights = file.suffix in WEIGHTS or file.name.endswith(".index.json")
-        if file.is_file() and not weights and file.name != CARD:
+        if file.is_file() and not weights and not _is_card(file):
             shutil.copy(file, target / file.name)
 
 

@@ -40,10 +40,10 @@ def is_held_out(messages: Sequence[Mapping[str, Any]], share: float) -> bool:
 
 
 def opening(messages: Sequence[Mapping[str, Any]]) -> str:
-    """A conversation up to the owner's first turn, as one text: what its later prompts have in common.
+    """The owner's first turn, as text: what all prompts of a conversation have in common.
 
-    They hold earlier answers, the picked one among them, so none of them may be on the other side.
+    Later ones hold earlier answers, the picked one among them, so none of them may be on the other side. The system
+    text is no part of it: with the date in it, the same question would be on both.
     """
     turns = [[str(message["role"]), str(message["content"])] for message in messages]
-    first = next((place for place, (role, _) in enumerate(turns) if role == "user"), len(turns))
-    return json.dumps(turns[: first + 1])
+    return json.dumps([turn for turn in turns if turn[0] == "user"][:1] or turns)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import correlation, fmean
 
+from scipy.special import betaincinv
+
 from models.picks import Pick
 
 Z = 1.959963984540054  # the normal distribution's 97.5 % quantile
@@ -54,7 +56,10 @@ class ByLength:
 
 @dataclass(frozen=True)
 class Ranking:
-    """What rewards are worth on picks: how often the picked answer has the highest one, and what that is made of."""
+    """What rewards are worth on picks: how often the picked answer has the highest one, and what that is made of.
+
+    The accuracy's interval is the exact one: it decides.
+    """
 
     accuracy: Interval
     chance: float
@@ -64,7 +69,10 @@ class Ranking:
 
     @property
     def refusal(self) -> str | None:
-        """Why such rewards may not serve, as half a sentence; None where they may."""
+        """Why such rewards may not serve, as half a sentence; None where they may.
+
+        Rewards that say nothing serve with a probability of at most 2.5 %, however few the picks are.
+        """
         found = self.accuracy
         if found.low > self.chance:
             return None
@@ -84,13 +92,24 @@ def rank(rewards: Rewards, picks: Sequence[Pick]) -> Ranking:
     bins = reliability(rewards, right)
     chance = fmean(1 / len(pick.answers) for pick in picks) if picks else 1.0
     error = sum(each.n * abs(each.confidence - each.accuracy) for each in bins) / max(1, len(picks))
-    return Ranking(wilson(sum(right), len(right)), chance, bins, error, by_length(rewards, picks, right))
+    return Ranking(exact(sum(right), len(right)), chance, bins, error, by_length(rewards, picks, right))
 
 
 def hit(values: Sequence[float], chosen: int) -> float:
     """1 where the chosen one has the highest value, 1/k where k share that, else 0: what guessing among them gives."""
     top = max(values)
     return (values[chosen] == top) / sum(value == top for value in values)
+
+
+def exact(successes: float, n: int) -> Interval:
+    """The 95 % interval of a proportion that misses it in at most 2.5 % of all cases on either side, at every n
+    (Clopper and Pearson 1934); ties make the successes a fraction.
+    """
+    if n == 0:
+        return Interval(0.0, 0.0, 1.0, 0)
+    low = float(betaincinv(successes, n - successes + 1, 0.025)) if successes > 0 else 0.0
+    high = float(betaincinv(successes + 1, n - successes, 0.975)) if successes < n else 1.0
+    return Interval(successes / n, low, high, n)
 
 
 def wilson(successes: float, n: int) -> Interval:

@@ -21,6 +21,7 @@ from models.durable import make_folder, write_atomically
 
 AT_ONCE = 4  # questions on their way
 PATIENCE = 3  # failures in a row after which the teacher is left alone
+A_TURN, A_TEMPLATE = 16, 128  # tokens that a server may add to a turn, and once, as a system text of its own, say
 TEMPERATURE = 0.7  # of all answers to a question but the first, which is greedy
 HOPELESS = (401, 403, 404)  # of these HTTP answers one is enough
 
@@ -150,7 +151,7 @@ class _Lesson:
                 self.asked.cached += 1
                 self.asked.answers[place] = known
                 return
-            worst = Tokens(sum(_worst_tokens(content) for _, content in question.messages), self.config.max_tokens)
+            worst = Tokens(_most_tokens(question), self.config.max_tokens)
             if not (tries := await self._may_ask(worst)):
                 return
             try:
@@ -231,9 +232,10 @@ def _used(reply: Any, worst: Tokens) -> Tokens:
     return worst
 
 
-def _worst_tokens(text: str) -> int:
-    """More tokens than a text has with any usual tokenizer: one for two bytes, and the turn's own."""
-    return len(text.encode("utf-8", "replace")) // 2 + 16
+def _most_tokens(question: Question) -> int:
+    """More tokens than a server makes of a question: none is shorter than a byte, however rare the script."""
+    turns = (len(content.encode("utf-8", "replace")) + A_TURN for _, content in question.messages)
+    return A_TEMPLATE + sum(turns)
 
 
 def _digest(question: Question, config: TeacherConfig) -> str:

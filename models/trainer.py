@@ -97,19 +97,24 @@ class Trainer:
         return self.weights.step_count
 
     def update(
-        self, rollouts: Sequence[Rollout], advantages: Sequence[float] | Sequence[Sequence[float]]
+        self,
+        rollouts: Sequence[Rollout],
+        advantages: Sequence[float] | Sequence[Sequence[float]],
+        with_signal: int | None = None,
     ) -> dict[str, float]:
         """One round of GRPO: `steps_per_round` optimizer steps on equal shares of the groups.
 
         `advantages`: one a rollout, or one a token; NaN means not graded, and the rollout is left out. A group whose
-        advantages are all 0 is not useful; without a KL term it is left out as well, from the denominator too. Fewer
-        useful groups than `min_useful_groups`: no step (`skipped` is 1). A step whose loss or gradients are not finite
-        is not taken; raises NonFiniteError after three such in a row.
+        advantages are all 0 is not useful; without a KL term it is left out as well, from the denominator too. At
+        most `with_signal` of the others are, where that is given: a tie-breaker alone is trained on, but no signal.
+        Fewer useful groups than `min_useful_groups`: no step (`skipped` is 1). A step whose loss or gradients are not
+        finite is not taken; raises NonFiniteError after three such in a row.
         """
         started = time.perf_counter()
         rows = [self._advantages(a, rollout) for a, rollout in zip(advantages, rollouts, strict=True)]
         groups = self._trained(rollouts, rows)
         useful = sum(any(bool(rows[row].any()) for row in group.rows) for group in groups)
+        useful = useful if with_signal is None else min(useful, with_signal)
         metrics = {"groups": float(len({(r.problem_id, r.group) for r in rollouts})), "useful_groups": float(useful)}
         if useful < self.config.grpo.min_useful_groups:
             return metrics | {"skipped": 1.0, "seconds": time.perf_counter() - started}

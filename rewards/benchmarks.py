@@ -10,6 +10,7 @@ from rewards.arithmetic import Arithmetic
 from rewards.verifier import Benchmark, Split
 
 DEFAULT_SANDBOX = SandboxConfig()
+MODULES = ("arithmetic", "gsm8k", "competition_math", "mbpp", "humaneval", "triviaqa")  # whose classes `load` knows
 
 
 def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
@@ -87,6 +88,11 @@ def load(
 def excluded(benchmark: Benchmark, split: Split) -> list[str]:
     """The problems that a benchmark left out when it last read the split, because their own truth cannot be read."""
     return list(getattr(benchmark, "excluded", {}).get(split, ()))
+
+
+def is_own(benchmark: Benchmark) -> bool:
+    """Whether a benchmark is of a class of the user's own."""
+    return type(benchmark).__module__ not in [f"rewards.{module}" for module in MODULES]
 
 
 def _own(name: str, source: str | None) -> Benchmark:

@@ -75,12 +75,16 @@ def owner_scores(
 
 def tie_broken(group: Sequence[Score], learned: Sequence[float], most: float) -> list[Score]:
     """One group's verified scores; those of its correct answers moved by `most`·tanh(z), z being the learned reward's
-    standing among them.
+    standing among them. `most` is cut to what the least of them has more than the best of the others.
 
-    Only what the verifier found correct is told apart, so that no wrong answer comes nearer to a right one, and a group
+    Only what the verifier found correct is told apart, so that no wrong answer overtakes a right one, and a group
     without a right one gets no signal. Every score has the learned reward, and what it changed, among its parts.
     """
-    right = [index for index, score in enumerate(group) if score.reward is not None and score.verdict == "correct"]
+    rewards = {index: score.reward for index, score in enumerate(group) if score.reward is not None}
+    right = [index for index in rewards if group[index].verdict == "correct"]
+    others = [reward for index, reward in rewards.items() if index not in right]
+    if right and others:
+        most = min(most, max(0.0, min(rewards[index] for index in right) - max(others)))
     standing = dict(zip(right, standardised([learned[index] for index in right]), strict=True))
     scores = []
     for index, (score, raw) in enumerate(zip(group, learned, strict=True)):

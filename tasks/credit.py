@@ -17,7 +17,8 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     """Each completion's advantage over its own group; null where it was not graded, or was cut and is to be masked.
 
     `signal.json` counts the groups, and those with signal: with an advantage on a completion that can be trained on. A
-    group of equal rewards, or of fewer than two graded completions, has none.
+    group of equal rewards, or of fewer than two graded completions, has none; nor has one in which only a tie-breaker
+    differs: it is trained on, and others are sampled in its place all the same.
     """
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])
@@ -26,10 +27,13 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     rewards = torch.tensor(table.reward.to_numpy(dtype=float)).view(-1, grpo.group_size)
     lengths = torch.tensor([len(rollout.token_ids) for rollout in own]).view_as(rewards)
     cut = torch.tensor([rollout.finish_reason == "length" for rollout in own]).view_as(rewards)
-    shaped = overlong_rewards(rewards, lengths, cut, grpo)
-    advantages = group_advantages(shaped, grpo.scale)
+    moved = rewards.new_tensor([json.loads(parts).get("tie_breaker", 0.0) for parts in table.parts]).view_as(rewards)
+    verified = (rewards - moved).round(decimals=9)  # a sum's rounding is no difference
+    advantages, told = (
+        group_advantages(overlong_rewards(given, lengths, cut, grpo), grpo.scale) for given in (rewards, verified)
+    )
     written = torch.tensor([any(rollout.loss_mask) for rollout in own]).view_as(rewards)
-    signal = ((advantages.nan_to_num(0.0) != 0) & written).any(dim=1)
+    signal = ((told.nan_to_num(0.0) != 0) & written).any(dim=1)
     write_table(
         folder / "advantages.parquet",
         ADVANTAGES,

@@ -3,7 +3,7 @@
 import datetime
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class DayPicks:
     fitted: list[Pick] = field(default_factory=list)
     held_out: list[Pick] = field(default_factory=list)
     held_out_choices: list[Choice] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0, refused=0, exam=0))
+    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0, refused=0, exam=0, known=0))
 
     def __len__(self) -> int:
         return len(self.fitted) + len(self.held_out)
@@ -75,14 +75,18 @@ def day_picks(
     student: StudentConfig,
     config: RewardModelConfig,
     exam_questions: tuple[str, ...] = (),
+    looser: Sequence[tuple[str, float]] = (),
 ) -> DayPicks:
     """Sorts the picks, as they stand on a date, into those for the fit and those that judge it.
 
     Left out are those without two different answers (`no_choice`), that ask a question of the exam, word for word or
     nearly (`exam`), whose conversation the student's template refuses (`refused`), with an answer longer than
-    `config.max_tokens`, or with more of them than a step has memory for (`too_long`).
+    `config.max_tokens`, or with more of them than a step has memory for (`too_long`); and those that would judge, but
+    of whose conversation the champion may have had a lesson (`known`): on one of the nights that held out less
+    (`looser`, each with its share).
     """
-    picks, exam = DayPicks(), exam_index(exam_questions)
+    picks, exam, found = DayPicks(), exam_index(exam_questions), list(found)
+    known = {opening(choice.messages) for choice in found if _may_be_known(choice, looser)}
     for choice in found:
         if len(choice.responses) < 2:
             picks.left_out["no_choice"] += 1
@@ -101,12 +105,22 @@ def day_picks(
             picks.left_out["too_long"] += 1
             continue
         pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.night, date), config.half_life_nights))
-        if is_held_out(choice.messages, config.held_out_share):
+        if not is_held_out(choice.messages, config.held_out_share):
+            picks.fitted.append(pick)
+        elif opening(choice.messages) in known:
+            picks.left_out["known"] += 1
+        else:
             picks.held_out.append(pick)
             picks.held_out_choices.append(choice)
-        else:
-            picks.fitted.append(pick)
     return picks
+
+
+def _may_be_known(choice: Choice, looser: Sequence[tuple[str, float]]) -> bool:
+    """Whether one of these nights had a choice and did not keep it from its lessons."""
+    return any(
+        choice.night is not None and choice.night <= night and not is_held_out(choice.messages, share)
+        for night, share in looser
+    )
 
 
 def _choice(row: Mapping[str, Any], shown: list[str], chosen: int) -> Choice:

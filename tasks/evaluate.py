@@ -17,6 +17,7 @@ from rewards import benchmarks
 from rewards.contamination import exam_index
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.kept_exams import KeptExam, find, keep, terms
+from tasks.own_graders import scores_of
 from tasks.proven_sampling import sample_proven
 from tasks.select_prompts import training_problems
 from tasks.stage import stage
@@ -194,7 +195,7 @@ def _judged(answered: Sequence[tuple[Benchmark, Problem, Rollout]]) -> list[Scor
     scores: dict[int, Score] = {}
     for judge in {id(benchmark): benchmark for benchmark, _, _ in answered}.values():
         own = [place for place, (benchmark, _, _) in enumerate(answered) if benchmark is judge]
-        scores |= dict(zip(own, judge.score([attempts[place] for place in own]), strict=True))
+        scores |= dict(zip(own, scores_of(judge, [attempts[place] for place in own]), strict=True))
     return [scores[place] for place in range(len(answered))]
 
 

@@ -37,17 +37,20 @@ def fit_reward_model(
     student: StudentConfig,
     seed: int,
     exam_questions: tuple[str, ...],
+    looser: tuple[tuple[str, float], ...],
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
     """Fits a reward model on the backbone of `checkpoint` (the champion) and says whether it serves, and why not.
 
     `config` None: none is wanted. Whatever is wrong with the picks or the backbone is a refusal with its reason: the
-    night goes on without a reward model. `checkpoint.txt` is there only where one serves.
+    night goes on without a reward model. `looser`: nights that taught the champion what judges now (see
+    `tasks/lineage.py`). `checkpoint.txt` is there only where one serves; `outcome.json`, which MLflow keeps, names the
+    `checkpoint` too.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     found = choices(day.folder)
-    picks = day_picks(found, date, tokenizer, student, config or RewardModelConfig(), exam_questions)
+    picks = day_picks(found, date, tokenizer, student, config or RewardModelConfig(), exam_questions, looser)
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in picks.held_out_choices])
     outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(picks.held_out), "left_out": dict(picks.left_out)}
     try:
@@ -65,7 +68,7 @@ def fit_reward_model(
             checkpoints,
         )
     except (UnfitError, HoursOverError) as refusal:
-        outcome = {"serves": False, "reason": str(refusal)} | outcome
+        outcome = {"serves": False, "reason": str(refusal), "checkpoint": None} | outcome
     else:
         outcome = _outcome(fitted) | outcome
         (folder / "curve.json").write_text(json.dumps(fitted.steps))
@@ -85,9 +88,10 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
 
 
 def _outcome(fitted: Fitted) -> dict[str, Any]:
-    reason = fitted.ranking.refusal
+    checkpoint = None if fitted.checkpoint is None else fitted.checkpoint.name
+    said = {"serves": checkpoint is not None, "reason": fitted.ranking.refusal, "checkpoint": checkpoint}
     curve = [{"picks": picks} | asdict(accuracy) for picks, accuracy in fitted.learning_curve]
-    return {"serves": reason is None, "reason": reason} | asdict(fitted.ranking) | {"learning_curve": curve}
+    return said | asdict(fitted.ranking) | {"learning_curve": curve}
 
 
 def _wanted(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConfig:
@@ -96,6 +100,8 @@ def _wanted(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelCon
         raise UnfitError(DIRECT)
     if len(picks) < config.min_picks:
         raise UnfitError(f"with fewer than {config.min_picks} usable picks none is fitted")
+    if not picks.held_out and picks.left_out["known"]:
+        raise UnfitError("the champion has learnt all picks that would judge it: it takes later ones")
     if not picks.fitted or not picks.held_out:
         raise UnfitError("all picks are of one side of the split by prompt: more different prompts are needed")
     return config

@@ -11,7 +11,8 @@ from conf.journal import IMPORTED, Correction, Entry, Feedback, Preference, Trac
 from conf.journal_file import whole_lines
 from conf.lessons import DayConfig
 from rewards import generated_day
-from tasks.replay import examined, last_day, replayed
+from tasks.lineage import examined
+from tasks.replay import last_day, replayed
 from tasks.stage import stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
 from tasks.taken import OFFSETS, TAKEN, consumed
@@ -44,12 +45,12 @@ def freeze_journal(
 
     Lessons of earlier nights that the champion does not have come along (see `tasks/replay.py`). Which lines were taken
     is kept as byte offsets for each file; the journal itself is never touched. counts.json: of each kind, how many
-    lines are new, replayed, generated, and duplicates that were left out. The figure `unknown_policies`: how many picks
-    are of a checkpoint that this home has never had; what lies on the disk now tells it, so it is no output.
+    lines are new, replayed, generated, and duplicates that were left out. The figure `unknown_policies`: how many new
+    picks are of a checkpoint that this home has never had; what lies on the disk now tells it, so it is no output.
     """
     lessons = _Lessons()
-    for night, place, entry in replayed(journal, nights, date, model, champion.name):
-        lessons.add("replayed", night, place, entry)
+    for again in replayed(journal, nights, date, model, champion.name):
+        lessons.add("replayed", again.night, again.place, again.entry, again.learnt)
     before, taken = consumed(nights), {}
     for file in sorted(journal.glob("*.jsonl")):
         start = before.get(file.name, 0)
@@ -76,18 +77,24 @@ class _Lessons:
     counts: dict[str, Counter[str]] = field(
         default_factory=lambda: {name: Counter(new=0, replayed=0, generated=0, duplicates=0) for name in LESSONS}
     )
-    seen: set[str] = field(default_factory=set)
+    seen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, origin: str, night: str, place: str, entry: Entry) -> None:
-        """A lesson becomes a row, once; a generated day is drawn with repetitions, and stays as it is."""
+    def add(self, origin: str, night: str, place: str, entry: Entry, learnt: bool = False) -> None:
+        """A lesson becomes a row, once; a generated day is drawn with repetitions, and stays as it is.
+
+        What the champion has learnt and its owner says again is a lesson again.
+        """
         table, row = _row(entry)
         lesson = lesson_of(entry)
-        if origin != GENERATED and lesson in self.seen:
+        if origin != GENERATED and (known := self.seen.get(lesson)) is not None:
             self.counts[table]["duplicates"] += 1
+            if not learnt:
+                known.pop("learnt", None)
             return
-        self.seen.add(lesson)
+        row |= {"source": place, "night": night} | ({"learnt": True} if learnt else {})
+        self.seen[lesson] = row
         self.counts[table][origin] += 1
-        self.rows[table].append(row | {"source": place, "night": night})
+        self.rows[table].append(row)
 
 
 def _take(file: Path, start: int, date: str, lessons: _Lessons) -> int:
@@ -127,8 +134,11 @@ def _generated(day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: 
 
 
 def _unknown_policies(picks: list[dict[str, Any]], date: str, nights: Path, checkpoints: Path) -> int:
-    """How many picks are of a checkpoint that this home has never had. They count all the same: a pick is a pick."""
+    """How many new picks are of a checkpoint that this home has never had. They count all the same: a pick is a pick.
+
+    The report tells its owner of them, once: those that are replayed were told before.
+    """
     known = {GENERATED, IMPORTED, *(folder.name for folder in checkpoints.glob("*"))}
     for _, sat in examined(nights, date):  # pruned, perhaps
         known.update(sat.values())
-    return sum(pick["policy"] not in known for pick in picks)
+    return sum(pick["night"] == date and pick["policy"] not in known for pick in picks)

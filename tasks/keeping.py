@@ -11,7 +11,7 @@ from conf.home import SUMMARY, Home
 from models.checkpoint import DamagedCheckpointError, base_of
 from models.trainer_state import NOTE
 from tasks.registry import Registry, Version
-from tasks.tracking import RUN_FILE
+from tasks.tracking import HOME_TAG, RUN_FILE, home_mark
 
 
 def oldest_kept(home: Home, keep_nights: int) -> str:
@@ -27,7 +27,7 @@ def reasons(home: Home, registry: Registry, oldest: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for version in registry.versions():
-        if why := _standing(version, oldest) or _foreign(home, version):
+        if why := _standing(version, oldest) or _foreign(home, registry, version):
             found[version.digest] = why
     for digest, model in registry.others().items():
         found.setdefault(digest, f"it is registered as {model} too, whose own nights prune it")
@@ -74,11 +74,25 @@ def _standing(version: Version, oldest: str) -> str | None:
     return None
 
 
-def _foreign(home: Home, version: Version) -> str | None:
-    """Homes that share a server may share a model's name; neither its weights nor its night are here then."""
-    if (home.checkpoints / version.digest).is_dir() or (home.nights / version.night).is_dir():
+def _foreign(home: Home, registry: Registry, version: Version) -> str | None:
+    """Homes that share a server may share a model's name, and dates; whose a version is, its night's run says.
+
+    Of one whose run does not: another's, where neither its weights nor its night are here. The home's own database is
+    nobody else's, though the mark in it is another one when the home was moved.
+    """
+    mark = None if registry.client.tracking_uri == home.database else _mark(registry, version)
+    here = (home.checkpoints / version.digest).is_dir() or (home.nights / version.night).is_dir()
+    ours = here if mark is None else mark == home_mark(home)
+    return None if ours else f"another home's (version {version.version})"
+
+
+def _mark(registry: Registry, version: Version) -> str | None:
+    """The mark of the home whose night registered a version; None where its run is gone or has none."""
+    try:
+        run = registry.client.get_model_version(registry.model, version.version).run_id
+        return registry.client.get_run(run).data.tags.get(HOME_TAG) if run else None
+    except MlflowException:
         return None
-    return f"another home's (version {version.version})"
 
 
 def _bases(home: Home, found: dict[str, str]) -> dict[str, str]:

@@ -103,6 +103,7 @@ def update(
     advantages: Sequence[float] | Sequence[Sequence[float]],
     checkpoints: Path,
     retired: Sequence[Path] = (),
+    with_signal: int | None = None,
 ) -> Updated:
     """One round's update. A trainer that does not stand at the predecessor is loaded anew: no step is taken twice.
 
@@ -113,7 +114,7 @@ def update(
     global _held
     trainer = _standing_at(predecessor, config)
     _held = None  # it stands nowhere until what came of its steps is kept
-    metrics = trainer.update(rollouts, advantages)
+    metrics = trainer.update(rollouts, advantages, with_signal)
     _remove(retired)
     base = predecessor.base.name if config.lora is not None else None
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)

@@ -76,10 +76,11 @@ def picks(folder: Path, *, config: PicksConfig, **desk: Unpack[Desk]) -> None:
 
 
 def _opened(desk: Desk, name: str, schema: pa.Schema) -> tuple[LessonLines, pd.DataFrame]:
-    """One of the day's tables, and who reads it."""
+    """One of the day's tables, without what the champion has learnt already, and who reads it."""
     exam, unseen = desk["exam_questions"], desk["unseen_share"]
     lines = LessonLines(desk["checkpoint"], desk["student"], exam, desk["max_tokens"], unseen)
-    return lines, read_table(desk["day"].folder / f"{name}.parquet", schema)
+    table = read_table(desk["day"].folder / f"{name}.parquet", schema)
+    return lines, table[~table.learnt.fillna(False)] if "learnt" in table else table
 
 
 def _learn(

@@ -9,6 +9,7 @@ from tasks.decision import mcnemar
 Figures = Mapping[str, float]  # a round's: the keys of metrics.json
 Rankings = Mapping[int, Sequence[bool]]  # by round, 0 before the first: whether each held-out pick was ranked first
 
+WATCHED = ("reward/learned_owner", "reward/learned")  # the first that the rounds have
 WINDOW = 3  # rounds over which the learned reward is taken together: one round's prompts are few
 RISE = 0.1  # of the spread of the learned reward within a group, at the start
 CHANCE = 0.05  # probability of so many picks lost by a student that ranks no worse
@@ -39,12 +40,16 @@ def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings) -> Alar
 
 
 def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
-    """The mean learned reward of the first rounds and of the last, and its spread within a group at the start."""
-    judged = [figures for figures in rounds if "reward/learned" in figures]
+    """The mean learned reward of the first rounds and of the last, and its spread within a group at the start.
+
+    On the owner's own prompts, where there are any: elsewhere it breaks ties only, and says little of what it does.
+    """
+    name = next((name for name in WATCHED if any(name in figures for figures in rounds)), WATCHED[-1])
+    judged = [figures for figures in rounds if name in figures]
     width = min(WINDOW, len(judged) // 2)
     if width == 0:
         return (0.0, 0.0), 0.0
-    first, last = (fmean(one["reward/learned"] for one in part) for part in (judged[:width], judged[-width:]))
+    first, last = (fmean(one[name] for one in part) for part in (judged[:width], judged[-width:]))
     return (first, last), fmean(one["reward/learned_spread"] for one in judged[:width])
 
 

@@ -1,6 +1,7 @@
 """What the student practised: the problems of earlier rounds and nights, how often each was solved, and by what."""
 
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +12,10 @@ import pyarrow as pa
 
 from rewards.verifier import Problem
 from tasks.rounds import passes, rounds
-from tasks.stage import MANIFEST
+from tasks.stage import MANIFEST, is_whole
 from tasks.verdicts import FAILED
+
+log = logging.getLogger("nightschool")
 
 RECENT = 7  # nights; of older ones little is kept
 PLACE = ["problem_id", "group"]
@@ -44,7 +47,8 @@ def rounds_of(night: Path, upto: int | None = None) -> list[Path]:
 def practised(rounds: Iterable[Path], *, answers: bool) -> list[Practice]:
     """The problems of these rounds, in the order in which they came first; with the right `answers`, or without.
 
-    A round that was not scored, that has been tidied away, or that another version wrote, is passed over.
+    A round that was not scored, that has been tidied away, or that another version wrote, is passed over; so is one
+    whose table was damaged since, and the log says so.
     """
     found: dict[tuple[str, str, str], Practice] = {}
     for folder in rounds:
@@ -75,6 +79,11 @@ def _graded(folder: Path, answers: bool) -> Sequence[dict[str, Any]]:
 
 
 def _table(folder: Path, stage: str, name: str, columns: list[str]) -> pd.DataFrame:
-    """A committed table's columns. Raises OSError where it is not there or not committed."""
-    (folder / stage / MANIFEST).stat()
-    return pd.read_parquet(folder / stage / f"{name}.parquet", columns=columns)
+    """A committed table's columns. Raises OSError where it is not there, not committed, or not as it was committed."""
+    file = folder / stage / f"{name}.parquet"
+    for needed in (file.with_name(MANIFEST), file):
+        needed.stat()
+    if not is_whole(file):
+        log.warning("%s: it was damaged; what its round practised is passed over", file)
+        raise OSError(file)
+    return pd.read_parquet(file, columns=columns)

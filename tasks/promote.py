@@ -48,8 +48,8 @@ def promote(
     A dry run moves nothing. Returns the decision as it was carried out, with the digest that is `serving` now, and all
     that was moved `by_hand` up to now. Where another night has promoted somebody else meanwhile, this one's exam says
     nothing about that champion, which stays. Doing it twice changes nothing, whatever happens to the aliases in
-    between. Raises DamagedCheckpointError before an alias names what was damaged, and MlflowException where the
-    registry does not answer.
+    between, and wherever the first time was killed. Raises DamagedCheckpointError before an alias names what was
+    damaged, and MlflowException where the registry does not answer.
     """
     night, registry = decision.folder.parent, Registry(tracking.client, model)
     outcome = night / OUTCOME
@@ -99,6 +99,8 @@ def _once(
 
 def _carry_out(found: dict[str, Any], versions: Mapping[str, Version], registry: Registry, by: str) -> dict[str, Any]:
     registry.settle()
+    if any((move.version, move.by) == (versions["candidate"].version, by) for move in registry.moves()):
+        return found  # the night was killed right after it; what its owner has moved since stands
     serving = registry.named(DAYTIME)
     if serving is None:
         registry.promote(versions["champion"].version, by)

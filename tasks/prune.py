@@ -8,8 +8,8 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from conf.home import DIGEST, SUMMARY, Home, InputError
-from conf.load import load_night
+from conf.home import DIGEST, SUMMARY, Home
+from conf.load import config_of
 from tasks import kept_exams
 from tasks.alias_lock import alias_lock
 from tasks.keeping import elsewhere, oldest_kept, reasons
@@ -116,12 +116,5 @@ def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:
             continue
         places = (f"{rounds}/{table}" for rounds in ("round-*", "round-*/refill-*") for table in BIG_TABLES)
         tables = tuple(file for place in places for file in sorted(folder.glob(place)))
-        if tables and _model_of(folder) == model:
+        if tables and (known := config_of(folder)) and known.name == model:  # another version's are left alone
             yield Item(f"rollouts of {folder.name}", "a finished night, older than the newest", None, tables)
-
-
-def _model_of(night: Path) -> str | None:
-    try:
-        return load_night(night / "config.yaml").name
-    except InputError:  # of another version: leave it alone
-        return None

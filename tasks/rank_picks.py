@@ -30,15 +30,17 @@ def rank_picks(
     predecessor: Predecessor,
     trainer: Worker,
 ) -> None:
-    """Whether the policy finds the answer that was picked the likeliest of those shown, for each held-out pick.
+    """Whether the policy finds the answer that was picked the likeliest of those shown, for each held-out pick, or for
+    a draw of 200 of them, old and new: in every ranking of a night the same.
 
     An answer's likelihood is the mean log-probability of its tokens, the end token included (nats a token). `policy` is
     the digest of what `predecessor` stands at. `ranking.json`: `right`, one a pick, and their share, `accuracy`.
     """
-    picks: Any = read_table(reward_model.folder / "held_out.parquet", HELD_OUT).head(MOST).itertuples()
+    held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
+    picks: Any = held_out.sample(min(MOST, len(held_out)), random_state=0).sort_index()
     asked = [
         (json.loads(pick.messages), [str(answer) for answer in json.loads(pick.responses)], int(pick.chosen))
-        for pick in picks
+        for pick in picks.itertuples()
     ]
     words = load_tokenizer(tokenizer, student.trust_remote_code)
     rollouts = [

@@ -2,50 +2,40 @@
 
 import datetime
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.journal import Entry, Preference, parse_line
+from conf.journal import Correction, Entry, Preference, parse_line
 from conf.journal_file import latest_day, whole_lines
-from tasks.stage import committed
+from tasks.lineage import learnt_until
 from tasks.taken import Taken, taken_before
 
 
-def replayed(journal: Path, nights: Path, date: str, model: str, champion: str) -> Iterator[tuple[str, str, Entry]]:
-    """The lessons of nights before a date that its night learns again: the night that took each, its place, itself.
+@dataclass(frozen=True)
+class Replayed:
+    """A line of the journal, the night that took it, its place, and whether the champion has it as a lesson."""
 
-    Picks always come along: they judge answers, and a reward model is fitted to all of them. Everything else comes
-    until it is in the champion: the night that made the champion, and those before it, have taught it theirs. So a
-    promotion ends the replay, and a rollback begins it again. Reads the journal's own bytes; what its owner has
-    removed from it meanwhile is not learnt again.
+    night: str
+    place: str
+    entry: Entry
+    learnt: bool
+
+
+def replayed(journal: Path, nights: Path, date: str, model: str, champion: str) -> Iterator[Replayed]:
+    """The lines of nights before a date that its night reads again.
+
+    A lesson comes until it is in the champion, because a night that made it, or what it was made from, taught it
+    (`tasks/lineage.py`). Picks and corrections come for good, then as `learnt`: a reward model is fitted to all of
+    them. So a promotion ends the replay, and a rollback begins it again. Reads the journal's own bytes; what its owner
+    has removed from it meanwhile is not learnt again.
     """
-    learnt = night_that_made(champion, nights, date)
+    learnt = learnt_until(champion, nights, date)
     for part in taken_before(nights, date, model):
         for place, entry in _entries(journal, part):
-            if isinstance(entry, Preference) or part.night > learnt:
-                yield part.night, place, entry
-
-
-def night_that_made(champion: str, nights: Path, date: str) -> str:
-    """The date of the last night before another that made this checkpoint (its digest) of an older one.
-
-    Empty where none of this home did: it is the student as it came.
-    """
-    made = ""
-    for night, sat in examined(nights, date):
-        if champion != sat["champion"] and champion in sat.values():
-            made = night
-    return made
-
-
-def examined(nights: Path, date: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """The nights before a date that came to a decision, the oldest first, each with the digests of those who sat."""
-    for folder in sorted(nights.glob("????-??-??/decide")):
-        if folder.parent.name < date and (decision := committed(folder)):
-            found = decision.read_json("decision.json")
-            target, compared = found["target"], found["comparisons"]
-            sat = {who: part[target]["after_digest"] for who, part in compared.items()}
-            yield folder.parent.name, sat | {"champion": compared["candidate"][target]["before_digest"]}
+            known = part.night <= learnt.get(entry.kind, "")
+            if isinstance(entry, Preference | Correction) or not known:
+                yield Replayed(part.night, place, entry, known)
 
 
 def last_day(file: Path, night: str) -> datetime.date:

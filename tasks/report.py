@@ -18,6 +18,7 @@ from tasks.prefect_pages import show_link, show_text
 from tasks.promote import intervals_of
 from tasks.report_evidence import benchmark_verdicts, read_json
 from tasks.report_history import past_nights
+from tasks.report_journal import journal_faults
 from tasks.report_lessons import lesson_figures
 from tasks.report_lines import render_markdown
 from tasks.report_page import render
@@ -37,7 +38,7 @@ def report(
     links: Mapping[str, str],
     tracking: Tracking,
 ) -> dict[str, Any]:
-    """Writes the report and, last of all, summary.json: from then on the night is finished."""
+    """Writes the report, ends MLflow's run and writes summary.json, last of all: from then on the night is finished."""
     summary = summarise(folder, decision, rounds, alarms, links)
     write_report(folder, summary, decision)
     if "mlflow" in links:
@@ -49,6 +50,7 @@ def report(
     for who in SITTERS:
         tracking.log_artifact(folder / "evaluate" / who / "evaluations.parquet", f"exam/{who}")
     tracking.tag(decision=summary["decision"], alarms=str(len(alarms)))
+    tracking.close_run("FINISHED")
     write_atomically(folder / SUMMARY, json.dumps(summary))
     return summary
 
@@ -88,6 +90,7 @@ def summarise(
         "rounds": rounds,
         "ended_early": early.why if early else None,
         "incidents": incidents(folder),
+        "journal": journal_faults(folder),
         "verdicts": benchmark_verdicts(folder),
         "seconds": stage_seconds(folder),
         "alarms": list(alarms),

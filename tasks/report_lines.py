@@ -8,6 +8,7 @@ from typing import Any
 
 from tasks.decision import probability, signed
 from tasks.report_evidence import WHO
+from tasks.report_journal import fault_sentences
 
 # What a night that ended early may not have.
 EMPTY: dict[str, Any] = {
@@ -19,6 +20,7 @@ EMPTY: dict[str, Any] = {
     "digests": {},
     "rounds": 0,
     "incidents": [],
+    "journal": {"refused": 0, "first": [], "unknown_policies": 0},
     "seconds": {},
     "alarms": [],
     "report": "",
@@ -76,6 +78,10 @@ def render_markdown(
     lines += [first.changed, *([first.how_much, first.how_sure] if summary["accuracy"] else []), "", *_exam(summary)]
     lines += [f"- {plain_line(reason)}" for reason in summary["reasons"]]
     lines += [f"- {plain_line(incident)}" for incident in summary["incidents"]]
+    if faults := fault_sentences(summary["journal"]):
+        first_line = summary["journal"]["first"][:1]
+        faults += [f"The first: {row['file']}:{row['line']}: {row['reason']}" for row in first_line]
+        lines.append(f"- {plain_line(' '.join(faults))}")
     lines += [f"- By hand since the night before: {move}." for move in by_hand]
     lines += ["", f"{summary['rounds']} rounds, {duration(sum(summary['seconds'].values()))}. {first.to_do}"]
     lines.append(" · ".join(f"[{name}]({url})" for name, url in links_of(summary).items()))

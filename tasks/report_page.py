@@ -27,6 +27,7 @@ from tasks.report_evidence import (
     verdicts_by_round,
 )
 from tasks.report_exam import exam_sheet
+from tasks.report_journal import fault_sentences
 from tasks.report_lines import EMPTY, day, duration, headline, links_of, target_of
 from tasks.report_steps import step_lessons
 from tasks.report_traces import fates_met, trace_remarks, trace_sources
@@ -90,6 +91,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         excluded=excluded_problems(night),
         lessons=read_json(night / "distill", "counts.json"),
         channels=step_lessons(night, target_of(summary)),
+        faults=fault_sentences(summary["journal"]),
         trace_sources=(sources := trace_sources(night)),
         trace_fates=fates_met(sources),
         trace_remarks=trace_remarks(night),

@@ -17,6 +17,7 @@ from rewards.composition import compose
 from rewards.learned_reward import with_learned
 from rewards.verifier import Attempt, Score
 from tasks import verdicts
+from tasks.own_graders import scores_of
 from tasks.select_prompts import problem_of
 from tasks.stage import Artifact, stage
 from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, read_rollouts, read_table, write_table
@@ -88,7 +89,7 @@ def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], s
     scores: dict[int, Score] = {}
     for entry in dict.fromkeys(entries):
         own = [index for index, other in enumerate(entries) if other == entry]
-        found = benchmarks.configured(entry, sandbox).score([attempts[index] for index in own])
+        found = scores_of(benchmarks.configured(entry, sandbox), [attempts[index] for index in own])
         scores |= dict(zip(own, found, strict=True))
         if failed := [score.detail for score in found if score.verdict == verdicts.FAILED]:
             log.warning("the grader of %s failed on %d completions: %s", entry.label, len(failed), failed[0])

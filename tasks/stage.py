@@ -176,6 +176,14 @@ def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | 
     return Artifact(folder=folder, digest=_artifact_digest(manifest))
 
 
+def is_whole(file: Path) -> bool:
+    """Whether a file in a stage's folder is what the stage committed; not, where the one or the other is not there."""
+    try:
+        return digest_file(file) == json.loads((file.parent / MANIFEST).read_text())["outputs"][file.name]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def uncommit(folder: Path) -> None:
     """Takes a stage back: its manifest goes first, so that a folder that is half removed counts for nothing."""
     manifest = folder / MANIFEST

@@ -22,11 +22,15 @@ NUMBERED = {"problem_id": pa.string(), "group": pa.int32(), "sample": pa.int32()
 
 # Lessons of the day. `messages` and `responses` are JSON; `source` is the journal's file and line, or "generated";
 # `night` the date of the night that took the line first, which is an earlier one where the lesson is learnt again.
+# `learnt`: the champion has it as a lesson, and it comes along for the reward model alone; null is no.
 _ORIGIN = {"source": pa.string(), "night": pa.string()}
 PREFERENCES = _schema(
-    {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "policy": pa.string()}, _ORIGIN
+    {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "policy": pa.string()},
+    {**_ORIGIN, "learnt": pa.bool_()},
 )
-CORRECTIONS = _schema({"messages": pa.string(), "response": pa.string(), "correction": pa.string()}, _ORIGIN)
+CORRECTIONS = _schema(
+    {"messages": pa.string(), "response": pa.string(), "correction": pa.string()}, {**_ORIGIN, "learnt": pa.bool_()}
+)
 FEEDBACK = _schema({"messages": pa.string(), "response": pa.string(), "value": pa.float64()}, _ORIGIN)
 WORDS = _schema({"text": pa.string()}, _ORIGIN)
 TRACES = _schema(

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.home import NightError
-from models.checkpoint import digest_file
-from tasks.stage import MANIFEST
+from tasks.stage import MANIFEST, is_whole
 
 OFFSETS = "offsets.json"  # of each journal file that this night took of, the bytes taken by it and those before it
 TAKEN = "taken.json"  # the model that studied, and of each journal file, from where to where this night took it
@@ -56,11 +55,7 @@ def taken_before(nights: Path, date: str, model: str) -> Iterator[Taken]:
 
 def _noted(manifest: Path, name: str) -> dict[str, Any]:
     file = manifest.parent / name
-    try:
-        whole = digest_file(file) == json.loads(manifest.read_text())["outputs"][name]
-    except (OSError, ValueError, KeyError):
-        whole = False
-    if not whole:
+    if not is_whole(file):
         raise DamagedFreezeError(
             f"{file}: it was damaged: what that night took of the journal is not known; restore the file, or remove "
             f"{manifest.parent}, and its lines are taken once more"

@@ -1,7 +1,9 @@
 """MLflow: one run a night, the figures of every round, the tables, and the checkpoints that sat the exam."""
 
+import hashlib
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Mapping
@@ -19,6 +21,7 @@ from conf.urls import MLFLOW, checked
 from models.durable import write_atomically
 
 RUN_FILE = "mlflow_run.txt"
+HOME_TAG = "nightschool.home"
 # MLflow's pages show either an application's traces or a training's metrics. Which of the two is an experiment's is
 # this tag's to say; the pages of MLflow 3.17 ask their own address instead (and by default show traces).
 KIND = {"mlflow.experimentKind": "custom_model_development"}
@@ -49,6 +52,11 @@ GROUPS = {
     "effective_sample_share": "sampler",
     "masked_share": "sampler",
 }
+
+
+def home_mark(home: Home) -> str:
+    """What tells this home from all others that share a server: a digest of the machine's name and the home's path."""
+    return "home-" + hashlib.sha256(f"{socket.gethostname()}:{home.root}".encode()).hexdigest()[:12]
 
 
 def tracking_uri(home: Home, config: NightConfig) -> str:

@@ -85,6 +85,7 @@ def _take(
     for artifact in advantages:
         by_place |= advantages_by_place(read_table(artifact.folder / "advantages.parquet", ADVANTAGES))
     own = [by_place[rollout.group, rollout.sample] for rollout in sampled]
+    with_signal = sum(artifact.read_json("signal.json")["with_signal"] for artifact in advantages)
     return means.trainer.call(
         learner.update,
         means.predecessor,
@@ -93,6 +94,7 @@ def _take(
         own,
         means.checkpoints,
         means.retired_checkpoints,
+        with_signal,
     )
 
 

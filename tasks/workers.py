@@ -184,6 +184,21 @@ class Worker:
         return future
 
 
+def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Calls a function in a child process of its own, which is ended after `limit` seconds.
+
+    Raises what the function raises, and WorkerDiedError where the child dies or is ended.
+    """
+    worker = Worker(name, quiet=limit)
+    worker.until = time.time() + limit
+    try:
+        return worker.call(function, *args, **kwargs)
+    except HoursOverError as error:
+        raise WorkerHungError(f"the {name} process was not through after {limit:g} s and was ended") from error
+    finally:
+        worker.end(grace=0)
+
+
 @contextmanager
 def working_on(stage: str) -> Iterator[None]:
     """What calls from within are for: each stage's calls have a history of their own, by which they are limited."""

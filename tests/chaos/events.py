@@ -1,4 +1,4 @@
-"""What happens in a night, as named events in a log outside of its home; and the trap that kills at one of them.
+"""What happens in a night, as named events in a log outside of its home; and the traps that kill at some of them.
 
 It is installed in the night's process and, on the first call, in the trainer's: the product knows nothing of it.
 """
@@ -20,7 +20,8 @@ from tests.chaos import disk
 DRAWN = re.compile(r"(?<=/draft-[0-9a-f]{20})-[0-9a-f]+")  # a draft of kept exams ends in what is drawn by lot
 
 WATCH, FLOW = "CHAOS_WATCH", "CHAOS_FLOW"  # the folder of log and trap, and the night's process id
-Victim = Literal["flow", "trainer", "engine", "all", "power"]  # power: all, and what was not synced is gone
+Victim = Literal["flow", "trainer", "engine", "server", "all", "power"]  # power: all, and what was not synced is gone
+CHILDREN = ("trainer", "engine", "server")
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,16 @@ class Trap:
         return f"{self.victim} killed {self.delay:.3f} s after '{self.event}'"
 
 
-def set_trap(watch: Path, trap: Trap | None) -> None:
-    """For the next start of the night; None: nothing happens to it."""
-    (watch / "sprung").unlink(missing_ok=True)
-    (watch / "trap.json").write_text(json.dumps(asdict(trap) if trap else None))
+def set_traps(watch: Path, *traps: Trap) -> None:
+    """For the next start of the night; without any nothing happens to it."""
+    for mark in watch.glob("sprung-*"):
+        mark.unlink()
+    (watch / "traps.json").write_text(json.dumps([asdict(trap) for trap in traps]))
+
+
+def sprung(watch: Path, number: int) -> bool:
+    """Whether this one of the traps of the latest start has sprung."""
+    return (watch / f"sprung-{number}").exists()
 
 
 def watch_night() -> None:
@@ -109,14 +116,16 @@ def _in_trainer(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) 
 
 
 def fire(event: str) -> None:
-    """Notes the event, and springs the trap if it is set there and has not sprung yet."""
+    """Notes the event, and springs the trap that is set there and has not sprung yet."""
     watch = Path(os.environ[WATCH])
     with (watch / "events.log").open("a") as log:
         log.write(f"{time.monotonic():.6f} {event}\n")
-    found = json.loads((watch / "trap.json").read_text())
-    if found is None or found["event"] != event or not _first(watch):
-        return
-    trap = Trap(**found)
+    for number, found in enumerate(json.loads((watch / "traps.json").read_text())):
+        if found["event"] == event and _first(watch, number):
+            _spring(Trap(**found))
+
+
+def _spring(trap: Trap) -> None:
     if trap.delay:
         timer = threading.Timer(trap.delay, kill, [trap.victim])
         timer.daemon = True
@@ -131,7 +140,7 @@ def kill(victim: Victim) -> None:
     if victim in ("all", "power"):
         os.killpg(flow, signal.SIGKILL)
     children = list(_children(flow, victim))
-    if victim in ("trainer", "engine") and not children:
+    if victim in CHILDREN and not children:
         fire(f"no {victim} to kill")
     for pid in children or [flow]:
         os.kill(pid, signal.SIGKILL)
@@ -148,17 +157,24 @@ def _children(flow: int, role: Victim) -> Iterator[int]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == flow and b"spawn_main" in (process / "cmdline").read_bytes():
-                engine = b"VLLM_CPU_KVCACHE_SPACE=" in (process / "environ").read_bytes()
-                if role == ("engine" if engine else "trainer"):
-                    yield int(process.name)
+            command = (process / "cmdline").read_bytes()
+            if parent == flow and _role(command, (process / "environ").read_bytes()) == role:
+                yield int(process.name)
         except (OSError, ValueError):
             continue
 
 
-def _first(watch: Path) -> bool:
+def _role(command: bytes, environment: bytes) -> Victim | None:
+    if b"flows.prefect_sqlite" in command:
+        return "server"
+    if b"spawn_main" not in command:
+        return None
+    return "engine" if b"VLLM_CPU_KVCACHE_SPACE=" in environment else "trainer"
+
+
+def _first(watch: Path, number: int) -> bool:
     try:
-        os.close(os.open(watch / "sprung", os.O_CREAT | os.O_EXCL))
+        os.close(os.open(watch / f"sprung-{number}", os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return False
     return True

@@ -15,7 +15,7 @@ from mlflow import MlflowClient
 from conf.home import Home
 from conf.load import STARTER
 from rewards.gsm8k import INSTRUCTION
-from tests.chaos.events import WATCH, Trap, set_trap
+from tests.chaos.events import WATCH, Trap, set_traps
 from tests.chaos.night import REAL
 from tests.models.tiny import write_tiny
 
@@ -57,18 +57,17 @@ class School:
         lines = [json.dumps(_lesson(n)) for n in range(24)] if not self.real else []
         (home.journal / f"{DATE}.jsonl").write_text("".join(f"{line}\n" for line in lines))
         shutil.copy(self.root / "empty.db", home.database_file)
-        set_trap(self.watch(home), None)
+        set_traps(self.watch(home))
         return home
 
     def watch(self, home: Home) -> Path:
-        """Where events and trap of a home's night lie."""
+        """Where events and traps of a home's night lie."""
         return home.root.parent
 
     def start(
         self,
         home: Home,
-        trap: Trap | None = None,
-        *,
+        *traps: Trap,
         date: str = DATE,
         settings: Sequence[str] = (),
         config: Path = STARTER,
@@ -77,7 +76,7 @@ class School:
 
         `settings`: further ones than the school's.
         """
-        set_trap(self.watch(home), trap)
+        set_traps(self.watch(home), *traps)
         environment = os.environ | {
             "NIGHTSCHOOL_HOME": str(home.root),
             WATCH: str(self.watch(home)),
@@ -86,6 +85,8 @@ class School:
             **({REAL: "1"} if self.real else {"OMP_NUM_THREADS": "1"}),
         }
         environment.pop("MLFLOW_TRACKING_URI", None)
+        if not self.server:
+            environment.pop("PREFECT_API_URL", None)
         options = [f"--set={setting}" for setting in (f"name={NAME}", *self.settings, *settings)]
         command = ["-m", "tests.chaos.night", "night", "--config", str(config), "--date", date, *options]
         with (self.watch(home) / "said.log").open("ab") as said:

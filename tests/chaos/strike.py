@@ -1,6 +1,6 @@
 """One night, killed and gone on with, against one that nobody disturbed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.chaos.checks import (
     outcome,
     repeated,
 )
-from tests.chaos.events import Trap, trace
+from tests.chaos.events import CHILDREN, Trap, sprung, trace
 from tests.chaos.school import School, processes_of
 
 PATIENCE = 10.0  # seconds until whoever is still there is an orphan
@@ -39,17 +39,19 @@ def undisturbed(school: School) -> Reference:
 
 
 def strike(school: School, name: str, traps: Sequence[Trap], reference: Reference) -> Verdict:
-    """Starts a night with each of the traps in turn, then once more where it was not ended by itself."""
-    home, verdict = school.home(name), Verdict()
+    """Starts a night with each of the traps in turn, then once more where it was not ended by itself.
+
+    A trap for a child alone, which the night survives, is set together with the next one.
+    """
+    home, verdict, code = school.home(name), Verdict(), 0
     kept: dict[str, str] = {}
-    for trap in (*traps, None):
-        code = school.start(home, trap)
+    for together in _starts(traps):
+        code = school.start(home, *together)
         verdict.orphans += [f"left behind: {command}" for command in processes_of(home, PATIENCE)]
         verdict.repeated += repeated(trace(school.watch(home)), kept)
-        kept = _surviving(home, school, trap, kept, verdict)
+        kept = _surviving(home, school, together, kept, verdict)
         verdict.lost += broken_aliases(home)
-        if trap is not None:
-            _check_the_trap(school, home, trap, code, verdict)
+        _check_the_traps(school, home, together, code, verdict)
         if code == 0:
             break
     verdict.lost += [f"the night ended with {code}: see {school.watch(home)}"] if code else []
@@ -57,12 +59,25 @@ def strike(school: School, name: str, traps: Sequence[Trap], reference: Referenc
     return verdict
 
 
+def _starts(traps: Sequence[Trap]) -> Iterator[list[Trap]]:
+    """The traps of each start; the last start has none."""
+    together: list[Trap] = []
+    for trap in traps:
+        together.append(trap)
+        if trap.victim not in CHILDREN:
+            yield together
+            together = []
+    if together:
+        yield together
+    yield []
+
+
 def _surviving(
-    home: Home, school: School, trap: Trap | None, before: Mapping[str, str], verdict: Verdict
+    home: Home, school: School, traps: Sequence[Trap], before: Mapping[str, str], verdict: Verdict
 ) -> dict[str, str]:
     """The stages that stand after a start, the power cut included; whatever stood before, or was committed, must."""
     standing = committed_stages(home)
-    if trap is not None and trap.victim == "power":
+    if traps and traps[-1].victim == "power":
         events = trace(school.watch(home))
         recent = {event for seconds, event in events if seconds > events[-1][0] - IN_FLIGHT}
         disk.cut_power(home.root, school.watch(home))
@@ -76,11 +91,11 @@ def _surviving(
     return standing
 
 
-def _check_the_trap(school: School, home: Home, trap: Trap, code: int, verdict: Verdict) -> None:
+def _check_the_traps(school: School, home: Home, traps: Sequence[Trap], code: int, verdict: Verdict) -> None:
     """A trap that never sprang shows nothing; and the night itself does not end with one of its children."""
     watch = school.watch(home)
     struck = [event for _, event in trace(watch) if event.startswith("no ")]
-    if not (watch / "sprung").exists():
-        verdict.lost.append(f"the trap never sprang: {trap}")
-    elif trap.victim in ("trainer", "engine") and code and not struck:
-        verdict.lost.append(f"the night ended with its {trap.victim}: {code}")
+    quiet = [trap for number, trap in enumerate(traps) if not sprung(watch, number)]
+    verdict.lost += [f"the trap never sprang: {trap}" for trap in quiet]
+    if traps and not quiet and traps[-1].victim in CHILDREN and code and not struck:
+        verdict.lost.append(f"the night ended with its {traps[-1].victim}: {code}")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,15 @@ from prefect.settings import get_current_settings
 from conf.disk import sync
 from conf.home import Home
 from flows.history import round_metrics
-from models.checkpoint import keep, write_lineage
+from models.checkpoint import CARD, keep, write_lineage
 from models.durable import make_folder, write_atomically
+from tasks.incidents import incidents
 from tests.chaos import disk
 from tests.chaos.checks import Verdict, aliases, broken_aliases, differences, repeated
-from tests.chaos.events import WATCH, Trap, set_trap, trace, watch_files
+from tests.chaos.events import WATCH, Trap, set_traps, trace, watch_files
 from tests.chaos.kills import kill_list
 from tests.chaos.school import DATE, NAME, School, open_school, processes_of
-from tests.chaos.strike import Reference, _check_the_trap, strike, undisturbed
+from tests.chaos.strike import Reference, _check_the_traps, _starts, strike, undisturbed
 from tests.models.tiny import write_tiny
 from tests.tasks.test_registry import School as Registered
 
@@ -49,12 +51,24 @@ def test_the_undisturbed_night_refills_learns_and_promotes(school: School, refer
 
 
 def test_a_seeded_selection_of_kills(school: School, reference: Reference) -> None:
-    """One night, whose power is cut in its first round, and whose trainer is killed in its third: then it ends."""
+    """One night, whose power is cut in its first round, whose trainer is killed in its third, and which is killed
+    itself between the draft of the candidate's card and the card.
+    """
     stages = [event for _, event in reference.events if event.startswith("renamed ") and "/round-01/" in event]
     power = random.Random(7).choice([event for event in stages if event.endswith("manifest.json")])
     update = [event for _, event in reference.events if event.startswith("trainer update")][2]
-    verdict = strike(school, "selection", [Trap(power, "power"), Trap(update, "trainer")], reference)
-    assert str(verdict) == "nothing"
+    card = f"rename checkpoints/{reference.outcome['digests']['candidate']}/{CARD}"
+    traps = [Trap(power, "power"), Trap(update, "trainer"), Trap(card, "flow")]
+    assert str(strike(school, "selection", traps, reference)) == "nothing"
+
+
+def test_a_night_outlives_its_prefect_server(school: School, reference: Reference) -> None:
+    """Killed alone in a round; the night goes on at once, and its report tells of it."""
+    own = replace(school, server=None)
+    event = next(event for _, event in reference.events if event.endswith("/round-01/score/manifest.json"))
+    assert str(strike(own, "server", [Trap(event, "server")], reference)) == "nothing"
+    (told,) = incidents(Home(school.root / "server" / "school").night(DATE))
+    assert told.endswith("the Prefect server died (code -9) and is started again")
 
 
 def test_the_list_is_seeded_and_has_every_stage(reference: Reference) -> None:
@@ -97,13 +111,19 @@ def test_a_trap_that_never_springs_and_a_night_that_ends_with_its_trainer_are_fa
     (tmp_path / "events.log").write_text("1.5 start\n")
     assert trace(tmp_path) == [(1.5, "start")]
     verdict, trap = Verdict(), Trap("begin a", "trainer")
-    _check_the_trap(school, home, trap, 0, verdict)
+    _check_the_traps(school, home, [trap], 0, verdict)
     assert verdict.lost == ["the trap never sprang: trainer killed 0.000 s after 'begin a'"]
-    (tmp_path / "sprung").touch()
-    _check_the_trap(school, home, trap, 1, verdict)
+    (tmp_path / "sprung-0").touch()
+    _check_the_traps(school, home, [trap], 1, verdict)
     assert verdict.lost[1:] == ["the night ended with its trainer: 1"]
-    _check_the_trap(school, home, trap, 0, verdict)
+    _check_the_traps(school, home, [trap], 0, verdict)
     assert len(verdict.lost) == 2
+
+
+def test_a_kill_that_the_night_survives_shares_its_start_with_the_next() -> None:
+    power, trainer, flow = (Trap("begin a", victim) for victim in ("power", "trainer", "flow"))
+    assert list(_starts([power, trainer, flow])) == [[power], [trainer, flow], []]
+    assert list(_starts([trainer])) == [[trainer], []]
 
 
 def test_who_is_left_behind_is_seen(tmp_path: Path) -> None:
@@ -135,7 +155,7 @@ def test_a_power_cut_takes_what_was_not_synced(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(disk, "_log", None)
     monkeypatch.setenv(WATCH, str(tmp_path))
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home))
-    set_trap(tmp_path, None)
+    set_traps(tmp_path)
     watch_files()
     make_folder(home / "nights" / "2026-01-01")
     write_atomically(home / "nights" / "safe.txt", "safe")

@@ -16,10 +16,13 @@ KEYS = {
     "OPENAI_API_KEY": f"sk-{MARK}",
     "NIGHTSCHOOL_TEACHER_KEY": f"sk-{MARK}-teacher",
     "NIGHTSCHOOL_UI_PASSWORD": f"{MARK}-pages",
+    "NIGHTSCHOOL_SERVE_KEY": f"sk-{MARK}-served",
+    "MY_CHAT": f"http://127.0.0.1:9/{MARK}/chat",  # nobody answers there: that, too, is told without the address
     "MLFLOW_TRACKING_USERNAME": "me",
     "MLFLOW_TRACKING_PASSWORD": f"{MARK}-books",
     "PREFECT_API_AUTH_STRING": f"me:{MARK}",
 }
+CHAT = "morning.webhook_variable=MY_CHAT"  # the setting of a night that uses it
 TRACES = [
     MARK.encode(),
     base64.b64encode(f"me:{MARK}".encode())[:-4],
@@ -27,6 +30,13 @@ TRACES = [
 ]
 # By these the libraries take themselves to be tested, and then send no statistics whatever their settings are.
 TESTED = ("PYTEST_CURRENT_TEST", "CI", "GITHUB_ACTIONS", "BUILDKITE", "GITLAB_CI", "JENKINS_URL", "TF_BUILD")
+
+
+def owners(home: Path) -> Path:
+    """The home folder of whoever owns a school's home: what lies in it is what was written outside of the latter."""
+    folder = home.with_name("owner")
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def owners_environment() -> dict[str, str]:

@@ -7,18 +7,22 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
+import typer
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.sorting import FlowRunSort
 
 from conf.home import Home, NightError
 from conf.load import STARTER, load_night
 from flows import cli
-from flows.lock import hold
+from flows.lock import NightRunningError, hold
 from flows.night import freeze_config
 from flows.ports import free_port
 from flows.prefect_server import prefect_api
@@ -267,6 +271,52 @@ def test_a_night_that_has_begun_goes_on_without_room_and_after_its_deadline(
     assert went_on == [DATE]
 
 
+@pytest.mark.parametrize(
+    ("came_to", "begun", "code", "said"),
+    [
+        (None, [DATE, "2026-01-21"], 0, "which was interrupted; it sits its exam, then the night 2026-01-21 begins."),
+        (NightError("no registry"), [DATE, "2026-01-21"], 0, "(no registry); go on with it: nightschool night --con"),
+        (typer.Exit(130), [DATE], 130, ""),
+        (NightRunningError("the night of another"), [DATE], 3, "the night of another"),
+    ],
+)
+def test_the_night_before_is_finished_where_it_has_a_deadline_and_costs_tonight_nothing(
+    run: Run,
+    home: Home,
+    came_to: Exception | None,
+    begun: list[str],
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A timer starts the same command every evening."""
+    went_on: list[str] = []
+
+    def night(home: Home, _: Any, date: str, *__: Any) -> dict[str, Any]:
+        went_on.append(date)
+        if came_to and date == DATE:
+            raise came_to
+        return {"night": date}
+
+    late = [one.removeprefix("--set=") for one in PAST_DEADLINE]
+    freeze_config(home.night(DATE), load_night(STARTER, late), fresh=False)
+    monkeypatch.setattr(cli, "_run_night", night)
+    monkeypatch.setattr(cli, "clocks_in", lambda _: datetime.fromisoformat("2026-01-21T22:00:00+01:00"))
+    outcome = run("night", "--json", *PAST_DEADLINE)
+    assert (went_on, outcome.code) == (begun, code)
+    assert said in outcome.err
+    assert outcome.out == ('{"night": "2026-01-21"}\n' if code == 0 else "")
+
+
+def test_the_night_before_goes_on_where_it_has_none(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
+    monkeypatch.setattr(cli, "_run_night", lambda home, settings, date, *_: {"night": date})
+    monkeypatch.setattr(cli, "clocks_in", lambda _: datetime.fromisoformat("2026-01-21T22:00:00+01:00"))
+    outcome = run("night", "--json")
+    assert outcome.out == json.dumps({"night": DATE}) + "\n"
+    assert "which was interrupted; --date 2026-01-21 begins another." in outcome.err
+
+
 def finish(home: Home, *overrides: str) -> dict[str, Any]:
     """A night that is finished."""
     freeze_config(home.night(DATE), load_night(STARTER, overrides), fresh=False)
@@ -307,6 +357,22 @@ def test_a_finished_night_is_told_and_not_run_again(run: Run, home: Home, monkey
 def test_a_finished_night_with_another_configuration(run: Run, home: Home) -> None:
     finish(home)
     assert "seed: 1 → 9" in refused(run("night", "--date", DATE, "--set", "seed=9"))
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_server_that_is_gone_for_good_fails_no_finished_night(
+    run: Run, home: Home, done: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nightly(*_: Any) -> None:
+        if done:
+            finish(home)
+        raise httpx.ConnectError("All connection attempts failed")
+
+    monkeypatch.setattr("flows.prefect_server.prefect_api", lambda *_: nullcontext())
+    monkeypatch.setattr("flows.nightly.nightly", nightly)
+    outcome = run("night", "--date", DATE, "--json")
+    assert (outcome.code, outcome.out.count("\n")) == ((0, 1) if done else (1, 0))
+    assert ("is finished, but Prefect's server could not be told: All connection" in outcome.err) == done
 
 
 def test_a_night_that_fails_says_so_and_keeps_what_it_has(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,6 +449,19 @@ def test_a_night_whose_registry_is_not_there_does_not_begin(run: Run, home: Home
     said = refused(run("night", "--set=tracking.tracking_uri=http://127.0.0.1:9"))
     assert said.startswith("MLflow's server does not answer at http://127.0.0.1:9/version")
     assert not home.root.exists()
+
+
+@pytest.mark.usefixtures("no_night")
+@pytest.mark.parametrize(
+    "command",
+    [("night",), ("checkpoints",), ("promote", "1"), ("rollback",), ("prune", "--dry-run"), ("serve", "--port={port}")],
+)
+def test_a_database_that_is_damaged_stops_every_command(run: Run, home: Home, command: tuple[str, ...]) -> None:
+    home.root.mkdir(mode=0o700, parents=True)
+    home.database_file.write_text("no database")
+    said = refused(run(*(argument.format(port=free_port()) for argument in command)))
+    assert said.startswith(f"{home.database_file}: this database is damaged (file is not a database); bring it back")
+    assert list(home.root.iterdir()) == [home.database_file]
 
 
 def test_a_dry_run_is_handed_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

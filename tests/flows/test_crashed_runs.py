@@ -20,22 +20,20 @@ from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.states import Cancelled, Crashed, Failed, Running, State
 
-from conf.home import Home
+from conf.home import SUMMARY, Home
 from conf.hours import time_zone
 from conf.load import STARTER, load_night
 from flows.crashed_runs import (
-    HOME_TAG,
     MESSAGE,
     claim_flow_run,
     claim_mlflow_run,
     client_of,
     go_on,
-    home_mark,
     show_crashed,
     show_killed,
 )
 from flows.lock import hold
-from tasks.tracking import Tracking
+from tasks.tracking import HOME_TAG, Tracking, home_mark
 from tests.flows.test_lock import holder
 
 NIGHT = """
@@ -43,7 +41,7 @@ import sys, time
 from pathlib import Path
 from prefect import flow, task
 from prefect.runtime import flow_run
-from conf.home import Home
+from conf.home import SUMMARY, Home
 from flows.crashed_runs import claim_flow_run
 from flows.lock import hold
 
@@ -137,6 +135,24 @@ def test_the_pages_of_a_home_show_its_dead_nights(tmp_path: Path, client: SyncPr
     assert client.read_flow_run(dead.id).state_type == StateType.CRASHED
 
 
+def test_a_night_that_was_killed_when_it_was_finished_is_shown_as_finished(
+    tmp_path: Path, client: SyncPrefectClient
+) -> None:
+    """Its summary is written before its process ends; what a run is called is anybody's to say."""
+    home = Home(tmp_path / "school")
+    finish(home, "2026-11-20")
+    names = ("2026-11-20", "2026-11-19", "../nights/2026-11-20")
+    runs = [client.create_flow_run(tonight, name=name, tags=[home_mark(home)], state=Running()).id for name in names]
+    tonight(home)
+    found = [client.read_flow_run(run).state_type for run in runs]
+    assert found == [StateType.COMPLETED, StateType.CRASHED, StateType.CRASHED]
+
+
+def finish(home: Home, date: str) -> None:
+    home.night(date).mkdir(parents=True, exist_ok=True)
+    (home.night(date) / SUMMARY).write_text("{}")
+
+
 def test_a_workers_night_that_crashed_goes_on_until_noon(
     client: SyncPrefectClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,7 +228,12 @@ def test_a_killed_night_is_killed_in_mlflow_too_until_it_goes_on(home_with_mlflo
     with holder(home.root):
         show_killed(home)
     assert statuses() == ["RUNNING", "RUNNING", "RUNNING", "RUNNING"]
+    finish(home, "2026-11-20")
     show_killed(home)
-    assert statuses() == ["KILLED", "KILLED", "KILLED", "RUNNING"]
+    assert statuses() == ["KILLED", "KILLED", "FINISHED", "RUNNING"]
+    finish(home, "2026-11-18")
+    tracking.open_run(home.night("2026-11-18"), config, {})
+    claim_mlflow_run(home, tracking.client, tracking.experiment_id, "another")
+    assert statuses() == ["FINISHED", "KILLED", "FINISHED", "RUNNING"]
     show_killed(Home(home.root / "nowhere"))
     assert not (home.root / "nowhere").exists()

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import stat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -142,6 +143,7 @@ def test_two_students_are_compared_and_every_answer_is_exported(home: Home, tmp_
     mine, other = student(tmp_path / "mine"), student(tmp_path / "other" / "mine", "qwen3")  # of the same name
     config = load_night(STARTER, SETTINGS + SHORT)
     found = flow.exam(str(mine), config, str(other), tmp_path / "rows.jsonl")
+    assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
     assert list(found) == ["arithmetic-1"]
     own = found["arithmetic-1"]
     assert (own["n"], own["against"]["n"], own["comparison"]["n"]) == (3, 3, 3)

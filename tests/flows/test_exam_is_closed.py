@@ -323,6 +323,7 @@ def reward_model(desk: Desk, leak: str) -> list[str]:
         student=StudentConfig(),
         seed=1,
         exam_questions=(EXAM,),
+        looser=(),
         checkpoints=desk.folder,
         trainer=trainer,
     )

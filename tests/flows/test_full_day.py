@@ -16,6 +16,7 @@ from prefect.settings import get_current_settings
 from conf.load import STARTER, load_night
 from flows.history import round_metrics
 from tests.chaos.school import DATE, open_school
+from tests.flows.planted import CHAT, KEYS, MARK, with_keys
 from tests.models.chat_server import chat_server, said
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]  # an exam after each step: minutes
@@ -33,11 +34,15 @@ SMALL = (
 
 @dataclass
 class FullDay:
-    """The finished night: its folder, its report as text, and what the teacher was asked."""
+    """The finished night: its folder, its report as text, what the teacher was asked and with which keys, and what the
+    command said.
+    """
 
     folder: Path
     report: str
     asked: list[dict[str, Any]]
+    keys: list[str]
+    said: Path
 
     def read(self, place: str) -> Any:
         return json.loads((self.folder / place).read_text())
@@ -51,11 +56,15 @@ def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> 
     named = (*school.settings[:3], f"on_policy.teacher={school.root / 'student'}")
     with chat_server(lambda request: said("The answer is 7.")) as server:
         teacher = f"distill.teacher.base_url={server.url}"
-        code = replace(school, settings=(*named, *SMALL, teacher)).start(home, config=FULL_DAY)
-        assert code == 0, (school.watch(home) / "said.log").read_text()[-3000:]
+        with pytest.MonkeyPatch.context() as owners:
+            for name, key in KEYS.items():
+                owners.setenv(name, key)
+            code = replace(school, settings=(*named, *SMALL, teacher, CHAT)).start(home, config=FULL_DAY)
+        said_log = school.watch(home) / "said.log"
+        assert code == 0, said_log.read_text()[-3000:]
         folder = home.night(DATE)
         page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", (folder / "report.html").read_text()))
-        return FullDay(folder, page, server.requests)
+        return FullDay(folder, page, server.requests, server.keys, said_log)
 
 
 def test_every_step_was_taken_and_followed_by_an_exam(full_day: FullDay) -> None:
@@ -74,6 +83,12 @@ def test_the_teacher_was_asked_for_what_tonights_first_rounds_did_not_solve(full
     assert 0 < asked["answered"] == asked["problems"] == len(full_day.asked) <= 8
     (row,) = [row for row in full_day.read("distill/sources.json") if row["source"] == "asked by night"]
     assert row["kept"] == asked["answered"]  # its form is not the benchmark's: they were rewritten
+
+
+def test_keys_that_the_night_used_are_in_nothing_that_it_wrote(full_day: FullDay) -> None:
+    assert set(full_day.keys) == {f"Bearer {KEYS['NIGHTSCHOOL_TEACHER_KEY']}"}
+    assert MARK not in full_day.said.read_text()
+    assert list(with_keys(full_day.folder.parents[1])) == []
 
 
 def test_each_channels_lines_were_used(full_day: FullDay) -> None:

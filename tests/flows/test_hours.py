@@ -43,6 +43,12 @@ def test_the_nearer_of_both_ends_holds() -> None:
     assert hours(*berlin, "budget_minutes=480").because == "the deadline (06:30)"
 
 
+@pytest.mark.usefixtures("clock")
+def test_the_budget_counts_from_when_the_night_began(tmp_path: Path) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=90"]), NOW - 3600)
+    assert night.hours == Hours(NOW + 1800, "budget_minutes (90)")
+
+
 def test_the_next_round_is_as_slow_as_the_slower_of_median_and_last() -> None:
     assert likely([]) == 0
     assert likely([30.0]) == 30

@@ -5,7 +5,8 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import sys, time
 from pathlib import Path
 from flows.lock import hold
 
-with hold(Path(sys.argv[1]), "the night 2026-11-20"):
+with hold(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -37,10 +38,10 @@ if __name__ == "__main__":
 
 
 @contextmanager
-def holder(root: Path) -> Iterator[subprocess.Popen[str]]:
+def holder(root: Path, who: str = "the night 2026-11-20") -> Iterator[subprocess.Popen[str]]:
     """Another process that holds the home."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-c", HOLDER, str(root)]
+    command = [sys.executable, "-c", HOLDER, str(root), who]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
@@ -92,7 +93,7 @@ def test_an_orphan_does_not_keep_the_lock(tmp_path: Path) -> None:
 
 
 def test_the_holder_itself_may_come_again(tmp_path: Path) -> None:
-    with hold(tmp_path, "outer"):
+    with hold(tmp_path, "the night 2026-11-19"):
         refuse_second(tmp_path)
         with hold(tmp_path, "inner"):
             pass
@@ -105,10 +106,10 @@ def test_the_holder_itself_may_come_again(tmp_path: Path) -> None:
 @contextmanager
 def holder_is_refused(root: Path) -> Iterator[None]:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-c", HOLDER, str(root)]
+    command = [sys.executable, "-c", HOLDER, str(root), "the night 2026-11-20"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "outer is running" in done.stderr
+    assert "the night 2026-11-19 is running" in done.stderr
     yield
 
 
@@ -117,6 +118,31 @@ def test_the_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
         raise LookupError
     with holder(tmp_path):
         pass
+
+
+def take(root: Path) -> None:
+    with hold(root, "the night 2026-11-21"):
+        pass
+
+
+@pytest.mark.parametrize("meet", [refuse_second, take])
+def test_who_prunes_is_waited_for(tmp_path: Path, meet: Callable[[Path], None]) -> None:
+    """A worker's start at 01:00 that was refused would be lost until the next night."""
+    with holder(tmp_path, "nightschool prune") as other, ThreadPoolExecutor(1) as pool:
+        met = pool.submit(meet, tmp_path)
+        with pytest.raises(TimeoutError):
+            met.result(1.0)
+        other.kill()
+        met.result(60)
+
+
+@pytest.mark.parametrize("meet", [refuse_second, take])
+def test_who_prunes_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meet: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr("flows.lock.PRUNING", 0.2)
+    with holder(tmp_path, "nightschool prune"), pytest.raises(NightRunningError, match="nightschool prune is running"):
+        meet(tmp_path)
 
 
 def test_to_ask_writes_nothing(tmp_path: Path) -> None:

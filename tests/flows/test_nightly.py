@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
+from prefect.flow_engine import run_flow
+from prefect.states import AwaitingRetry, Crashed, Pending
 
 from conf.home import Home
 from conf.load import STARTER, load_night
@@ -40,6 +42,26 @@ def test_the_final_state_says_the_alarms_first_and_the_caller_gets_the_summary(
         shown = client.read_flow_run(state.state_details.flow_run_id).state
     assert shown is not None
     assert (shown.name, shown.message) == ("Completed", message)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_run_that_a_worker_tries_again_began_when_it_first_did() -> None:
+    began: list[float | None] = []
+
+    @flow
+    def night() -> None:
+        began.append(nightly._begun())
+
+    with get_client(sync_client=True) as client:
+        run = client.create_flow_run(night, state=Pending())
+        run_flow(night, flow_run=client.read_flow_run(run.id))  # as a worker does
+        first = client.read_flow_run(run.id).start_time
+        assert first is not None
+        for state in (Crashed(), AwaitingRetry()):
+            client.set_flow_run_state(run.id, state, force=True)
+        run_flow(night, flow_run=client.read_flow_run(run.id))
+    assert began == [first.timestamp()] * 2
+    assert nightly._begun() is None
 
 
 def test_the_morning_is_posted_once_the_night_is_over(

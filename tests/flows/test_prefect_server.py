@@ -1,7 +1,9 @@
 """The night's own Prefect server: it answers on loopback, and it is gone when the night is, however that ends."""
 
+import asyncio
 import base64
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -14,8 +16,10 @@ from urllib.error import HTTPError
 import pytest
 
 from conf.home import Home, InputError
+from flows import prefect_server
 from flows.crashed_runs import show_crashed
 from flows.ports import free_port
+from flows.prefect_client import PatientEvents, need_no_server
 from flows.prefect_server import prefect_api, wait_until_ready
 
 NIGHT = """
@@ -76,6 +80,7 @@ def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog
         with urllib.request.urlopen(f"{url}/health", timeout=10) as answer:
             assert answer.read() == b"true"
         assert (tmp_path / "prefect.db").exists()
+        assert (tmp_path / "memo_store.toml").exists()  # and not in ~/.prefect
         assert_guarded(url)
         show_crashed(Home(tmp_path), url, "nightschool:s3cret")
         assert not caplog.messages  # it was let in
@@ -110,13 +115,84 @@ def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
             server.kill()
 
 
+def test_a_server_that_dies_is_started_again_on_its_port_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    ports: list[int] = []
+
+    def start(_: Path, port: int, __: Path) -> tuple[subprocess.Popen[bytes], str]:
+        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
+        ports.append(port)
+        return started[-1], "http://127.0.0.1/api"
+
+    monkeypatch.setattr(prefect_server, "start_server", start)
+    monkeypatch.setattr(prefect_server, "wait_until_ready", lambda *_: None)
+    monkeypatch.setattr(prefect_server, "LOOK_AFTER", 0.01)
+    monkeypatch.setattr(prefect_server, "RESTARTS", 2)
+    told: list[str] = []
+    with prefect_api(tmp_path / "school", 4321, told.append):
+        for number in (1, 2):
+            started[-1].kill()
+            limit = time.monotonic() + 10
+            while len(started) == number and time.monotonic() < limit:
+                time.sleep(0.01)
+        assert [server.poll() for server in started] == [-9, -9, None]
+    assert [server.poll() for server in started] == [-9, -9, -9]
+    assert ports == [4321, 4321, 4321]
+    again = "the Prefect server died (code -9) and is started again"
+    assert told == [again, f"{again}, for the last time: the night does without"]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_stage_asks_the_server_for_no_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would fail where none answers; and its tags stay."""
+    from prefect import flow, task, task_engine
+    from prefect.concurrency import services
+    from prefect.events.worker import EventsWorker
+    from prefect.runtime import task_run
+
+    async def gone(*_: object) -> None:
+        raise ConnectionRefusedError
+
+    @task(tags=["trainer"])
+    def tags() -> list[str]:
+        return task_run.get_tags()
+
+    @flow
+    def night() -> list[str]:
+        return tags()
+
+    monkeypatch.setattr(services.ConcurrencySlotAcquisitionWithLeaseService, "acquire", gone)
+    monkeypatch.setattr(task_engine, "_concurrency", task_engine._concurrency)  # put back after the test
+    monkeypatch.setattr(EventsWorker, "_client_override", None)
+    need_no_server()
+    assert night() == ["trainer"]
+
+
+def test_what_a_server_could_not_be_told_is_kept_for_it() -> None:
+    from prefect.events import Event
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    event = Event(event="stage", resource={"prefect.resource.id": "a"})  # pyright: ignore[reportArgumentType]
+    with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{free_port()}/api"}):
+        client = PatientEvents()
+        began = time.monotonic()
+        for _ in range(3):
+            asyncio.run(client._emit(event))
+    assert client._unconfirmed_events == [event] * 3
+    assert time.monotonic() - began < 1
+
+
 @pytest.mark.usefixtures("prefect_server")
 def test_a_configured_server_is_used_as_it_is(tmp_path: Path) -> None:
-    from prefect.settings import PREFECT_API_URL
+    from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH
 
     with prefect_api(tmp_path / "school", None) as url:
         assert url == PREFECT_API_URL.value()
-    assert list(tmp_path.iterdir()) == []
+        assert PREFECT_LOCAL_STORAGE_PATH.value() == tmp_path / "school" / "prefect" / "storage"
+    assert stat.S_IMODE((tmp_path / "school").stat().st_mode) == 0o700
+    assert list((tmp_path / "school").iterdir()) == []
 
 
 def test_a_configured_server_that_is_not_there_is_the_users_to_mend(tmp_path: Path) -> None:

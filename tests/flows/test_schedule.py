@@ -33,6 +33,7 @@ from flows.dates import date_of_night
 from flows.ports import free_port
 from flows.worker import DEPLOYMENTS, PROJECT, environment_of
 from tests.chaos.school import NAME, STARTER, School, open_school, processes_of
+from tests.flows.planted import owners
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -71,6 +72,7 @@ def start_services(home: Home) -> Services:
     prefect, mlflow = free_port(), free_port()
     environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
     environment.pop("MLFLOW_TRACKING_URI", None)
+    environment["HOME"] = str(owners(home.root))
     command = [sys.executable, "-m", "flows", "services", f"--prefect-port={prefect}", f"--mlflow-port={mlflow}"]
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
@@ -245,6 +247,12 @@ def test_a_night_that_somebody_asks_for_completes(asked: FlowRun, services: Serv
     assert json.loads((folder / "summary.json").read_text())["decision"] in ("promoted", "kept")
     assert (folder / "report.html").exists()
     assert load_night(folder / "config.yaml").name == NAME
+
+
+@pytest.mark.usefixtures("asked")
+def test_what_prefect_writes_lies_under_the_home(services: Services) -> None:
+    assert list((services.home.root / "prefect" / "storage").iterdir())
+    assert list((owners(services.home.root) / ".prefect").glob("*")) == []
 
 
 def test_the_owner_is_notified_of_it_alarms_first(asked: FlowRun, notified: list[dict[str, Any]]) -> None:

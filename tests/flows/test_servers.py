@@ -1,16 +1,21 @@
-"""Servers that do not answer, that are of another version, or that are no such servers: one line, and nothing begun."""
+"""Servers that do not answer, databases that do not open, either of another version: one line, and nothing begun."""
 
 import base64
+import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
+from pathlib import Path
 
 import prefect
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
-from conf.home import InputError
+from conf.home import Home, InputError
 from flows.servers import INSTEAD, check_mlflow, check_prefect
 
 
@@ -142,6 +147,75 @@ def test_the_key_is_handed_over_and_never_told(server: Stranger, said: Said, mon
     assert [given for _, given in server.asked] == [key, key]
 
 
-def test_a_database_is_no_server_and_prefects_cloud_speaks_every_version() -> None:
-    check_mlflow("sqlite:////nowhere/mlflow.db")
+def test_a_database_is_opened_and_none_is_made(home_with_mlflow: Callable[[str], Home]) -> None:
+    home = home_with_mlflow("school with spaces and ü")
+    check_mlflow(home.database)
+    check_mlflow(f"{home.database}.none/mlflow.db")
+    assert list(home.root.iterdir()) == [home.database_file]
+
+
+def refused(home: Home) -> str:
+    """What is said of the home's database, in one line and without its path."""
+    with pytest.raises(InputError) as caught:
+        check_mlflow(home.database)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).removeprefix(f"{home.database_file}: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("SELECT 1", "(found version ffffffffffff, but expected "),
+        ("DROP TABLE trace_tags", "(Can't locate revision identified by 'ffffffffffff')"),  # MLflow tries to upgrade it
+    ],
+)
+def test_a_database_of_another_version(home_with_mlflow: Callable[[str], Home], change: str, why: str) -> None:
+    home = home_with_mlflow("my school")
+    with closing(sqlite3.connect(home.database_file)) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
+        database.execute(change)
+    said = refused(home)
+    assert said.startswith(f"MLflow {version('mlflow')} does not work with this database (")
+    assert why in said
+    assert f"keep a copy and run `mlflow db upgrade '{home.database}'`; if a newer one did, go on with that" in said
+
+
+@pytest.mark.parametrize("part", ["beginning", "middle", "end"])
+def test_a_damaged_database(home_with_mlflow: Callable[[str], Home], part: str) -> None:
+    home = home_with_mlflow("school")
+    content = home.database_file.read_bytes()
+    middle = len(content) // 2
+    damaged = {
+        "beginning": b"?" * 4096 + content[4096:],
+        "middle": content[:middle] + b"?" * 12288 + content[middle + 12288 :],
+        "end": content[:-8192],
+    }
+    home.database_file.write_bytes(damaged[part])
+    said = refused(home)
+    assert said.startswith("this database is damaged (")
+    assert "); bring it back from a backup, or move it away: then the next night begins another" in said
+    assert home.database_file.read_bytes() == damaged[part]
+
+
+def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
+    (home := Home(tmp_path)).database_file.mkdir()
+    assert refused(home) == (
+        "this database cannot be opened (unable to open database file); see what holds it, or its rights"
+    )
+
+
+def test_a_database_whose_night_was_killed_while_it_wrote_is_good(home_with_mlflow: Callable[[str], Home]) -> None:
+    """Its journal lies there still, and only who may write can undo what was half done."""
+    home = home_with_mlflow("school")
+    writes = (
+        "import os, sqlite3, sys; database = sqlite3.connect(sys.argv[1]); database.execute('PRAGMA cache_size = 1');"
+        "database.execute('UPDATE alembic_version SET version_num = hex(randomblob(1000))');"
+        "database.execute('CREATE TABLE half AS SELECT hex(randomblob(100000))'); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", writes, home.database_file], check=False)
+    assert home.database_file.with_name("mlflow.db-journal").stat().st_size > 0
+    check_mlflow(home.database)
+
+
+def test_prefects_cloud_speaks_every_version() -> None:
     check_prefect("https://api.prefect.cloud/api/accounts/a/workspaces/b")

@@ -18,7 +18,7 @@ import pytest
 from conf.home import Home
 from tasks.registry import DAYTIME
 from tasks.tables import read_rollouts
-from tests.flows.planted import MARK, owners_environment, with_keys
+from tests.flows.planted import CHAT, MARK, owners, owners_environment, with_keys
 from tests.flows.watched import can_watch, watching
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a CPU without bf16 takes minutes a night
@@ -39,12 +39,14 @@ SMALL = [
     'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 40}]',
     "exam.max_completion_tokens=24",
     "grpo.max_completion_tokens=24",
+    CHAT,
 ]
 
 
 def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
     watch = watching(connections(home))
-    return [*watch, sys.executable, "-m", "flows", *arguments], owners_environment() | {"NIGHTSCHOOL_HOME": str(home)}
+    owner = {"HOME": str(owners(home)), "XDG_CACHE_HOME": str(Path.home() / ".cache"), "NIGHTSCHOOL_HOME": str(home)}
+    return [*watch, sys.executable, "-m", "flows", *arguments], owners_environment() | owner
 
 
 def connections(home: Path) -> Path:
@@ -179,6 +181,12 @@ def test_no_key_of_the_environment_is_in_anything_that_a_night_wrote(finished: t
     written = {file.name for file in home.rglob("*")}
     assert {"config.yaml", "prefect.db", "mlflow.db", "report.html", "rollouts.parquet", "engine.log"} <= written
     assert list(with_keys(home)) == []
+
+
+def test_what_prefect_writes_lies_under_the_home(finished: tuple[Path, dict[str, Any]]) -> None:
+    home, _ = finished
+    assert list((home / "prefect" / "storage").iterdir())
+    assert list((owners(home) / ".prefect").glob("*")) == []
 
 
 def test_the_home_is_its_owners_alone(finished: tuple[Path, dict[str, Any]]) -> None:

@@ -56,10 +56,11 @@ def test_equal_rewards_are_exactly_no_signal(reward: float, size: int, scale: st
 
 
 def test_equal_rewards_whose_mean_is_rounded() -> None:
-    """The sum of 0.7 five times, divided by five, is not 0.7 in fp32; the nulls beside them change nothing."""
-    rewards = torch.tensor([[0.7, 0.7, math.nan, 0.7, 0.7, 0.7], [0.1] * 6])
+    """The sum of 0.7 seven times, divided by seven, is not 0.7 in fp32; the nulls beside them change nothing."""
+    rewards = torch.tensor([[0.7, math.nan, *[0.7] * 6], [0.7] * 8])
     for scale in ("none", "std"):
         assert not group_advantages(rewards, scale).nan_to_num(0.0).any()
+        assert not group_advantages(-rewards, scale).nan_to_num(0.0).any()
 
 
 @given(reward_tables())

@@ -66,9 +66,10 @@ def test_the_digest_changes_with_any_byte(
         lambda folder: (folder / "config.json").rename(folder / "other.json"),
         lambda folder: (folder / "config.json").write_bytes(b"{} "),
         lambda folder: (folder / "readme.md").write_bytes(b"not the card"),
+        lambda folder: (folder / "README.md.safetensors").write_bytes(b"weights"),
         lambda folder: write_lineage(folder, None),
     ],
-    ids=["added", "removed", "renamed", "longer", "not the card", "lineage"],
+    ids=["added", "removed", "renamed", "longer", "not the card", "weights", "lineage"],
 )
 def test_the_digest_changes_with_any_file(tmp_path: Path, change: Callable[[Path], object]) -> None:
     before = digest_folder(fill(tmp_path))
@@ -77,8 +78,10 @@ def test_the_digest_changes_with_any_file(tmp_path: Path, change: Callable[[Path
 
 
 def test_the_card_and_the_place_are_outside(tmp_path: Path) -> None:
+    """With what a crash leaves of the card, and what the editors of those who edit it do."""
     before = digest_folder(fill(tmp_path / "one"))
-    (tmp_path / "one" / "README.md").write_text("my favourite")
+    for name in ("README.md", "README.md.draft", ".README.md.swp", "README.md~"):
+        (tmp_path / "one" / name).write_text("my favourite")
     assert digest_folder(tmp_path / "one") == before
     assert digest_folder(fill(tmp_path / "two")) == before
 
@@ -181,7 +184,8 @@ def test_a_folder_without_lineage_is_its_own_base(tmp_path: Path) -> None:
 
 
 def test_what_lies_beside_the_weights(tmp_path: Path) -> None:
-    files = FILES | {"model.safetensors.index.json": b"{}", "README.md": b"mine", "tokenizer.json": b"[]"}
+    others = {"model.safetensors.index.json": b"{}", "README.md": b"mine", "README.md~": b"older"}
+    files = FILES | others | {"tokenizer.json": b"[]"}
     copy_companions(fill(tmp_path / "from", files), tmp_path / "to")
     assert {file.name for file in (tmp_path / "to").iterdir()} == {"config.json", "tokenizer.json"}
 

@@ -46,10 +46,17 @@ def test_a_whole_conversation_is_on_one_side(first: str, later: list[str], share
         assert is_held_out(turns, share) == is_held_out(asked(first), share)
 
 
-def test_a_system_text_opens_another_conversation() -> None:
-    system = [{"role": "system", "content": "Be kind."}]
-    assert opening([*system, *asked("Hi")]) != opening(asked("Hi"))
-    assert opening([*system, *asked("Hi")]) != opening([*system, *asked("Bye")])
+@given(st.text(), st.text(), st.floats(0, 1))
+def test_the_same_question_is_on_one_side_whatever_the_system_text(text: str, system: str, share: float) -> None:
+    """A client may write the date into it."""
+    told = [{"role": "system", "content": system}, *asked(text)]
+    assert is_held_out(told, share) == is_held_out(asked(text), share)
+    assert opening(told) == opening(asked(text)) != opening(asked(f"{text}!"))
+
+
+def test_without_a_turn_of_the_owner_all_of_it_opens_a_conversation() -> None:
+    one, other = ([{"role": "assistant", "content": text}] for text in ("Hi", "Ho"))
+    assert opening(one) != opening(other)
 
 
 def test_of_nobody_nothing_is_held_out() -> None:

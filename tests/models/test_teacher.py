@@ -15,6 +15,7 @@ from models.teacher import AT_ONCE, PATIENCE, Question, ask
 from tests.models.chat_server import Reply, chat_server, said
 
 KEY = "sk-planted-5e8d"
+WORST = len("What is 0 + 1?") + 16 + 128 + 100  # tokens of one of the `questions` with an answer of 100
 
 
 def config(url: str, **changes: Any) -> TeacherConfig:
@@ -138,18 +139,16 @@ def test_a_failure_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_the_budget_is_never_exceeded_and_used_up(tmp_path: Path) -> None:
-    worst = len("What is 0 + 1?") // 2 + 16 + 100
     with chat_server(lambda request: said("yes", 10, 90)) as server:
-        found = ask(questions(9), config(server.url, max_tokens=100, budget_tokens=worst + 250), tmp_path)
+        found = ask(questions(9), config(server.url, max_tokens=100, budget_tokens=WORST + 250), tmp_path)
     assert found.stopped == "its budget was spent"
-    assert (found.asked, found.tokens) == (3, 300)  # the fourth could need 123, and 73 are left
+    assert (found.asked, found.tokens) == (3, 300)  # the fourth could need 258, and 208 are left
     assert [answer is not None for answer in found.answers] == [True] * 3 + [False] * 6
 
 
 def test_answers_that_were_cheaper_than_feared_leave_room_for_others(tmp_path: Path) -> None:
-    worst = len("What is 0 + 1?") // 2 + 16 + 100
     with chat_server(echo) as server:  # 30 tokens each
-        found = ask(questions(9), config(server.url, max_tokens=100, budget_tokens=8 * 30 + worst), tmp_path)
+        found = ask(questions(9), config(server.url, max_tokens=100, budget_tokens=8 * 30 + WORST), tmp_path)
     assert (found.asked, found.tokens, found.stopped) == (9, 270, None)
 
 
@@ -157,10 +156,29 @@ def test_the_budget_in_money(tmp_path: Path) -> None:
     prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_answer_tokens": 10.0}
     with chat_server(lambda request: said("yes", 10, 99)) as server:
         found = ask(questions(9), config(server.url, max_tokens=100, budget_usd=0.0025, **prices), tmp_path / "1")
-        assert found.asked == 2  # 0.001 each, and at the worst 0.001023
+        assert found.asked == 2  # 0.001 each, and at the worst 0.001158
         assert found.usd == pytest.approx(0.002)
         nothing = ask(questions(9), config(server.url, budget_usd=0.0, **prices), tmp_path / "2")
         assert (nothing.asked, nothing.stopped) == (0, "its budget was spent")
+
+
+@pytest.mark.parametrize("text", ["12345678901234567890" * 10, r"$\frac{1}{2}+\frac{3}{4}=$ " * 10, "𝔘𒀀" * 25])
+@pytest.mark.parametrize("room", [500, 1000, 2000])
+def test_a_tokenizer_that_knows_no_word_stays_within_the_budget(tmp_path: Path, text: str, room: int) -> None:
+    """Its server counts a token for each byte, and as many more as the chat template has."""
+
+    def reply(request: dict[str, Any]) -> Reply:
+        return said("yes", len(request["messages"][-1]["content"].encode()) + 100, request["max_tokens"])
+
+    asked = [Question((("user", f"{number}: {text}"),)) for number in range(9)]
+    price = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_answer_tokens": 1.0}
+    with chat_server(reply) as server:
+        limits = {"budget_tokens": room, "budget_usd": 10.0}, {"budget_tokens": 10**6, "budget_usd": room / 1e6}
+        for number, limit in enumerate(limits):
+            found = ask(asked, config(server.url, max_tokens=10, **price, **limit), tmp_path / str(number))
+            assert found.asked > 0
+            assert found.tokens <= room
+            assert found.stopped == "its budget was spent"
 
 
 @pytest.mark.parametrize("usage", [(-5, 10), ("many", 10), (None, None)])
@@ -168,19 +186,18 @@ def test_a_usage_that_makes_no_sense_is_taken_for_the_worst(tmp_path: Path, usag
     with chat_server(lambda request: said("yes", *usage)) as server:
         found = ask(questions(1), config(server.url, max_tokens=100), tmp_path)
     assert found.answers == ["yes"]
-    assert found.tokens == len("What is 0 + 1?") // 2 + 16 + 100
+    assert found.tokens == WORST
 
 
 def test_what_may_have_been_charged_counts(tmp_path: Path) -> None:
     with chat_server(lambda request: Reply(said("late").body, seconds=2)) as server:
         found = ask(questions(1), config(server.url, max_tokens=100, timeout_seconds=0.2, retries=1), tmp_path)
-    assert found.tokens == 2 * (len("What is 0 + 1?") // 2 + 16 + 100)
+    assert found.tokens == 2 * WORST
 
 
 @pytest.mark.parametrize("room", [1, 2, 3, 4, 5, 7])
 def test_tries_that_may_all_be_charged_are_within_the_budget(tmp_path: Path, room: int) -> None:
-    worst = len("What is 0 + 1?") // 2 + 16 + 100
-    some = config("", max_tokens=100, timeout_seconds=0.2, retries=2, budget_tokens=room * worst)
+    some = config("", max_tokens=100, timeout_seconds=0.2, retries=2, budget_tokens=room * WORST)
     with chat_server(lambda request: Reply(said("late").body, seconds=2)) as server:
         found = ask(questions(9), some.model_copy(update={"base_url": server.url}), tmp_path)
     assert len(server.requests) <= room

@@ -2,18 +2,21 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conf.lessons import LearnedRewardConfig
+from conf.schema import RewardConfig
+from rewards.composition import compose
 from rewards.learned_reward import OWNER, leaves_latin, owner_scores, standardised, tie_broken, with_learned
-from rewards.verifier import Attempt, Problem, Score
+from rewards.verifier import Attempt, Problem, Score, Verdict
 
 PROMPT = Problem("owner/1", OWNER, "Tell me of the sea.", "")
-numbers = st.floats(-1e6, 1e6)
-rewards = st.lists(numbers | st.just(math.nan), min_size=1, max_size=12)
+numbers, nan = st.floats(-1e6, 1e6), st.just(math.nan)
+rewards = st.lists(numbers | nan, min_size=1, max_size=12)
 
 
 def attempt(text: str = "Blue.", group: int = 0, finish_reason: str = "stop", tokens: int = 10) -> Attempt:
@@ -106,16 +109,42 @@ def test_no_grade_stays_none() -> None:
     ]
 
 
-@given(st.lists(st.tuples(st.booleans(), numbers | st.just(math.nan)), min_size=1, max_size=12), st.floats(0, 0.1))
-def test_whatever_the_model_says_right_beats_wrong_and_all_wrong_teaches_nothing(
-    group: list[tuple[bool, float]], most: float
+def test_the_move_is_cut_where_length_brings_right_and_wrong_together() -> None:
+    """Reward 1 for a right answer, less 0.96 of a length of 1: it is ahead of the short wrong one by 0.04."""
+    long, wrong = Score(1.0 - 0.96, "correct"), Score(0.0, "wrong")
+    found = tie_broken([long, Score(1.0, "correct"), wrong], [-1.0, 1.0, 0.0], most=0.1)
+    step = 0.04 * math.tanh(1.0)
+    assert [score.reward for score in found] == pytest.approx([0.04 - step, 1 + step, 0.0])
+    behind = tie_broken([replace(long, reward=-0.5), Score(1.0, "correct"), wrong], [-1.0, 1.0, 0.0], most=0.1)
+    assert [score.reward for score in behind] == [-0.5, 1.0, 0.0]  # as its owner wanted: there is no room at all
+
+
+graded = st.tuples(st.sampled_from(["correct", "wrong", "no_answer"]), st.sampled_from([0, 1, 20]), numbers | nan)
+weights = st.builds(
+    RewardConfig,
+    correct=st.just(1.0) | st.floats(0, 2),
+    format=st.floats(0, 1),
+    length_penalty=st.sampled_from([0.98, 0.5, 0.0, 0.95, 1.0, 1.5]),
+)
+
+
+@given(st.lists(graded, min_size=1, max_size=12), weights, st.just(0.1) | st.floats(0, 0.1))
+@settings(max_examples=400)
+def test_whatever_the_model_says_no_wrong_answer_overtakes_a_right_one_and_all_wrong_teaches_nothing(
+    group: list[tuple[Verdict, int, float]], config: RewardConfig, share: float
 ) -> None:
-    rights, learned = zip(*group, strict=True)
-    scores = tie_broken(verified(*rights), learned, most)
-    found = [score.reward for score in scores if score.reward is not None]
-    assert len(found) == len(group)
-    assert all(abs(reward - right) <= most for reward, right in zip(found, rights, strict=True))
-    assert all(reward == 0 for reward, right in zip(found, rights, strict=True) if not right)
+    verdicts, tokens, learned = zip(*group, strict=True)
+    plain = [Score(float(verdict == "correct"), verdict) for verdict in verdicts]
+    before = [compose(score, attempt(tokens=n), config, 20) for score, n in zip(plain, tokens, strict=True)]
+    most = share * config.correct
+    was = [score.reward for score in before if score.reward is not None]
+    now = [score.reward for score in tie_broken(before, learned, most) if score.reward is not None]
+    assert len(now) == len(group)
+    assert all(abs(after - reward) <= most + 1e-12 for after, reward in zip(now, was, strict=True))
+    right = [index for index, verdict in enumerate(verdicts) if verdict == "correct"]
+    others = [index for index, verdict in enumerate(verdicts) if verdict != "correct"]
+    assert all(now[index] == was[index] for index in others)
+    assert all(now[r] >= now[w] for r in right for w in others if was[r] > was[w])
 
 
 def test_each_group_stands_for_itself() -> None:

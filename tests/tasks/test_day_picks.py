@@ -8,7 +8,7 @@ import pytest
 
 from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig
-from models.picks import Pick
+from models.picks import Pick, is_held_out
 from models.policy import load_tokenizer
 from tasks.day_picks import AT_ONCE, Choice, DayPicks, choices, day_picks
 from tasks.tables import CORRECTIONS, PREFERENCES
@@ -82,6 +82,7 @@ def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
         "too_long": 1,
         "refused": 0,
         "exam": 0,
+        "known": 0,
     }
 
 
@@ -124,3 +125,36 @@ def test_all_picks_of_a_prompt_are_on_one_side(student: Path) -> None:
         choice.messages for choice in found.held_out_choices
     ]
     assert len(found.held_out_choices) == len(found.held_out)
+
+
+def test_what_the_champion_was_taught_does_not_judge(student: Path) -> None:
+    """On the 18th a quarter of the conversations was held out, on the 10th none."""
+    choices = [
+        Choice(asked(f"Why {number}?"), ["a", "b"], 0, night)
+        for number in range(100)
+        for night in ("2026-11-10", "2026-11-18", "2026-11-19")[number % 3 :: 3]
+    ]
+    again = Choice(choices[0].messages, ["c", "d"], 1, "2026-11-19")  # of a conversation that was taught
+
+    def judges(*looser: tuple[str, float]) -> list[Choice]:
+        found = day_picks(
+            [*choices, again],
+            DATE,
+            load_tokenizer(student),
+            StudentConfig(),
+            RewardModelConfig(held_out_share=0.75),
+            looser=looser,
+        )
+        assert len(found) + found.left_out["known"] == len(choices) + 1
+        return found.held_out_choices
+
+    whole = judges()
+    assert again in whole
+    looser = [("2026-11-18", 0.25), ("2026-11-10", 0.0)]
+    expected = [
+        choice
+        for choice in whole
+        if choice.night == "2026-11-19" or (choice.night == "2026-11-18" and is_held_out(choice.messages, 0.25))
+    ]
+    assert judges(*looser) == [choice for choice in expected if choice != again]
+    assert {choice.night for choice in expected} == {"2026-11-18", "2026-11-19"}

@@ -52,6 +52,7 @@ def run(
     rows: list[dict[str, Any]],
     config: RewardModelConfig | None = QUICK,
     trainer: OwnProcess | None = None,
+    looser: tuple[tuple[str, float], ...] = (),
 ) -> tuple[dict[str, Any], Path, OwnProcess]:
     tmp_path.mkdir(exist_ok=True)
     tables = {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])}
@@ -67,6 +68,7 @@ def run(
         student=StudentConfig(),
         seed=1,
         exam_questions=(),
+        looser=looser,
         checkpoints=tmp_path / "checkpoints",
         trainer=trainer,
     )
@@ -93,9 +95,10 @@ def test_a_taste_serves_and_the_same_picks_come_to_the_same_bits(tmp_path: Path,
     assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
     assert outcome["learning_curve"] == [{"picks": 160 - outcome["held_out"]} | outcome["accuracy"]]
     assert outcome["length"]["shortest_alone"] > 0.8
-    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0, "exam": 0}
+    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0, "exam": 0, "known": 0}
     kept = tmp_path / "first" / "checkpoints" / (folder / "checkpoint.txt").read_text()
     assert is_whole(kept)
+    assert outcome["checkpoint"] == kept.name
     assert len(json.loads((folder / "curve.json").read_text())) > 10
     again, other, _ = run(tmp_path / "second", student, preferences(160))
     assert again == outcome
@@ -131,10 +134,20 @@ def test_a_refusal_before_any_fit(
     tmp_path: Path, student: Path, rows: list[dict[str, Any]], config: RewardModelConfig | None, reason: str
 ) -> None:
     outcome, folder, trainer = run(tmp_path, student, rows, config)
-    assert (outcome["serves"], trainer.calls) == (False, 0)
+    assert (outcome["serves"], outcome["checkpoint"], trainer.calls) == (False, None, 0)
     assert outcome["reason"].startswith(reason)
     assert not (folder / "checkpoint.txt").exists()
     assert figures(outcome)["reward_model/serves"] == 0
+
+
+def test_a_champion_that_learnt_the_judges_is_not_judged(tmp_path: Path, student: Path) -> None:
+    """After a year of `preference_learning: direct`, say."""
+    rows = [row | {"night": "2026-11-19"} for row in preferences(60)]
+    outcome, folder, trainer = run(tmp_path, student, rows, looser=(("2026-11-19", 0.0),))
+    assert outcome["reason"] == "the champion has learnt all picks that would judge it: it takes later ones"
+    assert (outcome["held_out"], trainer.calls) == (0, 0)
+    assert outcome["left_out"]["known"] == 60 - outcome["picks"] > 0
+    assert read_table(folder / "held_out.parquet", HELD_OUT).empty
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -142,7 +155,7 @@ def test_picks_without_a_taste_are_refused_with_the_numbers(tmp_path: Path, stud
     rows = [row | {"chosen": (number * 7 + seed) % 5} for number, row in enumerate(preferences(120))]
     outcome, folder, trainer = run(tmp_path, student, rows, QUICK.model_copy(update={"epochs": 1}))
     assert trainer.calls == 1
-    assert not outcome["serves"]
+    assert (outcome["serves"], outcome["checkpoint"]) == (False, None)
     assert f"on {outcome['held_out']} held-out picks it is right" in outcome["reason"]
     assert not (folder / "checkpoint.txt").exists()
     assert (folder / "curve.json").exists()

@@ -44,3 +44,10 @@ def test_what_cannot_be_known_is_nan() -> None:
     found = learned_figures(answers([(0, "correct", 4, 1.0, 0.0, 0.0), (0, "correct", 4, 1.0, 0.0, 0.0)]))
     assert math.isnan(found["reward/learned_length"])
     assert math.isnan(found["reward/learned_owner"])
+
+
+def test_the_spread_is_that_of_the_owners_prompts_where_there_are_any() -> None:
+    verified = [(0, "correct", 4, 0.0, -1.0, 0.0), (0, "wrong", 4, 8.0, None, 0.0)]
+    owned = [(1, "judged", 10, -2.0, 1.0, None), (1, "judged", 20, -4.0, -1.0, None)]
+    assert learned_figures(answers(verified))["reward/learned_spread"] == 4.0
+    assert learned_figures(answers([*verified, *owned]))["reward/learned_spread"] == 1.0

@@ -52,12 +52,15 @@ def _left_as_it_was() -> Iterator[None]:
     learner._trainer, learner._held = None, None
 
 
-def day(folder: Path, lines: int = 5) -> Artifact:
+def day(folder: Path, lines: int = 5, learnt: int = 0) -> Artifact:
+    """So many lines of each channel; the first ones of those that the reward model takes too are `learnt` already."""
     corrections = [{"messages": ASKED, "response": "Bad.", "correction": f"Fine {n}."} for n in range(lines)]
     words = [{"text": f"The owner has {n} books and reads."} for n in range(lines)]
     feedback = [{"messages": ASKED, "response": f"Well {n}.", "value": n % 2 - 0.5} for n in range(lines)]
     responses = json.dumps(["Fine.", "So so.", "Who asks?"])
     picks = [{"messages": ASKED, "responses": responses, "chosen": n % 3, "policy": "x"} for n in range(lines)]
+    for row in (*picks[:learnt], *corrections[:learnt]):
+        row["learnt"] = True
     return write_stage(
         folder,
         {
@@ -69,13 +72,13 @@ def day(folder: Path, lines: int = 5) -> Artifact:
     )
 
 
-def study(folder: Path, channel: str, base: Path, lines: int = 5) -> tuple[Path, Any, Any, list[Any]]:
+def study(folder: Path, channel: str, base: Path, lines: int = 5, learnt: int = 0) -> tuple[Path, Any, Any, list[Any]]:
     """Runs a channel's stage. Returns its checkpoint, counts and curve, and what the trainer's process was asked."""
     stage, config, _ = CHANNELS[channel]
     trainer, place = Here(), folder / channel
     place.mkdir(parents=True)
     arguments: dict[str, Any] = {
-        "day": day(folder / "freeze_journal", lines),
+        "day": day(folder / "freeze_journal", lines, learnt),
         "checkpoint": base,
         "trainer_config": trainer_config(kl_coefficient=0.02),
         "student": StudentConfig(),
@@ -87,8 +90,8 @@ def study(folder: Path, channel: str, base: Path, lines: int = 5) -> tuple[Path,
     }
     stage.write(place, config=config, **arguments)
     written = Artifact(folder=place, digest="")
-    learnt = base.parent / (place / "checkpoint.txt").read_text()
-    return learnt, written.read_json("counts.json"), written.read_json("curve.json"), trainer.asked
+    after = base.parent / (place / "checkpoint.txt").read_text()
+    return after, written.read_json("counts.json"), written.read_json("curve.json"), trainer.asked
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -112,3 +115,11 @@ def test_without_lines_the_checkpoint_stays_what_it_was(tmp_path: Path, channel:
     learnt, counts, curve, asked = study(tmp_path, channel, tmp_path / "checkpoints" / "base", lines=0)
     assert learnt.name == "base"
     assert (counts, curve, asked) == ({"lines": 0, "used": 0, "exam": 0, "too_long": 0}, [], [])
+
+
+@pytest.mark.parametrize("channel", ["corrections", "dpo", "best_of_n"])
+def test_what_the_champion_has_learnt_is_no_lesson_again(tmp_path: Path, base: Path, channel: str) -> None:
+    _, counts, _, asked = study(tmp_path / "some", channel, base, learnt=3)
+    assert (counts["lines"], counts["used"], len(asked)) == (2, 2, 1)
+    after, counts, _, asked = study(tmp_path / "all", channel, base, learnt=5)
+    assert (after, counts["lines"], asked) == (base, 0, [])

@@ -51,6 +51,17 @@ def test_five_lost_and_none_won_is_enough() -> None:
     assert learned_reward_hacked(RISING, {0: GOOD, 6: [True] * 11 + [False] * 9})  # 1/32
 
 
+def test_a_rise_on_the_owners_prompts_is_not_diluted_by_the_problems_with_a_verifier() -> None:
+    """At `owner_share` 0.25: three quarters of the answers are to problems on which nothing rises."""
+    quarter = [one | {"reward/learned": 0.25 * one["reward/learned"]} for one in rounds(0.0, 0.05, 0.1, 0.2, 0.25, 0.3)]
+    owned = [one | {"reward/learned_owner": 4 * one["reward/learned"]} for one in quarter]
+    assert learned_reward_hacked(quarter, {0: GOOD, 6: WORSE}) is None
+    alarm = learned_reward_hacked(owned, {0: GOOD, 6: WORSE})
+    assert alarm is not None
+    assert "from 0.05 to 0.25 by round 6" in alarm.sentence
+    assert risen([*owned[:3], quarter[3], *owned[4:]])[0] == pytest.approx((0.025, 0.275))  # none of the fourth's
+
+
 def test_the_first_round_stays_the_one_and_later_ones_change_nothing() -> None:
     later = [*RISING, *rounds(0.0, 0.0, 0.0)]
     alarm = learned_reward_hacked(RISING[:4], {0: GOOD, 2: GOOD, 4: WORSE})

@@ -12,13 +12,15 @@ import pytest
 from conf.home import Home
 from conf.load import STARTER, load_night
 from flows.promotion import promote_version
-from models.checkpoint import DamagedCheckpointError, keep, write_lineage
+from models.checkpoint import DamagedCheckpointError
 from tasks.alias_lock import alias_lock
 from tasks.promote import DRY_RUN, OUTCOME, accuracy_of, intervals_of, promote
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 from tests.tasks.night_folder import TARGET, write_exam
+from tests.tasks.test_interrupted_registry import forget_moves, interrupted_at_each_call
+from tests.tasks.test_registry import make_checkpoint
 
 WHO = ("champion", "distilled", "candidate")
 
@@ -37,11 +39,7 @@ class Morning:
         self.sitters: dict[str, Path] = {}
         parent = None
         for who in WHO:
-            draft = home.checkpoints / "draft"
-            draft.mkdir(parents=True)
-            (draft / "model.safetensors").write_text(who)
-            write_lineage(draft, parent)
-            self.sitters[who] = keep(draft, home.checkpoints)
+            self.sitters[who] = make_checkpoint(home.checkpoints, who, parent)
             parent = self.sitters[who].name
         self.decide(found)
 
@@ -108,11 +106,7 @@ def test_the_night_after(make_morning: Callable[[bool], Morning], exam: dict[str
     morning = make_morning(True)
     morning.promote()
     first = morning.sitters["candidate"]
-    draft = morning.home.checkpoints / "draft"
-    draft.mkdir()
-    (draft / "model.safetensors").write_text("second night")
-    write_lineage(draft, first.name)
-    second = keep(draft, morning.home.checkpoints)
+    second = make_checkpoint(morning.home.checkpoints, "second night", first.name)
     morning.sitters = {"champion": first, "distilled": first, "candidate": second}
     morning.decide(exam | {"promote": False}, "2026-11-21")
     morning.promote()
@@ -145,11 +139,7 @@ def test_a_night_that_was_overtaken_displaces_nobody(make_morning: Callable[[boo
 
 
 def make_registered(morning: Morning, text: str) -> str:
-    draft = morning.home.checkpoints / "draft"
-    draft.mkdir()
-    (draft / "model.safetensors").write_text(text)
-    write_lineage(draft, None)
-    checkpoint = keep(draft, morning.home.checkpoints)
+    checkpoint = make_checkpoint(morning.home.checkpoints, text)
     tags = {"role": "candidate", "night": "2026-11-21", "parent": "", "accuracy": "0.9"}
     tracking = morning.tracking
     return morning.registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, {}).version
@@ -172,6 +162,32 @@ def test_a_promotion_is_not_repeated_after_the_owner_went_back(make_morning: Cal
     assert carried_out["promote"]
     assert carried_out["serving"] == morning.sitters["champion"].name
     assert morning.serving() == ("champion", "candidate")
+
+
+@pytest.mark.parametrize("owner_goes_back", [False, True])
+def test_a_promotion_that_is_killed_at_any_call_is_carried_out_once(
+    make_morning: Callable[[bool], Morning], owner_goes_back: bool
+) -> None:
+    """Also where its owner goes back from it before the night goes on: what the owner moved last, stands."""
+    morning, gone_back = make_morning(True), dict[str, bool]()
+    morning.promote()
+    begin_anew(morning)
+    for stopped in interrupted_at_each_call(morning.tracking, morning.promote):
+        gone_back[stopped] = owner_goes_back and morning.serving()[0] == "candidate"
+        if gone_back[stopped]:
+            morning.registry.rollback()
+        carried_out = morning.promote()
+        assert (carried_out["promote"], carried_out["reasons"]) == (True, morning.found["reasons"])
+        assert morning.serving() == (("champion", "candidate") if gone_back[stopped] else ("candidate", "champion"))
+        moved = [move.by for move in morning.registry.moves()]
+        assert moved == ["night 2026-11-20"] * 2 + ["rollback"] * gone_back[stopped], stopped
+        begin_anew(morning)
+    assert gone_back["set_model_version_tag"] == gone_back["delete_registered_model_tag"] == owner_goes_back
+
+
+def begin_anew(morning: Morning) -> None:
+    (morning.night / OUTCOME).unlink()
+    forget_moves(morning.registry)
 
 
 def test_no_alias_ever_names_a_damaged_checkpoint(make_morning: Callable[[bool], Morning]) -> None:
@@ -199,6 +215,19 @@ def test_a_dry_run_decides_registers_and_moves_nothing(make_morning: Callable[[b
     assert morning.serving() == (None, None)
     assert morning.promote() == carried_out
     assert promote_version(morning.home, morning.registry, "3")  # there is a way back, to the champion of that night
+    assert morning.serving() == ("candidate", "champion")
+
+
+def test_after_two_dry_runs_there_is_a_way_back(make_morning: Callable[[bool], Morning], exam: dict[str, Any]) -> None:
+    """Both nights began with the same student, whose version keeps the date of the first."""
+    morning = make_morning(True)
+    (morning.night / DRY_RUN).touch()
+    morning.promote()
+    morning.sitters["candidate"] = make_checkpoint(morning.home.checkpoints, "second night")
+    morning.decide(exam | {"promote": True}, "2026-11-21")
+    (morning.night / DRY_RUN).touch()
+    assert morning.promote()["withheld"].startswith("nightschool promote 4 ")
+    assert promote_version(morning.home, morning.registry, "4")
     assert morning.serving() == ("candidate", "champion")
 
 

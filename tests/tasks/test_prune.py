@@ -16,7 +16,7 @@ from tasks.prune import plan, prune, remove, size_of
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import commit
 from tasks.taken import OFFSETS, consumed
-from tasks.tracking import RUN_FILE, Tracking
+from tasks.tracking import HOME_TAG, RUN_FILE, Tracking, home_mark
 from tests.tasks.test_kept_exams import EXAM, PART, depend
 
 DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
@@ -27,14 +27,14 @@ ELSEWHERE = ("..", ".", "../journal", "digest1/..", "/tmp/elsewhere", "sha256:00
 
 
 class School:
-    """A home with four finished nights, whose runs its MLflow knows."""
+    """A home with four finished nights, whose runs its MLflow knows: its own database, or a server that others use."""
 
-    def __init__(self, home: Home) -> None:
-        self.home, self.config = home, load_night(STARTER)
+    def __init__(self, home: Home, server: str | None = None) -> None:
+        self.home, self.config = home, load_night(STARTER, [f"tracking.tracking_uri={server}"] if server else [])
         self.tracking = Tracking(home, self.config)
         self.registry = Registry(self.tracking.client, "starter")
         home.night(DATES[0]).mkdir(parents=True)
-        self.tracking.open_run(home.night(DATES[0]), self.config, {})
+        self.tracking.open_run(home.night(DATES[0]), self.config, {HOME_TAG: home_mark(home)})
         for date in DATES:
             self.night(date)
 
@@ -270,17 +270,6 @@ def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: Scho
         }
     assert consumed(school.home.nights) == taken  # no line of the journal is learnt twice
     assert school.prune() == []
-
-
-def test_a_version_of_another_home_on_the_same_server_stays(school: School) -> None:
-    others, own = school.version("another home's", "2026-11-10"), school.version("own", "2026-11-16")
-    school.night("2026-11-16")
-    for checkpoint in (others, own):
-        for file in checkpoint.iterdir():
-            file.unlink()
-        checkpoint.rmdir()
-    assert school.prune() == [f"version 2 ({own.name})"]  # its weights were gone already
-    assert school.registered() == [others.name]
 
 
 def test_what_checkpoints_answered_goes_with_them(school: School) -> None:

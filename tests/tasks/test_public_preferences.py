@@ -90,6 +90,7 @@ def test_a_public_set_becomes_a_reward_model_that_serves(
         student=StudentConfig(),
         seed=1,
         exam_questions=(),
+        looser=(),
         checkpoints=tmp_path / "checkpoints",
         trainer=OwnProcess(),
     )

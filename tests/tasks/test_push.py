@@ -126,6 +126,17 @@ def test_a_hub_that_is_not_there_is_one_line(checkpoint: Path, monkeypatch: pyte
     assert failure.startswith(f"c0ffee was not pushed to {REPO} (")
 
 
+def test_a_hub_that_says_nothing_is_not_waited_for_for_ever(
+    hub: Hub, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(Answer, "do_POST", lambda _: over.wait())
+    monkeypatch.setattr("tasks.push.LIMIT", 6.0)
+    failure = push.fn(checkpoint, REPO, "…")
+    over.set()
+    assert failure == f"c0ffee was not pushed to {REPO} (the upload process was not through after 6 s and was ended)"
+
+
 @pytest.mark.parametrize("repo", ["my-student", "me/my/student", "https://hub/me/x", "me/"])
 def test_what_is_no_repository_is_refused(repo: str) -> None:
     assert load_night(STARTER).tracking.hub_repo is None

@@ -71,3 +71,16 @@ def test_right_where_the_picked_answer_is_the_likeliest_a_token(tmp_path: Path, 
 def test_answers_alike_are_no_ranking_and_no_picks_no_accuracy(tmp_path: Path, student: Path) -> None:
     assert rank(tmp_path / "1", student, [("Well?", ["yes", "yes"], 0)])["right"] == [False]
     assert rank(tmp_path / "2", student, []) == {"accuracy": None, "right": []}
+
+
+def test_of_many_picks_a_draw_is_ranked_the_same_every_time_the_newest_among_them(
+    tmp_path: Path, student: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older half is picked the likelier answer of, the newer half the other."""
+    monkeypatch.setattr("tasks.rank_picks.MOST", 20)
+    likely = rank(tmp_path / "one", student, [("Well?", ["yes", "no, not at all"], 0)])["right"] == [True]
+    picks = [("Well?", ["yes", "no, not at all"], int(likely is (number >= 30))) for number in range(60)]
+    found = rank(tmp_path / "first", student, picks)["right"]
+    assert len(found) == 20
+    assert 5 <= sum(found) <= 15
+    assert rank(tmp_path / "again", student, picks)["right"] == found

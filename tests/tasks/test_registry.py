@@ -4,15 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import mlflow
 import pytest
-from mlflow import MlflowClient
 
 from conf.home import Home
 from conf.load import STARTER, load_night
@@ -50,11 +47,11 @@ class School:
         return found[0] and found[0].version, found[1] and found[1].version
 
 
-def make_checkpoint(checkpoints: Path, text: str) -> Path:
+def make_checkpoint(checkpoints: Path, text: str, parent: str | None = None) -> Path:
     draft = checkpoints / "draft"
     draft.mkdir(parents=True)
     (draft / "model.safetensors").write_text(text)
-    write_lineage(draft, None)
+    write_lineage(draft, parent)
     return keep(draft, checkpoints)
 
 
@@ -151,14 +148,6 @@ def test_every_move_of_who_serves_is_kept_with_its_time_and_by_whose_doing(schoo
     assert all(abs(datetime.now(UTC) - at) < timedelta(minutes=10) for at in times)
 
 
-def test_a_move_that_is_interrupted_at_any_call_is_kept_once(school: School) -> None:
-    one, two = school.register(0), school.register(1)
-    school.registry.promote(one.version)
-    for _ in interrupted_at_each_call(school, lambda: school.registry.promote(two.version)):
-        school.registry.settle()
-    assert [move.version for move in school.registry.moves()] == [one.version, two.version]
-
-
 def test_the_alias_leads_to_the_very_folder(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
     school.register(0)
     two = school.register(1)
@@ -228,72 +217,3 @@ def test_a_version_that_is_removed_leaves_its_run(school: School) -> None:
     assert school.tracking.client.get_run(school.tracking.run_id).data.metrics == {"exam/arithmetic-1-2": 0.5}
     again = school.register(0)
     assert again.version == "3"
-
-
-class Interrupted:
-    """The client of a night that is killed before the n-th call that writes."""
-
-    def __init__(self, client: MlflowClient, calls: int) -> None:
-        self.client, self.left, self.tracking_uri = client, calls, client.tracking_uri
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith(("create", "set", "delete", "finalize", "log")):
-            if not self.left:
-                raise KeyboardInterrupt(name)
-            self.left -= 1
-        return getattr(self.client, name)
-
-
-def interrupted_at_each_call(school: School, what: Callable[[], object]) -> Iterator[str]:
-    """Does it until it is through, one call more each time; yields the name of the call that it was stopped at."""
-    client, calls = school.registry.client, 0
-    while True:
-        stand_in: Any = Interrupted(client, calls)
-        school.registry.client = stand_in
-        try:
-            what()
-            return
-        except KeyboardInterrupt as stopped:
-            name = str(stopped)
-        finally:
-            school.registry.client = client
-        yield name
-        calls += 1
-
-
-def test_a_registration_that_is_interrupted_at_any_call_is_made_once(school: School) -> None:
-    stopped = list(interrupted_at_each_call(school, lambda: school.register(0)))
-    assert {"create_registered_model", "create_logged_model", "finalize_logged_model"} <= set(stopped)
-    assert "create_model_version" in stopped
-    assert [version.version for version in school.registry.versions()] == ["1"]
-    assert len(school.tracking.client.search_logged_models([school.tracking.experiment_id])) == 1
-
-
-def test_a_promotion_that_is_interrupted_at_any_call_loses_nobody(school: School) -> None:
-    """Whoever served before serves, or the new one does; and once it is settled the way back is known."""
-    one, two = school.register(0), school.register(1)
-    school.registry.promote(one.version)
-    for stopped in interrupted_at_each_call(school, lambda: school.registry.promote(two.version)):
-        serving = school.registry.named(DAYTIME)
-        assert serving is not None
-        assert serving.digest in (one.digest, two.digest), stopped
-        school.registry.settle()
-        assert school.aliases() in ((one.version, None), (two.version, one.version)), stopped
-    assert school.aliases() == (two.version, one.version)
-
-
-def test_a_rollback_that_is_interrupted_at_any_call_keeps_the_way_back(school: School) -> None:
-    one, two = school.register(0), school.register(1)
-    school.registry.promote(one.version)
-    school.registry.promote(two.version)
-    client = school.registry.client
-    for calls in range(9):
-        stand_in: Any = Interrupted(client, calls)
-        school.registry.client = stand_in
-        before = school.aliases()
-        with suppress(KeyboardInterrupt):
-            school.registry.rollback()
-        school.registry.client = client
-        school.registry.settle()
-        assert school.aliases() in (before, before[::-1])
-    assert set(school.aliases()) == {one.version, two.version}

@@ -1,40 +1,62 @@
-"""What earlier nights took is learnt again until the model that serves has it; picks always come along."""
+"""What earlier nights took is learnt again until the model that serves has it; picks and corrections judge for good."""
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tasks.replay import night_that_made
+from conf.load import STARTER, frozen_yaml, load_night
+from tasks.day_picks import choices
+from tasks.incidents import end_early
 from tasks.stage import MANIFEST, Artifact, commit, uncommit
 from tasks.taken import DamagedFreezeError
 from tests.tasks.test_freeze_journal import ASKED, LESSONS, counts, freeze, journal, line, pick, table, words
 
 DAYS = [f"2026-11-2{day}" for day in range(5)]
+DONE = ("distill", "lessons/corrections", "lessons/words", "lessons/feedback")
 
 
 def corrected(text: str) -> str:
     return line("correction", messages=ASKED, response="3", correction=text)
 
 
-def decided(home: Path, date: str, champion: str, candidate: str, distilled: str = "", *, whole: bool = True) -> None:
-    """What the exam of a night leaves."""
-    folder = home / "nights" / date / "decide"
-    folder.mkdir(parents=True)
+def decided(
+    home: Path,
+    date: str,
+    champion: str,
+    candidate: str,
+    distilled: str = "",
+    *settings: str,
+    done: Sequence[str] = DONE,
+    steps: int | None = None,
+) -> None:
+    """What a night leaves that came to its exam: its configuration, the lessons that were `done`, the decision.
+
+    `steps`: it ended early, and those of `stages` count.
+    """
+    night = home / "nights" / date
+    for place in ("decide", *done):
+        (night / place).mkdir(parents=True)
+    (night / "config.yaml").write_text(frozen_yaml(load_night(STARTER, settings)))
+    for place in done:
+        commit(night / place, place, {}, 0.0)
+    if steps is not None:
+        end_early(night, 0, "The night's hours were over", steps)
     compared = {
         who: {"target": {"before_digest": champion, "after_digest": after}}
         for who, after in {"candidate": candidate, "distilled": distilled or champion}.items()
     }
-    (folder / "decision.json").write_text(json.dumps({"target": "target", "comparisons": compared}))
-    commit(folder, "decide", {}, 0.0)
-    if not whole:
-        (folder / "decision.json").write_text("{")
+    (night / "decide" / "decision.json").write_text(json.dumps({"target": "target", "comparisons": compared}))
+    commit(night / "decide", "decide", {}, 0.0)
 
 
 def learnt(artifact: Artifact, name: str = "corrections", column: str = "correction") -> dict[str, str]:
-    """The lessons of a table, each with its night."""
+    """The lessons of a table that the champion does not have yet, each with its night."""
     rows = table(artifact, name)
+    rows = rows[~rows.learnt.fillna(False)]
     return dict(zip(rows[column], rows.night, strict=True))
 
 
@@ -54,6 +76,97 @@ def test_lessons_are_learnt_again_until_a_promotion_has_them(tmp_path: Path) -> 
     assert learnt(third, "preferences", "chosen") == {0: DAYS[0], 1: DAYS[2]}  # picks always come along
     decided(tmp_path, DAYS[2], "winner", "another")
     assert learnt(freeze(tmp_path, DAYS[3], champion="winner")) == {"IV": DAYS[2]}
+
+
+LAST = "stages=[grpo, lessons]"
+
+
+@pytest.mark.parametrize(
+    ("settings", "night"),
+    [
+        ((), {"done": (), "steps": 0}),  # it ended before them
+        (
+            (),
+            {"done": ("distill", "lessons/corrections"), "steps": 1},
+        ),  # in the midst of them: what was done is dropped
+        ((LAST,), {"done": (), "steps": 1}),
+        ((LAST,), {"done": ()}),  # after a severe alarm; its owner promoted it all the same
+        ((LAST,), {"distilled": "winner", "candidate": "loser"}),
+        (("stages=[distill, grpo]",), {"done": ("distill",)}),
+        (("lessons.corrections.enabled=false",), {"done": ("distill", "lessons/words", "lessons/feedback")}),
+    ],
+)
+def test_what_a_promoted_night_never_taught_is_learnt_again(
+    tmp_path: Path, settings: tuple[str, ...], night: dict[str, Any]
+) -> None:
+    journal(tmp_path, corrected("4"))
+    freeze(tmp_path, DAYS[0], champion="first")
+    decided(tmp_path, DAYS[0], "first", "second")
+    journal(tmp_path, corrected("four"))
+    freeze(tmp_path, DAYS[1], champion="second")
+    own = {"candidate": "winner", "distilled": "", **night}
+    decided(tmp_path, DAYS[1], "second", own.pop("candidate"), own.pop("distilled"), *settings, **own)
+    assert learnt(freeze(tmp_path, DAYS[2], champion="winner")) == {"four": DAYS[1]}
+    decided(tmp_path, DAYS[2], "winner", "another")
+    assert learnt(freeze(tmp_path, DAYS[3], champion="another")) == {}
+
+
+def test_each_kind_is_learnt_again_by_itself(tmp_path: Path) -> None:
+    trace = line("trace", messages=ASKED, response="#### 4", teacher="me")
+    journal(tmp_path, corrected("4"), words("owl"), line("feedback", messages=ASKED, response="4", value=0.5), trace)
+    freeze(tmp_path, DAYS[0], champion="first")
+    done = ("distill", "lessons/corrections", "lessons/feedback")
+    decided(tmp_path, DAYS[0], "first", "winner", "", "distill.steps=0", "lessons.words.enabled=false", done=done)
+    night = freeze(tmp_path, DAYS[1], champion="winner")
+    assert learnt(night) == {}
+    assert {name for name in ("words", "feedback", "traces") if len(table(night, name))} == {"words", "traces"}
+
+
+def test_a_night_of_another_version_has_taught_all(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"))
+    freeze(tmp_path, DAYS[0], champion="first")
+    decided(tmp_path, DAYS[0], "first", "winner", done=())
+    (tmp_path / "nights" / DAYS[0] / "config.yaml").write_text("seed: another version's")
+    assert learnt(freeze(tmp_path, DAYS[1], champion="winner")) == {}
+
+
+def still_lessons(artifact: Artifact) -> list[int]:
+    return list(learnt(artifact, "preferences", "chosen"))
+
+
+def test_picks_judge_for_good_and_are_lessons_until_a_promotion_has_them(tmp_path: Path) -> None:
+    direct, taught = "preference_learning=direct", (*DONE, "lessons/picks")
+    journal(tmp_path, pick(["a", "b"], 0))
+    freeze(tmp_path, DAYS[0], champion="first")
+    decided(tmp_path, DAYS[0], "first", "second")  # with a reward model alone
+    second = freeze(tmp_path, DAYS[1], champion="second")
+    assert still_lessons(second) == [0]
+    decided(tmp_path, DAYS[1], "second", "third", "", direct, done=taught)
+    journal(tmp_path, pick(["a", "b"], 1))
+    third = freeze(tmp_path, DAYS[2], champion="third")
+    assert (still_lessons(third), len(list(choices(third.folder)))) == ([1], 2)
+    decided(tmp_path, DAYS[2], "third", "fourth", "", direct, done=taught)
+    journal(tmp_path, pick(["a", "b"], 0))  # its owner says it again
+    fourth = freeze(tmp_path, DAYS[3], champion="fourth")
+    assert (still_lessons(fourth), len(list(choices(fourth.folder)))) == ([0], 2)
+    decided(tmp_path, DAYS[3], "fourth", "loser", "", direct, done=taught)
+    assert still_lessons(freeze(tmp_path, DAYS[4], champion="fourth")) == [0]
+    shutil.rmtree(tmp_path / "nights" / DAYS[4])
+    assert still_lessons(freeze(tmp_path, DAYS[4], champion="second")) == [0, 1]  # after a rollback
+
+
+def test_corrections_judge_for_good_and_are_lessons_until_a_promotion_has_them(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"))
+    freeze(tmp_path, DAYS[0], champion="first")
+    decided(tmp_path, DAYS[0], "first", "winner")
+    journal(tmp_path, corrected("four"))
+    second = freeze(tmp_path, DAYS[1], champion="winner")
+    assert learnt(second) == {"four": DAYS[1]}
+    assert [(pair.responses[1], pair.night) for pair in choices(second.folder)] == [("4", DAYS[0]), ("four", DAYS[1])]
+    decided(tmp_path, DAYS[1], "winner", "loser")
+    journal(tmp_path, corrected("4"))  # its owner says it again
+    third = freeze(tmp_path, DAYS[2], champion="winner")
+    assert (set(learnt(third)), len(list(choices(third.folder)))) == ({"4", "four"}, 2)
 
 
 def test_after_a_rollback_the_lessons_are_learnt_again(tmp_path: Path) -> None:
@@ -155,15 +268,3 @@ def test_a_damaged_note_of_what_was_taken_is_refused_by_name(tmp_path: Path) -> 
     taken.write_text('{"model": "starter", "bytes": {}}')
     with pytest.raises(DamagedFreezeError, match=f"{taken}: it was damaged"):
         freeze(tmp_path, DAYS[1])
-
-
-def test_which_night_made_a_checkpoint(tmp_path: Path) -> None:
-    nights = tmp_path / "nights"
-    assert night_that_made("first", nights, DAYS[4]) == ""
-    decided(tmp_path, DAYS[0], "first", "second", "lessons alone")
-    decided(tmp_path, DAYS[1], "second", "second", "second")  # nothing was learnt
-    decided(tmp_path, DAYS[2], "second", "third")
-    decided(tmp_path, DAYS[3], "second", "damaged", whole=False)
-    expected = {"first": "", "second": DAYS[0], "lessons alone": DAYS[0], "third": DAYS[2], "damaged": ""}
-    assert {digest: night_that_made(digest, nights, DAYS[4]) for digest in expected} == expected
-    assert night_that_made("third", nights, DAYS[2]) == ""

@@ -3,11 +3,13 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from models.durable import DiskFullError, write_atomically
+from tasks import report
 from tasks.incidents import EARLY, FILE, end_early, note
 from tasks.report import stage_seconds, summarise
 from tasks.report_lines import render_markdown
@@ -63,6 +65,23 @@ def test_what_befell_the_night_is_told(night: Path) -> None:
     told = render_markdown(found)
     assert "the engine process died\n" in told
     assert "there was no time \\<b>left\\</b>" in told
+
+
+def test_the_run_is_ended_before_the_night_counts_as_finished(night: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody goes on with a finished night: killed in between, its run would be ended as a dead night's."""
+    monkeypatch.setattr(report, "show_text", lambda *_: None)
+    ended: list[tuple[str, bool]] = []
+    silent = dict.fromkeys(("log", "log_artifact", "tag"), lambda *_, **__: None)
+
+    def end(status: str) -> None:
+        ended.append((status, (night / "summary.json").exists()))
+
+    decision = json.loads((night / "decide" / "decision.json").read_text()) | {"target": TARGET}
+    try:
+        report.report.fn(night, decision, 3, [], {}, SimpleNamespace(**silent, close_run=end))  # pyright: ignore
+    finally:
+        (night / "summary.json").unlink()
+    assert ended == [("FINISHED", False)]
 
 
 @pytest.mark.parametrize(("promote", "said"), [(True, "promoted"), (False, "kept")])

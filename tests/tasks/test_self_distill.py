@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tasks.practice import earlier_rounds, practised, rounds_of
 from tasks.self_distill import own_answers
 from tasks.tables import PROMPTS, ROLLOUTS, TRACES, read_table
@@ -52,6 +54,21 @@ def test_the_tries_of_rounds_refills_and_earlier_nights_count_together(tmp_path:
     assert gathered(tmp_path) == [("two", "right")]
     assert gathered(tmp_path, upto=2) == [("one", "old"), ("two", "right")]
     assert gathered(tmp_path, upto=1) == [("one", "old")]
+
+
+@pytest.mark.parametrize("table", ["score/scores", "select_prompts/prompts", "sample/rollouts"])
+def test_a_flipped_bit_in_an_earlier_night_teaches_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, table: str
+) -> None:
+    night = tmp_path / "nights/2026-11-18"
+    for number, text in enumerate(("right", "an answer that is right"), start=1):
+        write_round(night / f"round-0{number}", {f"problem {number}": [(text, 1.0), WRONG, WRONG]})
+    damaged = night / f"round-02/{table}.parquet"
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    assert gathered(tmp_path) == [("problem 1", "right")]
+    assert caplog.messages == [f"{damaged}: it was damaged; what its round practised is passed over"]
 
 
 def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:

@@ -232,6 +232,17 @@ def commit_again(notes: Notes, night: Path) -> Artifact:
     return commit(folder, "notes", inputs, 0.0)
 
 
+def test_a_record_that_prefect_wrote_by_half_costs_nothing(tmp_path: Path) -> None:
+    """It lies in the home, and nobody forces it to the disk."""
+    notes = Notes()
+    with temporary_settings({PREFECT_LOCAL_STORAGE_PATH: tmp_path / "storage"}):
+        first = notes(tmp_path, text="one")
+        (record,) = (tmp_path / "storage").iterdir()
+        os.truncate(record, record.stat().st_size // 2)
+        assert notes(tmp_path, text="one") == first
+    assert notes.runs == ["one"]
+
+
 def test_prefect_shows_the_second_time_as_cached(tmp_path: Path) -> None:
     notes = Notes()
 

@@ -117,6 +117,7 @@ def _tables(folder: Path, rollouts: list[Rollout]) -> dict[str, Artifact]:
         "scores": write_stage(folder / "score", {"scores": (SCORES, scores)}),
         "advantages": write_stage(folder / "credit", {"advantages": (ADVANTAGES, advantages)}),
     }
+    (found["advantages"].folder / "signal.json").write_text(json.dumps({"groups": 2, "with_signal": 2}))
     (found["prompts"].folder / "selection.json").write_text(json.dumps({"drawn": 2}))
     (found["scores"].folder / "verdicts.json").write_text(json.dumps({"arithmetic": {"correct": 2, "wrong": 3}}))
     return found
@@ -154,6 +155,13 @@ def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
         found.append((checkpoint.name, json.loads((state / NOTE).read_text())["tensors"]))
         predecessor = Predecessor(predecessor.base, checkpoint.name, state)
     return found
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_groups_without_a_verified_signal_make_no_round_worth_its_step(the_round: Round) -> None:
+    (the_round.tables["advantages"].folder / "signal.json").write_text(json.dumps({"groups": 2, "with_signal": 0}))
+    metrics = flow(the_round.update)().metrics
+    assert (metrics["groups"], metrics["useful_groups"], metrics["skipped"]) == (2.0, 0.0, 1.0)
 
 
 @pytest.mark.usefixtures("prefect_server")

@@ -1,0 +1,78 @@
+"""The champion's line: the nights that made it, each from the champion before, and what they taught of the journal."""
+
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+
+from conf.load import config_of
+from tasks.incidents import ended_early
+from tasks.stage import committed
+
+CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
+KINDS = {*CHANNELS, "trace"}  # of journal lines
+
+
+def learnt_until(champion: str, nights: Path, date: str) -> dict[str, str]:
+    """Until which night the champion (its digest) has the lessons of each kind of journal line.
+
+    That is the last night of its line before `date` that taught the kind; the nights before it, whatever became of
+    them, have theirs in it by replay. A kind that none of them taught is not there.
+    """
+    found: dict[str, str] = {}
+    for folder, whole in line_of(champion, nights, date):
+        found = dict.fromkeys(_taught(folder, whole), folder.name) | found
+    return found
+
+
+def line_of(champion: str, nights: Path, date: str) -> Iterator[tuple[Path, bool]]:
+    """The folders of the nights before a date that made a checkpoint (its digest), and those it was made from.
+
+    The newest comes first, each with whether what it made was its candidate, or else the student before the rounds.
+    None where no night of this home made it: it is the student as it came.
+    """
+    for night, sat in reversed(list(examined(nights, date))):
+        if champion != sat["champion"] and champion in sat.values():
+            yield nights / night, champion == sat["candidate"]
+            champion = sat["champion"]
+
+
+def looser(champion: str, nights: Path, date: str, share: float) -> tuple[tuple[str, float], ...]:
+    """The nights of a champion's line that kept fewer conversations from its lessons than a share, each with its own.
+
+    So what judges by that share tonight, and was there by then, may have been a lesson.
+    """
+    shares = (
+        (night.name, config.unseen_share)
+        for night, _ in line_of(champion, nights, date)
+        if (config := config_of(night))
+    )
+    return tuple((night, own) for night, own in shares if own < share)
+
+
+def examined(nights: Path, date: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The nights before a date that came to a decision, the oldest first, each with the digests of those who sat."""
+    for folder in sorted(nights.glob("????-??-??/decide")):
+        if folder.parent.name < date and (decision := committed(folder)):
+            found = decision.read_json("decision.json")
+            target, compared = found["target"], found["comparisons"]
+            sat = {who: part[target]["after_digest"] for who, part in compared.items()}
+            yield folder.parent.name, sat | {"champion": compared["candidate"][target]["before_digest"]}
+
+
+def _taught(night: Path, whole: bool) -> set[str]:
+    """The kinds of journal lines that a night taught; all, where another version of the program wrote it.
+
+    A night may end before a lesson, or in the midst of one, which is then dropped, with the channels that were done;
+    and a channel may be off. `whole`: the lessons after its rounds count, too.
+    """
+    config, early = config_of(night), ended_early(night)
+    if config is None:
+        return KINDS
+    steps = config.steps[: early.steps if early else None]
+    places: dict[str, list[str]] = {}
+    for step in steps if whole else takewhile(lambda step: not step.is_block, steps):
+        if step.kind == "distill" and config.distill.steps:
+            places.setdefault("trace", []).append(step.place)
+        elif step.kind == "lessons":
+            places |= {kind: [f"lessons/{channel}"] for kind, channel in CHANNELS.items()}
+    return {kind for kind, found in places.items() if any(committed(night / place) for place in found)}

@@ -1,0 +1,37 @@
+"""Which nights made the champion, each from the champion before."""
+
+from pathlib import Path
+
+from tasks.lineage import line_of, looser
+from tests.tasks.test_replay import DAYS, decided
+
+
+def test_the_line_of_a_checkpoint(tmp_path: Path) -> None:
+    nights = tmp_path / "nights"
+    assert list(line_of("first", nights, DAYS[4])) == []
+    decided(tmp_path, DAYS[0], "first", "second", "lessons alone")
+    decided(tmp_path, DAYS[1], "second", "second", "second")  # nothing was learnt
+    decided(tmp_path, DAYS[2], "second", "third")
+    decided(tmp_path, DAYS[3], "second", "damaged")
+    (nights / DAYS[3] / "decide" / "decision.json").write_text("{")
+    first, third = nights / DAYS[0], nights / DAYS[2]
+    expected = {
+        "first": [],
+        "second": [(first, True)],
+        "lessons alone": [(first, False)],
+        "third": [(third, True), (first, True)],
+        "damaged": [],
+    }
+    assert {digest: list(line_of(digest, nights, DAYS[4])) for digest in expected} == expected
+    assert list(line_of("third", nights, DAYS[2])) == []
+
+
+def test_the_nights_of_the_line_that_held_out_less(tmp_path: Path) -> None:
+    nights, share = tmp_path / "nights", "reward_model.held_out_share={}".format
+    decided(tmp_path, DAYS[0], "first", "second", "", "preference_learning=direct")
+    decided(tmp_path, DAYS[1], "second", "loser", "", "preference_learning=direct")
+    decided(tmp_path, DAYS[2], "second", "third", "", share(0.25))
+    decided(tmp_path, DAYS[3], "third", "fourth", "", share(0.5))
+    assert looser("fourth", nights, DAYS[4], 0.5) == ((DAYS[2], 0.25), (DAYS[0], 0.0))
+    assert looser("fourth", nights, DAYS[4], 0.25) == looser("second", nights, DAYS[4], 0.25) == ((DAYS[0], 0.0),)
+    assert looser("fourth", nights, DAYS[4], 0.0) == looser("first", nights, DAYS[4], 0.5) == ()
