@@ -11,7 +11,7 @@ import torch
 from transformers import dynamic_module_utils
 
 from conf.schema import StudentConfig, TrainerConfig
-from models.policy import PLAIN_TEMPLATE, answer_tokens, load_model, load_tokenizer, prompt_tokens
+from models.policy import PLAIN_TEMPLATE, answer_tokens, check_config, load_model, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
 from tests.models.tiny import END, write_tiny, write_tokenizer
 
@@ -123,6 +123,12 @@ def test_code_that_comes_with_a_model_runs_only_where_it_is_trusted(own_code: Pa
     model = load_model(own_code, torch.bfloat16, torch.device("cpu"), trust_remote_code=True)
     assert type(model).__name__ == "OwnForCausalLM"
     assert load_tokenizer(own_code, trust_remote_code=True).eos_token == END
+
+
+def test_a_model_is_known_by_its_own_code_only_where_that_is_trusted(own_code: Path) -> None:
+    check_config(own_code, trust_remote_code=True)
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        check_config(own_code)
 
 
 def test_the_trainer_trusts_it_too_and_hands_it_on(own_code: Path, tmp_path: Path) -> None:

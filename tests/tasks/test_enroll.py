@@ -93,22 +93,6 @@ def test_a_student_that_cannot_be_loaded(tmp_path: Path, file: str, content: str
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-def test_a_model_of_its_own_code_is_known_where_that_is_trusted(tmp_path: Path, trusted: bool) -> None:
-    source = write_student(tmp_path / "mine")
-    own = {"AutoConfig": "mine.MineConfig", "AutoModelForCausalLM": "mine.Mine"}
-    (source / "config.json").write_text(json.dumps({"model_type": "mine", "auto_map": own}))
-    (source / "mine.py").write_text(
-        "from transformers import PreTrainedConfig\n\nclass MineConfig(PreTrainedConfig):\n    model_type = 'mine'\n"
-    )
-    student = StudentConfig(source=str(source), trust_remote_code=trusted)
-    if trusted:
-        check_source(student)
-    else:
-        with pytest.raises(InputError, match=r"config.json cannot be loaded \(ValueError: .*contains custom code"):
-            check_source(student)
-
-
 def test_sources_that_are_good(tmp_path: Path) -> None:
     check_source(StudentConfig(source="starter"))
     check_source(StudentConfig(source=str(write_student(tmp_path / "mine"))))
