@@ -130,8 +130,13 @@ def test_a_server_that_dies_is_started_again_on_its_port_a_few_times(
     monkeypatch.setattr(prefect_server, "wait_until_ready", lambda *_: None)
     monkeypatch.setattr(prefect_server, "LOOK_AFTER", 0.01)
     monkeypatch.setattr(prefect_server, "RESTARTS", 2)
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
     told: list[str] = []
-    with prefect_api(tmp_path / "school", 4321, told.append):
+    with (
+        temporary_settings(restore_defaults={PREFECT_API_URL}),  # other tests' server is none of this night's
+        prefect_api(tmp_path / "school", 4321, told.append),
+    ):
         for number in (1, 2):
             started[-1].kill()
             limit = time.monotonic() + 10

@@ -147,7 +147,8 @@ def test_the_rounds_left_what_the_design_says(finished: tuple[Path, dict[str, An
         assert metrics["groups"] == 6 + metrics["replaced_groups"] <= 12
         for part in ("sample", "generate", "sync", "score", "update", "checkpoint"):
             assert metrics[f"seconds_{part}"] > 0
-        assert "seconds_round" not in metrics  # both were cut in two
+        if number == "01":
+            assert "seconds_round" not in metrics  # it was cut in two; the second may have begun afterwards
     assert not list(folder.rglob("*.draft"))
 
 
