@@ -13,7 +13,7 @@ import httpx
 import torch
 
 from conf.schema import NightConfig, StudentConfig
-from models.engine_environment import SERVER, server_environment
+from models.engine_environment import CPU_BLOCK, SERVER, server_environment
 from models.policy import load_tokenizer
 from models.precision import computed_in
 from tasks.workers import die_with_parent
@@ -105,7 +105,7 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     words += ["--chat-template", str(folder / TEMPLATE)]
     words += ["--default-chat-template-kwargs", json.dumps(config.student.template_arguments)]
     words += ["--disable-uvicorn-access-log"]
-    words += [] if cuda else ["--enforce-eager"]
+    words += [] if cuda else ["--enforce-eager", "--block-size", str(CPU_BLOCK)]
     words += ["--trust-remote-code"] if config.student.trust_remote_code else []
     return words
 

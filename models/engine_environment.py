@@ -1,4 +1,4 @@
-"""The environment variables of the processes that run vLLM and the trainer; they are set before a process starts."""
+"""The environment of the processes that run vLLM and the trainer, and what every engine on a CPU is told."""
 
 import math
 import os
@@ -14,6 +14,10 @@ SYSTEM_LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib")
 
 # What `vllm serve` runs. That command cannot start where vLLM's package is the CPU's: it looks for one of its own name.
 SERVER = (sys.executable, "-m", "vllm.entrypoints.launchers.api_server.entry")
+
+# Tokens of a block of the key/value cache: only whole ones are shared by the completions of a prompt. vLLM's own for
+# CPUs is 128, which no short prompt fills: each of a group's completions would compute it anew. Its kernel asks for 32.
+CPU_BLOCK = 32
 
 # An owner's days are private; what the owner has set to something else stays that.
 PRIVATE = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}

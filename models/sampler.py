@@ -15,6 +15,7 @@ from conf.home import NightError
 from conf.schema import EngineConfig, LoraConfig
 from models import adapter_products, engine_weights
 from models.checkpoint import base_of, misfits, same_weights
+from models.engine_environment import CPU_BLOCK
 from models.precision import computed_in
 from models.probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
 from models.rollout import Rollout
@@ -39,6 +40,7 @@ class Sampler:
             load_format="safetensors",  # other files can run code when they are loaded
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
+            block_size=None if cuda else CPU_BLOCK,
             enforce_eager=not cuda,
             enable_sleep_mode=cuda,
             gpu_memory_utilization=config.gpu_memory_share,

@@ -31,7 +31,11 @@ from tasks.tables import EVALUATIONS, table_rows, write_table
 DRAFT = "draft-"
 TABLES = ("greedy", "sampled")
 GRADERS = ("math-verify", "sympy")  # packages whose judgement the graders take
-ASKING = ("models/policy.py", "models/sampler.py", "tasks/engine.py", "tasks/evaluate.py")  # how answers come about
+ASKING = (
+    *(f"models/{name}.py" for name in ("policy", "engine_environment", "sampler")),
+    "tasks/engine.py",
+    "tasks/evaluate.py",
+)  # how answers come about
 STALE = 24 * 3600.0  # seconds: nobody writes on a draft for longer
 
 Rows = list[dict[str, Any]]

@@ -29,6 +29,7 @@ from tasks.report_evidence import (
 from tasks.report_exam import exam_sheet
 from tasks.report_journal import fault_sentences
 from tasks.report_lines import EMPTY, day, duration, headline, links_of, target_of
+from tasks.report_reward_model import reward_model_sentences
 from tasks.report_steps import step_lessons
 from tasks.report_traces import fates_met, trace_remarks, trace_sources
 
@@ -95,7 +96,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         trace_sources=(sources := trace_sources(night)),
         trace_fates=fates_met(sources),
         trace_remarks=trace_remarks(night),
-        reward_model=read_json(night / "fit_reward_model", "outcome.json"),
+        reward_model=reward_model_sentences(read_json(night / "fit_reward_model", "outcome.json")),
         config=_text(night / "config.yaml"),
         links=links_of(summary),
     )

@@ -327,18 +327,6 @@ def test_what_is_absent_is_left_out(tmp_path: Path, absent: list[str], gone: set
     assert before - set(sections(render(tmp_path, summary))) == gone
 
 
-def test_a_reward_model_that_serves_is_told_with_its_interval(tmp_path: Path) -> None:
-    summary = write_night(tmp_path)
-    accuracy = {"value": 0.62, "low": 0.481, "high": 0.745, "n": 50}
-    outcome = {"serves": True, "reason": None, "picks": 200, "held_out": 50, "accuracy": accuracy, "chance": 0.2}
-    file = tmp_path / "fit_reward_model" / "outcome.json"
-    file.write_text(json.dumps(outcome | {"length": {"longest_alone": 0.08}}))
-    commit(file.parent, "fit_reward_model", {}, 0.1)
-    page = " ".join(render(tmp_path, summary).split())
-    assert "of 50 held-out picks (of 200) it found 62 % (95 % interval 48 to 74 %; chance is 20 %" in page
-    assert "“the longest” 8 %" in page
-
-
 def test_a_stage_that_was_not_committed_is_not_there(tmp_path: Path) -> None:
     summary = write_night(tmp_path)
     (tmp_path / "distill/manifest.json").unlink()
