@@ -14,7 +14,9 @@ Rate = Annotated[float, Field(gt=0)]
 class DayConfig(Section):
     """What the night finds of the day besides the journal: a generated day, for a starter without an owner."""
 
-    generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="worked solutions, generated")
+    generated_traces: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="worked solutions, generated for the student as it came: none after a promotion"
+    )
     generated_preferences: Annotated[int, Field(ge=0)] = Field(default=0, description="picks of one in five, generated")
     generated_corrections: Annotated[int, Field(ge=0)] = Field(default=0, description="corrected answers, generated")
     generated_feedback: Annotated[int, Field(ge=0)] = Field(default=0, description="praise and scolding, generated")

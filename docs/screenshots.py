@@ -30,6 +30,7 @@ from tasks.tracking import TRAINING_VIEW, Tracking
 
 DOCS = Path(__file__).parent
 TOUR = "# A tour in pictures\n\nMade by `python -m docs.screenshots` of a real home.\n"
+CHARTS = f"{TRAINING_VIEW}&compareRunsMode=CHART"
 ASSISTANT = "[data-component-id='mlflow.assistant.chat_panel.close']"  # MLflow's, which takes a third of the page
 
 
@@ -99,16 +100,14 @@ def of_mlflow(home: Home, report: Path, server: str) -> list[Picture]:
     """The nights beside each other, the last one's figures, and the registered checkpoints."""
     runs = _runs(home, report)
     experiment = runs[0].info.experiment_id
-    two = json.dumps([run.info.run_id for run in runs[:2]], separators=(",", ":"))
     page = f"{server}/#/experiments/{experiment}"
-    compared = f"{server}/#/compare-runs?runs={two}&experiments={json.dumps([experiment])}"
     run = f"{page}/runs/{runs[0].info.run_id}"
     model = load_night(report.parent / "config.yaml").name
     found = [
         Picture("mlflow-runs", "MLflow: the nights", f"{page}/runs?{TRAINING_VIEW}"),
-        Picture("mlflow-compared", "MLflow: two nights beside each other", compared, height=1400),
+        Picture("mlflow-compared", "MLflow: the nights beside each other", f"{page}/runs?{CHARTS}", height=1400),
         Picture("mlflow-metrics", "MLflow: a night's figures, round by round", f"{run}/model-metrics"),
-        Picture("mlflow-versions", "MLflow: the registered checkpoints", f"{server}/#/models/{model}", height=700),
+        Picture("mlflow-versions", "MLflow: the registered checkpoints", f"{server}/#/models/{model}", height=1100),
     ]
     return [replace(picture, clicks=(ASSISTANT,)) for picture in found]
 

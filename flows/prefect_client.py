@@ -14,27 +14,26 @@ from prefect.events.worker import EventsWorker, emit_events_to_cloud
 
 RECONNECTIONS = 2  # made at once; before any further one the client sleeps a second, for every event of the night
 
-
-class PatientEvents(PrefectEventsClient):
-    """Tells a server of the runs; what it could not tell yet, it tells as soon as the server is back."""
-
-    def __init__(self) -> None:
-        super().__init__(reconnection_attempts=RECONNECTIONS)
-
-    async def _emit(self, event: Event) -> None:
-        with suppress(*RETRYABLE_EXCEPTIONS):  # it is among the unconfirmed ones, which the next event sends again
-            await super()._emit(event)
+emit_or_fail = PrefectEventsClient._emit
 
 
 def need_no_server() -> None:
     """Has the stages of this process begin, run and end though no server answers.
 
     Prefect asks for a slot of each of a task's tags, and fails the task where it gets no answer. Ours take none: tags
-    are there to find a run by, and that there is one night at a time is the lock's to see to.
+    are there to find a run by, and that there is one night at a time is the lock's to see to. Events of runs go on
+    through Prefect's own client: it takes none where its class is another one.
     """
     task_engine._concurrency = _no_slots  # pyright: ignore[reportPrivateUsage]
+    PrefectEventsClient._emit = _emit_or_keep  # pyright: ignore[reportAttributeAccessIssue]
     if EventsWorker._client_override is None and not emit_events_to_cloud():
-        EventsWorker.set_client_override(PatientEvents)
+        EventsWorker.set_client_override(PrefectEventsClient, reconnection_attempts=RECONNECTIONS)
+
+
+async def _emit_or_keep(client: PrefectEventsClient, event: Event) -> None:
+    """What the server could not be told yet is among the client's unconfirmed events: the next one sends it again."""
+    with suppress(*RETRYABLE_EXCEPTIONS):
+        await emit_or_fail(client, event)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from conf.journal import IMPORTED, Correction, Entry, Feedback, Preference, Trac
 from conf.journal_file import whole_lines
 from conf.lessons import DayConfig
 from rewards import generated_day
-from tasks.lineage import examined
+from tasks.lineage import examined, line_of
 from tasks.replay import last_day, replayed
 from tasks.stage import stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
@@ -56,7 +56,8 @@ def freeze_journal(
         start = before.get(file.name, 0)
         if (end := _take(file, start, date, lessons)) > start:
             taken[file.name] = [start, end]
-    for line in _generated(day, levels, seed, date):
+    taught = any(line_of(champion.name, nights, date))
+    for line in _generated(day, levels, seed, date, taught):
         lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(line).encode()))
     for name, schema in LESSONS.items():
         write_table(folder / f"{name}.parquet", schema, lessons.rows[name])
@@ -125,8 +126,11 @@ def _row(entry: Entry) -> tuple[str, dict[str, Any]]:
             return "traces", messages | {"response": entry.response} | known
 
 
-def _generated(day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str) -> Iterator[dict[str, Any]]:
-    yield from generated_day.traces(seed, day.generated_traces, levels, date)
+def _generated(
+    day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str, taught: bool
+) -> Iterator[dict[str, Any]]:
+    """`taught`: the champion has had its worked solutions, and its rounds; more of the same would set it back."""
+    yield from generated_day.traces(seed, 0 if taught else day.generated_traces, levels, date)
     yield from generated_day.preferences(seed, day.generated_preferences, levels, date)
     yield from generated_day.corrections(seed, day.generated_corrections, levels, date)
     yield from generated_day.feedback(seed, day.generated_feedback, levels, date)

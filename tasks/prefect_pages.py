@@ -18,6 +18,6 @@ def show_text(key: str, markdown: str, description: str) -> None:
 def show_link(key: str, url: str, text: str) -> None:
     """Shows a link as an artifact of this run."""
     try:
-        create_link_artifact(url, key=key, link_text=text)
+        create_link_artifact(url, key=key, link_text=text, description=f"{text[0].upper()}{text[1:]}")
     except Exception as error:
         log.warning("Prefect does not show the artifact %s: %s", key, error)

@@ -33,6 +33,7 @@ def registry_failed(task: Any, run: Any, state: Any) -> bool:
 
 @task(
     name="promote",
+    task_run_name="promote",
     tags=["registry"],
     retries=2,
     retry_delay_seconds=[10, 60],

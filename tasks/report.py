@@ -29,7 +29,7 @@ from tasks.tracking import Tracking
 AGAIN = re.compile(r"-\d+$")  # the place of what comes twice in a night: distill-2
 
 
-@task(name="report", tags=["report"], retries=1, cache_policy=NO_CACHE)
+@task(name="report", task_run_name="report", tags=["report"], retries=1, cache_policy=NO_CACHE)
 def report(
     folder: Path,
     decision: Mapping[str, Any],
@@ -42,7 +42,7 @@ def report(
     summary = summarise(folder, decision, rounds, alarms, links)
     write_report(folder, summary, decision)
     if "mlflow" in links:
-        show_link("mlflow-run", links["mlflow"], "the night's run in MLflow")
+        show_link("mlflow-run", links["mlflow"], f"the night of {folder.name} in MLflow")
     if figures := lesson_figures(step_lessons(folder, summary["target"])):
         tracking.log(figures, 0)
     tracking.log_artifact(folder / "report.html")

@@ -75,7 +75,7 @@ def curve(nights: Sequence[PastNight], target: str) -> Picture:
             axes.plot(*zip(*chosen, strict=True), "o", color=colour, markerfacecolor=filled, label=label)
     some = sorted({round(at * (len(nights) - 1) / (LABELS - 1)) for at in range(LABELS)})
     axes.set_xticks([at + 1 for at in some], [_short(nights[at].date) for at in some])
-    axes.legend(ncol=4 if hands else 3, columnspacing=1.2, **LEGEND)
+    axes.legend(ncol=4, columnspacing=0.8, handlelength=1.0, **LEGEND)
     promotions = sum(one.promoted for one in nights)
     caption = (
         f"Share of {target} that the model solves which serves after each night, and each night's candidate with its "

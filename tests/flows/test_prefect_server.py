@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
 from urllib.error import HTTPError
+from uuid import UUID
 
 import pytest
 
@@ -19,7 +20,7 @@ from conf.home import Home, InputError
 from flows import prefect_server
 from flows.crashed_runs import show_crashed
 from flows.ports import free_port
-from flows.prefect_client import PatientEvents, need_no_server
+from flows.prefect_client import RECONNECTIONS, need_no_server
 from flows.prefect_server import prefect_api, wait_until_ready
 
 NIGHT = """
@@ -149,12 +150,24 @@ def test_a_server_that_dies_is_started_again_on_its_port_a_few_times(
     assert told == [again, f"{again}, for the last time: the night does without"]
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a night; after the test all is as it was."""
+    from prefect import task_engine
+    from prefect.events.clients import PrefectEventsClient
+    from prefect.events.worker import EventsWorker
+
+    monkeypatch.setattr(task_engine, "_concurrency", task_engine._concurrency)
+    monkeypatch.setattr(PrefectEventsClient, "_emit", PrefectEventsClient._emit)
+    monkeypatch.setattr(EventsWorker, "_client_override", None)
+    need_no_server()
+
+
+@pytest.mark.usefixtures("prefect_server", "patient")
 def test_a_stage_asks_the_server_for_no_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fail where none answers; and its tags stay."""
-    from prefect import flow, task, task_engine
+    from prefect import flow, task
     from prefect.concurrency import services
-    from prefect.events.worker import EventsWorker
     from prefect.runtime import task_run
 
     async def gone(*_: object) -> None:
@@ -169,19 +182,45 @@ def test_a_stage_asks_the_server_for_no_slots(monkeypatch: pytest.MonkeyPatch) -
         return tags()
 
     monkeypatch.setattr(services.ConcurrencySlotAcquisitionWithLeaseService, "acquire", gone)
-    monkeypatch.setattr(task_engine, "_concurrency", task_engine._concurrency)  # put back after the test
-    monkeypatch.setattr(EventsWorker, "_client_override", None)
-    need_no_server()
     assert night() == ["trainer"]
 
 
+@pytest.mark.usefixtures("prefect_server", "patient")
+def test_the_server_is_told_of_every_stage() -> None:
+    """Otherwise its page of the night says that the run has no tasks."""
+    from prefect import flow, task
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+    from prefect.runtime import flow_run
+
+    @task(task_run_name="round 1 · sample")
+    def sample() -> None:
+        pass
+
+    @flow
+    def night() -> UUID:
+        sample()
+        return UUID(flow_run.get_id())
+
+    chosen = FlowRunFilter(id=FlowRunFilterId(any_=[night()]))
+    limit, found = time.monotonic() + 30, []
+    with get_client(sync_client=True) as client:
+        while not found and time.monotonic() < limit:
+            found = [(run.name, run.state_name) for run in client.read_task_runs(flow_run_filter=chosen)]
+            found = [] if ("round 1 · sample", "Completed") not in found else found
+            time.sleep(0.1)
+    assert found == [("round 1 · sample", "Completed")]
+
+
+@pytest.mark.usefixtures("patient")
 def test_what_a_server_could_not_be_told_is_kept_for_it() -> None:
     from prefect.events import Event
+    from prefect.events.clients import PrefectEventsClient
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     event = Event(event="stage", resource={"prefect.resource.id": "a"})  # pyright: ignore[reportArgumentType]
     with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{free_port()}/api"}):
-        client = PatientEvents()
+        client = PrefectEventsClient(reconnection_attempts=RECONNECTIONS)
         began = time.monotonic()
         for _ in range(3):
             asyncio.run(client._emit(event))

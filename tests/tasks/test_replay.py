@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conf.lessons import DayConfig
 from conf.load import STARTER, frozen_yaml, load_night
 from tasks.day_picks import choices
 from tasks.incidents import end_early
@@ -268,3 +269,12 @@ def test_a_damaged_note_of_what_was_taken_is_refused_by_name(tmp_path: Path) -> 
     taken.write_text('{"model": "starter", "bytes": {}}')
     with pytest.raises(DamagedFreezeError, match=f"{taken}: it was damaged"):
         freeze(tmp_path, DAYS[1])
+
+
+def test_who_was_promoted_gets_no_generated_solutions_any_more(tmp_path: Path) -> None:
+    """They showed the student that came the form; who has had rounds since would be set back by them."""
+    decided(tmp_path, "2026-11-19", "as it came", "promoted")
+    day = DayConfig(generated_traces=3, generated_preferences=2)
+    assert counts(freeze(tmp_path, "2026-11-20", day, champion="promoted"), "traces") == {}
+    assert counts(freeze(tmp_path, "2026-11-21", day, champion="promoted"), "preferences") == {"generated": 2}
+    assert counts(freeze(tmp_path, "2026-11-22", day), "traces") == {"generated": 3}  # after a rollback
