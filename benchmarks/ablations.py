@@ -114,14 +114,14 @@ def needs_teacher(variant: str) -> bool:
 def run(variant: str, seed: int, student: Path, homes: Path, results: Path) -> Run:
     """One night in a home of its own, which is removed when it is recorded; one that was interrupted goes on.
 
-    What was answered in exams stays in `homes/exams`: the untouched student sits its own once for all nights.
+    What was answered in exams stays in `homes`: the untouched student sits its own once for all nights of a commit.
     """
     settings = settings_of(variant)
     home = homes / f"{variant.replace(' ', '-')}-{settings}-seed-{seed}"
-    exams = homes / "exams"
+    exams = homes / f"exams-{_commit()}"
     begun, started = home.exists(), time.monotonic()
     if exams.exists():
-        shutil.copytree(exams, home / exams.name, dirs_exist_ok=True)
+        shutil.copytree(exams, home / "exams", dirs_exist_ok=True)
     unpacked = (f"student.source={student.resolve()}", f"on_policy.teacher={student.resolve()}")  # once for all nights
     folder = run_night(home, [*SMALL, _stages(), *VARIANTS[variant], *unpacked, f"seed={seed}"], config=FULL_DAY)
     summary = json.loads((folder / "summary.json").read_text())
@@ -140,7 +140,7 @@ def run(variant: str, seed: int, student: Path, homes: Path, results: Path) -> R
         versions=_versions(),
     )
     record(found, results)
-    shutil.copytree(home / exams.name, exams, dirs_exist_ok=True)
+    shutil.copytree(home / "exams", exams, dirs_exist_ok=True)
     shutil.rmtree(home)
     return found
 

@@ -12,11 +12,12 @@ Rate = Annotated[float, Field(gt=0)]
 
 
 class DayConfig(Section):
-    """What the night finds of the day besides the journal: a generated day, for a starter without an owner."""
+    """What the night finds of the day besides the journal: a generated day, for a starter without an owner.
 
-    generated_traces: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="worked solutions, generated for the student as it came: none after a promotion"
-    )
+    Its lessons are for the student as it came; after a promotion its picks go on to judge, and nothing of it is learnt.
+    """
+
+    generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="worked solutions, generated")
     generated_preferences: Annotated[int, Field(ge=0)] = Field(default=0, description="picks of one in five, generated")
     generated_corrections: Annotated[int, Field(ge=0)] = Field(default=0, description="corrected answers, generated")
     generated_feedback: Annotated[int, Field(ge=0)] = Field(default=0, description="praise and scolding, generated")

@@ -103,5 +103,6 @@ def learned_reward(
 
 
 def is_ranked(config: NightConfig, block: Step, number: int) -> bool:
-    """Whether the held-out picks are ranked after a round: where the quizzes are, and as a block begins."""
-    return number < block.rounds.start or number % (config.grpo.quiz_every_rounds or RANKED_EVERY) == 0
+    """Whether the held-out picks are ranked after a round: where the quizzes are, and as a block begins and ends."""
+    edge = not block.rounds.start <= number < block.rounds.stop - 1
+    return edge or number % (config.grpo.quiz_every_rounds or RANKED_EVERY) == 0

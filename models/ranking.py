@@ -40,10 +40,10 @@ class Bin:
 class ByLength:
     """Whether the rewards go by length.
 
-    `longest_alone`, `shortest_alone`: how often the longest (shortest) answer would be the right guess. `longest_top`:
-    how often the longest has the highest reward. `where_longest`, `elsewhere`: the accuracy where the longest was
-    picked, and where it was not. `correlation`: Pearson's, of reward with tokens, each less its pick's mean; None where
-    one of them never differs.
+    `longest_alone`, `shortest_alone`: how often the longest (shortest) answer, any of several as long, would be the
+    right guess. `longest_top`: how often it has the highest reward. `where_longest`, `elsewhere`: the accuracy where
+    the longest was picked, and where it was not. `correlation`: Pearson's, of reward with tokens, each less its pick's
+    mean; None where one of them never differs.
     """
 
     longest_alone: float
@@ -142,7 +142,10 @@ def by_length(rewards: Rewards, picks: Sequence[Pick], right: Sequence[float]) -
     """See `ByLength`; of no picks all shares are 0."""
     longest = [hit(pick.lengths, pick.chosen) for pick in picks]
     shortest = [hit([-length for length in pick.lengths], pick.chosen) for pick in picks]
-    tops = [hit(own, pick.lengths.index(max(pick.lengths))) for own, pick in zip(rewards, picks, strict=True)]
+    tops = [
+        fmean(hit(own, place) for place, length in enumerate(pick.lengths) if length == max(pick.lengths))
+        for own, pick in zip(rewards, picks, strict=True)
+    ]
     there = [share for share, length in zip(right, longest, strict=True) if length > 0]
     others = [share for share, length in zip(right, longest, strict=True) if length == 0]
     residuals = [reward - fmean(own) for own in rewards for reward in own]

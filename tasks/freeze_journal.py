@@ -10,8 +10,9 @@ from typing import Any
 from conf.journal import IMPORTED, Correction, Entry, Feedback, Preference, Trace, Words, lesson_of, parse_line
 from conf.journal_file import whole_lines
 from conf.lessons import DayConfig
+from models.checkpoint import parent_of
 from rewards import generated_day
-from tasks.lineage import examined, line_of
+from tasks.lineage import examined
 from tasks.replay import last_day, replayed
 from tasks.stage import stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
@@ -56,9 +57,9 @@ def freeze_journal(
         start = before.get(file.name, 0)
         if (end := _take(file, start, date, lessons)) > start:
             taken[file.name] = [start, end]
-    taught = any(line_of(champion.name, nights, date))
+    taught = parent_of(champion) is not None
     for line in _generated(day, levels, seed, date, taught):
-        lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(line).encode()))
+        lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(line).encode()), taught)
     for name, schema in LESSONS.items():
         write_table(folder / f"{name}.parquet", schema, lessons.rows[name])
     write_table(folder / "quarantine.parquet", QUARANTINE, lessons.quarantine)
@@ -129,12 +130,15 @@ def _row(entry: Entry) -> tuple[str, dict[str, Any]]:
 def _generated(
     day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str, taught: bool
 ) -> Iterator[dict[str, Any]]:
-    """`taught`: the champion has had its worked solutions, and its rounds; more of the same would set it back."""
-    yield from generated_day.traces(seed, 0 if taught else day.generated_traces, levels, date)
+    """`taught`: the champion is no more the student as it came. It has had these lessons, and rounds since, which more
+    of the same would undo; the picks go on to judge.
+    """
     yield from generated_day.preferences(seed, day.generated_preferences, levels, date)
-    yield from generated_day.corrections(seed, day.generated_corrections, levels, date)
-    yield from generated_day.feedback(seed, day.generated_feedback, levels, date)
-    yield from generated_day.words(seed, day.generated_words, levels, date)
+    if not taught:
+        yield from generated_day.traces(seed, day.generated_traces, levels, date)
+        yield from generated_day.corrections(seed, day.generated_corrections, levels, date)
+        yield from generated_day.feedback(seed, day.generated_feedback, levels, date)
+        yield from generated_day.words(seed, day.generated_words, levels, date)
 
 
 def _unknown_policies(picks: list[dict[str, Any]], date: str, nights: Path, checkpoints: Path) -> int:

@@ -1,10 +1,14 @@
 """The champion's line: the nights that made it, each from the champion before, and what they taught of the journal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
+from conf.journal import Correction, Entry, Feedback, Preference, Trace, Words
 from conf.load import config_of
+from models.picks import is_held_out
 from tasks.incidents import ended_early
 from tasks.stage import committed
 
@@ -12,15 +16,32 @@ CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "fee
 KINDS = {*CHANNELS, "trace"}  # of journal lines
 
 
-def learnt_until(champion: str, nights: Path, date: str) -> dict[str, str]:
-    """Until which night the champion (its digest) has the lessons of each kind of journal line.
-
-    That is the last night of its line before `date` that taught the kind; the nights before it, whatever became of
-    them, have theirs in it by replay. A kind that none of them taught is not there.
+@dataclass(frozen=True)
+class Taught:
+    """A night of the champion's line: the kinds of journal lines that it taught, and the share of the owner's
+    conversations that it held out.
     """
-    found: dict[str, str] = {}
+
+    night: str
+    kinds: Set[str]
+    unseen_share: float
+
+    def has(self, entry: Entry, night: str) -> bool:
+        """Whether it taught a line that this night took: its own, or one of a night before, which it had by replay.
+
+        A trace is a lesson whatever its conversation's hash, as long as no pick has the same one.
+        """
+        if night > self.night or entry.kind not in self.kinds:
+            return False
+        return isinstance(entry, Words | Trace) or not is_held_out(_messages(entry), self.unseen_share)
+
+
+def taught_by(champion: str, nights: Path, date: str) -> list[Taught]:
+    """The nights of a champion's line before `date`, and what each of them taught, the newest first."""
+    found = []
     for folder, whole in line_of(champion, nights, date):
-        found = dict.fromkeys(_taught(folder, whole), folder.name) | found
+        config = config_of(folder)
+        found.append(Taught(folder.name, _taught(folder, whole), config.unseen_share if config else 0.0))
     return found
 
 
@@ -57,6 +78,10 @@ def examined(nights: Path, date: str) -> Iterator[tuple[str, dict[str, str]]]:
             target, compared = found["target"], found["comparisons"]
             sat = {who: part[target]["after_digest"] for who, part in compared.items()}
             yield folder.parent.name, sat | {"champion": compared["candidate"][target]["before_digest"]}
+
+
+def _messages(entry: Preference | Correction | Feedback) -> list[dict[str, Any]]:
+    return [message.model_dump() for message in entry.messages]
 
 
 def _taught(night: Path, whole: bool) -> set[str]:

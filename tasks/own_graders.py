@@ -27,7 +27,7 @@ def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt]) -> list[Score]:
 
 def _can_travel(benchmark: Benchmark) -> bool:
     try:
-        pickle.dumps(benchmark)
+        pickle.loads(pickle.dumps(benchmark))
     except Exception:  # whatever a class of the user's own holds
         return False
     return True

@@ -8,7 +8,7 @@ from typing import Any
 
 from conf.journal import Correction, Entry, Preference, parse_line
 from conf.journal_file import latest_day, whole_lines
-from tasks.lineage import learnt_until
+from tasks.lineage import taught_by
 from tasks.taken import Taken, taken_before
 
 
@@ -26,14 +26,14 @@ def replayed(journal: Path, nights: Path, date: str, model: str, champion: str) 
     """The lines of nights before a date that its night reads again.
 
     A lesson comes until it is in the champion, because a night that made it, or what it was made from, taught it
-    (`tasks/lineage.py`). Picks and corrections come for good, then as `learnt`: a reward model is fitted to all of
-    them. So a promotion ends the replay, and a rollback begins it again. Reads the journal's own bytes; what its owner
-    has removed from it meanwhile is not learnt again.
+    (`tasks/lineage.py`); what that night held out for its reward model it did not teach. Picks and corrections come for
+    good, then as `learnt`: a reward model is fitted to all of them. So a promotion ends the replay, and a rollback
+    begins it again. Reads the journal's own bytes; what its owner has removed from it meanwhile is not learnt again.
     """
-    learnt = learnt_until(champion, nights, date)
+    line = taught_by(champion, nights, date)
     for part in taken_before(nights, date, model):
         for place, entry in _entries(journal, part):
-            known = part.night <= learnt.get(entry.kind, "")
+            known = any(night.has(entry, part.night) for night in line)
             if isinstance(entry, Preference | Correction) or not known:
                 yield Replayed(part.night, place, entry, known)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from conf.lessons import DayConfig
+from models.checkpoint import write_lineage
 from tasks.freeze_journal import LESSONS, freeze_journal
 from tasks.stage import Artifact, commit
 from tasks.tables import QUARANTINE, read_table
@@ -245,6 +246,20 @@ def test_the_generated_day_is_marked_and_the_same_for_the_same_seed(tmp_path: Pa
         name: {"generated": count} for name, count in zip(LESSONS, (2, 4, 5, 6, 3), strict=True)
     }
     assert table(one, "quarantine").empty
+
+
+def test_the_generated_days_lessons_are_for_the_student_as_it_came(tmp_path: Path) -> None:
+    """They show it the form; who has had rounds since would be set back. Its picks teach once, and go on to judge."""
+    day = DayConfig(
+        generated_traces=3, generated_preferences=2, generated_corrections=4, generated_feedback=5, generated_words=6
+    )
+    promoted = tmp_path / "checkpoints" / "promoted"
+    promoted.mkdir(parents=True)
+    write_lineage(promoted, "as it came")
+    night = freeze(tmp_path, "2026-11-20", day, champion="promoted")
+    assert {name: counts(night, name) for name in LESSONS if counts(night, name)} == {"preferences": {"generated": 2}}
+    assert table(night, "preferences").learnt.tolist() == [True, True]
+    assert counts(freeze(tmp_path, "2026-11-21", day), "traces") == {"generated": 3}  # after a rollback
 
 
 def test_a_generated_day_keeps_what_it_has_drawn_twice(tmp_path: Path) -> None:

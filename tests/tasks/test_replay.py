@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from conf.lessons import DayConfig
 from conf.load import STARTER, frozen_yaml, load_night
+from models.picks import is_held_out
 from tasks.day_picks import choices
 from tasks.incidents import end_early
 from tasks.stage import MANIFEST, Artifact, commit, uncommit
@@ -271,10 +271,20 @@ def test_a_damaged_note_of_what_was_taken_is_refused_by_name(tmp_path: Path) -> 
         freeze(tmp_path, DAYS[1])
 
 
-def test_who_was_promoted_gets_no_generated_solutions_any_more(tmp_path: Path) -> None:
-    """They showed the student that came the form; who has had rounds since would be set back by them."""
-    decided(tmp_path, "2026-11-19", "as it came", "promoted")
-    day = DayConfig(generated_traces=3, generated_preferences=2)
-    assert counts(freeze(tmp_path, "2026-11-20", day, champion="promoted"), "traces") == {}
-    assert counts(freeze(tmp_path, "2026-11-21", day, champion="promoted"), "preferences") == {"generated": 2}
-    assert counts(freeze(tmp_path, "2026-11-22", day), "traces") == {"generated": 3}  # after a rollback
+def test_what_a_promoted_night_held_out_is_still_to_be_taught(tmp_path: Path) -> None:
+    """An owner who does without a reward model from then on has it learnt."""
+    for number in range(40):
+        asked = [{"role": "user", "content": f"{number} + 2?"}]
+        journal(tmp_path, line("correction", messages=asked, response="?", correction=str(number)))
+        journal(tmp_path, line("feedback", messages=asked, response=f"about {number}", value=1))
+    unseen = {str(number) for number in range(40) if is_held_out([{"role": "user", "content": f"{number} + 2?"}], 0.25)}
+    assert 5 < len(unseen) < 15
+    freeze(tmp_path, DAYS[0], champion="first")
+    decided(tmp_path, DAYS[0], "first", "winner", "", "reward_model.held_out_share=0.25")
+    second = freeze(tmp_path, DAYS[1], champion="winner")
+    assert {*learnt(second)} == unseen
+    assert {response.removeprefix("about ") for response in table(second, "feedback").response} == unseen
+    decided(tmp_path, DAYS[1], "winner", "direct", "", "preference_learning=direct")
+    third = freeze(tmp_path, DAYS[2], champion="direct")
+    assert learnt(third) == {}
+    assert table(third, "feedback").empty
