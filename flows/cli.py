@@ -101,6 +101,14 @@ def _finish(summary_of: Callable[[str], Any], folder: Path) -> None:
         print(f"The night {folder.name} failed ({reason}); go on with it: {way_on(folder)}", file=sys.stderr)
 
 
+def _behind(error: BaseException) -> BaseException:
+    """What had ended the night when Prefect's server could not be told so; the error itself where there was nothing."""
+    cause = error.__context__
+    while cause is not None and not isinstance(cause, NightError | InputError | KeyboardInterrupt):
+        cause = cause.__context__
+    return error if cause is None else cause
+
+
 def _run_night(
     home: Home, settings: Any, date: str, fresh: bool, dry_run: bool, config: Path, overrides: list[str]
 ) -> Any:
@@ -113,18 +121,19 @@ def _run_night(
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
     folder = home.night(date)
     try:
-        with hold(home.root, f"{NIGHT}{date}"), console.NightProgress(settings):
-            freeze_config(folder, settings, fresh, dry_run)
-            with prefect_api(home.root, settings.prefect.port, lambda lost: incidents.note(folder, lost)):
-                from flows.nightly import nightly
+        try:
+            with hold(home.root, f"{NIGHT}{date}"), console.NightProgress(settings):
+                freeze_config(folder, settings, fresh, dry_run)
+                with prefect_api(home.root, settings.prefect.port, lambda lost: incidents.note(folder, lost)):
+                    from flows.nightly import nightly
 
-                return nightly(settings, date, dry_run)
-    except HTTPError as error:
-        summary = finished_summary(home, date)
-        if summary is None:
-            raise
-        print(f"The night {date} is finished, but Prefect's server could not be told: {error}", file=sys.stderr)
-        return summary
+                    return nightly(settings, date, dry_run)
+        except HTTPError as error:
+            summary = finished_summary(home, date)
+            if summary is None:
+                raise _behind(error) from None
+            print(f"The night {date} is finished, but Prefect's server could not be told: {error}", file=sys.stderr)
+            return summary
     except KeyboardInterrupt:
         sets = [f"--set={override}" for override in overrides]
         dry = ["--dry-run"] * dry_run

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from conf.schema import NightConfig
 from flows.estimate import places
-from tasks.report_lines import EMPTY, to_do
+from tasks.report_lines import EMPTY, moved_meanwhile, to_do
 from tasks.stage import run_name
 from tasks.verdicts import told
 
@@ -84,9 +84,16 @@ def say_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
+def _outcome(summary: Mapping[str, Any]) -> str:
+    if summary["decision"] != "promoted":
+        return "The champion stays."
+    if moved_meanwhile(summary):
+        return f"The candidate won, but {summary['serving'][:12]} serves: the alias was moved by hand meanwhile."
+    return "The candidate won and serves from now on."
+
+
 def say_summary(summary: Mapping[str, Any]) -> None:
     """Who won, by how much, how certain that is, and what to do next."""
-    promoted = summary["decision"] == "promoted"
     table = Table(
         "exam", "champion", "after distillation", "candidate", "problems", title=f"The night of {summary['night']}"
     )
@@ -94,8 +101,7 @@ def say_summary(summary: Mapping[str, Any]) -> None:
         cells = [f"{accuracies[who]['accuracy']:.3f}" for who in ("champion", "distilled", "candidate")]
         table.add_row(part, *cells, str(accuracies["candidate"]["n"]))
     out.print(table)
-    headline = "The candidate won and serves from now on." if promoted else "The champion stays."
-    out.print(f"[bold]{headline}[/bold]")
+    out.print(f"[bold]{_outcome(EMPTY | dict(summary))}[/bold]")
     for reason in summary["reasons"]:
         out.print(f"  {reason}", highlight=False, soft_wrap=True)
     if verdicts := summary.get("verdicts"):  # a night of an earlier version has none

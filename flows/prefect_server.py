@@ -93,8 +93,11 @@ def _kept_server(folder: Path, port: int, output: Path, on_loss: Callable[[str],
             if running.poll() is not None:
                 left -= 1
                 last = "" if left else ", for the last time: the night does without"
-                on_loss(f"the Prefect server died (code {running.returncode}) and is started again{last}")
-                running, _ = start_server(folder, port, output)
+                try:
+                    on_loss(f"the Prefect server died (code {running.returncode}) and is started again{last}")
+                    running, _ = start_server(folder, port, output)
+                except OSError as error:  # a full disk, perhaps
+                    log.warning("the Prefect server died and is not started again: %s", error)
         over.wait()
         running.kill()
         running.wait()
@@ -111,10 +114,15 @@ def _kept_server(folder: Path, port: int, output: Path, on_loss: Callable[[str],
 
 
 def _send_what_is_left() -> None:
-    """Sends the queued logs and events: what is left when the server ends would be tried again for minutes."""
+    """Sends the queued logs and events: what is left when the server ends would be tried again for minutes.
+
+    A last event takes along what a server that was away could not be told (see `flows/prefect_client.py`).
+    """
+    from prefect.events import emit_event
     from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogWorker
 
+    emit_event("nightschool.command-over", {"prefect.resource.id": "nightschool"})
     for worker in (APILogWorker, EventsWorker):
         worker.drain_all(timeout=DRAIN_LIMIT)
 

@@ -47,14 +47,15 @@ def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
     `summary` is this night's own, which is not written yet. Another exam's accuracies would say nothing here.
     """
     target, tonight = target_of(summary), summary["night"]
-    earlier = [(folder.name, one, folder) for folder, one in _earlier(night, tonight) if one.get("target") == target]
     found: list[PastNight] = []
     known: list[Mapping[str, str]] = []  # each summary has all moves up to then
-    for name, one, folder in [*earlier, (tonight, summary, None)]:
+    for folder, one in [*_earlier(night, tonight), (None, summary)]:
         moves = one.get("by_hand") or []
-        if past := _past(name, one, folder, tuple(_told(move) for move in moves if move not in known)):
+        by_hand = tuple(_told(move) for move in moves if move not in known)
+        known += moves
+        name = folder.name if folder else tonight
+        if (folder is None or one.get("target") == target) and (past := _past(name, one, folder, by_hand)):
             found.append(past)
-            known = moves
     return found
 
 

@@ -145,11 +145,18 @@ def _how_much(before: Mapping[str, float], after: Mapping[str, float], differenc
     )
 
 
+def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
+    """Whether another checkpoint serves than the decision says, since the alias was moved by hand meanwhile."""
+    return summary["serving"] not in (None, "", _expected(summary))
+
+
+def _expected(summary: Mapping[str, Any]) -> str:
+    return str(summary["digests"].get("candidate" if summary["decision"] == "promoted" else "champion") or "")
+
+
 def _changed(summary: Mapping[str, Any], promoted: bool) -> str:
-    digests = {who: str(digest) for who, digest in summary["digests"].items() if digest}
-    expected = digests.get("candidate" if promoted else "champion", "")
-    serving = summary["serving"] or expected
-    if serving != expected:
+    serving = summary["serving"] or _expected(summary)
+    if moved_meanwhile(summary):
         return f"The next lesson starts with {serving[:12]}, to which the alias was moved by hand meanwhile."
     if promoted:
         return f"The next lesson starts with the new checkpoint, {serving[:12] or 'the candidate'}."
@@ -162,7 +169,7 @@ def to_do(summary: Mapping[str, Any]) -> str:
     first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first." if alarms else "Nothing."
     if summary["withheld"]:
         return f"{first} The dry run moved no alias; to carry out the promotion: {summary['withheld']}"
-    if summary["decision"] == "promoted":
+    if summary["decision"] == "promoted" and not moved_meanwhile(summary):
         return f"{first} Should the new checkpoint disappoint you: {summary['way_back']}"
     if alarms:
         return first

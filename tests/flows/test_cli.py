@@ -19,7 +19,7 @@ import typer
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.sorting import FlowRunSort
 
-from conf.home import Home, NightError
+from conf.home import Home, InputError, NightError
 from conf.load import STARTER, load_night
 from flows import cli
 from flows.lock import NightRunningError, hold
@@ -354,6 +354,16 @@ def test_a_finished_night_is_told_and_not_run_again(run: Run, home: Home, monkey
 
 
 @pytest.mark.usefixtures("no_night")
+def test_a_promotion_that_its_owner_took_back_meanwhile_is_not_told_as_one(run: Run, home: Home) -> None:
+    """There `nightschool rollback` would promote the candidate again."""
+    moved = finish(home) | {"digests": {"champion": "c0ffee", "candidate": "f00d"}, "serving": "c0ffee"}
+    (home.night(DATE) / "summary.json").write_text(json.dumps(moved))
+    told = run("night", "--date", DATE).out
+    assert "The candidate won, but c0ffee serves: the alias was moved by hand meanwhile." in told
+    assert "disappoint" not in told
+
+
+@pytest.mark.usefixtures("no_night")
 def test_a_finished_night_with_another_configuration(run: Run, home: Home) -> None:
     finish(home)
     assert "seed: 1 → 9" in refused(run("night", "--date", DATE, "--set", "seed=9"))
@@ -373,6 +383,27 @@ def test_a_server_that_is_gone_for_good_fails_no_finished_night(
     outcome = run("night", "--date", DATE, "--json")
     assert (outcome.code, outcome.out.count("\n")) == ((0, 1) if done else (1, 0))
     assert ("is finished, but Prefect's server could not be told: All connection" in outcome.err) == done
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(NightError("the disk is full"), 1), (InputError("no such file"), 2), (KeyboardInterrupt(), 130)],
+)
+def test_what_ended_a_night_is_told_though_its_server_could_not_be(
+    run: Run, error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nightly(*_: Any) -> None:
+        try:
+            raise error
+        except BaseException:
+            raise httpx.ConnectError("All connection attempts failed")  # as Prefect's engine does  # noqa: B904
+
+    monkeypatch.setattr("flows.prefect_server.prefect_api", lambda *_: nullcontext())
+    monkeypatch.setattr("flows.nightly.nightly", nightly)
+    outcome = run("night", "--date", DATE)
+    assert outcome.code == code
+    assert (str(error) or "Interrupted") in outcome.err
+    assert "connection attempts" not in outcome.err
 
 
 def test_a_night_that_fails_says_so_and_keeps_what_it_has(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,3 +126,13 @@ def test_what_the_owner_moved_stands_between_the_nights(tmp_path: Path) -> None:
     assert last in drawn.svg
     assert last in render(night, summary)
     assert f"- By hand since the night before: {last}.\n" in render_markdown(summary, {}, found[-1].by_hand)
+
+
+def test_a_move_by_hand_is_told_once_whatever_the_exam_was(tmp_path: Path) -> None:
+    """Each summary has all moves up to then, also those of nights with another target, or finished late."""
+    moves = [{"at": f"2026-11-{day}T12:00:00+00:00", "by": "rollback", "version": "1"} for day in (10, 11)]
+    finish(tmp_path, "2026-11-17", 0.1, 0.3, True, target="gsm8k", by_hand=moves[:1])
+    night, summary = three_nights(tmp_path)
+    found = past_nights(night, summary | {"by_hand": moves})
+    assert [len(one.by_hand) for one in found] == [0, 0, 1]
+    assert "11 November 2026" in found[-1].by_hand[0]
