@@ -65,7 +65,9 @@ OUTCOME = {  # what the report reads of it
     "held_out": PICKS,
     "accuracy": {"value": 0.9, "low": 0.8, "high": 0.95},
     "chance": 0.5,
-    "length": {"longest_alone": 0.0, "longest_top": 0.0},
+    "length": {"longest_alone": 0.0, "shortest_alone": 0.0, "longest_top": 0.0},
+    "calibration": [],
+    "learning_curve": [],
 }
 
 Taste = Callable[[list[int]], float]
@@ -313,11 +315,11 @@ def test_a_reward_that_likes_what_the_owner_picks_stays(school: School) -> None:
     assert studied.ranked(ROUNDS) >= studied.ranked(0)
 
 
-def test_the_picks_are_ranked_again_as_each_block_begins(school: School) -> None:
+def test_the_picks_are_ranked_as_each_block_begins_and_ends(school: School) -> None:
     blocks = ("stages=[{grpo: 2}, {grpo: 1}]",)
     studied = school.study("blocks", likes_brevity, *blocks)
     rankings = studied.rounds.watch.rankings
-    assert list(rankings) == [(1, 0), (1, 2), (3, 2)]
+    assert list(rankings) == [(1, 0), (1, 2), (3, 2), (3, 3)]
     assert rankings[3, 2] == rankings[1, 2] != rankings[1, 0]  # the second block begins with what the first came to
     assert (studied.folder / "rank_picks-3" / "ranking.json").exists()
     page = render(studied.folder, {"night": DATE})

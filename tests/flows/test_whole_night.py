@@ -192,7 +192,7 @@ def test_what_prefect_writes_lies_under_the_home(finished: tuple[Path, dict[str,
     assert list((owners(home) / ".prefect").glob("*")) == []
 
 
-def test_prefect_has_every_stage_as_a_run_that_is_completed(finished: tuple[Path, dict[str, Any]]) -> None:
+def test_prefect_has_every_stage_as_a_run_that_is_over(finished: tuple[Path, dict[str, Any]]) -> None:
     """Also the last one, right after which its server ended with the night."""
     of_the_night = (
         "SELECT task_run.name, task_run.state_name FROM task_run JOIN flow_run ON flow_run.id = task_run.flow_run_id "
@@ -201,7 +201,7 @@ def test_prefect_has_every_stage_as_a_run_that_is_completed(finished: tuple[Path
     with closing(sqlite3.connect(finished[0] / "prefect" / "prefect.db")) as database:
         runs = dict(database.execute(of_the_night))
     assert {"round 2 · sample", "round 2 · update", "evaluate · candidate", "decide", "report"} <= {*runs}
-    assert {*runs.values()} == {"Completed"}
+    assert {*runs.values()} <= {"Completed", "Cached"}  # what was committed before the interruption
 
 
 def test_the_home_is_its_owners_alone(finished: tuple[Path, dict[str, Any]]) -> None:
