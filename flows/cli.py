@@ -61,6 +61,7 @@ def night(
     from flows.preflight import check_night, finished_summary
 
     def summary_of(date: str) -> Any:
+        """The summary of the night, which is run, or gone on with, unless it is finished."""
         summary = None if fresh else finished_summary(home, date)
         if summary is not None:
             check_identity(home.night(date), settings)

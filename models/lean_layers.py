@@ -97,6 +97,7 @@ class _GatedDown(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The gradients of gate, factor and weight, each in its own shape; none of a weight that is not trained."""
         gate, factor, weight = ctx.saved_tensors
         gradient, activated = gradients[0], silu(gate)
         d_weight: Tensor | None = None

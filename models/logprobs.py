@@ -29,6 +29,7 @@ class _ChunkedLogprobs(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Of hidden [N, width], head [V, width] and targets [N]: log-probabilities and entropies [N], fp32, nats."""
         logprobs = torch.empty(len(targets), device=hidden.device)
         normalisers, entropies = torch.empty_like(logprobs), torch.empty_like(logprobs)
         for start in range(0, len(targets), ROWS):
@@ -50,6 +51,7 @@ class _ChunkedLogprobs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        """The gradients of hidden and head, each in its own shape; the entropies have none."""
         hidden, head, targets, normalisers = ctx.saved_tensors
         gradient = gradients[0]
         d_hidden = torch.zeros(hidden.shape, device=hidden.device)  # summed in fp32

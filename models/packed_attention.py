@@ -99,6 +99,7 @@ class _PackedAttention(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: float, window: int | None
     ) -> Tensor:
+        """What each token attends to: of query, key and value [tokens, heads, width] the query's shape."""
         ctx.layout, ctx.scale, ctx.window = layout, scale, window
         out, kept = torch.empty(query.shape, dtype=query.dtype), []
         for table, prefixed in _tables(layout):
@@ -115,6 +116,7 @@ class _PackedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of query, key and value, each in its own shape."""
         query, key, value, *kept = ctx.saved_tensors
         layout, scale, window, kv_heads = ctx.layout, ctx.scale, ctx.window, key.shape[1]
         found = [torch.empty(x.shape, dtype=x.dtype) for x in (query, key, value)]

@@ -141,6 +141,7 @@ class Trainer:
         tokens = sum(len(answer) for _, answer in examples)
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
+            """Of a pack's completion tokens [predicted]: its share of the step's loss, and its figures."""
             return -logprobs.sum() / tokens, {}
 
         sums: dict[str, float] = defaultdict(float)

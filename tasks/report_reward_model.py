@@ -8,9 +8,7 @@ def reward_model_sentences(outcome: Mapping[str, Any] | None) -> list[str]:
     """`outcome.json` of the stage `fit_reward_model` in sentences; none where no such stage ran."""
     if outcome is None:
         return []
-    if "accuracy" not in outcome:
-        return [f"No reward model served ({outcome['picks']} picks): {outcome['reason']}."]
-    return [_whether(outcome), *_made_of(outcome)]
+    return [_whether(outcome), *(_made_of(outcome) if "accuracy" in outcome else ())]
 
 
 def _whether(outcome: Mapping[str, Any]) -> str:
@@ -26,9 +24,9 @@ def _whether(outcome: Mapping[str, Any]) -> str:
 
 def _made_of(outcome: Mapping[str, Any]) -> Iterator[str]:
     """Length, calibration and learning curve, all on the held-out picks."""
-    length, bins = outcome["length"], [each for each in outcome["calibration"] if each["n"]]
+    length, bins = outcome["length"], outcome["calibration"]
     yield (
-        f"It puts the longest answer first in {length['longest_top']:.0%} of them, the owner in "
+        f"Of the held-out picks it puts the longest answer first in {length['longest_top']:.0%}, the owner in "
         f"{length['longest_alone']:.0%}; the shortest is the owner's in {length['shortest_alone']:.0%}."
     )
     if bins:

@@ -123,6 +123,7 @@ class Candidate:
         """A function of the test, given as an argument: calling it asks the judge."""
 
         def call(*args: Any) -> Any:
+            """What the test's function returned; raises what it raised."""
             self.channel.send(["callback", number, Encoder(self._refer).encode(args)])
             while True:
                 message = self.channel.receive()

@@ -28,7 +28,8 @@ def test_one_that_serves_is_told_with_its_interval_and_what_it_is_made_of() -> N
         "A reward model served: of 8 held-out picks (of 38) it found 88% (95 % interval 47% to 100%; chance is 33%)."
     )
     assert length == (
-        "It puts the longest answer first in 0% of them, the owner in 12%; the shortest is the owner's in 88%."
+        "Of the held-out picks it puts the longest answer first in 0%, the owner in 12%; "
+        "the shortest is the owner's in 88%."
     )
     # softmax of (1, 0, −1) at its top: 66.5 %, and right in 87.5 %
     assert sure == "Of its first choice it is 67% sure on average; expected calibration error 21%."
