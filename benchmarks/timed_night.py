@@ -76,8 +76,9 @@ def run_night(
 
     Raises RuntimeError where the night fails.
     """
-    home.mkdir(parents=True, exist_ok=True)
-    folder = Home(home.resolve()).night(DATE)
+    school = Home(home.resolve())
+    school.own()
+    folder = school.night(DATE)
     command = [sys.executable, "-m", "benchmarks.timed_night", str(home / MOMENTS), "night", "--json", "--date", DATE]
     command += ["--config", str(config), *(f"--set={override}" for override in overrides)]
     parent = os.getpid()
