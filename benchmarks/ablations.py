@@ -25,16 +25,18 @@ from conf.stages import StageConfig
 Where = tuple[str, str, tuple[tuple[str, str], ...]]  # machine, commit, versions: what two nights must share
 FULL_DAY = STARTER.with_name("full_day.yaml")
 ALL, ROUNDS_ONLY = "all", "rounds only"
-ORDER: tuple[StageConfig, ...] = ("lessons", {"grpo": 1}, "distill", "self_distill", {"on_policy": 1}, {"grpo": 3})
+ORDER: tuple[StageConfig, ...] = ("lessons", {"grpo": 1}, "distill", "self_distill", {"on_policy": 1}, {"grpo": 1})
 SMALL = (
     "lessons.examine=false",
-    "day.generated_traces=96",
-    "day.generated_preferences=100",
-    "day.generated_corrections=32",
-    "day.generated_feedback=32",
-    "day.generated_words=32",
+    "day.generated_traces=112",
+    "day.generated_preferences=48",
+    "day.generated_corrections=24",
+    "day.generated_feedback=16",
+    "day.generated_words=16",
     "distill.steps=8",
+    "lessons.picks.method=best_of_n",
     "reward_model.epochs=1",
+    "grpo.prompts_per_round=8",
     "grpo.quiz_every_rounds=0",
     "exam.guards=[]",
 )
@@ -64,7 +66,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     ALL: (),
     **{f"without {part}": without for part, without in PARTS.items()},
-    ROUNDS_ONLY: (*NO_DAY, 'stages=[{"grpo": 4}]'),
+    ROUNDS_ONLY: (*NO_DAY, 'stages=[{"grpo": 3}]'),
 }
 
 
@@ -111,7 +113,7 @@ def needs_teacher(variant: str) -> bool:
     return lesson is not None and lesson.rounds.start > 1 and config.distill.teacher is not None
 
 
-def run(variant: str, seed: int, student: Path, homes: Path, results: Path) -> Run:
+def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, results: Path) -> Run:
     """One night in a home of its own, which is removed when it is recorded; one that was interrupted goes on.
 
     What was answered in exams stays in `homes`: the untouched student sits its own once for all nights of a commit.
@@ -122,7 +124,7 @@ def run(variant: str, seed: int, student: Path, homes: Path, results: Path) -> R
     begun, started = home.exists(), time.monotonic()
     if exams.exists():
         shutil.copytree(exams, home / "exams", dirs_exist_ok=True)
-    unpacked = (f"student.source={student.resolve()}", f"on_policy.teacher={student.resolve()}")  # once for all nights
+    unpacked = (f"student.source={student.resolve()}", f"on_policy.teacher={teacher.resolve()}")  # once for all nights
     folder = run_night(home, [*SMALL, _stages(), *VARIANTS[variant], *unpacked, f"seed={seed}"], config=FULL_DAY)
     summary = json.loads((folder / "summary.json").read_text())
     outcome = json.loads((folder / "fit_reward_model" / "outcome.json").read_text())

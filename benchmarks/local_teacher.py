@@ -1,8 +1,9 @@
-"""A teacher on this machine, for conf/full_day.yaml: `vllm serve` with the starter model, or with another one.
+"""A teacher on this machine, for conf/full_day.yaml: `vllm serve` with a model that studied the same, or another one.
 
     python -m benchmarks.local_teacher [--model FOLDER_OR_HUB_ID] [--port 8001]
 
-Serves it as `starter` on the loopback address alone, until Ctrl-C.
+Serves it as `studied-starter` on the loopback address alone, until Ctrl-C. Where none is named it is the starter model
+after worked solutions that the student has not seen (school/benchmarks/studied; made once, in a few minutes).
 """
 
 import argparse
@@ -16,10 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.starter import starter
+from benchmarks.starter import studied
 from models.engine_environment import SERVER, server_environment
 
-NAME, PORT = "starter", 8001
+NAME, PORT = "studied-starter", 8001
 TOKENS = 512  # of a question and its answer
 LIMIT = 600  # seconds until it serves
 
@@ -27,10 +28,10 @@ LIMIT = 600  # seconds until it serves
 def main() -> None:
     """Becomes the server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="what to serve in place of the starter")
+    parser.add_argument("--model", help="what to serve")
     parser.add_argument("--port", type=int, default=PORT)
     options = parser.parse_args()
-    program = command(options.model or str(starter()), options.port)
+    program = command(options.model or str(studied()), options.port)
     os.execve(program[0], program, server_environment(1.0))
 
 

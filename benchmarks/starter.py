@@ -1,8 +1,16 @@
-"""The starter model as a folder, for the benchmarks that begin with it."""
+"""The starter model as a folder, for the benchmarks that begin with it, and one that studied, for a teacher."""
 
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from conf.lessons import DistillConfig
+from conf.load import STARTER as STARTER_NIGHT
+from conf.load import load_night
 
 STARTER = Path("school/benchmarks/starter")
+STUDIED = Path("school/benchmarks/studied")
+LESSONS = (DistillConfig(steps=32, learning_rate=1e-4), DistillConfig(steps=16, learning_rate=2e-5))
 
 
 def starter(folder: Path = STARTER) -> Path:
@@ -11,4 +19,36 @@ def starter(folder: Path = STARTER) -> Path:
         from models.starter import write_starter  # torch and transformers
 
         write_starter(folder)
+    return folder
+
+
+def studied(folder: Path = STUDIED) -> Path:
+    """The folder of the starter after 768 worked solutions of the starter night's kind of exercises, none of an exam.
+
+    Made where it is not there yet, which takes a few minutes on two cores.
+    """
+    if folder.exists():
+        return folder
+    from models.distillation import distill
+    from models.policy import answer_tokens, load_tokenizer, prompt_tokens
+    from models.trainer import Trainer
+    from rewards import generated_day
+    from tasks.learner import lesson_config
+
+    night, model = load_night(STARTER_NIGHT), starter()
+    tokenizer = load_tokenizer(model)
+    count = sum(lesson.steps * lesson.batch_size for lesson in LESSONS)
+    traces = iter(generated_day.traces("of the teacher", count, night.benchmarks[0].levels, "2026-01-01"))
+    with TemporaryDirectory(dir=model.parent) as drafts:
+        for number, lesson in enumerate(LESSONS):
+            trainer = Trainer(model, lesson_config(night.trainer, lesson.learning_rate, lesson.warmup_steps))
+            own = list(islice(traces, lesson.steps * lesson.batch_size))
+            prompts = [prompt_tokens(tokenizer, trace["messages"], night.student) for trace in own]
+            answers = [answer_tokens(tokenizer, trace["response"]) for trace in own]
+            examples = list(zip(prompts, answers, strict=True))
+            for _ in distill(trainer, examples, lesson, night.seed):
+                pass
+            model = Path(drafts) / str(number)
+            trainer.save_checkpoint(model)
+        model.rename(folder)
     return folder

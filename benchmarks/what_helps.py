@@ -3,8 +3,9 @@
     python -m benchmarks.what_helps [--seeds 1 2 3] [--variants all "without words" …]
 
 Each finished night is a line in docs/what-helps.jsonl, and is not run again on this machine at this commit; one that
-was interrupted goes on. A teacher is served meanwhile (benchmarks/local_teacher.py). Writes docs/what-helps.png, and
-the table into docs/what-helps.md, between its markers; `--variants none` only does that.
+was interrupted goes on. The teacher, asked and token by token, is a starter that has studied for longer, served
+meanwhile (benchmarks/local_teacher.py). Writes docs/what-helps.png, and the table into docs/what-helps.md, between its
+markers; `--variants none` only does that.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from benchmarks.ablations import (
     settings_of,
 )
 from benchmarks.local_teacher import PORT, served
-from benchmarks.starter import starter
+from benchmarks.starter import starter, studied
 from flows import environment
 
 RESULTS, PAGE, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))
@@ -99,12 +100,12 @@ def study(wanted: Sequence[tuple[str, int]]) -> None:
     if not wanted:
         return
     HOMES.mkdir(parents=True, exist_ok=True)
-    student = starter()
+    student, better = starter(), studied()
     with ExitStack() as teacher:
         if any(needs_teacher(variant) for variant, _ in wanted):
-            teacher.enter_context(served(student, PORT, HOMES / "teacher.log"))
+            teacher.enter_context(served(better, PORT, HOMES / "teacher.log"))
         for number, (variant, seed) in enumerate(wanted, 1):
-            done = run(variant, seed, student, HOMES, RESULTS)
+            done = run(variant, seed, student, better, HOMES, RESULTS)
             print(f"{number} of {len(wanted)}: {variant}, seed {seed}: {done.candidate:.3f}", file=sys.stderr)
 
 

@@ -68,7 +68,12 @@ class TeacherConfig(Section):
 class DistillConfig(Section):
     """Supervised lessons on worked solutions."""
 
-    steps: Annotated[int, Field(ge=0)] = Field(default=12, description="optimizer steps; 0 leaves the stage out")
+    steps: Annotated[int, Field(ge=0)] = Field(
+        default=12, description="at most so many optimizer steps; 0 leaves the stage out"
+    )
+    max_epochs: Positive = Field(
+        default=4, description="times that a trace is learnt at most: of few traces, fewer steps"
+    )
     batch_size: Positive = Field(default=16, description="traces a step")
     learning_rate: Rate = Field(default=2e-5, description="after the warm-up")
     warmup_steps: Annotated[int, Field(ge=0)] = Field(default=2, description="steps in which the rate grows from 0")

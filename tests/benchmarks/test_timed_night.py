@@ -6,7 +6,17 @@ import pytest
 
 from benchmarks.night import profile
 from benchmarks.night_trace import stage_events
-from benchmarks.timed_night import DATE, Moment, Notes, moments, overhead_share, parts, rounds_of, seconds_within
+from benchmarks.timed_night import (
+    DATE,
+    Moment,
+    Notes,
+    moments,
+    overhead_share,
+    parts,
+    rounds_of,
+    run_night,
+    seconds_within,
+)
 from conf.home import Home
 from conf.load import STARTER, load_night
 from flows.night import Night
@@ -155,3 +165,10 @@ def test_a_trace_has_one_bar_a_stage() -> None:
     assert len(found) == len(TOLD)
     update = next(event for event in found if event["name"] == "round 1 · update")
     assert (update["ph"], update["ts"], update["dur"]) == ("X", pytest.approx(14.5e6), pytest.approx(5e6))
+
+
+def test_a_night_begins_in_a_home_that_it_makes(tmp_path: Path) -> None:
+    home = tmp_path / "homes" / "one"
+    folder = run_night(home, [], until=lambda night: (night / "config.yaml").exists())
+    assert folder == home / "nights" / DATE
+    assert home.stat().st_mode & 0o777 == 0o700

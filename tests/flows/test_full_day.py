@@ -108,5 +108,5 @@ def test_the_report_tells_of_every_part(full_day: FullDay) -> None:
     outcome = full_day.read("fit_reward_model/outcome.json")
     told = "A reward model served" if outcome["serves"] else f"No reward model served ({outcome['picks']} picks)"
     assert told in full_day.report
-    assert "The teacher starter answered" in full_day.report
+    assert "The teacher studied-starter answered" in full_day.report
     assert ("The learned reward" in full_day.report) == outcome["serves"]

@@ -28,7 +28,7 @@ class Listener:
 
 def batches(seed: int, steps: int = 4, size: int = 3) -> list[list[Any]]:
     listener: Any = Listener()
-    curve = list(distill(listener, EXAMPLES, DistillConfig(steps=steps, batch_size=size), seed))
+    curve = list(distill(listener, EXAMPLES, DistillConfig(steps=steps, batch_size=size, max_epochs=6), seed))
     assert curve == [{"step": float(step), "loss": float(step)} for step in range(1, steps + 1)]
     return listener.batches
 
@@ -44,6 +44,23 @@ def test_every_example_once_before_any_comes_again() -> None:
         assert len(set(order[start : start + 5])) == 5
     assert set(Counter(order).values()) == {6}
     assert order[:5] != order[5:10]
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "epochs", "sizes"),
+    [
+        (3, 16, 4, [3, 3, 3, 3]),  # fewer than a step has: nothing twice in a step
+        (5, 3, 1, [3]),  # the last two are no step of that size
+        (5, 2, 2, [2, 2, 2, 2, 2]),
+        (5, 5, 9, [5] * 6),  # as many steps as are allowed
+    ],
+)
+def test_few_examples_are_not_learnt_by_heart(count: int, size: int, epochs: int, sizes: list[int]) -> None:
+    listener: Any = Listener()
+    list(distill(listener, EXAMPLES[:count], DistillConfig(steps=6, batch_size=size, max_epochs=epochs), 1))
+    assert [len(batch) for batch in listener.batches] == sizes
+    often = Counter(tuple(map(tuple, example)) for batch in listener.batches for example in batch)
+    assert max(often.values()) <= epochs
 
 
 def test_the_seed_makes_the_order() -> None:
@@ -68,7 +85,7 @@ def test_nothing_to_learn_from_is_an_error_and_no_endless_search() -> None:
 
 def test_a_student_learns_by_heart(tmp_path: Path) -> None:
     trainer = Trainer.load(write_tiny(tmp_path), trainer_config(learning_rate=3e-3))
-    curve = list(distill(trainer, EXAMPLES, DistillConfig(steps=30, batch_size=5), 1))
+    curve = list(distill(trainer, EXAMPLES, DistillConfig(steps=30, batch_size=5, max_epochs=30), 1))
     assert curve[0]["loss"] > 4.0
     assert curve[-1]["loss"] < 0.5
     assert trainer.step == 30
