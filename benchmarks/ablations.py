@@ -66,7 +66,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     ALL: (),
     **{f"without {part}": without for part, without in PARTS.items()},
-    ROUNDS_ONLY: (*NO_DAY, 'stages=[{"grpo": 3}]'),
+    ROUNDS_ONLY: (*NO_DAY, 'stages=[{"grpo": 2}]'),
 }
 
 
@@ -119,7 +119,7 @@ def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, resu
     What was answered in exams stays in `homes`: the untouched student sits its own once for all nights of a commit.
     """
     settings = settings_of(variant)
-    home = homes / f"{variant.replace(' ', '-')}-{settings}-seed-{seed}"
+    home = homes / f"{variant.replace(' ', '-')}-{settings}-{_commit()}-seed-{seed}"
     exams = homes / f"exams-{_commit()}"
     begun, started = home.exists(), time.monotonic()
     if exams.exists():

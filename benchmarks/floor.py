@@ -6,18 +6,18 @@ from pathlib import Path
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from benchmarks.gauge import now
+from benchmarks.gauge import DEVICE, PRECISION, now
 from models.rollout import Rollout
 
 ROWS = 2048  # of a product: more than go through the model at once, so that none is too small to be fast
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def seconds_of_matrix_products(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
-    """Seconds that forward and backward products of all linear layers take in bf16, `steps` times measured.
+    """Seconds that forward and backward products of all linear layers take, `steps` times measured.
 
     Each prompt counts once a group, each completion once; the head only where a completion's token is predicted. Three
-    products a layer: the output, the gradient of the input and that of the weight. Attention is left out.
+    products a layer, in the update's own precision: the output, the gradient of the input and that of the weight.
+    Attention is left out.
     """
     prompts = {rollout.group: len(rollout.prompt_token_ids) for rollout in rollouts}
     predicted = sum(len(rollout.token_ids) for rollout in rollouts)
@@ -36,9 +36,9 @@ def seconds_of_matrix_products(student: Path, rollouts: Sequence[Rollout], steps
 
 def _rate(shape: tuple[int, int]) -> float:
     """Seconds a row of the three products of one layer."""
-    weight = torch.randn(shape, dtype=torch.bfloat16, device=DEVICE)
-    inputs = torch.randn(ROWS, shape[1], dtype=torch.bfloat16, device=DEVICE)
-    gradient = torch.randn(ROWS, shape[0], dtype=torch.bfloat16, device=DEVICE)
+    weight = torch.randn(shape, dtype=PRECISION, device=DEVICE)
+    inputs = torch.randn(ROWS, shape[1], dtype=PRECISION, device=DEVICE)
+    gradient = torch.randn(ROWS, shape[0], dtype=PRECISION, device=DEVICE)
     torch.matmul(inputs, weight.T)
     started = now()
     torch.matmul(inputs, weight.T)

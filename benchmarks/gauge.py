@@ -1,11 +1,15 @@
-"""Time and peak memory of what this process computes, on the CPU or on a GPU."""
+"""Where and how this process computes, on the CPU or on a GPU, and the time and peak memory of that."""
 
 import resource
 import time
 
 import torch
 
+from models.precision import computed_in
+
 CUDA = torch.cuda.is_available()
+DEVICE = torch.device("cuda" if CUDA else "cpu")
+PRECISION = computed_in(DEVICE)  # ours; what it is compared with computes in the same
 
 
 def now() -> float:

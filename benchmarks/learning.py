@@ -52,7 +52,8 @@ def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
     name = f"{variant.replace(' ', '-').replace('×', 'x')}-seed-{seed}-{of_what}.json"
     file: Path = options.out / name
     if not file.exists():
-        student = distilled(options.student, seed, options.out.resolve() / f"distilled-{seed}")
+        folder = options.out.resolve() / f"distilled-{options.student.name}-{seed}"
+        student = distilled(options.student, seed, folder)
         with tempfile.TemporaryDirectory(dir=options.out) as work:
             points = learn(variant, student, seed, options.minutes * 60, Path(work).resolve())
             solved = accuracies([checkpoint for _, checkpoint in points], options.problems)

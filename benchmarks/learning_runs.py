@@ -20,6 +20,7 @@ from benchmarks.timed_night import (
     rounds_of,
     run_night,
     seconds_within,
+    why_over,
 )
 from conf.load import STARTER, load_night
 from models.engine_environment import engine_environment, trainer_environment
@@ -93,7 +94,10 @@ def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[flo
 def _by_night(
     overrides: Sequence[str], student: Path, seed: int, seconds: float, home: Path, kept: Path
 ) -> list[Point]:
-    """The real night, without lessons and quizzes, ended when its time is over."""
+    """The real night, without lessons and quizzes, ended when its time is over.
+
+    Raises RuntimeError where its rounds ended before.
+    """
     own = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
     own += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS, *overrides]
     found: list[Point] = []
@@ -103,7 +107,10 @@ def _by_night(
         found[:] = _points(folder, kept)
         return bool(found) and found[-1][0] >= seconds
 
-    run_night(home, own, until=over)
+    folder = run_night(home, own, until=over)
+    if not found or found[-1][0] < seconds:
+        early = f"the night ended after {len(found)} rounds, before its {seconds:.0f} s of learning were over"
+        raise RuntimeError(f"{early}: {why_over(folder)}")
     return found
 
 

@@ -3,18 +3,19 @@
     python -m benchmarks.local_teacher [--model FOLDER_OR_HUB_ID] [--port 8001]
 
 Serves it as `studied-starter` on the loopback address alone, until Ctrl-C. Where none is named it is the starter model
-after worked solutions that the student has not seen (school/benchmarks/studied; made once, in a few minutes).
+after worked solutions that the student has not seen (benchmarks/starter.py; made once, in a few minutes).
 """
 
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.starter import studied
@@ -37,7 +38,11 @@ def main() -> None:
 
 @contextmanager
 def served(model: Path, port: int, log: Path) -> Iterator[str]:
-    """A server that lives as long as the `with`; gives its base URL. Raises RuntimeError where it does not come up."""
+    """A server that lives as long as the `with`; gives its base URL.
+
+    Raises RuntimeError where it does not come up, or another one has the port.
+    """
+    _require_free(port)
     with log.open("wb") as written:
         server = subprocess.Popen(
             command(str(model), port),
@@ -50,7 +55,8 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
         _wait_for(f"http://127.0.0.1:{port}/health", server, log)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
-        os.killpg(server.pid, signal.SIGKILL)  # its engine is a process of its own, and would live on
+        with suppress(ProcessLookupError):  # it died by itself
+            os.killpg(server.pid, signal.SIGKILL)  # its engine is a process of its own, and would live on
         server.wait()
 
 
@@ -58,6 +64,14 @@ def command(model: str, port: int) -> list[str]:
     """The server's command line."""
     options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", NAME, "--enforce-eager"]
     return [*SERVER, "--model", model, *options, "--max-model-len", str(TOKENS)]
+
+
+def _require_free(port: int) -> None:
+    """Another server would answer in the place of ours."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        raise RuntimeError(f"port {port} is taken ({error.strerror}): end what serves there") from error
 
 
 def _wait_for(health: str, server: "subprocess.Popen[bytes]", log: Path) -> None:

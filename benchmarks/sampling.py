@@ -20,7 +20,7 @@ from conf.load import load_night
 from conf.schema import EngineConfig
 from flows import environment
 from flows.prefect_server import prefect_api
-from models.engine_environment import engine_environment
+from models.engine_environment import CPU_BLOCK, engine_environment
 from tasks.workers import Worker
 
 if TYPE_CHECKING:
@@ -111,13 +111,16 @@ def offline_generate(
     import torch
     from vllm import LLM, SamplingParams
 
+    from benchmarks.gauge import CUDA, PRECISION
+
     if _llm is None:
         _llm = LLM(
             model=str(checkpoint),
-            dtype="bfloat16",
+            dtype="float32" if PRECISION is torch.float32 else "bfloat16",
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
-            enforce_eager=not torch.cuda.is_available(),
+            block_size=None if CUDA else CPU_BLOCK,
+            enforce_eager=not CUDA,
             gpu_memory_utilization=config.gpu_memory_share,
             generation_config="vllm",
         )

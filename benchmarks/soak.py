@@ -21,7 +21,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from benchmarks.starter import STARTER, starter
-from benchmarks.timed_night import FEW_ROUNDS, run_night
+from benchmarks.timed_night import FEW_ROUNDS, run_night, why_over
 
 WORK = Path("school/benchmarks")
 SMALL = [
@@ -52,12 +52,15 @@ def main() -> None:
 
 
 def soak(student: Path, rounds: int) -> Readings:
-    """Runs a night of so many rounds, and reads the memory of its processes meanwhile."""
+    """Runs a night of so many rounds, and reads the memory of its processes meanwhile.
+
+    Raises RuntimeError where it had fewer.
+    """
     found: Readings = defaultdict(lambda: defaultdict(list))
 
     def read(folder: Path) -> bool:
         """Reads once, while a round is under way; never ends the night."""
-        done = len(list(folder.glob("round-*/checkpoint/manifest.json")))
+        done = _rounds_done(folder)
         under_way = (folder / "round-01" / "sample").exists() and done < rounds
         if under_way:
             for name, megabytes in _processes():
@@ -67,7 +70,9 @@ def soak(student: Path, rounds: int) -> Readings:
     WORK.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=WORK) as home:
         overrides = [f"student.source={student.resolve()}", f"grpo.rounds={rounds}", *FEW_ROUNDS, *SMALL]
-        run_night(Path(home), overrides, until=read)
+        folder = run_night(Path(home), overrides, until=read)
+        if (done := _rounds_done(folder)) < rounds:
+            raise RuntimeError(f"the night ended after {done} of {rounds} rounds: {why_over(folder)}")
     return found
 
 
@@ -115,6 +120,10 @@ def picture(found: Mapping[str, Mapping[str, Any]]) -> Figure:
     axes.grid(alpha=0.3)
     axes.legend()
     return figure
+
+
+def _rounds_done(folder: Path) -> int:
+    return len(list(folder.glob("round-*/checkpoint/manifest.json")))
 
 
 def _processes() -> Iterator[tuple[str, float]]:

@@ -1,5 +1,6 @@
 """The starter model as a folder, for the benchmarks that begin with it, and one that studied, for a teacher."""
 
+import hashlib
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +10,6 @@ from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
 
 STARTER = Path("school/benchmarks/starter")
-STUDIED = Path("school/benchmarks/studied")
 LESSONS = (DistillConfig(steps=32, learning_rate=1e-4), DistillConfig(steps=16, learning_rate=2e-5))
 
 
@@ -22,11 +22,12 @@ def starter(folder: Path = STARTER) -> Path:
     return folder
 
 
-def studied(folder: Path = STUDIED) -> Path:
+def studied() -> Path:
     """The folder of the starter after 768 worked solutions of the starter night's kind of exercises, none of an exam.
 
     Made where it is not there yet, which takes a few minutes on two cores.
     """
+    folder = STARTER.with_name(f"studied-{hashlib.sha256(repr(LESSONS).encode()).hexdigest()[:12]}")
     if folder.exists():
         return folder
     from models.distillation import distill
@@ -48,6 +49,7 @@ def studied(folder: Path = STUDIED) -> Path:
             examples = list(zip(prompts, answers, strict=True))
             for _ in distill(trainer, examples, lesson, night.seed):
                 pass
+            trainer.settle()
             model = Path(drafts) / str(number)
             trainer.save_checkpoint(model)
         model.rename(folder)

@@ -39,17 +39,18 @@ def main() -> None:
 
 
 def night(seed: int) -> dict[str, Any]:
-    """The summary of a seed's night, with the minutes that the whole command took."""
+    """The summary of a seed's night, with the minutes that the whole command took; None where it was interrupted."""
     home = HOMES / f"seed-{seed}"
     minutes = home / "minutes.txt"
-    started = time.monotonic()
+    begun, started = home.exists(), time.monotonic()
     command = [sys.executable, "-m", "flows", "night", "--json", "--date", "2026-01-01", "--set", f"seed={seed}"]
     done = subprocess.run(
         command, env=os.environ | {"NIGHTSCHOOL_HOME": str(home)}, stdout=subprocess.PIPE, text=True, check=True
     )
-    if not minutes.exists():
+    if not begun:
         minutes.write_text(str((time.monotonic() - started) / 60))
-    return json.loads(done.stdout) | {"minutes": float(minutes.read_text()), "home": home}
+    took = float(minutes.read_text()) if minutes.exists() else None
+    return json.loads(done.stdout) | {"minutes": took, "home": home}
 
 
 def page(nights: dict[int, dict[str, Any]]) -> str:
@@ -110,7 +111,8 @@ def _row(seed: int, found: dict[str, Any]) -> str:
     accuracy = " | ".join(f"{found['accuracy'][who]['accuracy']:.3f}" for who in SITTERS)
     growth = found["growth"]
     part = f"{growth['difference']:+.3f} [{growth['low']:+.3f}, {growth['high']:+.3f}]"
-    return f"| {seed} | {accuracy} | {part} | {found['decision']} | {found['rounds']} | {found['minutes']:.1f} |"
+    minutes = "interrupted" if found["minutes"] is None else f"{found['minutes']:.1f}"
+    return f"| {seed} | {accuracy} | {part} | {found['decision']} | {found['rounds']} | {minutes} |"
 
 
 def _guards(seed: int, found: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.home import Home
+from conf.home import SUMMARY, Home
 from conf.load import STARTER
 from tasks.workers import die_with_parent
 
@@ -101,6 +101,12 @@ def run_night(
     if night.returncode != 0:
         raise RuntimeError(f"the night failed: {(home / LOG).read_text()[-2000:]}")
     return folder
+
+
+def why_over(folder: Path) -> str:
+    """What a finished night says of why it had no more rounds, and its alarms, in one line."""
+    summary = json.loads((folder / SUMMARY).read_text())
+    return " ".join(filter(None, [summary["ended_early"], *summary["alarms"]]))
 
 
 def moments(folder: Path) -> list[Moment]:

@@ -3,8 +3,8 @@
     python -m benchmarks.trl_learning '{"student": …, "kept": …, "seed": 1, "seconds": 150, …}'
 
 prints [[seconds, folder], …]. The time runs from the first step's beginning, without the writing of the weights. The
-settings are TRL's own (fp32 weights, bf16 computation, advantages over the group's deviation), but for the learning
-rate, warm-up and AdamW's betas, which are the night's.
+settings are TRL's own (fp32 weights, advantages over the group's deviation), but for the precision, the learning rate,
+warm-up and AdamW's betas, which are the night's.
 """
 
 import json
@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
+from benchmarks.gauge import PRECISION
 from benchmarks.trl_step import rendered, settings
 from models.probe import FILE as PROBE
 from rewards.arithmetic import Arithmetic
@@ -55,11 +56,11 @@ class Clock(TrainerCallback):
 
 
 def keep(model: torch.nn.Module, student: Path, folder: Path) -> None:
-    """The weights in bf16, with everything else from the student's own folder."""
+    """The weights as a night stores them, with everything else from the student's own folder."""
     shutil.copytree(student, folder, ignore=shutil.ignore_patterns("*.safetensors", PROBE))
     shared = model.get_input_embeddings() is not None and getattr(model.config, "tie_word_embeddings", False)  # pyright: ignore
     tensors = {
-        name: tensor.detach().to("cpu", torch.bfloat16).contiguous()
+        name: tensor.detach().to("cpu", PRECISION).contiguous()
         for name, tensor in model.state_dict().items()
         if not (shared and name == "lm_head.weight")
     }

@@ -2,7 +2,8 @@
 
     python -m benchmarks.trl_step '{"student": …, "conversations": […], "size": 8, "max_tokens": 128, …}'
 
-prints them as a JSON list. bf16 weights, gradient checkpointing off; one optimizer step on all completions.
+prints them as a JSON list. Weights in the precision that ours computes in, gradient checkpointing off; one optimizer
+step on all completions.
 """
 
 import json
@@ -17,6 +18,7 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
+from benchmarks.gauge import CUDA, PRECISION
 from benchmarks.trl_update import Stopwatch
 from models.policy import load_tokenizer
 
@@ -30,8 +32,8 @@ def settings(output: str, prompts: int, size: int, batch: int, max_tokens: int) 
         "num_generations": size,
         "max_completion_length": max_tokens,
         "gradient_checkpointing": False,
-        "bf16": True,
-        "use_cpu": not torch.cuda.is_available(),
+        "bf16": PRECISION is torch.bfloat16,
+        "use_cpu": not CUDA,
         "beta": 0.0,
         "report_to": [],
         "save_strategy": "no",
@@ -48,7 +50,7 @@ def seconds_per_step(
     stopwatch = Stopwatch()
     with tempfile.TemporaryDirectory() as output:
         trainer = GRPOTrainer(
-            AutoModelForCausalLM.from_pretrained(student, dtype=torch.bfloat16),
+            AutoModelForCausalLM.from_pretrained(student, dtype=PRECISION),
             reward_funcs=lambda completions, **_: [chance.random() for _ in completions],
             args=GRPOConfig(**settings(output, len(conversations), size, batch, max_tokens), max_steps=steps),
             train_dataset=Dataset.from_list([{"prompt": rendered(student, own)} for own in conversations]),

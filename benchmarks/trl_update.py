@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from benchmarks.gauge import now
+from benchmarks.gauge import CUDA, PRECISION, now
 from models.rollout import Rollout
 
 
@@ -49,7 +49,7 @@ def seconds_per_update(
     steps: int,
     output: Path,
 ) -> list[float]:
-    """Seconds of each of `steps` updates: bf16, `batch` completions at a time, one optimizer step over all."""
+    """Seconds of each of `steps` updates, in our precision: `batch` completions at a time, one step over all."""
     size = sum(rollout.group == 0 for rollout in rollouts)
     config = GRPOConfig(
         str(output),
@@ -58,8 +58,8 @@ def seconds_per_update(
         num_generations=size,
         max_completion_length=max(len(rollout.token_ids) for rollout in rollouts),
         gradient_checkpointing=checkpointing,
-        bf16=True,
-        use_cpu=not torch.cuda.is_available(),
+        bf16=PRECISION is torch.bfloat16,
+        use_cpu=not CUDA,
         max_steps=steps,
         learning_rate=1e-5,
         loss_type="dapo",

@@ -3,11 +3,12 @@
     python -m benchmarks.update [--json] [--workloads short medium …] [--steps 3] [--no-night]
 
 Each measurement is a process of its own (peak memory is the process's), ours and TRL's under the same environment. TRL
-computes in bf16 on fp32 weights, as it loads them by default and as ours are kept, with gradient checkpointing on and
-off and with several batch sizes; its fastest setting counts. What it takes with weights and moments in bf16, which
-round most of such small steps away, is told beside it (`bf16_weights`). The floor is the time of the matrix products
-that an update cannot do without, measured in this run; floor ÷ time is the utilisation of the device's own rate of such
-products. On a GPU peak memory is the device's. At the end the figures of `benchmarks.night`, unless --no-night.
+computes in our precision (models/precision.py) on fp32 weights, as it loads them by default and as ours are kept, with
+gradient checkpointing on and off and with several batch sizes; its fastest setting counts. What it takes with weights
+and moments in bf16, which round most of such small steps away, is told beside it (`bf16_weights`). The floor is the
+time of the matrix products that an update cannot do without, measured in this run; floor ÷ time is the utilisation of
+the device's own rate of such products. On a GPU peak memory is the device's. At the end the figures of
+`benchmarks.night`, unless --no-night.
 """
 
 import argparse

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from conf.lessons import DistillConfig
 from models.examples import Example
@@ -12,7 +13,7 @@ def distill(
     trainer: Trainer, examples: Sequence[Example], config: DistillConfig, seed: int
 ) -> Iterator[dict[str, float]]:
     """Takes `config.steps` steps over the shuffled examples, or as many as `max_epochs` of them have; yields each
-    step's metrics.
+    step's metrics. No example comes twice in a step, or again before all others have come.
 
     A few examples are learnt by heart, not learnt from: up to four times the same text teaches about as much as new
     one, and more teaches less and less (Muennighoff et al. 2023, arXiv:2305.16264). Raises ValueError where there are
@@ -20,12 +21,12 @@ def distill(
     """
     if config.steps and not examples:
         raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
-    order = _shuffled(examples, seed)
     size = min(config.batch_size, len(examples))
-    steps = min(config.steps, config.max_epochs * len(examples) // size) if size else 0
-    for step in range(steps):
-        batch = [next(order) for _ in range(size)]
-        yield {"step": step + 1.0} | trainer.imitate(batch)
+    order = islice(_shuffled(examples, seed), min(config.steps * size, config.max_epochs * len(examples)))
+    step = 0
+    while batch := list(islice(order, size)):
+        step += 1
+        yield {"step": float(step)} | trainer.imitate(batch)
 
 
 def _shuffled(examples: Sequence[Example], seed: int) -> Iterator[Example]:

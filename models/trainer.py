@@ -171,6 +171,14 @@ class Trainer:
         self._count(finite, norm)
         sums["non_finite_steps"] += float(self.non_finite > 0)
 
+    def settle(self) -> None:
+        """Puts into the weights, in the mean, what their rounding would leave behind: before a lesson's checkpoint.
+
+        The next lesson begins from the checkpoint alone; a round's trainer goes on with the remainders, and needs none.
+        """
+        with self.random.drawing():
+            self.weights.settle()
+
     def save(self, checkpoint: Path, state: Path) -> None:
         """Writes the weights as a Hugging Face folder and everything needed to go on exactly from here."""
         self.save_checkpoint(checkpoint)

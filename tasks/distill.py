@@ -10,9 +10,10 @@ from conf.lessons import DistillConfig
 from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
 from tasks import learner
+from tasks.lineage import LATER
 from tasks.stage import Artifact, stage
 from tasks.tables import TRACES, read_table
-from tasks.trace_filter import Fate, Trace, by_source, counts, judged, traces_of
+from tasks.trace_filter import Fate, Trace, by_source, counts, judged, traces_of, with_room
 from tasks.workers import Worker
 
 
@@ -34,6 +35,8 @@ def distill(
 ) -> None:
     """Keeps the traces whose answer the verifier accepts and whose prompt asks no problem of the exam, and learns them.
 
+    As many as its steps have room for, that is, once each: the others of the journal come again on a later night
+    (`later.json`: their places; see `tasks/lineage.py`).
     `traces`: stages that wrote a traces table. `unseen`: openings of the conversations that judge the reward model
     (see `models/picks.py`); no trace that begins so is learnt. Without a single trace left the checkpoint stays what it
     was.
@@ -51,9 +54,10 @@ def distill(
             return "refused"
 
     found = judged(found, sandbox, exam_questions, config.traces_per_problem, unfit, unseen)
+    found = with_room(found, config.steps * config.batch_size, trainer_config.seed)
     examples = [tokens(trace) for trace in found if trace.fate in ("kept", "unknown")]
     curve: list[dict[str, float]] = []
-    if examples and config.steps:
+    if examples:
         checkpoint, curve = trainer.call(learner.lesson, checkpoint, trainer_config, config, examples, checkpoints)
     _note(folder, found)
     (folder / "curve.json").write_text(json.dumps(curve))
@@ -61,9 +65,10 @@ def distill(
 
 
 def _note(folder: Path, traces: Sequence[Trace]) -> None:
-    """Writes how many traces had which fate, in all and by source, and which of them ask problems of the exam."""
+    """Writes how many traces had which fate, in all and by source, which of them wait, and which ask the exam's."""
     (folder / "counts.json").write_text(json.dumps(counts(traces)))
     (folder / "sources.json").write_text(json.dumps(by_source(traces)))
+    (folder / LATER).write_text(json.dumps([trace.source for trace in traces if trace.fate == "later"]))
     hits = [
         {
             "source": trace.source,

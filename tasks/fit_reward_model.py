@@ -51,8 +51,9 @@ def fit_reward_model(
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     found = choices(day.folder)
     picks = day_picks(found, date, tokenizer, student, config or RewardModelConfig(), exam_questions, looser)
-    write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in picks.held_out_choices])
-    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(picks.held_out), "left_out": dict(picks.left_out)}
+    held_out = picks.held_out_choices if config else []  # otherwise all of them are lessons
+    write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
+    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(held_out), "left_out": dict(picks.left_out)}
     try:
         wanted = _wanted(config, picks)
         backbone = _backbone(wanted, checkpoint, student)

@@ -91,6 +91,7 @@ def study(
     _let_go()
     _trainer = Trainer.load(checkpoint, config)
     curve = list(steps(_trainer))
+    _trainer.settle()
     kept = _keep(_trainer, checkpoints, parent=checkpoint.name)
     _let_go()
     return kept, curve

@@ -1,6 +1,7 @@
 """The champion's line: the nights that made it, each from the champion before, and what they taught of the journal."""
 
-from collections.abc import Iterator, Set
+import json
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -14,24 +15,29 @@ from tasks.stage import committed
 
 CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
 KINDS = {*CHANNELS, "trace"}  # of journal lines
+LATER = "later.json"  # of a lesson of worked solutions: the places of those that its steps had no room for
 
 
 @dataclass(frozen=True)
 class Taught:
     """A night of the champion's line: the kinds of journal lines that it taught, and the share of the owner's
     conversations that it held out.
+
+    `later`: the places of the worked solutions that it had no room for.
     """
 
     night: str
     kinds: Set[str]
     unseen_share: float
+    later: Set[str] = frozenset()
 
-    def has(self, entry: Entry, night: str) -> bool:
+    def has(self, entry: Entry, night: str, place: str) -> bool:
         """Whether it taught a line that this night took: its own, or one of a night before, which it had by replay.
 
-        A trace is a lesson whatever its conversation's hash, as long as no pick has the same one.
+        `place`: the line's, as `2026-11-20.jsonl:12`. A trace is a lesson whatever its conversation's hash, as long as
+        no pick has the same one.
         """
-        if night > self.night or entry.kind not in self.kinds:
+        if night > self.night or entry.kind not in self.kinds or place in self.later:
             return False
         return isinstance(entry, Words | Trace) or not is_held_out(_messages(entry), self.unseen_share)
 
@@ -41,7 +47,9 @@ def taught_by(champion: str, nights: Path, date: str) -> list[Taught]:
     found = []
     for folder, whole in line_of(champion, nights, date):
         config = config_of(folder)
-        found.append(Taught(folder.name, _taught(folder, whole), config.unseen_share if config else 0.0))
+        places = _taught(folder, whole)
+        share = config.unseen_share if config else 0.0
+        found.append(Taught(folder.name, places.keys(), share, _later(folder, places.get("trace", []))))
     return found
 
 
@@ -84,15 +92,15 @@ def _messages(entry: Preference | Correction | Feedback) -> list[dict[str, Any]]
     return [message.model_dump() for message in entry.messages]
 
 
-def _taught(night: Path, whole: bool) -> set[str]:
-    """The kinds of journal lines that a night taught; all, where another version of the program wrote it.
+def _taught(night: Path, whole: bool) -> dict[str, list[str]]:
+    """The kinds of journal lines that a night taught, all where another version of the program wrote it, and where.
 
     A night may end before a lesson, or in the midst of one, which is then dropped, with the channels that were done;
     and a channel may be off. `whole`: the lessons after its rounds count, too.
     """
     config, early = config_of(night), ended_early(night)
     if config is None:
-        return KINDS
+        return {kind: [] for kind in KINDS}
     steps = config.steps[: early.steps if early else None]
     places: dict[str, list[str]] = {}
     for step in steps if whole else takewhile(lambda step: not step.is_block, steps):
@@ -100,4 +108,12 @@ def _taught(night: Path, whole: bool) -> set[str]:
             places.setdefault("trace", []).append(step.place)
         elif step.kind == "lessons":
             places |= {kind: [f"lessons/{channel}"] for kind, channel in CHANNELS.items()}
-    return {kind for kind, found in places.items() if any(committed(night / place) for place in found)}
+    done = {kind: [place for place in found if committed(night / place)] for kind, found in places.items()}
+    return {kind: found for kind, found in done.items() if found}
+
+
+def _later(night: Path, places: Sequence[str]) -> set[str]:
+    """What none of a night's lessons of worked solutions had room for."""
+    files = [night / place / LATER for place in places]
+    waiting = [set(json.loads(file.read_text())) for file in files if file.exists()]  # older nights have none
+    return set.intersection(*waiting) if waiting and len(waiting) == len(files) else set()

@@ -107,8 +107,8 @@ def _data(night: Path, config: NightConfig, steps: Sequence[Step]) -> list[str]:
             counts = ", ".join(f"{count} {fate}" for fate, count in traces.items() if isinstance(count, int))
             lines.append(f"{what}: {counts}")
     fitted = _read(night / "fit_reward_model" / "outcome.json")
-    if fitted and any(step.kind == "grpo" for step in steps):
-        lines.append(f"picks of its owner: {fitted.get('picks', 0)}")
+    if fitted and fitted.get("serves") and any(step.kind == "grpo" for step in steps):
+        lines.append(f"picks of its owner, by a reward model: {fitted.get('picks', 0)}")
     return lines
 
 

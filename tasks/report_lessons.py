@@ -43,7 +43,7 @@ def channel_lessons(night: Path, target: str) -> list[Lesson]:
         counts, curve = read_json(folder, "counts.json") or {}, read_json(folder, "curve.json") or []
         after = accuracy(folder / "evaluate", target)
         exam = (before, after) if before is not None and after is not None else None
-        before = before if after is None else after
+        before = after if curve or after is not None else before
         if not counts.get("lines"):
             continue
         losses = (curve[0]["loss"], curve[-1]["loss"]) if curve else None

@@ -8,6 +8,7 @@ import yaml
 
 from conf.schema import NightConfig
 from conf.stages import Step, steps
+from tasks.incidents import ended_early
 from tasks.report_evidence import read_json
 from tasks.report_lessons import Lesson, accuracy, channel_lessons
 from tasks.rounds import rounds
@@ -21,20 +22,25 @@ def step_lessons(night: Path, target: str) -> list[Lesson]:
     """The steps of `stages` in their order, the owner's channels one by one; those that found nothing to learn are not.
 
     A block of rounds is there only where an exam followed it: its lines are groups of answers, of which those with
-    signal were used. `target`: the part of the exam that is shown; a step that sat none has no figures of it.
+    signal were used. `target`: the part of the exam that is shown. A step has no figures of it that sat none, nor the
+    next one, which would be told what both did. What a night's early end undid is not there.
     """
     found: list[Lesson] = []
     before = accuracy(night / "evaluate" / "champion", target)
-    for step in _steps(night):
+    early = ended_early(night)
+    for step in _steps(night)[: early.steps if early else None]:
         if step.kind == "lessons":
             own = channel_lessons(night, target)
+            learnt = [one.channel for one in own if one.losses]
+            before = accuracy(night / "lessons" / learnt[-1] / "evaluate", target) if learnt else before
         else:
             after = accuracy(night / step.exam, target)
             exam = (before, after) if before is not None and after is not None else None
             one = _block(night, step, exam) if step.is_block else _traces(night, step, exam)
             own = [one] if one else []
+            changed = step.is_block or (one is not None and one.losses is not None)
+            before = after if changed or after is not None else before
         found += own
-        before = next((one.exam[1] for one in reversed(own) if one.exam), before)
     return found
 
 

@@ -9,9 +9,12 @@ from tasks.trace_filter import FATES
 
 
 def trace_sources(night: Path) -> list[dict[str, Any]]:
-    """How many traces of each source were kept and why others were not; of the lessons of its own answers as well."""
-    found = [read_json(folder, "sources.json") or [] for folder in _lessons(night)]
-    return [row for rows in found for row in rows]
+    """How many traces of each source were kept and why others were not; of the lessons of its own answers as well.
+
+    A second lesson has those of the first one again: a source is told once.
+    """
+    rows = [row for folder in _lessons(night) for row in read_json(folder, "sources.json") or []]
+    return list({(row["teacher"], row["source"]): row for row in reversed(rows)}.values())[::-1]
 
 
 def fates_met(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -29,7 +32,8 @@ def trace_remarks(night: Path) -> list[str]:
         remarks.append(
             f"Rows of files that are no worked solutions: {len(bad)}; the first: {where}: {first['reason']}."
         )
-    hits = [hit for folder in _lessons(night) for hit in read_json(folder, "contamination.json") or []]
+    found = [hit for folder in _lessons(night) for hit in read_json(folder, "contamination.json") or []]
+    hits = [hit for number, hit in enumerate(found) if hit not in found[:number]]
     if hits:
         near = sum(hit["match"] == "near" for hit in hits)
         remarks.append(

@@ -1,6 +1,7 @@
 """Which worked solutions are worth learning: right ones and those nobody can judge, in the benchmark's own form."""
 
 import json
+import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +19,20 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score
 
 # kept: its answer is right; unknown: kept too, nobody can tell; dropped: its answer is not the truth; unreadable: no
 # answer can be found in it; exam: it asks a problem of the exam; held_out: it opens as a conversation that judges the
-# reward model; refused: by the student's chat template; surplus: its problem has enough solutions already.
+# reward model; refused: by the student's chat template; surplus: its problem has enough solutions already; later: the
+# lesson's steps have no room for it.
 Fate = Literal[
-    "kept", "unknown", "dropped", "unreadable", "exam", "held_out", "refused", "too_long", "duplicate", "surplus"
+    "kept",
+    "unknown",
+    "dropped",
+    "unreadable",
+    "exam",
+    "held_out",
+    "refused",
+    "too_long",
+    "duplicate",
+    "surplus",
+    "later",
 ]
 FATES: tuple[Fate, ...] = get_args(Fate)
 
@@ -81,6 +93,14 @@ def judged(
             seen.add((asked, trace.response))
         found.append(trace)
     return found
+
+
+def with_room(traces: Sequence[Trace], room: int, seed: int) -> list[Trace]:
+    """The traces; of those that are worth learning only so many, drawn by the seed, and the others come `later`."""
+    worth = [place for place, trace in enumerate(traces) if trace.fate in ("kept", "unknown")]
+    drawn = {*random.Random(seed).sample(worth, min(room, len(worth)))}
+    left = {*worth} - drawn
+    return [replace(trace, fate="later") if place in left else trace for place, trace in enumerate(traces)]
 
 
 def _asked_in(exam: Contamination, trace: Trace) -> Match | None:

@@ -1,5 +1,6 @@
 """The soak's arithmetic, and its look at real processes."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.soak import descendants, name_of, page, picture, resident_mb, slope, summarise
+from benchmarks.soak import descendants, name_of, page, picture, resident_mb, slope, soak, summarise
 
 HOLDER = "import time; held = bytearray(60_000_000); held[::4096] = b'x' * len(held[::4096]); print(); time.sleep(600)"
 
@@ -35,6 +36,21 @@ def test_a_rounds_figure_is_the_median_of_its_readings() -> None:
     assert row.split() == ["trainer", "11.0", "42.0", "44.0", "44.0", "+2.000"]
     (line,) = picture(found).axes[0].get_lines()
     assert line.get_ydata().tolist() == [11.0, 40.0, 42.0, 44.0]
+
+
+def test_a_night_of_fewer_rounds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(*_: object, **__: object) -> Path:
+        for number in range(1, 4):
+            (tmp_path / f"round-{number:02d}" / "checkpoint").mkdir(parents=True)
+        for place in ("round-01", "round-02"):  # the third is not committed
+            (tmp_path / place / "checkpoint" / "manifest.json").write_text("{}")
+        (tmp_path / "summary.json").write_text(json.dumps({"ended_early": None, "alarms": ["The reward is 0."]}))
+        return tmp_path
+
+    monkeypatch.setattr("benchmarks.soak.run_night", short)
+    monkeypatch.setattr("benchmarks.soak.WORK", tmp_path)
+    with pytest.raises(RuntimeError, match=r"^the night ended after 2 of 3 rounds: The reward is 0\.$"):
+        soak(tmp_path / "student", 3)
 
 
 def test_a_process_is_known_by_where_its_output_goes_and_weighed(tmp_path: Path) -> None:

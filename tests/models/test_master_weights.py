@@ -276,3 +276,38 @@ def test_going_on_bit_for_bit_on_a_gpu() -> None:
         each(batch(1).cuda()).sum().backward()
         masters.step()
     assert same_bits(bits(model, weights), bits(other, again))
+
+
+def test_settled_weights_are_the_masters_in_the_mean() -> None:
+    """A step of a tenth of the last place, up for some and down for others: rounded to the nearest nothing is left."""
+    start = torch.tensor([1.0, -1.5, 0.75, -2.5]).repeat_interleave(50_000)
+    place = torch.tensor([2**-7, 2**-7, 2**-8, 2**-6]).repeat_interleave(50_000)
+    toward = torch.tensor([1.0, 1.0, -1.0, -1.0]).repeat_interleave(50_000)
+    model = torch.nn.Linear(1, len(start), bias=False, dtype=torch.bfloat16)
+    model.weight.data.copy_(start[:, None])
+    weights = MasterWeights(model, CONFIG)
+    exact = start + 0.1 * place * toward
+    divide(exact[:, None].contiguous(), model.weight.data, weights.remainders["weight"])
+    assert model.weight.data[:, 0].float().equal(start)
+    torch.manual_seed(1)
+    weights.settle()
+    moved = (model.weight.data[:, 0].float() - start) / (place * toward)
+    for own in moved.split(50_000):
+        assert set(own.tolist()) == {0.0, 1.0}
+        assert float(own.mean()) == pytest.approx(0.1, abs=0.007)  # five standard errors
+    assert not weights.remainders["weight"].any()
+
+
+def test_settling_moves_no_weight_that_no_step_has_moved_and_none_of_fp32() -> None:
+    for dtype in (torch.bfloat16, torch.float32):
+        model = network(dtype)
+        weights = MasterWeights(model, CONFIG)
+        before = [parameter.clone() for parameter in model.parameters()]
+        weights.settle()
+        assert same_bits(before, list(model.parameters()))
+    push(single := one_weight(0.3), 1.0)
+    kept = MasterWeights(single, CONFIG)
+    kept.step()
+    after = single.weight.clone()
+    kept.settle()
+    assert single.weight.equal(after)

@@ -281,12 +281,31 @@ def test_what_came_of_each_source_and_which_exam_problems_were_met(tmp_path: Pat
     )
 
 
+def test_what_the_steps_have_no_room_for_waits_for_a_later_night(tmp_path: Path, student: Path) -> None:
+    lines = generated_day.traces("1", 50, ("1", "2"), "2026-11-20")
+    columns = ("response", "teacher", "benchmark", "truth")
+    traces = [
+        {name: line[name] for name in columns}
+        | {"messages": json.dumps(line["messages"]), "source": f"2026-11-20.jsonl:{number}"}
+        for number, line in enumerate(lines, 1)
+    ]
+    trainer, counts, _ = run(tmp_path / "one", student, traces, steps=2)
+    assert counts == fates(kept=32, later=18)
+    assert len(trainer.examples) == 32
+    later = json.loads((tmp_path / "one" / "distill" / "later.json").read_text())
+    assert len({*later}) == 18
+    assert {*later} < {trace["source"] for trace in traces}
+    run(tmp_path / "again", student, traces, steps=2)
+    assert json.loads((tmp_path / "again" / "distill" / "later.json").read_text()) == later
+    assert run(tmp_path / "off", student, traces, steps=0)[1] == fates(later=50)
+
+
 def test_the_generated_day_is_learnt_word_for_word(tmp_path: Path, student: Path) -> None:
     """192 exercises, as the starter night has them: none rewritten, none taken for a problem of the exam."""
     columns = ("response", "teacher", "benchmark", "truth")
     lines = generated_day.traces("1", 192, ("1", "2"), "2026-11-20")
     traces = [{name: line[name] for name in columns} | {"messages": json.dumps(line["messages"])} for line in lines]
-    trainer, counts, _ = run(tmp_path, student, traces)
+    trainer, counts, _ = run(tmp_path, student, traces, steps=12)
     assert counts == fates(kept=192)
     learnt = [(decoded(prompt, student), decoded(answer[:-1], student)) for prompt, answer in trainer.examples]
     assert learnt == [(f"User: {line['messages'][0]['content']}\nAssistant:", line["response"]) for line in lines]

@@ -112,7 +112,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_held_out_table_is_what_the_model_did_not_see(tmp_path: Path, student: Path) -> None:
-    _, folder, _ = run(tmp_path, student, preferences(40), None)
+    _, folder, _ = run(tmp_path, student, preferences(40), RewardModelConfig(min_picks=1000))
     held_out: Any = read_table(folder / "held_out.parquet", HELD_OUT)
     shown = {row["messages"]: row for row in preferences(40)}
     assert 4 < len(held_out) < 25

@@ -12,6 +12,7 @@ from conf.load import STARTER, frozen_yaml, load_night
 from models.picks import is_held_out
 from tasks.day_picks import choices
 from tasks.incidents import end_early
+from tasks.lineage import LATER
 from tasks.stage import MANIFEST, Artifact, commit, uncommit
 from tasks.taken import DamagedFreezeError
 from tests.tasks.test_freeze_journal import ASKED, LESSONS, counts, freeze, journal, line, pick, table, words
@@ -288,3 +289,19 @@ def test_what_a_promoted_night_held_out_is_still_to_be_taught(tmp_path: Path) ->
     third = freeze(tmp_path, DAYS[2], champion="direct")
     assert learnt(third) == {}
     assert table(third, "feedback").empty
+
+
+def test_a_worked_solution_that_a_promoted_night_had_no_room_for_comes_again(tmp_path: Path) -> None:
+    solved = (line("trace", messages=ASKED, response=f"#### {answer}", teacher="me") for answer in (4, 5, 6))
+    journal(tmp_path, *solved)
+    freeze(tmp_path, DAYS[0], champion="first")
+    decided(
+        tmp_path, DAYS[0], "first", "winner", "", "stages=[distill, {grpo: 1}, distill]", done=("distill", "distill-2")
+    )
+    for place, waiting in {"distill": [1, 2], "distill-2": [2, 3]}.items():
+        places = [f"2026-11-20.jsonl:{number}" for number in waiting]
+        (tmp_path / "nights" / DAYS[0] / place / LATER).write_text(json.dumps(places))
+    second = freeze(tmp_path, DAYS[1], champion="winner")
+    assert table(second, "traces").source.tolist() == ["2026-11-20.jsonl:2"]  # the others were in one of its lessons
+    decided(tmp_path, DAYS[1], "winner", "another", done=("distill",))
+    assert table(freeze(tmp_path, DAYS[2], champion="another"), "traces").empty

@@ -1,9 +1,11 @@
 """The report's table of the night's parts: in the order of `stages`, with the exam before and after each."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+from tasks.incidents import end_early
 from tasks.report_lessons import Lesson, lesson_figures
 from tasks.report_page import render
 from tasks.report_steps import step_lessons
@@ -44,7 +46,7 @@ def a_full_day(night: Path) -> None:
     traces(night / "self_distill", [], dropped=1)
     traces(night / "distill-2", [0.9, 0.8], kept=5)
     sat = {"evaluate/champion": 1, "evaluate/step-1": 2, "evaluate/step-2": 4, "lessons/evaluate": 4}
-    sat |= {"lessons/corrections/evaluate": 5, "evaluate/step-5": 4, "evaluate/step-6": 6}
+    sat |= {"lessons/corrections/evaluate": 5, "lessons/words/evaluate": 5, "evaluate/step-5": 4, "evaluate/step-6": 6}
     for place, count in sat.items():
         exam(night / place, solved(count))
 
@@ -55,12 +57,30 @@ def test_each_part_in_its_order_and_its_exam_held_against_the_one_before(tmp_pat
         Lesson("rounds 1 to 2", 32, 7, {}, None, (0.1, 0.2)),
         Lesson("worked solutions", 98, 93, {"dropped": 4, "too long": 1}, (2.0, 1.0), (0.2, 0.4)),
         Lesson("corrections", 9, 9, {}, (1.5, 1.4), (0.4, 0.5)),
-        Lesson("words", 3, 3, {}, (3.0, 3.0), None),
+        Lesson("words", 3, 3, {}, (3.0, 3.0), (0.5, 0.5)),
         Lesson("its own answers", 1, 0, {"dropped": 1}, None, None),
         Lesson("on-policy round 3", 16, 16, {}, None, (0.5, 0.4)),
         Lesson("round 4", 20, 9, {}, None, (0.4, 0.6)),
         Lesson("worked solutions 2", 5, 5, {}, (0.9, 0.8), None),
     ]
+
+
+def test_what_an_exam_that_was_not_sat_would_have_told_is_not_told_of_the_next_part(tmp_path: Path) -> None:
+    a_full_day(tmp_path)
+    shutil.rmtree(tmp_path / "lessons" / "words" / "evaluate")
+    shutil.rmtree(tmp_path / "evaluate" / "step-1")
+    found = {one.channel: one.exam for one in step_lessons(tmp_path, TARGET)}
+    assert found["worked solutions"] is None  # with what the rounds did
+    assert found["corrections"] == (0.4, 0.5)
+    assert found["words"] is None
+    assert "on-policy round 3" not in found
+    assert found["round 4"] == (0.4, 0.6)
+
+
+def test_a_lesson_that_the_nights_end_undid_is_not_told(tmp_path: Path) -> None:
+    a_full_day(tmp_path)
+    end_early(tmp_path, 2, "The night ended its rounds: its hours are over.", 2)
+    assert [one.channel for one in step_lessons(tmp_path, TARGET)] == ["rounds 1 to 2", "worked solutions"]
 
 
 def test_without_exams_the_rounds_are_left_to_their_own_pictures(tmp_path: Path) -> None:
