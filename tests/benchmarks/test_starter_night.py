@@ -1,0 +1,33 @@
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.starter_night import night
+
+
+@pytest.fixture(autouse=True)
+def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the nights' homes are; the command only makes them."""
+
+    def run(command: list[str], env: dict[str, str], **_: Any) -> "subprocess.CompletedProcess[str]":
+        Path(env["NIGHTSCHOOL_HOME"]).mkdir(exist_ok=True)
+        return subprocess.CompletedProcess(command, 0, json.dumps({"night": "2026-01-01"}))
+
+    monkeypatch.setattr("benchmarks.starter_night.HOMES", tmp_path)
+    monkeypatch.setattr(subprocess, "run", run)
+    return tmp_path
+
+
+def test_a_finished_night_keeps_its_minutes(homes: Path) -> None:
+    assert night(1)["minutes"] >= 0
+    (homes / "seed-1" / "minutes.txt").write_text("12.5")
+    assert night(1)["minutes"] == 12.5
+
+
+def test_a_night_that_was_interrupted_has_no_minutes(homes: Path) -> None:
+    (homes / "seed-1").mkdir()
+    assert night(1)["minutes"] is None
+    assert not (homes / "seed-1" / "minutes.txt").exists()
