@@ -1,0 +1,116 @@
+"""What is left of a lesson at a low rate, once its weights are rounded to bf16 for the checkpoint.
+
+    python -m benchmarks.rounding [--picks 32]
+
+The starter learns picks (DPO) and words at their default rates. Each lesson's effect is told three times: of the
+nearest bf16 weights, of those that `Trainer.settle` draws, and of the fp32 ones as they were learnt. For picks it is
+the gain of the picked answers' log-probability over that of the others, in nats an answer; for words the loss, in nats
+a token. Prints a JSON object a lesson. Where the trainer computes in float32, nothing is rounded.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.starter import starter
+from benchmarks.tastes import picks as drawn_picks
+from conf.lessons import PicksConfig, WordsConfig
+from conf.load import STARTER as STARTER_NIGHT
+from conf.load import load_night
+from flows import environment
+from models import lessons
+from models.examples import Example
+from models.master_weights import joined
+from models.picks import Pick
+from models.policy import load_tokenizer
+from models.trainer import Trainer
+from rewards import generated_day
+from tasks.day_picks import day_picks
+from tasks.learner import lesson_config
+
+NIGHT = load_night(STARTER_NIGHT)
+DATE = "2026-01-01"
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson's rate, its steps, and what it is told by."""
+
+    learning_rate: float
+    steps: Callable[[Trainer], Iterator[lessons.Metrics]]
+    figure: Callable[[Trainer], float]
+
+
+def main() -> None:
+    """Both lessons, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--picks", type=int, default=32, help="picks, and as many texts")
+    options = parser.parse_args()
+    environment.prepare()
+    student = starter()
+    for name, lesson in _lessons(student, options.picks).items():
+        print(json.dumps({"lesson": name} | effects(student, lesson)), flush=True)
+
+
+def effects(student: Path, lesson: Lesson) -> dict[str, float]:
+    """What the figure is before the lesson, and by how much each kind of weights changes it."""
+    trainer = Trainer(student, lesson_config(NIGHT.trainer, lesson.learning_rate))
+    before = lesson.figure(trainer)
+    for _ in lesson.steps(trainer):
+        pass
+    weights = trainer.weights
+    learnt = {name: joined(weights.trained[name].detach(), left) for name, left in weights.remainders.items()}
+    found = {"before": before, "nearest": lesson.figure(trainer) - before}
+    trainer.settle()
+    found["settled"] = lesson.figure(trainer) - before
+    trainer.model.float()
+    for name, parameter in trainer.model.named_parameters():
+        if name in learnt:
+            parameter.data.copy_(learnt[name])
+    return {name: round(value, 4) for name, value in (found | {"fp32": lesson.figure(trainer) - before}).items()}
+
+
+def _lessons(student: Path, count: int) -> dict[str, Lesson]:
+    tokenizer, levels = load_tokenizer(student), NIGHT.benchmarks[0].levels
+    drawn = drawn_picks("short", count, "rounding")
+    day = day_picks(drawn, DATE, tokenizer, NIGHT.student, NIGHT.reward_model)
+    picks = [*day.fitted, *day.held_out]
+    texts = [tokenizer.encode(line["text"]) for line in generated_day.words("rounding", count, levels, DATE)]
+    words: list[Example] = [(text[:1], text[1:]) for text in texts]
+    return {
+        "picks": Lesson(
+            PicksConfig().learning_rate,
+            lambda trainer: lessons.dpo(trainer, picks, PicksConfig(), NIGHT.seed),
+            lambda trainer: _margin(trainer, picks),
+        ),
+        "words": Lesson(
+            WordsConfig().learning_rate,
+            lambda trainer: lessons.imitation(trainer, words, WordsConfig(), NIGHT.seed),
+            lambda trainer: _loss(trainer, words),
+        ),
+    }
+
+
+def _margin(trainer: Trainer, picks: Sequence[Pick]) -> float:
+    """log π of the answer picked, less that of each other one, in nats an answer, in the mean."""
+    groups = lessons.answer_groups([(pick.prompt, pick.answers) for pick in picks])
+    found = lessons.answer_logprobs(trainer, groups).tolist()
+    margins = [
+        found[group.rows[pick.chosen]] - found[row]
+        for pick, group in zip(picks, groups, strict=True)
+        for place, row in enumerate(group.rows)
+        if place != pick.chosen
+    ]
+    return sum(margins) / len(margins)
+
+
+def _loss(trainer: Trainer, words: Sequence[Example]) -> float:
+    """−log π of the texts' tokens, in nats a token."""
+    found = lessons.answer_logprobs(trainer, lessons.answer_groups([(first, [rest]) for first, rest in words]))
+    return -float(found.sum()) / sum(len(rest) for _, rest in words)
+
+
+if __name__ == "__main__":
+    main()
