@@ -178,7 +178,8 @@ class Rounds:
             if state is not None and not state.is_dir():
                 raise LostRoundError(number - 1, "its state was pruned, and is needed to learn again")
             base = Predecessor(self.base, predecessor, state)
-            means = UpdateMeans(base, night.home.checkpoints, night.trainer, self._retired(number))
+            last = number == self.block.rounds[-1]
+            means = UpdateMeans(base, night.home.checkpoints, night.trainer, self._retired(number), last)
             night.rest_engine()
             label, started = f"round {number} · update", time.perf_counter()
             night.tell(label, None)

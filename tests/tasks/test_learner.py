@@ -67,7 +67,8 @@ class Night:
     def update(self, number: int) -> Updated:
         """One round's update, each with advantages of its own."""
         advantages = [*ADVANTAGES[number:], *ADVANTAGES[:number]]
-        return learner.update(self.predecessor(number), self.config, self.rollouts, advantages, self.checkpoints)
+        own = (self.rollouts, advantages, self.checkpoints)
+        return learner.update(self.predecessor(number), self.config, *own, last=number == ROUNDS)
 
     def save(self, number: int, updated: Updated) -> None:
         learner.save_state(updated.checkpoint.name, self.state(number))
