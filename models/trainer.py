@@ -172,7 +172,7 @@ class Trainer:
         sums["non_finite_steps"] += float(self.non_finite > 0)
 
     def settle(self) -> None:
-        """Puts into the weights, in the mean, what their rounding would leave behind: after a lesson, or a block's rounds.
+        """Puts into the weights, in the mean, what their rounding would leave behind: after a lesson, or a last round.
 
         What comes next begins from the checkpoint alone; a round's trainer goes on with the remainders, and needs none.
         """
