@@ -19,10 +19,11 @@ from typing import Any
 
 from benchmarks.learning_runs import NIGHTS, TRL, accuracies, distilled, learn
 from benchmarks.starter import STARTER, starter
+from benchmarks.work import SCHOOL, make
 from flows import environment
 from models.durable import write_atomically
 
-RESULTS = Path("school/benchmarks/learning")
+RESULTS = SCHOOL / "benchmarks" / "learning"
 VARIANTS = (*NIGHTS, *TRL)
 
 
@@ -39,7 +40,7 @@ def main() -> None:
     options = parser.parse_args()
     environment.prepare()
     starter(options.student)
-    options.out.mkdir(parents=True, exist_ok=True)
+    make(options.out)
     runs = [run(variant, seed, options) for seed in options.seeds for variant in options.variants]
     if options.plot is not None:
         picture(runs, options.minutes).savefig(options.plot, dpi=110)

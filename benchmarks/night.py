@@ -36,9 +36,10 @@ from benchmarks.timed_night import (
     run_night,
     seconds_within,
 )
+from benchmarks.work import SCHOOL, make
 from models.engine_environment import trainer_environment
 
-WORK = Path("school/benchmarks")
+WORK = SCHOOL / "benchmarks"
 FIGURES = ("sampling_ratio", "round_ratio", "overhead_share")
 UNCOUNTED = 1  # rounds: the first starts the engine and the trainer
 TRL_BATCHES, TRL_STEPS = (8, 32), 3  # the first step is not counted
@@ -67,8 +68,7 @@ def night_figures(student: Path, rounds: int = 7) -> dict[str, float]:
 
 def measure(student: Path, rounds: int, trace: Path | None = None) -> dict[str, Any]:
     """The three figures, and what they were made from."""
-    WORK.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=WORK) as work:
+    with tempfile.TemporaryDirectory(dir=make(WORK)) as work:
         home, lengths = Path(work).resolve(), [*FEW_ROUNDS, f"grpo.rounds={rounds}"]
         short = run_night(home / "starter", [f"student.source={student.resolve()}", *lengths])
         starter = profile(short, rounds)

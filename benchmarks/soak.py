@@ -22,8 +22,9 @@ from matplotlib.figure import Figure
 
 from benchmarks.starter import STARTER, starter
 from benchmarks.timed_night import FEW_ROUNDS, run_night, why_over
+from benchmarks.work import SCHOOL, make
 
-WORK = Path("school/benchmarks")
+WORK = SCHOOL / "benchmarks"
 SMALL = [
     "grpo.prompts_per_round=4",
     "grpo.group_size=4",
@@ -67,8 +68,7 @@ def soak(student: Path, rounds: int) -> Readings:
                 found[name][done + 1].append(megabytes)
         return False
 
-    WORK.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=WORK) as home:
+    with tempfile.TemporaryDirectory(dir=make(WORK)) as home:
         overrides = [f"student.source={student.resolve()}", f"grpo.rounds={rounds}", *FEW_ROUNDS, *SMALL]
         folder = run_night(Path(home), overrides, until=read)
         if (done := _rounds_done(folder)) < rounds:

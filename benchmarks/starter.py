@@ -5,11 +5,12 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.work import SCHOOL, make
 from conf.lessons import DistillConfig
 from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
 
-STARTER = Path("school/benchmarks/starter")
+STARTER = SCHOOL / "benchmarks" / "starter"
 LESSONS = (DistillConfig(steps=32, learning_rate=1e-4), DistillConfig(steps=16, learning_rate=2e-5))
 
 
@@ -18,6 +19,7 @@ def starter(folder: Path = STARTER) -> Path:
     if not (folder / "config.json").exists():
         from models.starter import write_starter  # torch and transformers
 
+        make(folder.parent)
         write_starter(folder)
     return folder
 

@@ -22,7 +22,7 @@ from flows.history import round_metrics
 from tasks.exam_figures import SITTERS
 from tasks.tables import EVALUATIONS, read_table
 
-HOMES = Path("school/starter-night")
+HOMES = SCHOOL / "starter-night"
 DOCS = Path("docs")
 
 
@@ -40,7 +40,7 @@ def main() -> None:
 
 def night(seed: int) -> dict[str, Any]:
     """The summary of a seed's night, with the minutes that the whole command took; None where it was interrupted."""
-    home = HOMES / f"seed-{seed}"
+    home = make(HOMES) / f"seed-{seed}"
     minutes = home / "minutes.txt"
     begun, started = home.exists(), time.monotonic()
     command = [sys.executable, "-m", "flows", "night", "--json", "--date", "2026-01-01", "--set", f"seed={seed}"]

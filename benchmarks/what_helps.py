@@ -34,10 +34,11 @@ from benchmarks.ablations import (
 )
 from benchmarks.local_teacher import PORT, served
 from benchmarks.starter import starter, studied
+from benchmarks.work import SCHOOL, make
 from flows import environment
 
 RESULTS, PAGE, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))
-HOMES = Path("school/what-helps")
+HOMES = SCHOOL / "what-helps"
 BEGIN, END = "<!-- begin: python -m benchmarks.what_helps -->", "<!-- end -->"
 SURE = 0.95
 NONE = "none"
@@ -99,7 +100,7 @@ def study(wanted: Sequence[tuple[str, int]]) -> None:
     """Runs these nights, one after the other, each noted as soon as it is finished."""
     if not wanted:
         return
-    HOMES.mkdir(parents=True, exist_ok=True)
+    make(HOMES)
     student, better = starter(), studied()
     with ExitStack() as teacher:
         if any(needs_teacher(variant) for variant, _ in wanted):
