@@ -18,6 +18,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from benchmarks.work import SCHOOL, make
 from flows.history import round_metrics
 from tasks.exam_figures import SITTERS
 from tasks.tables import EVALUATIONS, read_table
