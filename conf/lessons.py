@@ -166,7 +166,7 @@ class PicksConfig(Section):
         default="dpo",
         description="DPO (arXiv 2305.18290) against the others, or supervised on the one picked",
     )
-    learning_rate: Rate = Field(default=5e-6, description="of its optimizer")
+    learning_rate: Rate = Field(default=1e-6, description="of its optimizer")
     epochs: Positive = Field(default=1, description="times that each line is learnt")
     batch_size: Positive = Field(default=8, description="picks a step")
     beta: Rate = Field(default=0.1, description="DPO: the smaller, the further the policy may go from the reference")

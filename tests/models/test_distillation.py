@@ -49,11 +49,11 @@ def test_every_example_once_before_any_comes_again() -> None:
 @pytest.mark.parametrize(
     ("count", "size", "epochs", "sizes"),
     [
-        (3, 16, 4, [3, 3, 3, 3]),  # fewer than a step has: nothing twice in a step
-        (5, 3, 1, [3, 2]),
+        (3, 16, 4, [12]),  # fewer than a step has
+        (5, 3, 1, [2, 3]),
         (5, 2, 2, [2, 2, 2, 2, 2]),
         (5, 5, 9, [5] * 6),  # as many steps as are allowed
-        (3, 5, 9, [3] * 6),
+        (3, 5, 9, [4, 5, 4, 5, 4, 5]),
     ],
 )
 def test_few_examples_are_not_learnt_by_heart(count: int, size: int, epochs: int, sizes: list[int]) -> None:
