@@ -11,10 +11,9 @@ from tasks.trace_filter import FATES
 def trace_sources(night: Path) -> list[dict[str, Any]]:
     """How many traces of each source were kept and why others were not; of the lessons of its own answers as well.
 
-    A second lesson has those of the first one again: a source is told once.
+    A second lesson reads the first one's again, which are told once.
     """
-    rows = [row for folder in _lessons(night) for row in read_json(folder, "sources.json") or []]
-    return list({(row["teacher"], row["source"]): row for row in reversed(rows)}.values())[::-1]
+    return _told_once(night, "sources.json")
 
 
 def fates_met(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -32,8 +31,7 @@ def trace_remarks(night: Path) -> list[str]:
         remarks.append(
             f"Rows of files that are no worked solutions: {len(bad)}; the first: {where}: {first['reason']}."
         )
-    found = [hit for folder in _lessons(night) for hit in read_json(folder, "contamination.json") or []]
-    hits = [hit for number, hit in enumerate(found) if hit not in found[:number]]
+    hits = _told_once(night, "contamination.json")
     if hits:
         near = sum(hit["match"] == "near" for hit in hits)
         remarks.append(
@@ -42,6 +40,14 @@ def trace_remarks(night: Path) -> list[str]:
         )
     asked = [read_json(folder, "asked.json") for folder in sorted(night.glob("ask_teacher*"))]
     return [*remarks, *(_teacher(one) for one in asked if one)]
+
+
+def _told_once(night: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of a file of all lessons, without those that an earlier one had word for word."""
+    found: list[dict[str, Any]] = []
+    for folder in _lessons(night):
+        found += [row for row in read_json(folder, name) or [] if row not in found]
+    return found
 
 
 def _lessons(night: Path) -> list[Path]:
