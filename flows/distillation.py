@@ -30,6 +30,7 @@ def learn_traces(
         exam_questions,
         traces=tuple(traces),
         unseen=openings_held_out(day.folder, config.unseen_share),
+        drawn_by=_drawn_by(night, place),
         config=config.distill,
         sandbox=config.sandbox,
     )
@@ -78,9 +79,15 @@ def learn_own_answers(
         exam_questions,
         traces=(answers,),
         unseen=(),  # what a benchmark asks is practised in the rounds, whoever asked it by day
+        drawn_by=_drawn_by(night, place),
         config=night.config.distill,
         sandbox=night.config.sandbox,
     )
+
+
+def _drawn_by(night: Night, place: str) -> str:
+    """The seed of what a lesson has room for: another one for every lesson, so that none learns the same again."""
+    return f"{night.config.seed} {night.date} {place}"
 
 
 def _scored(night: Night, rounds: int) -> tuple[Artifact, ...]:

@@ -80,19 +80,20 @@ class MasterWeights:
                     divide(master, parameter, remainder)
 
     @torch.no_grad()
-    def settle(self) -> None:
+    def settle(self, chance: torch.Generator) -> None:
         """Rounds every bf16 weight up or down by chance, the nearer the likelier, and forgets the remainders.
 
         A lesson of a few steps at a low rate moves most weights by less than half of their last place: rounded to the
         nearest they would be what they were. By chance (stochastic rounding, Gupta et al. 2015, arXiv:1502.02551) the
-        step is there in the mean. A weight that no step has moved stays as it is. Draws from torch's own random state.
+        step is there in the mean. A weight that no step has moved stays as it is. Lessons that follow upon each other
+        must not draw the same `chance`, which is on the weights' device: a weight would always go the same way.
         """
         for name, remainder in self.remainders.items():
             parameter = self.trained[name].detach()
             for rounded, left in zip(parameter.view(-1).split(PART), remainder.view(-1).split(PART), strict=True):
                 bits = joined(rounded, left).view(torch.int32)
-                chance = torch.randint(0, 2 * HALF, bits.shape, dtype=torch.int32, device=bits.device)
-                rounded.view(torch.int16).copy_(bits.add_(chance).bitwise_right_shift_(16))
+                drawn = torch.randint(0, 2 * HALF, bits.shape, generator=chance, dtype=torch.int32, device=bits.device)
+                rounded.view(torch.int16).copy_(bits.add_(drawn).bitwise_right_shift_(16))
                 left.zero_()
 
     def _parts(self, name: str) -> Iterator[tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]]:

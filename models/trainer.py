@@ -2,6 +2,7 @@
 
 import logging
 import math
+import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -175,9 +176,10 @@ class Trainer:
         """Puts into the weights, in the mean, what their rounding would leave behind: after a lesson, or a last round.
 
         What comes next begins from the checkpoint alone; a round's trainer goes on with the remainders, and needs none.
+        Drawn by the seed and by the name of the checkpoint (a digest) that lesson or block began with.
         """
-        with self.random.drawing():
-            self.weights.settle()
+        drawn = random.Random(f"{self.config.seed} {self.checkpoint.name}").getrandbits(63)
+        self.weights.settle(torch.Generator(self.device).manual_seed(drawn))
 
     def save(self, checkpoint: Path, state: Path) -> None:
         """Writes the weights as a Hugging Face folder and everything needed to go on exactly from here."""

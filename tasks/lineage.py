@@ -1,7 +1,8 @@
 """The champion's line: the nights that made it, each from the champion before, and what they taught of the journal."""
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -15,7 +16,7 @@ from tasks.stage import committed
 
 CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
 KINDS = {*CHANNELS, "trace"}  # of journal lines
-LATER = "later.json"  # of a lesson of worked solutions: the places of those that its steps had no room for
+LATER = "later.json"  # of a lesson of worked solutions: those that it had no room for, and those it held out
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Taught:
     """A night of the champion's line: the kinds of journal lines that it taught, and the share of the owner's
     conversations that it held out.
 
-    `later`: the places of the worked solutions that it had no room for.
+    `later`: the worked solutions that it did not teach, by `solution_of`.
     """
 
     night: str
@@ -31,15 +32,21 @@ class Taught:
     unseen_share: float
     later: Set[str] = frozenset()
 
-    def has(self, entry: Entry, night: str, place: str) -> bool:
+    def has(self, entry: Entry, night: str) -> bool:
         """Whether it taught a line that this night took: its own, or one of a night before, which it had by replay.
 
-        `place`: the line's, as `2026-11-20.jsonl:12`. A trace is a lesson whatever its conversation's hash, as long as
-        no pick has the same one.
+        A trace is a lesson whatever its conversation's hash, as long as no pick has the same one.
         """
-        if night > self.night or entry.kind not in self.kinds or place in self.later:
+        if night > self.night or entry.kind not in self.kinds:
             return False
-        return isinstance(entry, Words | Trace) or not is_held_out(_messages(entry), self.unseen_share)
+        if isinstance(entry, Trace):
+            return solution_of(_messages(entry), entry.response) not in self.later
+        return isinstance(entry, Words) or not is_held_out(_messages(entry), self.unseen_share)
+
+
+def solution_of(messages: Sequence[Mapping[str, Any]], response: str) -> str:
+    """A digest of a worked solution, wherever it stands."""
+    return hashlib.sha256(json.dumps([messages, response]).encode()).hexdigest()
 
 
 def taught_by(champion: str, nights: Path, date: str) -> list[Taught]:
@@ -88,7 +95,7 @@ def examined(nights: Path, date: str) -> Iterator[tuple[str, dict[str, str]]]:
             yield folder.parent.name, sat | {"champion": compared["candidate"][target]["before_digest"]}
 
 
-def _messages(entry: Preference | Correction | Feedback) -> list[dict[str, Any]]:
+def _messages(entry: Preference | Correction | Feedback | Trace) -> list[dict[str, Any]]:
     return [message.model_dump() for message in entry.messages]
 
 
@@ -113,7 +120,7 @@ def _taught(night: Path, whole: bool) -> dict[str, list[str]]:
 
 
 def _later(night: Path, places: Sequence[str]) -> set[str]:
-    """What none of a night's lessons of worked solutions had room for."""
+    """What none of a night's lessons of worked solutions taught, although it may be learnt."""
     files = [night / place / LATER for place in places]
     waiting = [set(json.loads(file.read_text())) for file in files if file.exists()]  # older nights have none
     return set.intersection(*waiting) if waiting and len(waiting) == len(files) else set()

@@ -33,7 +33,7 @@ def replayed(journal: Path, nights: Path, date: str, model: str, champion: str) 
     line = taught_by(champion, nights, date)
     for part in taken_before(nights, date, model):
         for place, entry in _entries(journal, part):
-            known = any(night.has(entry, part.night, place) for night in line)
+            known = any(night.has(entry, part.night) for night in line)
             if isinstance(entry, Preference | Correction) or not known:
                 yield Replayed(part.night, place, entry, known)
 

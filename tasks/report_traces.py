@@ -1,19 +1,21 @@
 """What the report says of the worked solutions that a night had: by source, of the teacher, and of the exam."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tasks.report_evidence import read_json, read_table
 from tasks.trace_filter import FATES
 
+DRAWN = ("kept", "unknown", "later")  # the fates that differ between two lessons on the same traces
+
 
 def trace_sources(night: Path) -> list[dict[str, Any]]:
     """How many traces of each source were kept and why others were not; of the lessons of its own answers as well.
 
-    A second lesson reads the first one's again, which are told once.
+    A second lesson reads the first one's again, which are told once: as the first one drew those it had room for.
     """
-    return _told_once(night, "sources.json")
+    return _told_once(night, "sources.json", _before_the_draw)
 
 
 def fates_met(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -42,12 +44,19 @@ def trace_remarks(night: Path) -> list[str]:
     return [*remarks, *(_teacher(one) for one in asked if one)]
 
 
-def _told_once(night: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a file of all lessons, without those that an earlier one had word for word."""
+def _told_once(night: Path, name: str, key: Callable[[dict[str, Any]], Any] = dict) -> list[dict[str, Any]]:
+    """The rows of a file of all lessons, without those that an earlier one had, with the same `key`."""
     found: list[dict[str, Any]] = []
     for folder in _lessons(night):
-        found += [row for row in read_json(folder, name) or [] if row not in found]
+        known = [key(row) for row in found]
+        found += [row for row in read_json(folder, name) or [] if key(row) not in known]
     return found
+
+
+def _before_the_draw(row: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """What a source's row was before a lesson drew those that it had room for."""
+    others = {name: value for name, value in row.items() if name not in DRAWN}
+    return others, sum(row.get(name, 0) for name in DRAWN)
 
 
 def _lessons(night: Path) -> list[Path]:

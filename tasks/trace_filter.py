@@ -95,7 +95,7 @@ def judged(
     return found
 
 
-def with_room(traces: Sequence[Trace], room: int, seed: int) -> list[Trace]:
+def with_room(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
     """The traces; of those that are worth learning only so many, drawn by the seed, and the others come `later`."""
     worth = [place for place, trace in enumerate(traces) if trace.fate in ("kept", "unknown")]
     drawn = {*random.Random(seed).sample(worth, min(room, len(worth)))}

@@ -174,6 +174,7 @@ def distilled(desk: Desk, *traces: Artifact) -> list[str]:
         sandbox=SandboxConfig(),
         exam_questions=(EXAM,),
         unseen=(),
+        drawn_by="tonight",
         max_tokens=10_000,
         checkpoints=desk.folder,
         trainer=trainer,

@@ -289,8 +289,7 @@ def test_settled_weights_are_the_masters_in_the_mean() -> None:
     exact = start + 0.1 * place * toward
     divide(exact[:, None].contiguous(), model.weight.data, weights.remainders["weight"])
     assert model.weight.data[:, 0].float().equal(start)
-    torch.manual_seed(1)
-    weights.settle()
+    weights.settle(torch.Generator().manual_seed(1))
     moved = (model.weight.data[:, 0].float() - start) / (place * toward)
     for own in moved.split(50_000):
         assert set(own.tolist()) == {0.0, 1.0}
@@ -303,7 +302,7 @@ def test_settling_moves_no_weight_that_no_step_has_moved_and_none_of_fp32() -> N
         model = network(dtype)
         weights = MasterWeights(model, CONFIG)
         before = [parameter.clone() for parameter in model.parameters()]
-        weights.settle()
+        weights.settle(torch.Generator())
         assert same_bits(before, list(model.parameters()))
     single = one_weight(0.3)
     kept = MasterWeights(single, CONFIG)
@@ -311,5 +310,5 @@ def test_settling_moves_no_weight_that_no_step_has_moved_and_none_of_fp32() -> N
     kept.step()
     after = single.weight.clone()
     assert after.item() != pytest.approx(0.3)
-    kept.settle()
+    kept.settle(torch.Generator())
     assert single.weight.equal(after)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from conf.schema import TrainerConfig
+from models.master_weights import MasterWeights
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tests.models.tiny import (
@@ -23,6 +24,7 @@ from tests.models.tiny import (
     random_tokens,
     sampled_groups,
     trainer_config,
+    write_tiny,
 )
 from tests.models.weights import gradients_of_steps, weights_of
 
@@ -220,3 +222,22 @@ def test_a_lesson_is_the_cross_entropy_of_its_answers(folder: Path) -> None:
     assert_close(found, {name: parameter.grad for name, parameter in model.named_parameters()})
     assert metrics["loss"] == pytest.approx(float(loss.detach()))  # pyright: ignore
     assert metrics["tokens"] == 4.0
+
+
+def test_lessons_that_follow_upon_each_other_are_settled_by_other_chances(tmp_path: Path) -> None:
+    """A step that the next lesson takes back is taken back in the mean, and not kept in the same weights for good."""
+    student = write_tiny(tmp_path / "student")
+    (tmp_path / "lesson").symlink_to(student)
+    moved = []
+    for checkpoint in (student, tmp_path / "lesson", student):  # the same weights by another name
+        trainer = Trainer(checkpoint, trainer_config())
+        trainer.weights = MasterWeights(trainer.model.bfloat16(), trainer.config.optimizer)
+        before = {name: weight.clone() for name, weight in trainer.weights.trained.items()}
+        for remainder in trainer.weights.remainders.values():
+            remainder.fill_(2**13)  # an eighth of the last place
+        trainer.settle()
+        moved.append(torch.cat([(before[name] != w).flatten() for name, w in trainer.weights.trained.items()]))
+    first, second, again = moved
+    assert first.equal(again)
+    assert float(first.float().mean()) == pytest.approx(1 / 8, abs=0.02)
+    assert float(second[first].float().mean()) == pytest.approx(1 / 8, abs=0.05)

@@ -17,6 +17,7 @@ from rewards.arithmetic import Arithmetic
 from rewards.verifier import Problem
 from tasks import learner
 from tasks.distill import distill
+from tasks.lineage import solution_of
 from tasks.stage import Artifact
 from tasks.tables import TRACES
 from tasks.trace_filter import FATES
@@ -61,6 +62,7 @@ def run(
     steps: int = 3,
     per_problem: int = 4,
     unseen: tuple[str, ...] = (),
+    drawn_by: str = "tonight",
 ) -> tuple[FakeTrainer, dict[str, int], Path]:
     day = write_stage(tmp_path / "freeze_journal", {"traces": (TRACES, traces)})
     folder, trainer = tmp_path / "distill", FakeTrainer()
@@ -75,6 +77,7 @@ def run(
         "sandbox": SandboxConfig(workers=1),
         "exam_questions": tuple(problem.question for problem in exam),
         "unseen": unseen,
+        "drawn_by": drawn_by,
         "max_tokens": longest,
         "checkpoints": tmp_path / "checkpoints",
         "trainer": trainer,
@@ -292,12 +295,25 @@ def test_what_the_steps_have_no_room_for_waits_for_a_later_night(tmp_path: Path,
     trainer, counts, _ = run(tmp_path / "one", student, traces, steps=2)
     assert counts == fates(kept=32, later=18)
     assert len(trainer.examples) == 32
-    later = json.loads((tmp_path / "one" / "distill" / "later.json").read_text())
-    assert len({*later}) == 18
-    assert {*later} < {trace["source"] for trace in traces}
+    later = waiting(tmp_path / "one")
+    assert len(later) == 18
+    assert later < {solution_of(json.loads(trace["messages"]), trace["response"]) for trace in traces}
     run(tmp_path / "again", student, traces, steps=2)
-    assert json.loads((tmp_path / "again" / "distill" / "later.json").read_text()) == later
+    assert waiting(tmp_path / "again") == later
+    run(tmp_path / "tomorrow", student, traces, steps=2, drawn_by="tomorrow")
+    assert waiting(tmp_path / "tomorrow") != later
     assert run(tmp_path / "off", student, traces, steps=0)[1] == fates(later=50)
+
+
+def test_what_is_held_out_waits_by_what_it_said_before_it_was_rewritten(tmp_path: Path, student: Path) -> None:
+    came = trace("7 + 5?", "<think>7 + 5 = 12</think> <answer>12</answer>", "12")
+    _, counts, _ = run(tmp_path, student, [came], unseen=(opening(json.loads(came["messages"])),))
+    assert counts == fates(held_out=1)
+    assert waiting(tmp_path) == {solution_of(json.loads(came["messages"]), came["response"])}
+
+
+def waiting(place: Path) -> set[str]:
+    return {*json.loads((place / "distill" / "later.json").read_text())}
 
 
 def test_the_generated_day_is_learnt_word_for_word(tmp_path: Path, student: Path) -> None:

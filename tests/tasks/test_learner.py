@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from conf.schema import LoraConfig, TrainerConfig
 from models.checkpoint import LINEAGE, digest_folder
 from models.rollout import Rollout
+from models.trainer import Trainer
 from models.trainer_state import NOTE, TENSORS, StateError
 from tasks import learner
 from tasks.learner import ElsewhereError, Predecessor, Updated
@@ -137,6 +138,13 @@ def file_in_the_way(folder: Path) -> Iterator[None]:
 
 OBSTACLES = [full_disk, file_in_the_way]
 Obstacle = Callable[[Path], AbstractContextManager[None]]
+
+
+def test_the_last_round_alone_is_settled(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    at: list[int] = []
+    monkeypatch.setattr(Trainer, "settle", lambda trainer: at.append(trainer.step))
+    night.rounds()
+    assert at == [ROUNDS * night.config.grpo.steps_per_round]
 
 
 def test_the_rounds_differ(expected: Bits) -> None:

@@ -10,6 +10,7 @@ import pytest
 from conf.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
 from conf.schema import StudentConfig
 from models.checkpoint import is_whole, keep, write_lineage
+from models.trainer import Trainer
 from tasks import learner, lesson_learner, lessons
 from tasks.stage import Artifact, Stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
@@ -108,6 +109,15 @@ def test_a_channel_comes_to_another_checkpoint_and_to_the_same_one_again(
     assert learner._trainer is None  # its memory is given back
     again = study(tmp_path / "again", channel, base)
     assert (again[0], again[2]) == (learnt, curve)
+
+
+def test_a_lesson_is_settled_once_after_its_last_step(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at: list[int] = []
+    monkeypatch.setattr(Trainer, "settle", lambda trainer: at.append(trainer.step))
+    _, _, curve, _ = study(tmp_path, "corrections", base)
+    assert at == [len(curve)]
 
 
 @pytest.mark.parametrize("channel", CHANNELS)

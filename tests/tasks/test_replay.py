@@ -12,7 +12,7 @@ from conf.load import STARTER, frozen_yaml, load_night
 from models.picks import is_held_out
 from tasks.day_picks import choices
 from tasks.incidents import end_early
-from tasks.lineage import LATER
+from tasks.lineage import LATER, solution_of
 from tasks.stage import MANIFEST, Artifact, commit, uncommit
 from tasks.taken import DamagedFreezeError
 from tests.tasks.test_freeze_journal import ASKED, LESSONS, counts, freeze, journal, line, pick, table, words
@@ -298,9 +298,9 @@ def test_a_worked_solution_that_a_promoted_night_had_no_room_for_comes_again(tmp
     decided(
         tmp_path, DAYS[0], "first", "winner", "", "stages=[distill, {grpo: 1}, distill]", done=("distill", "distill-2")
     )
-    for place, waiting in {"distill": [1, 2], "distill-2": [2, 3]}.items():
-        places = [f"2026-11-20.jsonl:{number}" for number in waiting]
-        (tmp_path / "nights" / DAYS[0] / place / LATER).write_text(json.dumps(places))
+    for place, waiting in {"distill": [4, 5], "distill-2": [5, 6]}.items():
+        left = [solution_of(ASKED, f"#### {answer}") for answer in waiting]
+        (tmp_path / "nights" / DAYS[0] / place / LATER).write_text(json.dumps(left))
     second = freeze(tmp_path, DAYS[1], champion="winner")
     assert table(second, "traces").source.tolist() == ["2026-11-20.jsonl:2"]  # the others were in one of its lessons
     decided(tmp_path, DAYS[1], "winner", "another", done=("distill",))

@@ -68,10 +68,10 @@ def test_a_teacher_that_was_asked_nothing(tmp_path: Path) -> None:
 
 
 def test_what_a_second_lesson_reads_again_is_told_once(tmp_path: Path) -> None:
-    day = {"teacher": "me", "source": "2026-11-20.jsonl", "kept": 9, **ROW}
+    day, other = ({"teacher": "me", "source": "2026-11-20.jsonl", **ROW, "kept": n, "later": 9 - n} for n in (6, 7))
     first, second = ({"teacher": "wise", "source": "asked by night", "kept": kept, **ROW} for kept in (6, 2))
     hit = {"question": "What is 2 + 2?", "match": "near"}
     commit_files(tmp_path / "distill", {"sources.json": [day, first], "contamination.json": [hit, hit]})
-    commit_files(tmp_path / "distill-2", {"sources.json": [day, second], "contamination.json": [hit, hit]})
+    commit_files(tmp_path / "distill-2", {"sources.json": [other, second], "contamination.json": [hit, hit]})
     assert trace_sources(tmp_path) == [day, first, second]
     assert "problems of the exam: 2, 2 of them nearly" in trace_remarks(tmp_path)[0]
