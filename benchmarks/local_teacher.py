@@ -2,8 +2,9 @@
 
     python -m benchmarks.local_teacher [--model FOLDER_OR_HUB_ID] [--port 8001]
 
-Serves it as `studied-starter` on the loopback address alone, until Ctrl-C. Where none is named it is the starter model
-after worked solutions that the student has not seen (benchmarks/starter.py; made once, in a few minutes).
+Serves it under the name given, on the loopback address alone, until Ctrl-C. Where none is named it is the starter model
+after worked solutions that the student has not seen (benchmarks/starter.py; made once, in a few minutes), as
+`studied-starter`.
 """
 
 import argparse
@@ -32,20 +33,21 @@ def main() -> None:
     parser.add_argument("--model", help="what to serve")
     parser.add_argument("--port", type=int, default=PORT)
     options = parser.parse_args()
-    program = command(options.model or str(studied()), options.port)
+    name = options.model or NAME
+    program = command(options.model or str(studied()), options.port, name)
     os.execve(program[0], program, server_environment(1.0))
 
 
 @contextmanager
 def served(model: Path, port: int, log: Path) -> Iterator[str]:
-    """A server that lives as long as the `with`; gives its base URL.
+    """A server that lives as long as the `with`, its model called `NAME`; gives its base URL.
 
     Raises RuntimeError where it does not come up, or another one has the port.
     """
     _require_free(port)
     with log.open("wb") as written:
         server = subprocess.Popen(
-            command(str(model), port),
+            command(str(model), port, NAME),
             env=server_environment(1.0),
             stdout=written,
             stderr=written,
@@ -60,9 +62,9 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
         server.wait()
 
 
-def command(model: str, port: int) -> list[str]:
+def command(model: str, port: int, name: str) -> list[str]:
     """The server's command line."""
-    options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", NAME, "--enforce-eager"]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", name, "--enforce-eager"]
     return [*SERVER, "--model", model, *options, "--max-model-len", str(TOKENS)]
 
 

@@ -139,7 +139,7 @@ def parse_line(line: bytes, today: datetime.date | None = None) -> Entry:
         raise ValueError(f"not UTF-8 (byte {error.start})") from error
     except ValidationError as error:
         raise ValueError(_reason(error)) from error
-    if today and entry.day > today + datetime.timedelta(days=1):
+    if today and entry.day - today > datetime.timedelta(days=1):
         raise ValueError(f"at: {entry.at} is in the future, more than a day after {today}")
     return entry
 

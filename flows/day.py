@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from flows.night import Night
+from flows.night import Night, log
 from models.checkpoint import is_whole
 from tasks.fit_reward_model import figures, fit_reward_model
 from tasks.freeze_journal import freeze_journal
 from tasks.lineage import looser
-from tasks.stage import Artifact, uncommit
+from tasks.stage import Artifact, committed, uncommit
 from tasks.tracking import Tracking
+from tasks.workers import WorkerDiedError
 
 
 def frozen_day(night: Night, champion: Path) -> Artifact:
@@ -36,7 +37,8 @@ def reward_model_of(
 ) -> Artifact:
     """The reward model, or the refusal to have one, made again where it was damaged since.
 
-    MLflow keeps its figures, and the digest of one that serves as the tag `reward_model`.
+    MLflow keeps its figures, and the digest of one that serves as the tag `reward_model`. No night fails for it: where
+    weights cannot be loaded, memory is short or the trainer dies each time, it is refused, also when the night resumes.
 
     `exam_questions`: those that no pick may ask.
     """
@@ -51,10 +53,18 @@ def reward_model_of(
         "seed": config.seed,
         "exam_questions": exam_questions,
         "looser": looser(champion.name, night.home.nights, night.date, config.unseen_share),
+        "broke": _broke(night.folder / place),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }
-    fitted = night.run(fit_reward_model, place, **arguments)
+    try:
+        fitted = night.run(fit_reward_model, place, **arguments)
+    except (WorkerDiedError, RuntimeError, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk's: the next stage would meet it as well
+            raise
+        log.warning("no reward model could be fitted", exc_info=error)
+        broke = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        fitted = night.run(fit_reward_model, place, **arguments | {"broke": broke})
     if fitted.read_json("outcome.json")["serves"] and not is_whole(night.checkpoint(fitted)):
         uncommit(night.folder / place)  # it was damaged since
         fitted = night.run(fit_reward_model, place, **arguments)
@@ -64,3 +74,9 @@ def reward_model_of(
         tracking.tag(reward_model=outcome["checkpoint"])
     tracking.log_artifact(fitted.folder / "outcome.json", "reward_model")
     return fitted
+
+
+def _broke(place: Path) -> str | None:
+    """How the fit failed when this night tried it before: what was refused then stays so."""
+    known = committed(place)
+    return None if known is None else known.read_json("outcome.json").get("broke")

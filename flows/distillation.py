@@ -33,6 +33,7 @@ def learn_traces(
         drawn_by=_drawn_by(night, place),
         config=config.distill,
         sandbox=config.sandbox,
+        benchmarks=config.benchmarks,
     )
 
 
@@ -48,6 +49,7 @@ def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], 
             place.replace("distill", ASKING),
             config=config.teacher,
             exam_questions=exam_questions,
+            model=night.config.name,
             scores=_scored(night, rounds),
             upto=rounds,
             date=night.date,
@@ -65,6 +67,7 @@ def learn_own_answers(
     answers = night.run(
         own_answers,
         f"{place}_answers",
+        model=night.config.name,
         scores=_scored(night, rounds),
         upto=rounds,
         per_problem=night.config.distill.traces_per_problem,
@@ -82,6 +85,7 @@ def learn_own_answers(
         drawn_by=_drawn_by(night, place),
         config=night.config.distill,
         sandbox=night.config.sandbox,
+        benchmarks=night.config.benchmarks,
     )
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -93,11 +93,12 @@ def _kept_server(folder: Path, port: int, output: Path, on_loss: Callable[[str],
             if running.poll() is not None:
                 left -= 1
                 last = "" if left else ", for the last time: the night does without"
-                try:
+                with suppress(OSError):  # a full disk, perhaps
                     on_loss(f"the Prefect server died (code {running.returncode}) and is started again{last}")
+                try:
                     running, _ = start_server(folder, port, output)
-                except OSError as error:  # a full disk, perhaps
-                    log.warning("the Prefect server died and is not started again: %s", error)
+                except OSError as error:
+                    log.warning("the Prefect server died and was not started: %s", error)
         over.wait()
         running.kill()
         running.wait()

@@ -107,18 +107,26 @@ class Asked:
     usd: float = 0.0
 
 
-def ask(questions: Sequence[Question], config: TeacherConfig, cache: Path, until: float = math.inf) -> Asked:
+def ask(
+    questions: Sequence[Question], config: TeacherConfig, cache: Path, until: float = math.inf, night: str = ""
+) -> Asked:
     """Asks in the given order, a few at once, until all are answered, the budget is spent or the teacher has failed.
 
     `until`: when that ends at the latest, in seconds since the epoch. `cache` holds what was answered before, by the
-    SHA-256 of everything that makes the question.
+    SHA-256 of everything that makes the question, each with the `night` that asked it.
     """
-    return asyncio.run(_Lesson(questions, config, cache).hold(until))
+    return asyncio.run(_Lesson(questions, config, cache, night).hold(until))
+
+
+def answered_before(question: Question, config: TeacherConfig, cache: Path, night: str) -> bool:
+    """Whether another night than this one has the answer."""
+    found = _cached(_place(question, config, cache))
+    return found is not None and found.get("night") != night
 
 
 class _Lesson:
-    def __init__(self, questions: Sequence[Question], config: TeacherConfig, cache: Path) -> None:
-        self.questions, self.config, self.cache = questions, config, cache
+    def __init__(self, questions: Sequence[Question], config: TeacherConfig, cache: Path, night: str) -> None:
+        self.questions, self.config, self.cache, self.night = questions, config, cache, night
         self.budget, self.asked = Budget(config), Asked([None] * len(questions))
         self.failures = 0  # in a row
         self.on_their_way = 0
@@ -145,11 +153,11 @@ class _Lesson:
     async def _take(self, place: int, client: Any, gate: asyncio.Semaphore) -> None:
         """One question: from the cache, or from the teacher."""
         question = self.questions[place]
-        file = self.cache / f"{_digest(question, self.config)}.json"
+        file = _place(question, self.config, self.cache)
         async with gate:
             if (known := _cached(file)) is not None:
                 self.asked.cached += 1
-                self.asked.answers[place] = known
+                self.asked.answers[place] = known["answer"]
                 return
             worst = Tokens(_most_tokens(question), self.config.max_tokens)
             if not (tries := await self._may_ask(worst)):
@@ -161,7 +169,7 @@ class _Lesson:
                 self.budget.spend(used.prompt - worst.prompt, used.answer - worst.answer)
                 self.asked.answers[place] = text
                 make_folder(self.cache)
-                write_atomically(file, json.dumps({"question": question.turns, "answer": text}))
+                write_atomically(file, json.dumps({"question": question.turns, "answer": text, "night": self.night}))
             except NoAnswerError as error:
                 self._fail(error, worst, tries)
             finally:
@@ -238,15 +246,15 @@ def _most_tokens(question: Question) -> int:
     return A_TEMPLATE + sum(turns)
 
 
-def _digest(question: Question, config: TeacherConfig) -> str:
+def _place(question: Question, config: TeacherConfig, cache: Path) -> Path:
     asked = [config.model, question.turns, question.temperature, config.max_tokens, question.number]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+    return cache / f"{hashlib.sha256(json.dumps(asked).encode()).hexdigest()}.json"
 
 
-def _cached(file: Path) -> str | None:
+def _cached(file: Path) -> dict[str, Any] | None:
     """What was answered before; None where nothing was, or the file was damaged."""
     try:
-        answer = json.loads(file.read_text())["answer"]
+        found = json.loads(file.read_text())
+        return found if isinstance(found["answer"], str) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return answer if isinstance(answer, str) else None

@@ -7,8 +7,10 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from conf.lessons import DistillConfig
-from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
+from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from models.policy import answer_tokens, load_tokenizer, prompt_tokens
+from rewards.benchmarks import configured, is_own
+from rewards.verifier import Benchmark
 from tasks import learner
 from tasks.lineage import LATER, solution_of
 from tasks.stage import Artifact, stage
@@ -27,6 +29,7 @@ def distill(
     trainer_config: TrainerConfig,
     student: StudentConfig,
     sandbox: SandboxConfig,
+    benchmarks: tuple[BenchmarkConfig, ...],
     exam_questions: tuple[str, ...],
     unseen: tuple[str, ...],
     drawn_by: str,
@@ -39,7 +42,8 @@ def distill(
     As many as its steps have room for, that is, once each, drawn by the seed `drawn_by`: the others of the journal come
     again on a later night, as do those that are held out (`later.json`; see `tasks/lineage.py`).
     `traces`: stages that wrote a traces table. `unseen`: openings of the conversations that judge the reward model
-    (see `models/picks.py`); no trace that begins so is learnt. Without a single trace left the checkpoint stays what it
+    (see `models/picks.py`); no trace that begins so is learnt. `benchmarks`: the night's, for those of the user's own.
+    Without a single trace left the checkpoint stays what it
     was.
     """
     came = [trace for one in traces for trace in traces_of(read_table(one.folder / "traces.parquet", TRACES))]
@@ -54,7 +58,7 @@ def distill(
         except TemplateError:
             return "refused"
 
-    found = judged(came, sandbox, exam_questions, config.traces_per_problem, unfit, unseen)
+    found = judged(came, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, _own(benchmarks))
     found = with_room(found, config.steps * config.batch_size, drawn_by)
     examples = [tokens(trace) for trace in found if trace.fate in ("kept", "unknown")]
     curve: list[dict[str, float]] = []
@@ -64,6 +68,12 @@ def distill(
     (folder / LATER).write_text(json.dumps(_waiting(came, found)))
     (folder / "curve.json").write_text(json.dumps(curve))
     (folder / "checkpoint.txt").write_text(checkpoint.name)
+
+
+def _own(entries: Sequence[BenchmarkConfig]) -> list[Benchmark]:
+    """The benchmarks of the user's own among these, each once."""
+    found = (configured(entry) for entry in entries)
+    return list({one.name: one for one in found if is_own(one)}.values())
 
 
 def _waiting(came: Sequence[Trace], found: Sequence[Trace]) -> list[str]:

@@ -5,14 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import snapshot_download
-
+from conf.home import InputError
 from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig, TrainerConfig
 from models.policy import load_tokenizer
 from tasks import reward_learner
 from tasks.day_picks import DayPicks, choices, day_picks
-from tasks.enroll import PATTERNS
+from tasks.enroll import check_loads, find_model
 from tasks.reward_learner import Fitted
 from tasks.stage import Artifact, stage
 from tasks.tables import HELD_OUT, write_table
@@ -38,6 +37,7 @@ def fit_reward_model(
     seed: int,
     exam_questions: tuple[str, ...],
     looser: tuple[tuple[str, float], ...],
+    broke: str | None,
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
@@ -45,8 +45,8 @@ def fit_reward_model(
 
     `config` None: none is wanted. Whatever is wrong with the picks or the backbone is a refusal with its reason: the
     night goes on without a reward model. `looser`: nights that taught the champion what judges now (see
-    `tasks/lineage.py`). `checkpoint.txt` is there only where one serves; `outcome.json`, which MLflow keeps, names the
-    `checkpoint` too.
+    `tasks/lineage.py`). `broke`: how the fit failed each time it was tried, as it is not again then. `checkpoint.txt`
+    is there only where one serves; `outcome.json`, which MLflow keeps, names the `checkpoint` too.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     found = choices(day.folder)
@@ -54,8 +54,11 @@ def fit_reward_model(
     held_out = picks.held_out_choices if config else []  # otherwise all of them are lessons
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
     outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(held_out), "left_out": dict(picks.left_out)}
+    outcome |= {"broke": broke}
     try:
         wanted = _wanted(config, picks)
+        if broke is not None:
+            raise UnfitError(f"it could not be fitted: {broke}")
         backbone = _backbone(wanted, checkpoint, student)
         fitted = trainer.call(
             reward_learner.fit_reward_model,
@@ -109,17 +112,18 @@ def _wanted(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelCon
 
 
 def _backbone(config: RewardModelConfig, checkpoint: Path, student: StudentConfig) -> Path:
-    """What the fit begins with. Raises UnfitError where it cannot be loaded, or reads other tokens than the student."""
+    """What the fit begins with. Raises UnfitError where it is no model, or reads other tokens than the student.
+
+    Whether its weights are whole shows when they are loaded.
+    """
     if config.backbone is None:
         return checkpoint
-    name = f"reward_model.backbone {config.backbone}"
+    name = "reward_model.backbone"
     try:
-        backbone = Path(config.backbone)
-        if not backbone.is_dir():
-            backbone = Path(snapshot_download(config.backbone, allow_patterns=PATTERNS))
-        same = load_tokenizer(backbone).get_vocab() == load_tokenizer(checkpoint, student.trust_remote_code).get_vocab()
-    except Exception as error:  # whatever the network, the hub or the folder come up with
-        raise UnfitError(f"{name} cannot be loaded ({type(error).__name__})") from error
-    if not same:
-        raise UnfitError(f"the tokenizer of {name} is not the student's")
+        backbone = find_model(config.backbone, None, name)
+        check_loads(backbone, name)
+    except InputError as error:
+        raise UnfitError(str(error)) from error
+    if load_tokenizer(backbone).get_vocab() != load_tokenizer(checkpoint, student.trust_remote_code).get_vocab():
+        raise UnfitError(f"the tokenizer of {name} {config.backbone} is not the student's")
     return backbone

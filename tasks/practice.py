@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from conf.load import config_of
 from rewards.verifier import Problem
 from tasks.rounds import passes, rounds
 from tasks.stage import MANIFEST, is_whole
@@ -32,10 +33,14 @@ class Practice:
     right: list[str] = field(default_factory=list)  # correct answers that came to their end; none where not asked for
 
 
-def earlier_rounds(nights: Path, before: str) -> list[Path]:
-    """The folders of the rounds, and of their refills, of the recent nights before a date, in order."""
-    recent = sorted(folder for folder in nights.glob("????-??-??") if folder.name < before)[-RECENT:]
-    return [one for night in recent for one in rounds_of(night)]
+def earlier_rounds(nights: Path, before: str, model: str) -> list[Path]:
+    """The folders of the rounds, and of their refills, of a model's recent nights before a date, in order.
+
+    A night whose configuration this version cannot read may be its own, and is taken for one.
+    """
+    earlier = sorted(folder for folder in nights.glob("????-??-??") if folder.name < before)
+    own = [night for night in earlier if (config := config_of(night)) is None or config.name == model]
+    return [one for night in own[-RECENT:] for one in rounds_of(night)]
 
 
 def rounds_of(night: Path, upto: int | None = None) -> list[Path]:

@@ -44,18 +44,23 @@ class PastNight:
 def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
     """All nights up to this one, the oldest first, whose configuration has the same name and the same target.
 
-    `summary` is this night's own, which is not written yet. Another exam's accuracies would say nothing here.
+    `summary` is this night's own, which is not written yet. Another exam's accuracies would say nothing here; what was
+    moved by hand around its night stands before the next one that is shown.
     """
     target, tonight = target_of(summary), summary["night"]
     found: list[PastNight] = []
     known: list[Mapping[str, str]] = []  # each summary has all moves up to then
+    by_hand: tuple[str, ...] = ()
     for folder, one in [*_earlier(night, tonight), (None, summary)]:
         moves = one.get("by_hand") or []
-        by_hand = tuple(_told(move) for move in moves if move not in known)
+        by_hand += tuple(_told(move) for move in moves if move not in known)
         known += moves
         name = folder.name if folder else tonight
         if (folder is None or one.get("target") == target) and (past := _past(name, one, folder, by_hand)):
             found.append(past)
+            by_hand = ()
+        elif not found:
+            by_hand = ()  # it was before the first one
     return found
 
 

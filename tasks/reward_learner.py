@@ -60,12 +60,14 @@ def fit_reward_model(
     for share in config.learning_curve:
         count = max(1, round(share * len(order)))
         curve.append((count, _judged(fit(backbone, order[:count], config, trainer, seed)[0], held_out).accuracy))
+        gc.collect()  # model and layers refer to each other
     model, steps = fit(backbone, order, config, trainer, seed)
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     with room_for(draft, bytes_of(backbone)):
         model.save(draft)
         del model
+        gc.collect()
         ranking = _judged(RewardModel.load(draft, trainer), held_out)
         write_lineage(draft, parent)
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None

@@ -13,15 +13,24 @@ HARD = 0.5  # a problem solved less often is hard
 
 @stage(tags=["journal"], means=("night", "nights"))
 def own_answers(
-    folder: Path, *, scores: tuple[Artifact, ...], upto: int, per_problem: int, date: str, night: Path, nights: Path
+    folder: Path,
+    *,
+    model: str,
+    scores: tuple[Artifact, ...],
+    upto: int,
+    per_problem: int,
+    date: str,
+    night: Path,
+    nights: Path,
 ) -> None:
     """Writes a table of traces: verified answers to the hard problems of tonight's rounds and of recent nights.
 
-    `scores`: of tonight's rounds, `upto` the number of the last one. At most `per_problem` a problem, no text twice and
-    the shortest first: of several ways to an answer the shortest has the least that only happened to be there. Yuan et
-    al. 2023 (arXiv:2308.01825) call it rejection-sampling fine-tuning, and find that different solutions matter most.
+    `model`: the nights of this name are the student's. `scores`: of tonight's rounds, `upto` the number of the last
+    one. At most `per_problem` a problem, no text twice and the shortest first: of several ways to an answer the
+    shortest has the least that only happened to be there. Yuan et al. 2023 (arXiv:2308.01825) call it
+    rejection-sampling fine-tuning, and find that different solutions matter most.
     """
-    rounds = [*earlier_rounds(nights, date), *rounds_of(night, upto)]
+    rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
     hard = [one for one in practised(rounds, answers=True) if is_hard(one)]
     rows = [row for practice in hard for row in _traces(practice, per_problem)]
     write_table(folder / "traces.parquet", TRACES, rows)

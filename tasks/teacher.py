@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conf.lessons import TeacherConfig
-from models.teacher import Asked, Question, ask
+from models.teacher import Asked, Question, answered_before, ask
 from rewards.contamination import Contamination, exam_index
 from tasks.practice import Practice, earlier_rounds, practised, rounds_of
 from tasks.stage import Artifact, stage
@@ -22,6 +22,7 @@ def ask_teacher(
     *,
     config: TeacherConfig,
     exam_questions: tuple[str, ...],
+    model: str,
     scores: tuple[Artifact, ...],
     upto: int,
     date: str,
@@ -32,18 +33,15 @@ def ask_teacher(
 ) -> None:
     """Writes the teacher's answers as traces, and what came of asking (`asked.json`); whatever the teacher does.
 
-    `scores`: of tonight's rounds before this lesson, `upto` the number of the last one. What the teacher answered is
-    neither asked nor paid for again: not by this night when it is resumed, nor by later ones. `until`: seconds since
-    the epoch at which the night needs the time for something else.
+    `model`: the nights of this name are the student's. `scores`: of tonight's rounds before this lesson, `upto` the
+    number of the last one. What the teacher answered is neither asked nor paid for again: not by this night when it is
+    resumed, nor by later ones, which have it besides. `until`: seconds since the epoch at which the night needs the
+    time for something else.
     """
-    rounds = [*earlier_rounds(nights, date), *rounds_of(night, upto)]
-    problems = unsolved(practised(rounds, answers=False), exam_questions)[: config.problems]
-    questions = [
-        (practice, Question(tuple((turn["role"], turn["content"]) for turn in practice.messages), number))
-        for practice in problems
-        for number in range(config.answers)
-    ]
-    found = ask([question for _, question in questions], config, cache, until) if questions else Asked([])
+    rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
+    problems = _chosen(unsolved(practised(rounds, answers=False), exam_questions), config, cache, date)
+    questions = [(practice, question) for practice in problems for question in _questions(practice, config)]
+    found = ask([question for _, question in questions], config, cache, until, date) if questions else Asked([])
     rows = [
         {
             "messages": json.dumps(practice.messages),
@@ -72,6 +70,18 @@ def ask_teacher(
     (folder / "asked.json").write_text(json.dumps(outcome))
     if found.stopped:
         log.warning("the teacher %s was not asked any further: %s", config.model, found.stopped)
+
+
+def _chosen(failed: Sequence[Practice], config: TeacherConfig, cache: Path, date: str) -> list[Practice]:
+    """The problems that an earlier night was told all answers to, and as many others as a night may ask about."""
+    known = [all(answered_before(one, config, cache, date) for one in _questions(each, config)) for each in failed]
+    new = [practice for practice, told in zip(failed, known, strict=True) if not told][: config.problems]
+    return [practice for practice, told in zip(failed, known, strict=True) if told or practice in new]
+
+
+def _questions(practice: Practice, config: TeacherConfig) -> list[Question]:
+    asked = tuple((turn["role"], turn["content"]) for turn in practice.messages)
+    return [Question(asked, number) for number in range(config.answers)]
 
 
 def unsolved(practised: Sequence[Practice], exam_questions: Sequence[str]) -> list[Practice]:

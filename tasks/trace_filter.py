@@ -3,7 +3,7 @@
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -16,6 +16,7 @@ from rewards import benchmarks
 from rewards.contamination import Contamination, Match, exam_index
 from rewards.trace_forms import Solution, has_tags, own_truth, read_question, read_solution, written
 from rewards.verifier import Attempt, Benchmark, Problem, Score
+from tasks.own_graders import scores_of
 
 # kept: its answer is right; unknown: kept too, nobody can tell; dropped: its answer is not the truth; unreadable: no
 # answer can be found in it; exam: it asks a problem of the exam; held_out: it opens as a conversation that judges the
@@ -35,6 +36,8 @@ Fate = Literal[
     "later",
 ]
 FATES: tuple[Fate, ...] = get_args(Fate)
+
+NO_PROBLEMS: Mapping[str, Problem] = {}
 
 
 @dataclass(frozen=True)
@@ -64,18 +67,20 @@ def judged(
     per_problem: int,
     unfit: Callable[[Trace], Fate | None],
     unseen: Collection[str] = (),
+    own: Sequence[Benchmark] = (),
 ) -> list[Trace]:
     """Each trace with its fate, in the same order, in its benchmark's own form where it came in another one.
 
-    `per_problem`: at most so many solutions of one prompt are kept, the first ones. `unfit`: the fate of
-    a trace that cannot be learnt as it is. `unseen`: openings of conversations that no lesson may see.
+    `per_problem`: at most so many solutions of one prompt are kept, the first ones. `unfit`: the fate of a trace that
+    cannot be learnt as it is. `unseen`: openings of conversations that no lesson may see. `own`: benchmarks of the
+    user's own.
     """
     exam = exam_index(tuple(exam_questions))
     traces = [replace(trace, exam=_asked_in(exam, trace)) for trace in traces]
     found: list[Trace] = []
     seen: set[tuple[str, str]] = set()
     solutions: Counter[str] = Counter()
-    for came, trace in zip(traces, _graded(traces, sandbox), strict=True):
+    for came, trace in zip(traces, _graded(traces, sandbox, own), strict=True):
         asked = json.dumps(trace.messages)
         if trace.exam:
             trace = replace(trace, fate="exam")
@@ -107,24 +112,30 @@ def _asked_in(exam: Contamination, trace: Trace) -> Match | None:
     return exam.match_any([*(message["content"] for message in trace.messages), trace.response])
 
 
-def _graded(traces: Sequence[Trace], sandbox: SandboxConfig) -> list[Trace]:
+def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, own: Sequence[Benchmark]) -> list[Trace]:
     """What a trace's own benchmark says of it; `unknown` where that or a truth is missing, or its grader cannot tell.
 
     Strictly, whatever readings the night allows itself; each benchmark judges all of its traces at once. A trace in the
-    benchmark's own form stays word for word what it is; any other is rewritten, and judged once more.
+    benchmark's own form stays word for word what it is; any other is rewritten, and judged once more. That
+    of a benchmark of the user's `own` is not known here.
     """
     found = list(traces)
+    places: dict[str | None, list[int]] = defaultdict(list)
+    for place, trace in enumerate(traces):
+        places[trace.benchmark].append(place)
     for name in get_args(BenchmarkName):
-        own = [place for place, trace in enumerate(found) if trace.benchmark == name]
-        if not own:
+        if not (asking := places[name]):
             continue
         benchmark = benchmarks.load(name, sandbox=sandbox)
-        for place in own:
+        for place in asking:
             found[place] = _with_truth(found[place])
-        _grade(found, own, benchmark)
+        _grade(found, asking, benchmark)
         if name not in PROGRAMS:
-            foreign = [place for place in own if found[place].fate == "unreadable" or has_tags(found[place].response)]
+            foreign = [at for at in asking if found[at].fate == "unreadable" or has_tags(found[at].response)]
             _rewrite(found, foreign, benchmark)
+    for benchmark in own:
+        if asking := places[benchmark.name]:
+            _grade(found, asking, benchmark, {benchmark.prompt(one): one for one in benchmark.problems("train")})
     return found
 
 
@@ -152,13 +163,17 @@ def _written(trace: Trace, solution: Solution, benchmark: Benchmark) -> Trace:
     return replace(trace, messages=[*before, last | {"content": asked}], response=response)
 
 
-def _grade(found: Any, places: Sequence[int], benchmark: Benchmark) -> None:
-    """Judges these traces where they have a truth. `found`: traces by place, a list or a mapping."""
+def _grade(
+    found: Any, places: Sequence[int], benchmark: Benchmark, problems: Mapping[str, Problem] = NO_PROBLEMS
+) -> None:
+    """Judges these traces where they have a truth. `found`: traces by place, a list or a mapping.
+
+    `problems`: by the prompt that asks it; one that is not among them is made of the trace.
+    """
     known = [place for place in places if found[place].truth is not None]
-    attempts = [
-        Attempt(_problem(found[place], found[place].messages[-1]["content"]), found[place].response) for place in known
-    ]
-    for place, score in zip(known, benchmark.score(attempts) if known else [], strict=True):
+    asked = {place: found[place].messages[-1]["content"] for place in known}
+    attempts = [Attempt(problems.get(asked[at]) or _problem(found[at], asked[at]), found[at].response) for at in known]
+    for place, score in zip(known, scores_of(benchmark, attempts) if known else [], strict=True):
         found[place] = replace(found[place], fate=_fate(score))
 
 

@@ -1,6 +1,7 @@
 """The night's reward model: what MLflow keeps of it, and what its fit is told of the nights before."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,21 @@ def home(home_with_mlflow: Callable[[str], Home]) -> Iterator[Home]:
     learner._let_go()
 
 
-def fitted(home: Home, picks: int) -> tuple[Artifact, Any, Path]:
+class BrokenProcess(OwnProcess):
+    """A trainer's process that runs out of memory."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        self.calls += 1
+        raise RuntimeError("not enough\nmemory")
+
+
+def fitted(home: Home, picks: int, trainer: OwnProcess | None = None) -> tuple[Artifact, Any, Path]:
     """The stage, what MLflow has of its night, and the outcome that it keeps."""
     night = Night(home, "2026-11-20", load_night(STARTER, SETTINGS))
     night.engine.end()
     night.trainer.end()
-    night.trainer = OwnProcess()  # pyright: ignore
-    night.folder.mkdir(parents=True)
+    night.trainer = trainer or OwnProcess()  # pyright: ignore
+    night.folder.mkdir(parents=True, exist_ok=True)
     tracking = Tracking(home, night.config)
     tracking.open_run(night.folder, night.config, {})
     tables = {"preferences": (PREFERENCES, preferences(picks)), "corrections": (CORRECTIONS, [])}
@@ -69,6 +78,18 @@ def test_of_a_refusal_it_keeps_the_reason(home: Home, prefect_server: Path) -> N
     assert json.loads(kept.read_text())["reason"] == "with fewer than 30 usable picks none is fitted"
     assert run.metrics["reward_model/serves"] == 0
     assert "reward_model" not in run.tags
+
+
+def test_a_fit_that_breaks_each_time_costs_no_night_and_stays_a_refusal(home: Home, prefect_server: Path) -> None:
+    broken = BrokenProcess()
+    artifact, _, kept = fitted(home, 40, broken)
+    outcome = artifact.read_json("outcome.json")
+    assert (outcome["serves"], outcome["reason"]) == (False, "it could not be fitted: RuntimeError: not enough memory")
+    assert json.loads(kept.read_text()) == outcome
+    assert broken.calls == 1
+    shutil.rmtree(home.night("2026-11-20") / "freeze_journal")  # it is written again
+    again, _, _ = fitted(home, 40)
+    assert again.digest == artifact.digest
 
 
 class ToldError(Exception):

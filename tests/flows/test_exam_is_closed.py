@@ -172,6 +172,7 @@ def distilled(desk: Desk, *traces: Artifact) -> list[str]:
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
         sandbox=SandboxConfig(),
+        benchmarks=(),
         exam_questions=(EXAM,),
         unseen=(),
         drawn_by="tonight",
@@ -213,7 +214,14 @@ def own_answers_of_nights_with_another_exam(desk: Desk, leak: str) -> list[str]:
     write_round(desk.folder / "nights/2026-11-19/round-01", hard, benchmark="gsm8k", truth="right")
     folder, nights = desk.make("own_answers"), desk.folder / "nights"
     own_answers.write(
-        folder, scores=(), upto=0, per_problem=4, date="2026-11-20", night=nights / "2026-11-20", nights=nights
+        folder,
+        model="starter",
+        scores=(),
+        upto=0,
+        per_problem=4,
+        date="2026-11-20",
+        night=nights / "2026-11-20",
+        nights=nights,
     )
     rows = read_table(folder / "traces.parquet", TRACES)
     assert len(rows) == 2
@@ -226,6 +234,7 @@ def ask(desk: Desk, folder: Path, url: str) -> None:
         folder,
         config=TeacherConfig(base_url=url, model="wise", retries=0, answers=1),
         exam_questions=(EXAM,),
+        model="starter",
         scores=(),
         upto=0,
         date="2026-11-20",

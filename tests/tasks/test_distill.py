@@ -2,19 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conf.lessons import DistillConfig
-from conf.schema import SandboxConfig, StudentConfig, TrainerConfig
+from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from models.picks import opening
 from models.policy import load_tokenizer
 from rewards import benchmarks, generated_day
 from rewards.arithmetic import Arithmetic
-from rewards.verifier import Problem
+from rewards.verifier import Attempt, Problem, Score, Split
 from tasks import learner
 from tasks.distill import distill
 from tasks.lineage import solution_of
@@ -43,6 +43,27 @@ class FakeTrainer:
 @pytest.fixture(scope="session")
 def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_student(tmp_path_factory.mktemp("students") / "base")
+
+
+class Shouted:
+    """A benchmark of the user's own: a question's last word in capitals; it judges by the question, not the prompt."""
+
+    name = "shouted"
+
+    def __init__(self, source: str | None = None) -> None: ...
+
+    def problems(self, split: Split) -> list[Problem]:
+        return [Problem("shouted/owl", self.name, "Say owl", "OWL")] if split == "train" else []
+
+    def kind(self, problem: Problem) -> str:
+        return self.name
+
+    def prompt(self, problem: Problem) -> str:
+        return f"{problem.question}! Loudly."
+
+    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+        right = [a.completion == a.problem.question.removeprefix("Say ").upper() for a in attempts]
+        return [Score(float(each), "correct" if each else "wrong") for each in right]
 
 
 def trace(
@@ -75,6 +96,7 @@ def run(
         "trainer_config": TrainerConfig(),
         "student": StudentConfig(),
         "sandbox": SandboxConfig(workers=1),
+        "benchmarks": (BenchmarkConfig(name="tests.tasks.test_distill:Shouted"),),
         "exam_questions": tuple(problem.question for problem in exam),
         "unseen": unseen,
         "drawn_by": drawn_by,
@@ -303,6 +325,18 @@ def test_what_the_steps_have_no_room_for_waits_for_a_later_night(tmp_path: Path,
     run(tmp_path / "tomorrow", student, traces, steps=2, drawn_by="tomorrow")
     assert waiting(tmp_path / "tomorrow") != later
     assert run(tmp_path / "off", student, traces, steps=0)[1] == fates(later=50)
+
+
+def test_a_benchmark_of_ones_own_judges_its_traces(tmp_path: Path, student: Path) -> None:
+    """A prompt that is one of its own is that problem's; any other is the question."""
+    right = [trace("Say owl! Loudly.", "OWL", "OWL", "shouted"), trace("Say cat", "CAT", "CAT", "shouted")]
+    wrong = [
+        trace("Say owl! Loudly.", "owl", "OWL", "shouted"),
+        trace("Say dog", "<answer>DOG</answer>", "", "shouted"),
+    ]
+    trainer, counts, _ = run(tmp_path, student, [*right, *wrong, trace("Say cow", "cow", None, "shouted")])
+    assert counts == fates(kept=2, dropped=2, unknown=1)
+    assert {decoded(answer[:-1], student) for _, answer in trainer.examples} == {"OWL", "CAT", "cow"}
 
 
 def test_what_is_held_out_waits_by_what_it_said_before_it_was_rewritten(tmp_path: Path, student: Path) -> None:

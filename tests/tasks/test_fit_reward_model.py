@@ -1,6 +1,7 @@
 """The stage: it serves, or refuses with a reason, whatever the day holds; and run again it comes to the same bits."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ def run(
     config: RewardModelConfig | None = QUICK,
     trainer: OwnProcess | None = None,
     looser: tuple[tuple[str, float], ...] = (),
+    broke: str | None = None,
 ) -> tuple[dict[str, Any], Path, OwnProcess]:
     tmp_path.mkdir(exist_ok=True)
     tables = {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])}
@@ -69,6 +71,7 @@ def run(
         seed=1,
         exam_questions=(),
         looser=looser,
+        broke=broke,
         checkpoints=tmp_path / "checkpoints",
         trainer=trainer,
     )
@@ -138,6 +141,9 @@ def test_a_refusal_before_any_fit(
     assert outcome["reason"].startswith(reason)
     assert not (folder / "checkpoint.txt").exists()
     assert figures(outcome)["reward_model/serves"] == 0
+    held_out = read_table(folder / "held_out.parquet", HELD_OUT)
+    assert outcome["held_out"] == len(held_out)
+    assert len(held_out) == 0 or config is not None  # under `direct` all of them are lessons
 
 
 def test_a_champion_that_learnt_the_judges_is_not_judged(tmp_path: Path, student: Path) -> None:
@@ -189,7 +195,22 @@ def test_a_backbone_that_is_not_there_is_refused(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     outcome, _, _ = run(tmp_path, student, preferences(40), QUICK.model_copy(update={"backbone": "nobody/nothing"}))
-    assert outcome["reason"].startswith("reward_model.backbone nobody/nothing cannot be loaded")
+    assert outcome["reason"].startswith("reward_model.backbone: nobody/nothing cannot be loaded from the hub")
+
+
+def test_a_backbone_without_weights_that_can_be_loaded_is_refused(tmp_path: Path, student: Path) -> None:
+    pickled = shutil.copytree(student, tmp_path / "pickled")
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    config = QUICK.model_copy(update={"backbone": str(pickled)})
+    outcome, _, trainer = run(tmp_path / "fit", student, preferences(40), config)
+    assert outcome["reason"].startswith(f"reward_model.backbone: {pickled}/pytorch_model.bin: weights in a pickle")
+    assert trainer.calls == 0
+
+
+def test_a_fit_that_broke_is_a_refusal_and_not_tried_again(tmp_path: Path, student: Path) -> None:
+    outcome, _, trainer = run(tmp_path, student, preferences(40), broke="OutOfMemoryError: 12 GB")
+    assert outcome["reason"] == "it could not be fitted: OutOfMemoryError: 12 GB"
+    assert (outcome["serves"], outcome["broke"], trainer.calls) == (False, "OutOfMemoryError: 12 GB", 0)
 
 
 def test_what_mlflow_keeps() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -136,3 +137,12 @@ def test_a_move_by_hand_is_told_once_whatever_the_exam_was(tmp_path: Path) -> No
     found = past_nights(night, summary | {"by_hand": moves})
     assert [len(one.by_hand) for one in found] == [0, 0, 1]
     assert "11 November 2026" in found[-1].by_hand[0]
+
+
+def test_a_move_around_a_night_of_another_target_stands_before_the_next_one(tmp_path: Path) -> None:
+    moves = [{"at": "2026-11-18T12:00:00+00:00", "by": "rollback", "version": "1"}]
+    night, summary = three_nights(tmp_path)
+    shutil.rmtree(tmp_path / "2026-11-19")
+    finish(tmp_path, "2026-11-19", 0.1, 0.3, True, target="gsm8k", by_hand=moves)
+    found = past_nights(night, summary | {"by_hand": moves})
+    assert [(one.date, len(one.by_hand)) for one in found] == [("2026-11-18", 0), ("2026-11-20", 1)]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from conf.load import STARTER, frozen_yaml, load_night
 from tasks.practice import earlier_rounds, practised, rounds_of
 from tasks.self_distill import own_answers
 from tasks.tables import PROMPTS, ROLLOUTS, TRACES, read_table
@@ -17,6 +18,7 @@ def gathered(tmp_path: Path, upto: int = 99, per_problem: int = 4) -> list[tuple
     folder.mkdir()
     own_answers.write(
         folder,
+        model="starter",
         scores=(),
         upto=upto,
         per_problem=per_problem,
@@ -112,6 +114,12 @@ def test_rounds_and_nights_in_order(tmp_path: Path) -> None:
     assert names == ["round-01", "round-01/refill-1", "round-02", "round-02/refill-1"]
     for day in range(11, 20):
         (tmp_path / f"2026-11-{day}/round-01").mkdir(parents=True)
-    assert [folder.parent.name for folder in earlier_rounds(tmp_path, "2026-11-19")] == [
+    assert [folder.parent.name for folder in earlier_rounds(tmp_path, "2026-11-19", "starter")] == [
         f"2026-11-{day}" for day in range(12, 19)
+    ]
+    for day in (17, 18):
+        settings = ("name=another",) if day == 18 else ()
+        (tmp_path / f"2026-11-{day}/config.yaml").write_text(frozen_yaml(load_night(STARTER, settings)))
+    assert [folder.parent.name for folder in earlier_rounds(tmp_path, "2026-11-19", "starter")] == [
+        f"2026-11-{day}" for day in range(11, 18)
     ]

@@ -13,7 +13,7 @@ from tests.tasks.practised_rounds import RIGHT, WRONG, write_round
 
 
 def asked(
-    tmp_path: Path, url: str, name: str = "ask", *, upto: int = 0, **changes: Any
+    tmp_path: Path, url: str, name: str = "ask", *, upto: int = 0, date: str = "2026-11-20", **changes: Any
 ) -> tuple[list[str], dict[str, Any]]:
     """`upto`: so many of tonight's rounds are over."""
     folder = tmp_path / name
@@ -22,10 +22,11 @@ def asked(
         folder,
         config=TeacherConfig(base_url=url, model="wise", retries=0, **changes),
         exam_questions=("Is this one of the exam?",),
+        model="starter",
         scores=(),
         upto=upto,
-        date="2026-11-20",
-        night=tmp_path / "nights/2026-11-20",
+        date=date,
+        night=tmp_path / "nights" / date,
         nights=tmp_path / "nights",
         cache=tmp_path / "teacher",
     )
@@ -58,6 +59,19 @@ def test_problems_never_solved_those_tried_most_first(tmp_path: Path) -> None:
         again, outcome = asked(tmp_path, server.url, "again", problems=3, answers=2)
         assert again == traces
         assert (outcome["asked"], outcome["cached"], len(server.requests)) == (0, 6, 6)
+
+
+def test_what_an_earlier_night_was_told_takes_no_other_problems_place(tmp_path: Path) -> None:
+    """The night itself, resumed, asks no more than it may; the next one has the old answers, and asks for others."""
+    nights = tmp_path / "nights"
+    write_round(nights / "2026-11-19/round-01", {name: [WRONG] * (9 - place) for place, name in enumerate("abcde")})
+    with chat_server(answer) as server:
+        own = {"problems": 2, "answers": 1}
+        told = [asked(tmp_path, server.url, name, **own)[0] for name in ("tonight", "resumed")]
+        assert told == [[f"{name}: best answer to {name}" for name in "ab"]] * 2
+        traces, outcome = asked(tmp_path, server.url, "tomorrow", date="2026-11-21", **own)
+        assert traces == [f"{name}: best answer to {name}" for name in "abcd"]
+        assert (outcome["asked"], outcome["cached"]) == (2, 2)
 
 
 def test_tonights_rounds_before_the_lesson_count_and_those_after_it_do_not(tmp_path: Path) -> None:
