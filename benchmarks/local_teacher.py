@@ -23,7 +23,7 @@ from benchmarks.starter import studied
 from models.engine_environment import SERVER, server_environment
 
 NAME, PORT = "studied-starter", 8001
-TOKENS = 512  # of a question and its answer
+TOKENS = 2048  # of a question and its answer
 LIMIT = 600  # seconds until it serves
 
 

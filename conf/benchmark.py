@@ -116,9 +116,11 @@ class ExamPart(Section):
     subset: Subset = None
     levels: Levels = None
     lenient: Lenient = False
-    problems: Positive = Field(default=400, description="at most so many, the first of the test split's fixed order")
+    problems: Positive = Field(
+        default=400, description="at most so many, the first of the test split in a fixed order by lot"
+    )
     after: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="leaves out so many of the test split's first problems"
+        default=0, description="leaves out so many of that order's first problems"
     )
     margin: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.05, description="loss of accuracy that a guard, or one of several targets, may not exceed"

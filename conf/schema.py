@@ -122,11 +122,14 @@ class LoraConfig(Section):
     )
 
 
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
 class OptimizerConfig(Section):
     """AdamW on fp32 master weights."""
 
     learning_rate: Annotated[float, Field(gt=0)] = Field(default=2e-5, description="of the rounds, after the warm-up")
-    betas: tuple[float, float] = Field(default=(0.9, 0.95), description="decay of the two moments, a step")
+    betas: tuple[Decay, Decay] = Field(default=(0.9, 0.95), description="decay of the two moments, a step")
     epsilon: Annotated[float, Field(gt=0)] = Field(default=1e-8, description="added to the root of the second moment")
     weight_decay: Annotated[float, Field(ge=0)] = Field(default=0.0, description="times the learning rate, a step")
     warmup_steps: Annotated[int, Field(ge=0)] = Field(default=2, description="steps in which the rate grows from 0")
@@ -161,7 +164,7 @@ class NightConfig(Section):
     """A whole night."""
 
     name: str = Field(default="night", pattern=r"^[a-z0-9-]+$", description="of the model in the registry")
-    seed: int = Field(default=1, description="of all that is drawn in the night")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=1, description="of all that is drawn in the night")
     start_from: Literal["champion"] = Field(default="champion", description="the model that serves by day")
     student: StudentConfig = StudentConfig()
     benchmarks: Annotated[tuple[BenchmarkConfig, ...], Field(min_length=1, description="what the rounds draw from")]
@@ -233,6 +236,28 @@ class NightConfig(Section):
         """Before it can be asked."""
         if self.on_policy is None and any(step.kind == "on_policy" for step in self.steps):
             raise ValueError("stages: {on_policy: …} needs a teacher; name one in on_policy.teacher")
+        return self
+
+    @model_validator(mode="after")
+    def a_prompt_has_room(self) -> Self:
+        """Else the night would find no problem that fits, or cut all answers of its exam."""
+        for name, longest in (("grpo", self.grpo.max_completion_tokens), ("exam", self.exam.max_completion_tokens)):
+            if longest >= self.engine.max_model_len:
+                raise ValueError(
+                    f"{name}.max_completion_tokens: {longest} leaves no room for a prompt in engine.max_model_len: "
+                    f"{self.engine.max_model_len}; lower the one or raise the other"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def rounds_can_be_useful(self) -> Self:
+        """Else every round would be skipped."""
+        most = self.grpo.prompts_per_round * (1 + self.grpo.refills)
+        if self.grpo.min_useful_groups > most:
+            raise ValueError(
+                f"grpo.min_useful_groups: {self.grpo.min_useful_groups} are more groups than a round can have "
+                f"(prompts_per_round × (1 + refills) = {most})"
+            )
         return self
 
     @property

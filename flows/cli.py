@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # MLflow takes seconds to import
     from tasks.registry import Registry
 
 INTERRUPTED = 130
+FAILED = "the night failed; what is committed is kept"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -201,7 +202,7 @@ def promote(version: str, config: Config = STARTER, overrides: Overrides = None)
 
 @app.command()
 def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
-    """Goes back to the version that served before; doing it twice changes nothing."""
+    """Goes back to the version that served before; a second rollback undoes it."""
     from flows.by_hand import tell_prefect
     from flows.promotion import roll_back
     from tasks.registry import ROLLBACK
@@ -272,12 +273,18 @@ def _exit_codes() -> Iterator[None]:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except NightError as error:
-        print(f"nightschool: the night failed; what is committed is kept: {error}", file=sys.stderr)
+        told = f"{FAILED}: " if _is_night() else ""
+        print(f"nightschool: {told}{error}", file=sys.stderr)
         sys.exit(1)
-    except Exception:
+    except Exception as error:
         print(struck(traceback.format_exc()), end="", file=sys.stderr)
-        print("nightschool: the night failed; what is committed is kept, and the same command goes on", file=sys.stderr)
+        told = f"{FAILED}, and the same command goes on" if _is_night() else f"{type(error).__name__}: a fault of ours"
+        print(f"nightschool: {told}", file=sys.stderr)
         sys.exit(1)
+
+
+def _is_night() -> bool:
+    return sys.argv[1:2] == ["night"]
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -88,7 +89,7 @@ def _outcome(summary: Mapping[str, Any]) -> str:
     if summary["decision"] != "promoted":
         return "The champion stays."
     if moved_meanwhile(summary):
-        return f"The candidate won, but {summary['serving'][:12]} serves: the alias was moved by hand meanwhile."
+        return f"The candidate won, but {summary['serving'][:12]} serves: the alias was moved meanwhile."
     return "The candidate won and serves from now on."
 
 
@@ -103,15 +104,16 @@ def say_summary(summary: Mapping[str, Any]) -> None:
     out.print(table)
     out.print(f"[bold]{_outcome(EMPTY | dict(summary))}[/bold]")
     for reason in summary["reasons"]:
-        out.print(f"  {reason}", highlight=False, soft_wrap=True)
+        out.print(f"  {escape(reason)}", highlight=False, soft_wrap=True)
     if verdicts := summary.get("verdicts"):  # a night of an earlier version has none
         out.print(f"  Verdicts in training: {told(verdicts)}.", highlight=False, soft_wrap=True)
     for incident in summary.get("incidents", []):
-        out.print(f"  {incident}", highlight=False, soft_wrap=True)
+        out.print(f"  {escape(incident)}", highlight=False, soft_wrap=True)
     for alarm in summary["alarms"]:
-        out.print(f"  [bold red]alarm[/bold red] {alarm}", highlight=False, soft_wrap=True)
+        out.print(f"  [bold red]alarm[/bold red] {escape(alarm)}", highlight=False, soft_wrap=True)
     out.print(
         f"What to do next: {to_do(EMPTY | dict(summary))}\nReport: {summary['report']}\nPages:  nightschool ui",
+        markup=False,
         highlight=False,
         soft_wrap=True,
     )

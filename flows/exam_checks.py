@@ -19,8 +19,16 @@ def count_problems(config: NightConfig) -> dict[str, int]:
 
 
 def check_margins(config: NightConfig, counts: Mapping[str, int]) -> None:
-    """A part that must not lose more than its margin has to have problems enough to show that it does not."""
+    """A target has to have problems enough to show a gain, and a part that must not lose more than its margin enough to
+    show that it does not.
+    """
     exam = config.exam
+    for part in exam.targets:
+        if 0.5 ** (count := counts[part.name]) > exam.alpha / len(exam.targets):
+            raise InputError(
+                f"exam.target: {part.name}: {count} problems can never show that a candidate is better at "
+                f"exam.alpha: {exam.alpha}; ask more"
+            )
     guarded = {"exam.guards": exam.guards, "exam.further_targets": exam.targets if exam.further_targets else ()}
     for where, parts in guarded.items():
         for part in parts:

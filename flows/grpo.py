@@ -252,7 +252,8 @@ class Rounds:
         started = time.perf_counter()
         if (found := hold_quiz(self.night, number, self.current, self.passes.excluded)) is None:
             return
-        self.tracking.log({"quiz/accuracy": quiz_accuracy(found)}, number)
+        if (accuracy := quiz_accuracy(found)) is not None:
+            self.tracking.log({"quiz/accuracy": accuracy}, number)
         self.watch.take_quiz(number, found)
         self.allowance.quizzes.append(found.seconds)
         self.lap += time.perf_counter() - started  # a quiz is no part of a round

@@ -8,7 +8,6 @@ from conf.schema import TrainerConfig
 from flows.history import seconds_of
 from flows.night import Night, log
 from tasks.exam_figures import ranking_accuracies
-from tasks.learner import Predecessor
 from tasks.rank_picks import rank_picks
 from tasks.stage import MANIFEST, Artifact
 from tasks.tables import HELD_OUT, read_table
@@ -21,7 +20,7 @@ PICKS = "picks"  # the stages' folder in the night's
 def rank_held_out(night: Night, reward_model: Artifact, who: str, checkpoint: Path) -> None:
     """Whether a checkpoint finds the picked answers the likeliest; nothing where there are no picks.
 
-    No night fails for it: it goes on without where the trainer dies, or there is no time for it.
+    No night fails for it: it goes on without where the trainer dies, or there is no memory or time for it.
     """
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
         return
@@ -35,10 +34,10 @@ def rank_held_out(night: Night, reward_model: Artifact, who: str, checkpoint: Pa
             tokenizer=checkpoint,
             student=night.config.student,
             config=_as_it_is(night.config.trainer),
-            predecessor=Predecessor(checkpoint, checkpoint.name, None),
+            predecessor=None,
             trainer=night.trainer,
         )
-    except (HoursOverError, WorkerDiedError) as error:
+    except (HoursOverError, WorkerDiedError, RuntimeError) as error:  # memory is short on a GPU, perhaps
         log.warning("the %s does not rank the held-out picks: %s", who, error)
 
 

@@ -30,6 +30,7 @@ def learn(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[s
                 sit_for_report(night, f"{LESSONS}/evaluate", before)
             sit_for_report(night, f"{place}/evaluate", checkpoint)
             examined = True
+            night.rest_engine()  # what comes next learns
     return checkpoint
 
 

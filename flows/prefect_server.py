@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
-from conf.home import Home
+from conf.home import Home, NightError
 from conf.urls import PREFECT, checked
 from flows.address import HERE, HOSTS, Address
 from flows.ports import PREFECT_PORT, free_port
@@ -34,7 +34,7 @@ LOOK_AFTER = 0.5  # seconds between two looks at it
 log = logging.getLogger("nightschool")
 
 
-class ServerError(RuntimeError):
+class ServerError(NightError):
     """A server of ours that ended, or never answered: one line that names its log."""
 
 

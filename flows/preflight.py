@@ -7,12 +7,14 @@ from typing import Any
 
 from prefect.settings import get_current_settings
 
+from conf.benchmark import ExamPart
 from conf.home import SUMMARY, Home, InputError
 from conf.schema import NightConfig
 from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
 from flows.exam_checks import check_margins, check_vault, count_problems
 from flows.isolation import programs, require_sandbox
+from flows.quizzes import is_quizzed, quizzed
 from flows.servers import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks import traces
@@ -41,6 +43,8 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
     for source in config.benchmarks:
         if not benchmarks.configured(source).problems("train"):
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
+    if any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
+        _check_quiz(quizzed(config))
     if (command := config.alarms.command) and shutil.which(command[0]) is None:
         raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
     if variable := config.morning.webhook_variable:
@@ -48,6 +52,18 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
     check_margins(config, count_problems(config))
     check_vault(config)
     require_sandbox(programs(config), config.sandbox)
+
+
+def _check_quiz(part: ExamPart) -> None:
+    """A quiz asks training problems of what the exam asks, and there may be none of it."""
+    try:
+        there = benchmarks.configured(part).problems("train")
+    except InputError as error:
+        raise InputError(f"grpo.quiz_every_rounds: {error}; 0 leaves the quizzes out") from error
+    if not there:
+        raise InputError(
+            f"grpo.quiz_every_rounds: {part.name} has no training problems that a quiz could ask; 0 leaves them out"
+        )
 
 
 def check_exam(config: NightConfig) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from conf.benchmark import ExamPart
 from conf.schema import NightConfig
 from flows.night import Night
 from tasks.evaluate import quiz
@@ -17,15 +18,20 @@ def is_quizzed(config: NightConfig, number: int) -> bool:
     return every > 0 and number % every == 0 and config.exam.target.benchmark != "humaneval"
 
 
-def hold_quiz(night: Night, number: int, checkpoint: Path, exam_questions: tuple[str, ...]) -> Artifact | None:
-    """The quiz after a round, sat by its checkpoint; None where that is pruned and no quiz was kept."""
-    config = night.config
+def quizzed(config: NightConfig) -> ExamPart:
+    """Of what a quiz asks training problems."""
     target = config.exam.target
     whole = target.benchmark == "math"  # MATH-500 is a part of the exam's problems only
     changes = {"problems": config.grpo.quiz_problems, "subset": None if whole else target.subset}
+    return target.model_copy(update=changes)
+
+
+def hold_quiz(night: Night, number: int, checkpoint: Path, exam_questions: tuple[str, ...]) -> Artifact | None:
+    """The quiz after a round, sat by its checkpoint; None where that is pruned and no quiz was kept."""
+    config = night.config
     place = f"{place_of(number)}/quiz"
     inputs: dict[str, Any] = {
-        "part": target.model_copy(update=changes),
+        "part": quizzed(config),
         "seed": f"{config.seed} {night.date} quiz",
         "checkpoint": checkpoint,
         "student": config.student,
@@ -39,6 +45,7 @@ def hold_quiz(night: Night, number: int, checkpoint: Path, exam_questions: tuple
     return night.run(quiz, place, **inputs, engine=night.engine)
 
 
-def quiz_accuracy(found: Artifact) -> float:
-    """The share of a quiz that was solved."""
-    return float(read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct.mean())
+def quiz_accuracy(found: Artifact) -> float | None:
+    """The share of a quiz's graded answers that was right; None where none could be graded."""
+    graded = read_table(found.folder / "evaluations.parquet", EVALUATIONS).correct.dropna()
+    return None if graded.empty else float(graded.mean())

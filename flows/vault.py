@@ -10,7 +10,7 @@ from models.checkpoint import is_whole
 from models.probe import SyncError
 from tasks.alarms import Alarm
 from tasks.registry import Version
-from tasks.stage import Artifact
+from tasks.stage import Artifact, committed, uncommit
 from tasks.vault import vault, vault_alarms
 from tasks.workers import HoursOverError, WorkerDiedError
 
@@ -47,14 +47,21 @@ class Vault:
         """
         config = self.night.config
         if not config.exam.vault or serving == self.ancestor:
+            self._forget()
             return []
         try:
             sat = {"ancestor": self._sit("ancestor", self.ancestor), "serving": self._sit("serving", serving)}
         except UNANSWERED as error:
             self._left_out(error)
+            self._forget()
             return []
         found = self.night.run(vault, "vault/comparison", **sat, exam=config.exam, seed=config.seed)
         return vault_alarms(found.read_json("vault.json"), self._way_back())
+
+    def _forget(self) -> None:
+        """Takes back a comparison with somebody who served before the night was interrupted."""
+        if committed(self.night.folder / "vault/comparison"):
+            uncommit(self.night.folder / "vault/comparison")
 
     def _left_out(self, error: Exception) -> None:
         self.night.note(f"The vault's exam was left out: {error}")

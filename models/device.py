@@ -20,6 +20,12 @@ def device() -> str:
     return f"{_processor()}, {len(cores())} cores, {computed_in(torch.device('cpu'))}".replace("torch.", "")
 
 
+def give_back() -> None:
+    """Gives the GPU's memory that no tensor holds any more back to who else computes there, such as the engine."""
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
 def _gpus() -> str:
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:

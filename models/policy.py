@@ -15,10 +15,13 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from conf.home import InputError
 from conf.schema import StudentConfig
 from models.lean_layers import make_lean
 
 ALIGNMENT = 64  # bytes: torch's own
+# Letters, digits, spaces, lines, marks and scripts, each cut in its own way by tokenizers that differ.
+TEXT = "The 3 answers:  1,234.5 − 67 = “1167.5”\n\n\tdef f(x):\n\t\treturn x**2  # größer, 学校, школа, 🌒 <b>"
 # For base models that come without a chat template: the turns one below the other, each under its speaker's name.
 PLAIN_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] | capitalize }}: {{ message['content'] }}\n{% endfor %}"
@@ -65,6 +68,26 @@ def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> PreTrai
     if tokenizer.chat_template is None:
         tokenizer.chat_template = PLAIN_TEMPLATE
     return tokenizer
+
+
+def check_tokenizers(student: Path, other: Path, key: str, trust_remote_code: bool = False) -> None:
+    """Raises InputError, in the name of `key`, unless the other model reads tokens as the student writes them.
+
+    That is, the same words, numbers, end and cuts. Whether the vocabularies are equal is not enough: the same pieces
+    can be put together in another way.
+    """
+    own, its = (load_tokenizer(folder, trust_remote_code) for folder in (student, other))
+    differs = None
+    if own.get_vocab() != its.get_vocab():
+        differs = f"their vocabularies ({len(own.get_vocab())} and {len(its.get_vocab())} tokens) differ"
+    elif own.eos_token_id != its.eos_token_id:
+        differs = f"their end tokens ({own.eos_token!r} and {its.eos_token!r}) differ"
+    elif own.encode(TEXT, add_special_tokens=False) != its.encode(TEXT, add_special_tokens=False):
+        differs = "they cut the same text into other tokens"
+    if differs is not None:
+        raise InputError(
+            f"{key}: {other}: its tokenizer is not the student's: {differs}; name a model of the student's own family"
+        )
 
 
 def prompt_tokens(

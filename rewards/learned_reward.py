@@ -57,10 +57,15 @@ def owner_scores(
     z is the learned reward, standardised within the group; what can be known without a truth is checked: f is 1 for an
     answer that came to its end and is not empty, s is 1 unless a prompt in Latin script is answered mostly in another,
     l is the length as a share of `max_tokens`. They are the score's parts, unweighted, with the learned reward itself.
-    An answer that the reward model could not judge has no reward, and is no part of the group.
+    An answer that the reward model could not judge has no reward, and is no part of the group. Nor is the z of one that
+    was cut: the model has learnt of answers' ends, and its word there may be anything. It gets the group's least.
     """
+    ended = [raw if attempt.finish_reason == "stop" else math.nan for attempt, raw in zip(group, learned, strict=True)]
+    standing = standardised(ended)
+    least = min((z for z in standing if not math.isnan(z)), default=0.0)
+    known = [least if math.isnan(z) and math.isfinite(raw) else z for z, raw in zip(standing, learned, strict=True)]
     scores = []
-    for attempt, raw, z in zip(group, learned, standardised(learned), strict=True):
+    for attempt, raw, z in zip(group, learned, known, strict=True):
         if math.isnan(z):
             scores.append(Score(None, "grader_failed", "the reward model gave no number"))
             continue

@@ -6,7 +6,8 @@ from statistics import fmean
 
 from conf.schema import TrainerConfig
 from conf.stages import OnPolicyConfig
-from models.on_policy_distillation import check_tokenizers, token_advantages
+from models.on_policy_distillation import token_advantages
+from models.policy import check_tokenizers
 from tasks import learner
 from tasks.enroll import find_model
 from tasks.stage import Artifact, stage
@@ -65,5 +66,5 @@ def credit_by_teacher(
 def find_teacher(config: OnPolicyConfig, student: Path, trust_remote_code: bool) -> Path:
     """The teacher's folder. Raises InputError where there is none, or where it reads other tokens than the student."""
     teacher = find_model(config.teacher, config.revision, "on_policy.teacher")
-    check_tokenizers(student, teacher, trust_remote_code)
+    check_tokenizers(student, teacher, "on_policy.teacher", trust_remote_code)
     return teacher

@@ -18,17 +18,21 @@ from models.policy import answer_tokens, prompt_tokens
 from rewards.contamination import exam_index
 from tasks.tables import CORRECTIONS, PREFERENCES, read_table
 
+LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "known", "correction")  # why a pick is
 AT_ONCE = 16  # longest answers: all answers of a pick go through the model together
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An owner's pick as text; a correction is one of two. `night`: when it was first read, None for tonight."""
+    """An owner's pick as text; a correction (`corrected`) is one of two. `night`: when it was first read, None for
+    tonight.
+    """
 
     messages: list[dict[str, str]]
     responses: list[str]
     chosen: int
     night: str | None
+    corrected: bool = False
 
     @property
     def row(self) -> dict[str, Any]:
@@ -44,7 +48,7 @@ class DayPicks:
     fitted: list[Pick] = field(default_factory=list)
     held_out: list[Pick] = field(default_factory=list)
     held_out_choices: list[Choice] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=lambda: Counter(no_choice=0, too_long=0, refused=0, exam=0, known=0))
+    left_out: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(LEFT_OUT, 0)))
 
     def __len__(self) -> int:
         return len(self.fitted) + len(self.held_out)
@@ -57,7 +61,7 @@ def choices(day: Path) -> Iterator[Choice]:
         yield _choice(row, json.loads(row["responses"]), row["chosen"])
     corrections: Any = read_table(day / "corrections.parquet", CORRECTIONS).to_dict("records")
     for row in corrections:
-        yield _choice(row, [row["response"], row["correction"]], 1)
+        yield _choice(row, [row["response"], row["correction"]], 1, corrected=True)
 
 
 def openings_held_out(day: Path, share: float) -> tuple[str, ...]:
@@ -83,7 +87,8 @@ def day_picks(
     nearly (`exam`), whose conversation the student's template refuses (`refused`), with an answer longer than
     `config.max_tokens`, or with more of them than a step has memory for (`too_long`); and those that would judge, but
     of whose conversation the champion may have had a lesson (`known`): on one of the nights that held out less
-    (`looser`, each with its share).
+    (`looser`, each with its share). A held-out `correction` judges nothing: that an owner wrote the one answer and the
+    student the other can be told by their style, and says nothing of how well the student's own are told apart.
     """
     picks, exam, found = DayPicks(), exam_index(exam_questions), list(found)
     known = {opening(choice.messages) for choice in found if _may_be_known(choice, looser)}
@@ -107,6 +112,8 @@ def day_picks(
         pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.night, date), config.half_life_nights))
         if not is_held_out(choice.messages, config.held_out_share):
             picks.fitted.append(pick)
+        elif choice.corrected:
+            picks.left_out["correction"] += 1
         elif opening(choice.messages) in known:
             picks.left_out["known"] += 1
         else:
@@ -123,9 +130,9 @@ def _may_be_known(choice: Choice, looser: Sequence[tuple[str, float]]) -> bool:
     )
 
 
-def _choice(row: Mapping[str, Any], shown: list[str], chosen: int) -> Choice:
+def _choice(row: Mapping[str, Any], shown: list[str], chosen: int, corrected: bool = False) -> Choice:
     different = list(dict.fromkeys(shown))
-    return Choice(json.loads(row["messages"]), different, different.index(shown[chosen]), row.get("night"))
+    return Choice(json.loads(row["messages"]), different, different.index(shown[chosen]), row.get("night"), corrected)
 
 
 def _age(night: str | None, date: str) -> int:

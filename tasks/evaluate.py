@@ -1,8 +1,10 @@
 """The exam: every problem once, greedily, for one checkpoint; and, where a part asks for them, sampled answers too."""
 
+import hashlib
 import itertools
 import json
 import logging
+import random
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -111,7 +113,8 @@ def quiz(
     None of them asks what the exam asks (`exam_questions`), word for word or nearly.
     """
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
-    drawn = training_problems(benchmark, seed, part.problems)
+    there = training_problems(benchmark, seed, part.problems)
+    drawn = random.Random(seed).sample(there, len(there))
     others = (problem for problem in drawn if not exam.asks(problem.question))
     problems = [(benchmark, problem) for problem in itertools.islice(others, part.problems)]
     prompts = rendered(problems, checkpoint, student)
@@ -120,9 +123,13 @@ def quiz(
 
 
 def exam_problems(part: ExamPart, sandbox: SandboxConfig) -> list[tuple[Benchmark, Problem]]:
-    """The problems of a part of the exam, in the test split's fixed order."""
+    """The problems of a part of the exam: the first of the test split in a fixed order by lot.
+
+    In the split's own order they would be of one level, or of one subject.
+    """
     benchmark = benchmarks.configured(part, sandbox)
-    return [(benchmark, problem) for problem in benchmark.problems("test")[part.after :][: part.problems]]
+    by_lot = sorted(benchmark.problems("test"), key=lambda one: hashlib.sha256(one.problem_id.encode()).digest())
+    return [(benchmark, problem) for problem in by_lot[part.after :][: part.problems]]
 
 
 def rendered(

@@ -8,7 +8,7 @@ from typing import Any
 from conf.home import InputError
 from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig, TrainerConfig
-from models.policy import load_tokenizer
+from models.policy import check_tokenizers, load_tokenizer
 from tasks import reward_learner
 from tasks.day_picks import DayPicks, choices, day_picks
 from tasks.enroll import check_loads, find_model
@@ -122,8 +122,7 @@ def _backbone(config: RewardModelConfig, checkpoint: Path, student: StudentConfi
     try:
         backbone = find_model(config.backbone, None, name)
         check_loads(backbone, name)
+        check_tokenizers(checkpoint, backbone, name, student.trust_remote_code)
     except InputError as error:
         raise UnfitError(str(error)) from error
-    if load_tokenizer(backbone).get_vocab() != load_tokenizer(checkpoint, student.trust_remote_code).get_vocab():
-        raise UnfitError(f"the tokenizer of {name} {config.backbone} is not the student's")
     return backbone

@@ -35,9 +35,9 @@ def reasons(home: Home, registry: Registry, oldest: str) -> dict[str, str]:
         if not (folder / SUMMARY).exists():
             for digest in needed(folder):
                 found.setdefault(digest, f"the night {folder.name} is unfinished: finish it, or remove its folder")
-        fitted = folder / "fit_reward_model" / "checkpoint.txt"
-        if folder.name >= oldest and fitted.exists():
-            found.setdefault(fitted.read_text().strip(), f"the reward model of {folder.name}, one of the newest nights")
+        for note, what in (("champion.txt", "champion"), ("fit_reward_model/checkpoint.txt", "reward model")):
+            if folder.name >= oldest and (file := folder / note).exists():
+                found.setdefault(file.read_text().strip(), f"the {what} of {folder.name}, one of the newest nights")
     return found | _bases(home, found)
 
 

@@ -32,9 +32,11 @@ DRAFT = "draft-"
 TABLES = ("greedy", "sampled")
 GRADERS = ("math-verify", "sympy")  # packages whose judgement the graders take
 ASKING = (
-    *(f"models/{name}.py" for name in ("policy", "engine_environment", "sampler")),
-    "tasks/engine.py",
-    "tasks/evaluate.py",
+    *(
+        f"models/{name}.py"
+        for name in ("policy", "precision", "engine_environment", "engine_weights", "adapter_products", "sampler")
+    ),
+    *(f"tasks/{name}.py" for name in ("engine", "proven_sampling", "evaluate")),
 )  # how answers come about
 STALE = 24 * 3600.0  # seconds: nobody writes on a draft for longer
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from conf.lessons import DistillConfig
 from conf.schema import TrainerConfig
 from models.checkpoint import base_of, keep, write_lineage
+from models.device import give_back
 from models.durable import bytes_of, room_for
 from models.examples import Example
 from models.rollout import Rollout
@@ -124,6 +125,7 @@ def update(
     base = predecessor.base.name if config.lora is not None else None
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
     _held = checkpoint.name
+    give_back()
     return Updated(checkpoint, metrics)
 
 
@@ -160,6 +162,13 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
         return scored(teacher, config, rollouts)
     finally:
         gc.collect()  # model and layers refer to each other
+        give_back()
+
+
+def logprobs_of(checkpoint: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+    """The same of a checkpoint that nothing goes on from: it is loaded for this call, alone, and without optimizer."""
+    _let_go()
+    return teacher_logprobs(checkpoint, config, rollouts)
 
 
 def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
@@ -178,6 +187,7 @@ def _let_go() -> None:
     global _trainer, _held
     _trainer, _held = None, None
     gc.collect()
+    give_back()
 
 
 def _remove(retired: Sequence[Path]) -> None:

@@ -27,14 +27,15 @@ def rank_picks(
     tokenizer: Path,
     student: StudentConfig,
     config: TrainerConfig,
-    predecessor: Predecessor,
+    predecessor: Predecessor | None,
     trainer: Worker,
 ) -> None:
     """Whether the policy finds the answer that was picked the likeliest of those shown, for each held-out pick, or for
     a draw of 200 of them, old and new: in every ranking of a night the same.
 
     An answer's likelihood is the mean log-probability of its tokens, the end token included (nats a token). `policy` is
-    the digest of what `predecessor` stands at. `ranking.json`: `right`, one a pick, and their share, `accuracy`.
+    the digest of what `predecessor` stands at; None: of the checkpoint `tokenizer`, which nothing goes on from.
+    `ranking.json`: `right`, one a pick, and their share, `accuracy`.
     """
     held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     picks: Any = held_out.sample(min(MOST, len(held_out)), random_state=0).sort_index()
@@ -48,7 +49,11 @@ def rank_picks(
         for number, (messages, answers, _) in enumerate(asked)
         for place, answer in enumerate(answers)
     ]
-    likelihoods = iter(map(fmean, trainer.call(learner.logprobs, predecessor, config, rollouts)))
+    if predecessor is None:
+        found = trainer.call(learner.logprobs_of, tokenizer, config, rollouts)
+    else:
+        found = trainer.call(learner.logprobs, predecessor, config, rollouts)
+    likelihoods = iter(map(fmean, found))
     right = [_is_first([next(likelihoods) for _ in answers], chosen) for _, answers, chosen in asked]
     accuracy = fmean(right) if right else None
     (folder / "ranking.json").write_text(json.dumps({"accuracy": accuracy, "right": right}))

@@ -46,11 +46,16 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
     """What changed, by how much, how sure that is, and what to do; `decision` is what decision.json holds, or empty."""
     summary = EMPTY | dict(summary)
     promoted = summary["decision"] == "promoted"
-    found = decision.get("comparisons", {}).get("candidate", {}).get(target_of(summary))
+    compared = decision.get("comparisons", {}).get("candidate", {})
+    target = target_of(summary)
+    if promoted:  # of several targets the one that earned it
+        named = [part for part in decision.get("targets", ()) if part in compared]
+        target = min(named, key=lambda part: compared[part]["p_value"], default=target)
+    found = compared.get(target)
     accuracy = summary["accuracy"]
     how_much, how_sure = "No exam was sat.", "Nothing was measured."
     if found:
-        how_much = _how_much(found["before"], found["after"], found["difference"], target_of(summary))
+        how_much = _how_much(found["before"], found["after"], found["difference"], target)
         how_sure = (
             f"95 % interval {signed(found['low'])} to {signed(found['high'])}; {found['gained']} answers became right, "
             f"{found['lost']} wrong; {probability(found['p_value'])}."
@@ -83,7 +88,8 @@ def render_markdown(
         faults += [f"The first: {row['file']}:{row['line']}: {row['reason']}" for row in first_line]
         lines.append(f"- {plain_line(' '.join(faults))}")
     lines += [f"- By hand since the night before: {move}." for move in by_hand]
-    lines += ["", f"{summary['rounds']} rounds, {duration(sum(summary['seconds'].values()))}. {first.to_do}"]
+    rounds = f"{summary['rounds']} round{'' if summary['rounds'] == 1 else 's'}"
+    lines += ["", f"{rounds}, {duration(sum(summary['seconds'].values()))}. {first.to_do}"]
     lines.append(" · ".join(f"[{name}]({url})" for name, url in links_of(summary).items()))
     lines.append(f"Report: `{summary['report']}`" if summary["report"] else "")
     return "\n".join(lines).strip() + "\n"
@@ -146,7 +152,7 @@ def _how_much(before: Mapping[str, float], after: Mapping[str, float], differenc
 
 
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
-    """Whether another checkpoint serves than the decision says, since the alias was moved by hand meanwhile."""
+    """Whether another checkpoint serves than the decision says, since the alias was moved meanwhile."""
     return summary["serving"] not in (None, "", _expected(summary))
 
 
@@ -157,7 +163,7 @@ def _expected(summary: Mapping[str, Any]) -> str:
 def _changed(summary: Mapping[str, Any], promoted: bool) -> str:
     serving = summary["serving"] or _expected(summary)
     if moved_meanwhile(summary):
-        return f"The next lesson starts with {serving[:12]}, to which the alias was moved by hand meanwhile."
+        return f"The next lesson starts with {serving[:12]}, to which the alias was moved meanwhile."
     if promoted:
         return f"The next lesson starts with the new checkpoint, {serving[:12] or 'the candidate'}."
     return f"Nothing: the next lesson starts with the champion, {serving[:12] or 'as before'}."

@@ -31,12 +31,13 @@ from tasks.report_journal import fault_sentences
 from tasks.report_lines import EMPTY, day, duration, headline, links_of, target_of
 from tasks.report_reward_model import reward_model_sentences
 from tasks.report_steps import step_lessons
-from tasks.report_traces import fates_met, trace_remarks, trace_sources
+from tasks.report_traces import distilled, fates_met, trace_remarks, trace_sources
 
 STAGES = (
-    *("freeze_journal", "import_traces", "ask_teacher", "distill", "self_distill", "lessons", "fit_reward_model"),
-    *("owner_prompts", "select_prompts", "sample", "judge", "score", "credit", "update"),
-    *("checkpoint", "quiz", "rank_picks", "evaluate", "decide", "enroll", "promote"),
+    *("enroll", "enroll_teacher", "freeze_journal", "import_traces", "ask_teacher", "distill"),
+    *("self_distill_answers", "self_distill", "lessons", "fit_reward_model", "owner_prompts"),
+    *("select_prompts", "sample", "judge", "score", "credit", "update", "checkpoint", "merge", "quiz", "rank_picks"),
+    *("picks", "evaluate", "decide", "vault", "promote"),
 )
 FIGURES = {
     "reward": "mean reward",
@@ -90,7 +91,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         verdicts=verdict_counts(night),
         by_benchmark=verdict_table(night),
         excluded=excluded_problems(night),
-        lessons=read_json(night / "distill", "counts.json"),
+        lessons=distilled(read_json(night / "distill", "counts.json")),
         channels=step_lessons(night, target_of(summary)),
         faults=fault_sentences(summary["journal"]),
         trace_sources=(sources := trace_sources(night)),

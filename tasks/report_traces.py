@@ -18,6 +18,13 @@ def trace_sources(night: Path) -> list[dict[str, Any]]:
     return _told_once(night, "sources.json", _before_the_draw)
 
 
+def distilled(counts: Mapping[str, int] | None) -> dict[str, int] | None:
+    """A lesson's counts, with the sum of those that were `left_out` for what they are; None of no lesson."""
+    if not counts:
+        return None
+    return {**counts, "left_out": sum(count for fate, count in counts.items() if fate not in DRAWN)}
+
+
 def fates_met(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The fates that any of the traces had."""
     return [fate for fate in FATES if any(row.get(fate) for row in rows)]

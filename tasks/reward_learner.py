@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from conf.lessons import RewardModelConfig
 from conf.schema import TrainerConfig
 from models.checkpoint import keep, write_lineage
+from models.device import give_back
 from models.durable import bytes_of, room_for
 from models.picks import Pick
 from models.ranking import Interval, Ranking, rank
@@ -73,6 +74,7 @@ def fit_reward_model(
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
     shutil.rmtree(draft, ignore_errors=True)
     gc.collect()
+    give_back()
     return Fitted(ranking, (*curve, (len(order), ranking.accuracy)), steps, checkpoint)
 
 
@@ -89,7 +91,9 @@ def judge(
     if _judge is None or _held != (checkpoint, config):
         _let_go()
         _judge, _held = RewardModel.load(checkpoint, config), (checkpoint, config)
-    return _judge.judge(groups)
+    found = _judge.judge(groups)
+    give_back()
+    return found
 
 
 def _judged(model: "RewardModel", picks: Sequence[Pick]) -> Ranking:
@@ -101,3 +105,4 @@ def _let_go() -> None:
     global _judge, _held
     _judge, _held = None, None
     gc.collect()
+    give_back()

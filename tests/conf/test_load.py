@@ -210,6 +210,8 @@ def test_a_fault_in_the_file_is_one_line(in_folder: Path, was: str, becomes: str
             "exam.guards=[{benchmark: humaneval, lenient: true}]",
             "exam.guards.0.lenient: humaneval knows no lenient reading, only gsm8k does; remove `lenient`",
         ),
+        ("seed=-1", "-1 is not allowed; at least 0"),
+        ("optimizer.betas=[0.9, 1.0]", "optimizer.betas.1: 1.0 is not allowed; less than 1.0"),
         ("reward.correct=-1", "-1 is not allowed; at least 0.0"),
         ("reward.format=much", '"much" is not allowed; a number'),
         ("reward.lenght_penalty=0.1", "unknown key; did you mean 'length_penalty'?"),
@@ -225,6 +227,18 @@ def test_a_fault_in_the_file_is_one_line(in_folder: Path, was: str, becomes: str
 )
 def test_benchmarks_rewards_and_sandboxes_that_make_no_sense(in_folder: Path, override: str, said: str) -> None:
     assert refusal(in_folder, override) in (f"--set {override}: {said}", f"my.yaml: {said}")
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("grpo.max_completion_tokens=512", "512 leaves no room for a prompt in engine.max_model_len: 512; lower the"),
+        ("exam.max_completion_tokens=999", "999 leaves no room for a prompt in engine.max_model_len: 512; lower the"),
+        ("grpo.min_useful_groups=100", "100 are more groups than a round can have (prompts_per_round × (1 + refills)"),
+    ],
+)
+def test_rounds_that_could_never_learn(in_folder: Path, override: str, said: str) -> None:
+    assert f"{override.partition('=')[0]}: {said}" in refusal(in_folder, override)
 
 
 def test_every_benchmark_can_be_examined_and_all_but_one_trained_on(in_folder: Path) -> None:

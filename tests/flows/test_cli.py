@@ -359,7 +359,7 @@ def test_a_promotion_that_its_owner_took_back_meanwhile_is_not_told_as_one(run: 
     moved = finish(home) | {"digests": {"champion": "c0ffee", "candidate": "f00d"}, "serving": "c0ffee"}
     (home.night(DATE) / "summary.json").write_text(json.dumps(moved))
     told = run("night", "--date", DATE).out
-    assert "The candidate won, but c0ffee serves: the alias was moved by hand meanwhile." in told
+    assert "The candidate won, but c0ffee serves: the alias was moved meanwhile." in told
     assert "disappoint" not in told
 
 

@@ -196,6 +196,20 @@ def test_a_guard_that_can_never_pass(tmp_path: Path) -> None:
     assert line.startswith("exam.guards: arithmetic-3: 10 problems can never show a loss below its margin of 0.05; at")
 
 
+def test_a_target_that_can_never_be_won(tmp_path: Path) -> None:
+    line = refused(tmp_path, starter("exam.target.problems=5"))
+    assert line.startswith("exam.target: arithmetic-1-2: 5 problems can never show that a candidate is better at")
+
+
+def test_a_target_without_training_problems_has_no_quizzes(tmp_path: Path) -> None:
+    exam = gsm8k(tmp_path / "data", splits=("test",)) / "gsm8k"
+    target = f"exam.target={{benchmark: gsm8k, source: {exam}}}"
+    line = refused(tmp_path, starter(target))
+    assert line.startswith("grpo.quiz_every_rounds: ")
+    assert line.endswith("0 leaves the quizzes out")
+    check_night(Home(tmp_path / "school"), starter(target, "grpo.quiz_every_rounds=0"))
+
+
 def test_the_summary_of_a_finished_night(tmp_path: Path) -> None:
     home = Home(tmp_path / "school")
     assert finished_summary(home, "2026-11-20") is None

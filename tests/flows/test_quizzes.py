@@ -9,6 +9,8 @@ from conf.home import Home
 from conf.load import STARTER, load_night
 from flows.night import Night
 from flows.quizzes import hold_quiz, is_quizzed, quiz_accuracy
+from tasks.tables import EVALUATIONS
+from tests.tasks.committed_tables import write_stage
 from tests.tasks.test_evaluate import TableEngine
 from tests.tasks.tiny_student import write_student
 
@@ -29,6 +31,15 @@ def test_a_quiz_outlives_the_checkpoint_that_sat_it(tmp_path: Path) -> None:
     assert hold_quiz(night, 10, checkpoint, ()) is None
     assert engine.calls == 1
     night.trainer.end()
+
+
+def test_a_quiz_that_nobody_could_grade_has_no_accuracy(tmp_path: Path) -> None:
+    row = {"policy_digest": "p", "benchmark": "own", "problem_id": "1", "sample": 0, "verdict": "grader_failed"}
+    row |= {"question": "?", "text": "", "tokens": 0, "finish_reason": "stop"}
+    for name, rows in {"none": [], "failed": [row]}.items():
+        assert quiz_accuracy(write_stage(tmp_path / name, {"evaluations": (EVALUATIONS, rows)})) is None
+    mixed = [row, row | {"correct": True}, row | {"correct": False}]
+    assert quiz_accuracy(write_stage(tmp_path / "mixed", {"evaluations": (EVALUATIONS, mixed)})) == 0.5
 
 
 def test_quizzes_come_every_so_many_rounds() -> None:

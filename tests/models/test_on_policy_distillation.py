@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from conf.home import InputError
-from models.on_policy_distillation import check_tokenizers, teacher_logprobs, token_advantages
+from models.on_policy_distillation import teacher_logprobs, token_advantages
+from models.policy import check_tokenizers
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tests.models.tiny import (
@@ -129,7 +130,7 @@ def _sampled(folder: Path, count: int, seed: int) -> list[Rollout]:
 
 
 def test_the_same_tokenizer(folder: Path, teacher: Path) -> None:
-    check_tokenizers(folder, teacher)
+    check_tokenizers(folder, teacher, "on_policy.teacher")
 
 
 def _other_number(tokenizer: dict[str, Any], config: dict[str, Any]) -> None:
@@ -165,6 +166,6 @@ def test_another_tokenizer_is_refused_in_one_line(
     for file, content in zip(files, contents, strict=True):
         file.write_text(json.dumps(content))
     with pytest.raises(InputError) as caught:
-        check_tokenizers(folder, other)
+        check_tokenizers(folder, other, "on_policy.teacher")
     assert str(caught.value).startswith(f"on_policy.teacher: {other}: its tokenizer is not the student's: {what}")
     assert "\n" not in str(caught.value)

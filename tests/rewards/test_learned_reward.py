@@ -82,6 +82,17 @@ def test_an_answer_without_an_end_or_without_a_word_lacks_its_form(wrong: dict[s
     assert bad.reward == good.reward - 0.5
 
 
+def test_an_answer_that_was_cut_stands_where_the_least_of_the_others_does() -> None:
+    """What the reward model says of a place where no answer ends may be anything, and moves nobody else."""
+    config = LearnedRewardConfig(format=0.5, language=0.0)
+    for raw in (-50.0, 1.5, 50.0):
+        *ended, cut = owner_scores(
+            [attempt(), attempt(), attempt(finish_reason="length")], [1.0, 2.0, raw], config, 0.0, 20
+        )
+        assert [score.parts["learned_z"] for score in (*ended, cut)] == [-1.0, 1.0, -1.0]
+        assert (cut.reward, cut.parts["learned"]) == (-1.0, raw)
+
+
 def test_an_answer_that_could_not_be_judged_is_no_zero() -> None:
     found = owner_scores([attempt()] * 3, [1.0, math.nan, 3.0], LearnedRewardConfig(), 0.0, 20)
     assert [(score.reward, score.verdict) for score in found] == [

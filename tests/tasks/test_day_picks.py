@@ -83,6 +83,7 @@ def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
         "refused": 0,
         "exam": 0,
         "known": 0,
+        "correction": 0,
     }
 
 
@@ -125,6 +126,15 @@ def test_all_picks_of_a_prompt_are_on_one_side(student: Path) -> None:
         choice.messages for choice in found.held_out_choices
     ]
     assert len(found.held_out_choices) == len(found.held_out)
+
+
+def test_a_correction_is_fitted_and_judges_nothing(student: Path) -> None:
+    """Whoever wrote an answer can be told by its style; a model that tells no more would serve by it."""
+    rows = [(asked(f"Why {n}?"), ["a", "b"]) for n in range(40)]
+    picks = sort_in(student, [Choice(*row, 1, None) for row in rows], held_out_share=0.5)
+    found = sort_in(student, [Choice(*row, 1, None, corrected=True) for row in rows], held_out_share=0.5)
+    assert (found.fitted, found.held_out, found.held_out_choices) == (picks.fitted, [], [])
+    assert found.left_out["correction"] == len(picks.held_out) > 8
 
 
 def test_what_the_champion_was_taught_does_not_judge(student: Path) -> None:

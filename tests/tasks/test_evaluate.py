@@ -107,6 +107,16 @@ def test_each_part_is_judged_by_its_own_benchmark_in_order(tmp_path: Path, stude
     assert set(table.policy_digest) == {student.name}
 
 
+def test_a_part_of_the_exam_has_all_levels_in_it() -> None:
+    """In the split's own order the first half of it would be of the first level alone."""
+    part = ExamPart(benchmark="arithmetic", levels=("1", "2"), problems=200)
+    own, rest = ([problem for _, problem in exam_problems(each, SANDBOX)] for each in (part, part.following(200)))
+    assert len({problem.problem_id for problem in [*own, *rest]}) == 400
+    assert 80 < sum(problem.level == "1" for problem in own) < 120
+    (few,) = [[problem for _, problem in exam_problems(part.model_copy(update={"problems": 20}), SANDBOX)]]
+    assert few == own[:20]
+
+
 def test_nobody_sits_the_same_exam_twice(tmp_path: Path, student: Path) -> None:
     part = ExamPart(benchmark="arithmetic", levels=("1",), problems=3)
     first, one = sit(tmp_path / "champion", student, [part], {}, exams=tmp_path / "exams")

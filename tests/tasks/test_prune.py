@@ -82,6 +82,16 @@ def names(*checkpoints: Path) -> set[str]:
     return {checkpoint.name for checkpoint in checkpoints}
 
 
+def test_the_champion_of_a_home_of_dry_runs_stays(school: School) -> None:
+    """No alias names it and it was never promoted; but it is whom the newest nights compared with."""
+    champion, loser = school.version("champion", DATES[0]), school.version("a loser", DATES[0])
+    for date in DATES[1:3]:
+        (school.night(date) / "champion.txt").write_text(champion.name)
+    found = plan(school.home, 2, school.registry)
+    assert [item.what for item in found.goes] == [f"version 2 ({loser.name})"]
+    assert found.stays[champion.name] == f"the champion of {DATES[1]}, one of the newest nights"
+
+
 def test_old_losers_go_and_all_others_stay(school: School) -> None:
     first = school.version("promoted once", DATES[0], promote=True)
     before = school.version("the one before", DATES[0], promote=True)

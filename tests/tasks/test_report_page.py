@@ -197,7 +197,7 @@ def test_what_the_decision_risks_and_what_the_vault_says(tmp_path: Path) -> None
     file.write_text(json.dumps(json.loads(file.read_text()) | more | {"targets": ["arithmetic-1-2", "arithmetic-3"]}))
     commit(file.parent, "decide", {}, 0.1)
     page = " ".join(render(tmp_path, summary).split())
-    assert "α of 0.0125, candidates that are no better are promoted by luck about 4.6 times a year." in page
+    assert "α of 0.0125, candidates that are no better are promoted by luck at most 4.6 times a year." in page
     assert "α is spent" not in page
     assert "arithmetic-3<small>target, 100 problems" in page
     file.write_text(json.dumps(json.loads(file.read_text()) | {"alpha_spending": "quadratic", "exams_sat": 3}))
