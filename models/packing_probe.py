@@ -1,5 +1,6 @@
 """Whether a model may be trained on packed groups: decided on loading it, by equality with the plain computation."""
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ log = logging.getLogger("nightschool")
 SHAPES = ((9, (6, 1, 11)), (5, (4, 8)))  # tokens of the probe's prompts, and of their completions
 NATS, SHARE = 1e-4, 1e-3  # what may lie between the two in fp32: in the mean, and as a share of the gradient's size
 
+_packed: dict[str, bool] = {}  # what this process has measured, by `_kind`
+
 # A pack's completion tokens: their log-probabilities (fp32, nats), and the entropies of their distributions
 LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]]
 
@@ -26,9 +29,22 @@ LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], F
 def choose_packing(model: PreTrainedModel) -> LogProbs:
     """`packed_logprobs`, with the model's attention set to it, where that computes what the plain model does.
 
-    Otherwise `plain_logprobs`, with one line in the log that says why. Compared are the log-probabilities of a small
-    probe, and the gradient of their weighted sum at every token's embedding, into which all layers' gradients go; in
-    fp32, where rounding hides no fault.
+    Otherwise `plain_logprobs`, with one line in the log that says why. Weights decide nothing of it: another model of
+    the same configuration is not measured again by this process.
+    """
+    if (kind := _kind(model)) not in _packed:
+        _packed[kind] = _is_packed(model)
+    if not _packed[kind]:
+        return plain_logprobs
+    model.set_attn_implementation(ATTENTION)
+    return packed_logprobs
+
+
+def _is_packed(model: PreTrainedModel) -> bool:
+    """Whether packing computes what the plain model does; the model's own attention is left set.
+
+    Compared are the log-probabilities of a small probe, and the gradient of their weighted sum at every token's
+    embedding, into which all layers' gradients go; in fp32, where rounding hides no fault.
     """
     own = str(model.config._attn_implementation)
     packed = pack(_probe(model.config.get_text_config().vocab_size), model.device)
@@ -39,13 +55,18 @@ def choose_packing(model: PreTrainedModel) -> LogProbs:
             reason = _difference(_measured(model, packed, packed_logprobs), expected)
         except Exception as error:  # whatever goes wrong here, the plain way is open
             reason = f"{type(error).__name__}: {error}"
-    if reason is None:
-        return packed_logprobs
     model.set_attn_implementation(own)
-    log.warning(
-        "%s is not trained in packed groups but, slower, one completion at a time: %s", type(model).__name__, reason
-    )
-    return plain_logprobs
+    if reason is not None:
+        log.warning(
+            "%s is not trained in packed groups but, slower, one completion at a time: %s", type(model).__name__, reason
+        )
+    return reason is None
+
+
+def _kind(model: PreTrainedModel) -> str:
+    """What tells models apart that may compute in different ways: class, device and configuration."""
+    config = {name: value for name, value in model.config.to_dict().items() if name != "_name_or_path"}
+    return json.dumps([type(model).__qualname__, str(model.device), config], sort_keys=True, default=str)
 
 
 def packed_logprobs(

@@ -50,6 +50,12 @@ PLAIN = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test measures for itself."""
+    monkeypatch.setattr(packing_probe, "_packed", {})
+
+
 def model_of(config: PretrainedConfig, dtype: torch.dtype = torch.float32) -> Any:
     torch.manual_seed(0)
     return AutoModelForCausalLM.from_config(copy.deepcopy(config), dtype=dtype).eval()
@@ -65,6 +71,19 @@ def test_models_that_are_packed(config: PretrainedConfig, dtype: torch.dtype) ->
     assert all(after[name].dtype == own.dtype and after[name].equal(own) for name, own in before.items())
     assert model.config._attn_implementation == packed_attention.ATTENTION
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_models_of_one_configuration_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Any] = []
+    probe = packing_probe._is_packed
+    monkeypatch.setattr(packing_probe, "_is_packed", lambda model: measured.append(model) or probe(model))
+    first, again, other = (model_of(config) for config in (PACKED[0], PACKED[0], PACKED[1]))
+    assert [choose_packing(model) for model in (first, again, other)] == [packed_logprobs] * 3
+    assert measured == [first, other]
+    assert again.config._attn_implementation == packed_attention.ATTENTION
+    plain = [model_of(PLAIN[0][0]) for _ in range(2)]
+    assert [choose_packing(model) for model in plain] == [plain_logprobs] * 2
+    assert measured == [first, other, plain[0]]
 
 
 @pytest.mark.parametrize(("config", "reason"), PLAIN, ids=lambda value: getattr(value, "model_type", ""))
