@@ -71,7 +71,7 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
 
 
 def check_source(student: StudentConfig) -> None:
-    """Raises InputError where the student is neither the installed starter, nor a folder, nor a hub id that is there."""
+    """Raises InputError where the student is neither the installed starter, nor a folder, nor a known hub id."""
     source = Path(student.source)
     if student.source == STARTER_MODEL:
         if importlib.util.find_spec(PACKAGE) is None:
