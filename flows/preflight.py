@@ -43,14 +43,14 @@ def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
     for source in config.benchmarks:
         if not benchmarks.configured(source).problems("train"):
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
-    if any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
-        _check_quiz(quizzed(config))
     if (command := config.alarms.command) and shutil.which(command[0]) is None:
         raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
     if variable := config.morning.webhook_variable:
         webhook(variable)
     check_margins(config, count_problems(config))
     check_vault(config)
+    if any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
+        _check_quiz(quizzed(config))
     require_sandbox(programs(config), config.sandbox)
 
 

@@ -334,6 +334,7 @@ def reward_model(desk: Desk, leak: str) -> list[str]:
         seed=1,
         exam_questions=(EXAM,),
         looser=(),
+        broke=None,
         checkpoints=desk.folder,
         trainer=trainer,
     )

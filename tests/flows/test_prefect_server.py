@@ -21,7 +21,7 @@ from flows import prefect_server
 from flows.crashed_runs import show_crashed
 from flows.ports import free_port
 from flows.prefect_client import RECONNECTIONS, need_no_server
-from flows.prefect_server import prefect_api, wait_until_ready
+from flows.prefect_server import ServerError, prefect_api, wait_until_ready
 
 NIGHT = """
 import sys, time
@@ -101,7 +101,7 @@ def test_a_server_that_ends_at_once_is_an_error_that_names_its_log(tmp_path: Pat
     log = tmp_path / "server.log"
     with subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"]) as server:
         server.wait()
-        with pytest.raises(RuntimeError, match="ended with code 3") as caught:
+        with pytest.raises(ServerError, match="ended with code 3") as caught:
             wait_until_ready(server, f"http://127.0.0.1:{free_port()}/api", log)
     assert str(log) in str(caught.value)
 
@@ -110,7 +110,7 @@ def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("flows.prefect_server.START_LIMIT", 0.5)
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as server:
         try:
-            with pytest.raises(RuntimeError, match="did not answer within 0.5 s"):
+            with pytest.raises(ServerError, match="did not answer within 0.5 s"):
                 wait_until_ready(server, f"http://127.0.0.1:{free_port()}/api", tmp_path / "server.log")
         finally:
             server.kill()

@@ -51,7 +51,7 @@ def test_a_pick_and_a_correction_in_full(tmp_path: Path, student: Path) -> None:
     )
     pick, pair = choices(day.folder)
     assert pick == Choice(asked("Why?"), ["a", "bc"], 0, None)  # the one picked was shown twice
-    assert pair == Choice(asked("And?"), ["No.", "Yes."], 1, None)
+    assert pair == Choice(asked("And?"), ["No.", "Yes."], 1, None, corrected=True)
     tokenizer = load_tokenizer(student)
     found = {len(one.answers[0]): one for one in all_of(sort_in(student, [pick, pair]))}
     assert tokenizer.decode(found[2].prompt) == "User: Why?\nAssistant:"

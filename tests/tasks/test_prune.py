@@ -89,7 +89,7 @@ def test_the_champion_of_a_home_of_dry_runs_stays(school: School) -> None:
         (school.night(date) / "champion.txt").write_text(champion.name)
     found = plan(school.home, 2, school.registry)
     assert [item.what for item in found.goes] == [f"version 2 ({loser.name})"]
-    assert found.stays[champion.name] == f"the champion of {DATES[1]}, one of the newest nights"
+    assert found.stays[champion.name] == f"the champion of {DATES[2]}, one of the newest nights"
 
 
 def test_old_losers_go_and_all_others_stay(school: School) -> None:

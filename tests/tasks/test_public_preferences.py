@@ -91,6 +91,7 @@ def test_a_public_set_becomes_a_reward_model_that_serves(
         seed=1,
         exam_questions=(),
         looser=(),
+        broke=None,
         checkpoints=tmp_path / "checkpoints",
         trainer=OwnProcess(),
     )

@@ -130,7 +130,7 @@ def test_a_kept_champion_and_its_alarms(night: tuple[Path, dict[str, Any]]) -> N
 def test_the_first_lines_know_who_really_serves_and_what_a_dry_run_left(night: tuple[Path, dict[str, Any]]) -> None:
     folder, summary = night
     page = render(folder, summary | {"serving": "f00df00df00df00d"})
-    assert "starts with f00df00df00d, to which the alias was moved by hand" in page
+    assert "starts with f00df00df00d, to which the alias was moved meanwhile" in page
     page = render(folder, summary | {"decision": "kept", "withheld": "nightschool promote 3 --config c.yaml"})
     assert "to carry out the promotion: nightschool promote 3 --config c.yaml" in page
 
@@ -208,7 +208,7 @@ def test_what_the_decision_risks_and_what_the_vault_says(tmp_path: Path) -> None
     commit(vault, "vault", {}, 0.1)
     commit(file.parent, "decide", {}, 0.1)
     page = " ".join(render(tmp_path, summary).split())
-    assert "α is spent: 0.0125 of it in the 3 exams so far." in page
+    assert "α is spent: 0.0125 of it in 3 exams so far." in page
     assert (
         "The vault, 50 problems of gsm8k that decide nothing: who serves from now on solves 0.30 of them, the first "
         "student 0.10: +0.20 (+0.05 to +0.34)."
