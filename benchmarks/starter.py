@@ -1,6 +1,6 @@
 """The starter model as a folder, for the benchmarks that begin with it, and one that studied, for a teacher."""
 
-import hashlib
+import shutil
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +10,7 @@ from conf.lessons import DistillConfig
 from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
 
-STARTER = SCHOOL / "benchmarks" / "starter"
+STARTER, STUDIED = SCHOOL / "benchmarks" / "starter", SCHOOL / "benchmarks" / "studied"
 LESSONS = (DistillConfig(steps=32, learning_rate=1e-4), DistillConfig(steps=16, learning_rate=2e-5))
 
 
@@ -27,11 +27,11 @@ def starter(folder: Path = STARTER) -> Path:
 def studied() -> Path:
     """The folder of the starter after 768 worked solutions of the starter night's kind of exercises, none of an exam.
 
-    Made where it is not there yet, which takes a few minutes on two cores.
+    Made where it is not there yet, or other lessons made it, which takes a few minutes on two cores.
     """
-    folder = STARTER.with_name(f"studied-{hashlib.sha256(repr(LESSONS).encode()).hexdigest()[:12]}")
-    if folder.exists():
-        return folder
+    note, lessons = STUDIED.with_suffix(".txt"), repr(LESSONS)
+    if STUDIED.exists() and note.exists() and note.read_text() == lessons:
+        return STUDIED
     from models.distillation import distill
     from models.policy import answer_tokens, load_tokenizer, prompt_tokens
     from models.trainer import Trainer
@@ -54,5 +54,8 @@ def studied() -> Path:
             trainer.settle()
             model = Path(drafts) / str(number)
             trainer.save_checkpoint(model)
-        model.rename(folder)
-    return folder
+        note.unlink(missing_ok=True)
+        shutil.rmtree(STUDIED, ignore_errors=True)
+        model.rename(STUDIED)
+        note.write_text(lessons)
+    return STUDIED

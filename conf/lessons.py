@@ -76,6 +76,9 @@ class DistillConfig(Section):
     )
     batch_size: Positive = Field(default=16, description="traces a step")
     learning_rate: Rate = Field(default=2e-5, description="after the warm-up")
+    own_answers_rate: Rate = Field(
+        default=5e-6, description="the same of `self_distill`: a few answers of its own undo a student at much more"
+    )
     warmup_steps: Annotated[int, Field(ge=0)] = Field(default=2, description="steps in which the rate grows from 0")
     files: tuple[TraceFile, ...] = Field(default=(), description="worked solutions besides the journal's")
     traces_per_problem: Positive = Field(default=4, description="at most so many solutions of one problem are learnt")

@@ -83,7 +83,7 @@ def learn_own_answers(
         traces=(answers,),
         unseen=(),  # what a benchmark asks is practised in the rounds, whoever asked it by day
         drawn_by=_drawn_by(night, place),
-        config=night.config.distill,
+        config=night.config.distill.model_copy(update={"learning_rate": night.config.distill.own_answers_rate}),
         sandbox=night.config.sandbox,
         benchmarks=night.config.benchmarks,
     )

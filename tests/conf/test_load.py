@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.starter import STUDIED
 from conf.benchmark import BenchmarkName
 from conf.home import InputError
 from conf.load import differences, frozen_yaml, identity, load_night
@@ -80,7 +81,7 @@ def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
     assert all(full.day.model_dump().values())
     assert full.distill.teacher is not None
     assert full.on_policy is not None
-    assert full.on_policy.teacher == full.student.source == "starter"
+    assert (full.on_policy.teacher, full.student.source) == (str(STUDIED), "starter")
     assert full.preference_learning == "both"
     assert full.learned_reward.owner_share * full.learned_reward.tie_breaker > 0
     assert full.day.generated_preferences > full.reward_model.min_picks
