@@ -178,8 +178,7 @@ class Rounds:
             if state is not None and not state.is_dir():
                 raise LostRoundError(number - 1, "its state was pruned, and is needed to learn again")
             base = Predecessor(self.base, predecessor, state)
-            last = number == self.block.rounds[-1]
-            means = UpdateMeans(base, night.home.checkpoints, night.trainer, self._retired(number), last)
+            means = UpdateMeans(base, night.home.checkpoints, night.trainer, self._retired(number))
             night.rest_engine()
             label, started = f"round {number} · update", time.perf_counter()
             night.tell(label, None)

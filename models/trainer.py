@@ -173,10 +173,10 @@ class Trainer:
         sums["non_finite_steps"] += float(self.non_finite > 0)
 
     def settle(self) -> None:
-        """Puts into the weights, in the mean, what their rounding would leave behind: after a lesson, or a last round.
+        """Puts into the weights, in the mean, what their rounding would leave behind: after a lesson.
 
-        What comes next begins from the checkpoint alone; a round's trainer goes on with the remainders, and needs none.
-        Drawn by the seed and by the name of the checkpoint (a digest) that lesson or block began with.
+        What comes next begins from the checkpoint alone. Rounds are not settled: they sampled from the nearest weights.
+        Drawn by the seed and by the name of the checkpoint (a digest) that the lesson began with.
         """
         drawn = random.Random(f"{self.config.seed} {self.checkpoint.name}").getrandbits(63)
         self.weights.settle(torch.Generator(self.device).manual_seed(drawn))

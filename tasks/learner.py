@@ -106,21 +106,17 @@ def update(
     checkpoints: Path,
     retired: Sequence[Path] = (),
     with_signal: int | None = None,
-    last: bool = False,
 ) -> Updated:
     """One round's update. A trainer that does not stand at the predecessor is loaded anew: no step is taken twice.
 
     So an update that failed after its steps, or whose answer was lost, may be asked for again: it comes to the same
-    checkpoint (on a CPU to the last bit), which is not durable yet. `retired` checkpoints make room for it. After a
-    block's `last` round the weights are settled (`Trainer.settle`). Raises StateError where the state is not the
-    predecessor's, or is damaged.
+    checkpoint (on a CPU to the last bit), which is not durable yet. `retired` checkpoints make room for it.
+    Raises StateError where the state is not the predecessor's, or is damaged.
     """
     global _held
     trainer = _standing_at(predecessor, config)
     _held = None  # it stands nowhere until what came of its steps is kept
     metrics = trainer.update(rollouts, advantages, with_signal)
-    if last:
-        trainer.settle()
     _remove(retired)
     base = predecessor.base.name if config.lora is not None else None
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)

@@ -35,7 +35,6 @@ class UpdateMeans:
     """What an update works with, kept together so that Prefect neither copies nor walks through it.
 
     `retired`: checkpoints, and trainer states, that no round goes on from any more; they go when new ones are written.
-    `last`: of its block; what comes next begins from the checkpoint alone.
     """
 
     def __init__(
@@ -44,12 +43,10 @@ class UpdateMeans:
         checkpoints: Path,
         trainer: Worker,
         retired: tuple[Sequence[Path], Sequence[Path]] = ((), ()),
-        last: bool = False,
     ) -> None:
         self.predecessor = predecessor
         self.checkpoints = checkpoints
         self.trainer = trainer
-        self.last = last
         self.retired_checkpoints, self.retired_states = retired
 
 
@@ -98,7 +95,6 @@ def _take(
         means.checkpoints,
         means.retired_checkpoints,
         with_signal,
-        means.last,
     )
 
 
