@@ -6,10 +6,19 @@ from conf.benchmark import ExamPart
 from conf.home import Home
 from conf.load import config_of
 from conf.schema import NightConfig
+from models.durable import write_atomically
 from tasks.lineage import examined
 
 # What of a part says nothing of the answers that decide: where its problems begin and end is looked at by itself.
 DECIDES_NOT = {"margin", "samples", "temperature", "after", "problems"}
+
+
+def earlier_exams(home: Home, date: str, config: NightConfig) -> int:
+    """`exams_sat_before`, counted when the night first asks: what it decided stays, whatever is finished since."""
+    note = home.night(date) / "earlier_exams.txt"
+    if not note.exists():
+        write_atomically(note, str(exams_sat_before(home, date, config)))
+    return int(note.read_text())
 
 
 def exams_sat_before(home: Home, date: str, config: NightConfig) -> int:

@@ -25,7 +25,7 @@ from flows.crashed_runs import claim_flow_run, claim_mlflow_run
 from flows.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.day import frozen_day, reward_model_of
 from flows.enrolment import champion_of, teacher_of
-from flows.exams_sat import exams_sat_before
+from flows.exams_sat import earlier_exams
 from flows.grpo import Rounds
 from flows.held_out_picks import log_rankings, rank_held_out
 from flows.hours import LATE
@@ -38,7 +38,7 @@ from flows.preflight import check_night, finished_summary
 from flows.serving_lock import wait_until_free
 from flows.sitting import log_exams, sit, slowest
 from flows.vault import Vault
-from models.durable import DiskFullError, disk_is_full, full_disk, write_atomically
+from models.durable import DiskFullError, disk_is_full, full_disk
 from rewards.verifier import Problem
 from tasks.alias_lock import alias_lock
 from tasks.decide import decide
@@ -166,17 +166,9 @@ def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         exam=config.exam,
         seed=config.seed,
         severe=rounds.watch.severe,
-        earlier_exams=_earlier_exams(night),
+        earlier_exams=earlier_exams(night.home, night.date, config),
     )
     return _morning(night, tracking, decision, sitters, sat, rounds, vault)
-
-
-def _earlier_exams(night: Night) -> int:
-    """How many nights had decided by the same problems when this one first did: what it decided stays decided."""
-    note = night.folder / "earlier_exams.txt"
-    if not note.exists():
-        write_atomically(note, str(exams_sat_before(night.home, night.date, night.config)))
-    return int(note.read_text())
 
 
 def _morning(

@@ -242,6 +242,7 @@ class Trainer:
         denominator = loss_denominator(lengths, self.config.grpo)
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
+            """Of a pack's completion tokens [predicted]: its share of the step's loss, and its figures."""
             policy = padded_rows(logprobs, packed)
             before = pad_sequence([old[row] for row in packed.rows], True) if old else policy.detach()
             mask = pad_sequence([self._tensor(rollouts[row].loss_mask).bool() for row in packed.rows], True)

@@ -43,8 +43,7 @@ def distill(
     again on a later night, as do those that are held out (`later.json`; see `tasks/lineage.py`).
     `traces`: stages that wrote a traces table. `unseen`: openings of the conversations that judge the reward model
     (see `models/picks.py`); no trace that begins so is learnt. `benchmarks`: the night's, for those of the user's own.
-    Without a single trace left the checkpoint stays what it
-    was.
+    Without a single trace left the checkpoint stays what it was.
     """
     came = [trace for one in traces for trace in traces_of(read_table(one.folder / "traces.parquet", TRACES))]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)

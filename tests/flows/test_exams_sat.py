@@ -8,7 +8,7 @@ import pytest
 
 from conf.home import Home
 from conf.load import STARTER, frozen_yaml, load_night
-from flows.exams_sat import exams_sat_before
+from flows.exams_sat import earlier_exams, exams_sat_before
 from tasks.stage import commit
 
 OTHER = ("exam.target.levels=['3']", "exam.guards=[]")
@@ -31,6 +31,15 @@ def decided(home: Home, date: str, *settings: str, champion: str = "c0ffee", can
     found = {"target": config.exam.target.name, "comparisons": {"candidate": part, "distilled": part}}
     (folder / "decide" / "decision.json").write_text(json.dumps(found))
     commit(folder / "decide", "decide", {}, 1.0)
+
+
+def test_a_night_that_goes_on_decides_by_the_count_that_it_began_with(home: Home) -> None:
+    """Its owner may have finished the night before meanwhile."""
+    config = load_night(STARTER)
+    home.night("2026-11-22").mkdir()
+    assert earlier_exams(home, "2026-11-22", config) == 3
+    decided(home, "2026-11-21")
+    assert (earlier_exams(home, "2026-11-22", config), exams_sat_before(home, "2026-11-22", config)) == (3, 4)
 
 
 def test_earlier_nights_of_the_same_problems_count(home: Home) -> None:

@@ -24,7 +24,7 @@ from tasks.report_evidence import (
     verdict_table,
     verdicts_by_round,
 )
-from tasks.report_lines import render_markdown
+from tasks.report_lines import headline, render_markdown
 from tasks.report_page import render
 from tasks.stage import commit
 from tasks.tables import EVALUATIONS, PROMPTS, SCORES, SOLVE_RATES, read_table, write_table
@@ -502,3 +502,16 @@ def test_exam_answers_that_the_grader_failed_on(tmp_path: Path) -> None:
     rows[0] |= {"verdict": "grader_failed", "correct": None}
     write_table(file, EVALUATIONS, rows)
     assert ungraded_answers(tmp_path)["arithmetic-1-2"] == (1, 1200)
+
+
+def test_of_several_targets_the_first_lines_tell_the_one_that_earned_the_promotion() -> None:
+    lost, won = (
+        {"p_value": p, "difference": d, "low": d, "high": d, "gained": 9, "lost": 1}
+        for p, d in ((0.7, -0.01), (0.001, 0.2))
+    )
+    sides = {"before": {"accuracy": 0.3, "n": 100}, "after": {"accuracy": 0.5, "n": 100}}
+    compared = {"candidate": {"gsm8k": lost | sides, "math": won | sides}}
+    decision = {"targets": ["gsm8k", "math"], "comparisons": compared}
+    told = {outcome: headline({"decision": outcome, "target": "gsm8k"}, decision) for outcome in ("promoted", "kept")}
+    assert "+0.20 on math" in told["promoted"].how_much
+    assert "on gsm8k" in told["kept"].how_much

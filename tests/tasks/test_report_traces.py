@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from tasks.report_page import render
-from tasks.report_traces import trace_remarks, trace_sources
+from tasks.report_traces import distilled, trace_remarks, trace_sources
 from tests.tasks.night_folder import write_night
 
 ASKED: dict[str, Any] = {
@@ -75,3 +75,9 @@ def test_what_a_second_lesson_reads_again_is_told_once(tmp_path: Path) -> None:
     commit_files(tmp_path / "distill-2", {"sources.json": [other, second], "contamination.json": [hit, hit]})
     assert trace_sources(tmp_path) == [day, first, second]
     assert "problems of the exam: 2, 2 of them nearly" in trace_remarks(tmp_path)[0]
+
+
+def test_what_a_lesson_left_out_is_all_that_it_neither_learnt_nor_had_no_room_for() -> None:
+    counts = {"kept": 5, "unknown": 4, "later": 3, "dropped": 2, "exam": 1, "duplicate": 1}
+    assert distilled(counts) == counts | {"left_out": 4}
+    assert distilled(None) is None
