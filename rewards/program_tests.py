@@ -76,4 +76,5 @@ def _run(programs: Sequence[Program], workers: int | None, without: Collection[L
         with Sandbox(workers, without) as sandbox:
             return sandbox.run(programs)
     except SandboxUnavailable as reason:
+        log.warning("no program can be judged: %s", reason)
         return [Score(None, "grader_failed", " ".join(str(reason).split()))] * len(programs)

@@ -5,6 +5,7 @@ see it, so that no program can find them in memory that it inherits. Its own ver
 can give: timeout, killed for memory, killed for a forbidden system call.
 """
 
+import fcntl
 import gc
 import importlib
 import json
@@ -29,7 +30,6 @@ WALL_FACTOR = 20.0  # wall clock as a backstop: this many times the CPU limit, o
 PATIENCE_SECONDS = (0.0, 0.001, 0.005, 0.02, 0.1, 0.5)
 FIRST_FREE = 3  # descriptors after the standard three
 REASON_BYTES = 300
-PARKED = 200  # where descriptors wait while their places are taken
 NULL = "/dev/null"
 PRELOADED = (
     "abc array base64 bisect calendar cmath collections collections.abc contextlib copy dataclasses datetime decimal "
@@ -127,7 +127,8 @@ class Trial:
     def _lock_down(self, descriptors: list[int], seconds: float, memory: int) -> None:
         """Keeps `descriptors`, as 3, 4, …, and closes all others; takes every layer on. The report's stays open."""
         null = os.open(NULL, os.O_RDWR)
-        kept = [os.dup2(descriptor, PARKED + index) for index, descriptor in enumerate(descriptors)]
+        beyond = FIRST_FREE + len(descriptors)  # numbers that are free: the ruleset's descriptor may have any
+        kept = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, beyond) for descriptor in descriptors]
         isolation.drop_privileges()
         if self.layers.landlock is not None:
             isolation.restrict_files(self.layers.landlock)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -235,6 +236,17 @@ class TestTheGraderItself:
 
     def test_nothing_at_all(self, sandbox: Sandbox) -> None:
         assert sandbox.run([]) == []
+
+
+@pytest.mark.parametrize("lowest", [*range(198, 206), 1000])
+def test_whatever_numbers_its_descriptors_have(lowest: int) -> None:
+    """The ruleset's is inherited as it is: a night has many files open, and its number may be any."""
+    with ExitStack() as stack:
+        while (number := os.open(os.devnull, os.O_RDONLY)) < lowest:
+            stack.callback(os.close, number)
+        os.close(number)
+        with Sandbox(workers=1) as opened:
+            assert verdict(opened, "def f(x): return 2") == "correct"
 
 
 class TestRefusal:

@@ -113,7 +113,7 @@ def test_every_answer_gets_the_verdict_that_it_deserves(round_one: tuple[Any, Ar
     scores = read_table(scored.folder / "scores.parquet", SCORES).set_index(["group", "sample"])
     for group, benchmark, problem_id in zip(table.group, table.benchmark, table.problem_id, strict=True):
         found = [scores.verdict[group, sample] for sample in range(4)]
-        assert found == EXPECTED[benchmark], problem_id
+        assert found == EXPECTED[benchmark], (problem_id, [scores.detail[group, sample] for sample in range(4)])
         rewards = [scores.reward[group, sample] for sample in range(4)]
         assert rewards == pytest.approx([(v == "correct") + 0.1 * (v != "no_answer") for v in found]), problem_id
 
