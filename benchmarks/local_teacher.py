@@ -21,6 +21,7 @@ from pathlib import Path
 
 from benchmarks.starter import studied
 from models.engine_environment import SERVER, server_environment
+from tasks.workers import die_with_parent
 
 NAME, PORT = "studied-starter", 8001
 TOKENS = 2048  # of a question and its answer
@@ -45,6 +46,7 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
     Raises RuntimeError where it does not come up, or another one has the port.
     """
     _require_free(port)
+    parent = os.getpid()
     with log.open("wb") as written:
         server = subprocess.Popen(
             command(str(model), port, NAME),
@@ -52,6 +54,7 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
             stdout=written,
             stderr=written,
             start_new_session=True,
+            preexec_fn=lambda: die_with_parent(parent, signal.SIGTERM),  # it ends its engine itself
         )
     try:
         _wait_for(f"http://127.0.0.1:{port}/health", server, log)

@@ -1,11 +1,11 @@
-"""What is left of a lesson at a low rate, once its weights are rounded to bf16 for the checkpoint.
+"""What is left of a lesson's steps in bf16 weights: rounded to the nearest, and settled after each step.
 
     python -m benchmarks.rounding [--picks 32]
 
-The starter learns picks (DPO) and words at their default rates. Each lesson's effect is told three times: of the
-nearest bf16 weights, of those that `Trainer.settle` draws, and of the fp32 ones as they were learnt. For picks it is
-the gain of the picked answers' log-probability over that of the others, in nats an answer; for words the loss, in nats
-a token. Prints a JSON object a lesson. Where the trainer computes in float32, nothing is rounded.
+The starter learns picks (DPO) and words at their default rates, each lesson twice: with weights that are the nearest
+ones to what was learnt, and with those that `Trainer.settle` draws. For picks the effect is the gain of the picked
+answers' log-probability over that of the others, in nats an answer; for words the loss, in nats a token. Prints a JSON
+object a lesson. Where the trainer computes in float32, nothing is rounded.
 """
 
 import argparse
@@ -22,7 +22,6 @@ from conf.load import load_night
 from flows import environment
 from models import lessons
 from models.examples import Example
-from models.master_weights import joined
 from models.picks import Pick
 from models.policy import load_tokenizer
 from models.trainer import Trainer
@@ -55,21 +54,16 @@ def main() -> None:
 
 
 def effects(student: Path, lesson: Lesson) -> dict[str, float]:
-    """What the figure is before the lesson, and by how much each kind of weights changes it."""
-    trainer = Trainer(student, lesson_config(NIGHT.trainer, lesson.learning_rate))
-    before = lesson.figure(trainer)
-    for _ in lesson.steps(trainer):
-        pass
-    weights = trainer.weights
-    learnt = {name: joined(weights.trained[name].detach(), left) for name, left in weights.remainders.items()}
-    found = {"before": before, "nearest": lesson.figure(trainer) - before}
-    trainer.settle()
-    found["settled"] = lesson.figure(trainer) - before
-    trainer.model.float()
-    for name, parameter in trainer.model.named_parameters():
-        if name in learnt:
-            parameter.data.copy_(learnt[name])
-    return {name: round(value, 4) for name, value in (found | {"fp32": lesson.figure(trainer) - before}).items()}
+    """What the figure is before the lesson, and by how much each way to round changes it."""
+    found: dict[str, float] = {}
+    for way in ("nearest", "settled"):
+        trainer = Trainer(student, lesson_config(NIGHT.trainer, lesson.learning_rate))
+        found["before"] = lesson.figure(trainer)
+        for _ in lesson.steps(trainer):
+            if way == "settled":
+                trainer.settle()
+        found[way] = lesson.figure(trainer) - found["before"]
+    return {name: round(value, 4) for name, value in found.items()}
 
 
 def _lessons(student: Path, count: int) -> dict[str, Lesson]:

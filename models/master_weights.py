@@ -83,10 +83,10 @@ class MasterWeights:
     def settle(self, chance: torch.Generator) -> None:
         """Rounds every bf16 weight up or down by chance, the nearer the likelier, and forgets the remainders.
 
-        A lesson of a few steps at a low rate moves most weights by less than half of their last place: rounded to the
-        nearest they would be what they were. By chance (stochastic rounding, Gupta et al. 2015, arXiv:1502.02551) the
-        step is there in the mean. A weight that no step has moved stays as it is. Lessons that follow upon each other
-        must not draw the same `chance`, which is on the weights' device: a weight would always go the same way.
+        A step at a low rate moves most weights by less than half of their last place: rounded to the nearest they would
+        be what they were. By chance (stochastic rounding, Gupta et al. 2015, arXiv:1502.02551) the step is there in the
+        mean. A weight that no step has moved stays as it is. Steps that follow upon each other must not draw the same
+        `chance`, which is on the weights' device: a weight would always go the same way.
         """
         for name, remainder in self.remainders.items():
             parameter = self.trained[name].detach()

@@ -173,12 +173,12 @@ class Trainer:
         sums["non_finite_steps"] += float(self.non_finite > 0)
 
     def settle(self) -> None:
-        """Puts into the weights, in the mean, what their rounding would leave behind: after a lesson.
+        """Puts into the weights, in the mean, what their rounding would leave behind: after each step of a lesson.
 
-        What comes next begins from the checkpoint alone. Rounds are not settled: they sampled from the nearest weights.
-        Drawn by the seed and by the name of the checkpoint (a digest) that the lesson began with.
+        So the next step sees it. Rounds are not settled: they sampled from the nearest weights. Drawn by the seed, the
+        name of the checkpoint (a digest) that the lesson began with, and the step.
         """
-        drawn = random.Random(f"{self.config.seed} {self.checkpoint.name}").getrandbits(63)
+        drawn = random.Random(f"{self.config.seed} {self.checkpoint.name} {self.step}").getrandbits(63)
         self.weights.settle(torch.Generator(self.device).manual_seed(drawn))
 
     def save(self, checkpoint: Path, state: Path) -> None:

@@ -91,8 +91,10 @@ def study(
 
     _let_go()
     _trainer = Trainer.load(checkpoint, config)
-    curve = list(steps(_trainer))
-    _trainer.settle()
+    curve = []
+    for figures in steps(_trainer):
+        _trainer.settle()
+        curve.append(figures)
     kept = _keep(_trainer, checkpoints, parent=checkpoint.name)
     _let_go()
     return kept, curve

@@ -111,13 +111,13 @@ def test_a_channel_comes_to_another_checkpoint_and_to_the_same_one_again(
     assert (again[0], again[2]) == (learnt, curve)
 
 
-def test_a_lesson_is_settled_once_after_its_last_step(
-    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lesson_is_settled_after_each_step(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settled at its end alone it would be a step that no gradient has seen."""
     at: list[int] = []
     monkeypatch.setattr(Trainer, "settle", lambda trainer: at.append(trainer.step))
     _, _, curve, _ = study(tmp_path, "corrections", base)
-    assert at == [len(curve)]
+    assert at == [*range(1, len(curve) + 1)]
+    assert len(at) > 1
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
