@@ -238,7 +238,7 @@ class TestTheGraderItself:
         assert sandbox.run([]) == []
 
 
-@pytest.mark.parametrize("lowest", [*range(198, 206), 1000])
+@pytest.mark.parametrize("lowest", [*range(198, 206), 500])  # of 1,024 that many machines allow
 def test_whatever_numbers_its_descriptors_have(lowest: int) -> None:
     """The ruleset's is inherited as it is: a night has many files open, and its number may be any."""
     with ExitStack() as stack:
