@@ -11,3 +11,11 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Makes a folder and those above it that are missing, so that their names outlive a power cut."""
+    if not folder.parent.is_dir():
+        make_folder(folder.parent, mode)
+    folder.mkdir(mode, exist_ok=True)
+    sync(folder.parent)

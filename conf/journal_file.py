@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from conf.disk import sync
+from conf.disk import make_folder, sync
 from conf.home import InputError
 from conf.journal import Entry, line_of, parse_line
 
@@ -25,7 +25,8 @@ def append(journal: Path, entries: Iterable[Entry]) -> Path:
         raise InputError(f"{journal}: an entry is too long: {error}") from None
     file = journal / f"{datetime.date.today()}.jsonl"
     try:
-        journal.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists():
+            make_folder(journal, 0o700)
         if lines:
             _append(file, lines)
     except OSError as error:
@@ -49,30 +50,37 @@ def _append(file: Path, lines: bytes) -> None:
         os.close(handle)
 
 
-def whole_lines(content: bytes, start: int = 0) -> tuple[list[tuple[int, bytes]], int]:
+def whole_lines(content: bytes, start: int = 0, ended: bool = False) -> tuple[list[tuple[int, bytes]], int]:
     """The lines of a file's content from a byte offset on, with their numbers, and the offset after the last of them.
 
-    The last line is whole with its line break, or where it is an entry without one; else it is still being written.
-    Blank lines are left out.
+    The last line is whole with its line break, or where it is an entry without one; else it is still being written,
+    unless all writing has `ended`. Blank lines are left out.
     """
     number = content.count(b"\n", 0, start) + 1
     *lines, last = content[start:].split(b"\n")
     end = len(content) - len(last)
-    if _is_entry(last):
+    if ended or _is_entry(last):
         lines.append(last)
         end = len(content)
     return [(place, line) for place, line in enumerate(lines, number) if line.strip()], max(start, end)
 
 
 def read_file(file: Path) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]]:
-    """The good lines of a journal file with their numbers, and the others with number (`line`) and `reason`."""
-    content, today = file.read_bytes(), latest_day(file, datetime.date.today())
+    """The good lines of a journal file with their numbers, and the others with number (`line`) and `reason`.
+
+    Raises InputError where the file cannot be read.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}); check its permissions") from None
+    today, named = datetime.date.today(), named_day(file)
     good: list[tuple[int, Entry]] = []
     bad: list[dict[str, Any]] = []
-    lines, end = whole_lines(content)
+    lines, end = whole_lines(content, ended=named is not None and named < today)
     for number, line in lines:
         try:
-            good.append((number, parse_line(line, today)))
+            good.append((number, parse_line(line, latest_day(file, today))))
         except ValueError as error:
             bad.append({"line": number, "reason": str(error)})
     if content[end:].strip():
@@ -83,10 +91,15 @@ def read_file(file: Path) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]
 
 def latest_day(file: Path, today: datetime.date) -> datetime.date:
     """The day that a file's lines can be of at the latest: today, or the day that it is named after."""
+    return max(today, named_day(file) or today)
+
+
+def named_day(file: Path) -> datetime.date | None:
+    """The day that a file is named after, if it is."""
     try:
-        return max(today, datetime.date.fromisoformat(file.stem))
+        return datetime.date.fromisoformat(file.stem)
     except ValueError:
-        return today
+        return None
 
 
 def _is_entry(line: bytes) -> bool:

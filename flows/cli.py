@@ -59,7 +59,7 @@ def night(
     from flows import console  # after what is said at once: the libraries take seconds to import
     from flows.history import unfinished_before
     from flows.night import check_identity, is_begun, is_dry
-    from flows.preflight import check_night, finished_summary
+    from flows.preflight import check_fresh, check_night, finished_summary
 
     def summary_of(date: str) -> Any:
         """The summary of the night, which is run, or gone on with, unless it is finished."""
@@ -69,6 +69,8 @@ def night(
             print(f"The night {date} is finished; --date names another, --fresh begins it anew.", file=sys.stderr)
             return summary
         refuse_second(home.root)
+        if fresh and is_begun(home.night(date)):
+            check_fresh(home, settings, date)
         goes_on = not fresh and is_begun(home.night(date))
         if goes_on:
             check_identity(home.night(date), settings)

@@ -52,7 +52,7 @@ def reward_model_of(
         "student": config.student,
         "seed": config.seed,
         "exam_questions": exam_questions,
-        "looser": looser(champion.name, night.home.nights, night.date, config.unseen_share),
+        "looser": looser(champion.name, night.home.nights, config.unseen_share),
         "broke": _broke(night.folder / place),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,

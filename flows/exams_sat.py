@@ -31,8 +31,8 @@ def exams_sat_before(home: Home, date: str, config: NightConfig) -> int:
         (known := config_of(home.night(night))) is not None
         and known.name == config.name
         and any(_overlap(one, other) for one, other in itertools.product(known.exam.targets, config.exam.targets))
-        for night, sat in examined(home.nights, date)
-        if sat["candidate"] != sat["champion"]
+        for night, sat in examined(home.nights)
+        if night < date and sat["candidate"] != sat["champion"]
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conf.disk import sync
+from conf.disk import make_folder, sync
 from conf.home import LAYOUT, Home, InputError, inside
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
@@ -17,7 +17,7 @@ from flows.history import last_finished, usual_seconds
 from flows.hours import LATE, Hours
 from flows.progress import note_progress
 from models.checkpoint import is_whole
-from models.durable import make_folder, write_atomically
+from models.durable import write_atomically
 from models.engine_environment import engine_environment, trainer_environment
 from tasks import engine, incidents
 from tasks.promote import DRY_RUN

@@ -14,12 +14,15 @@ from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
 from flows.exam_checks import check_margins, check_vault, count_problems
 from flows.isolation import programs, require_sandbox
+from flows.open_registry import open_registry
 from flows.quizzes import is_quizzed, quizzed
 from flows.servers import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks import traces
 from tasks.enroll import STARTER_MODEL, check_source, find_model
+from tasks.lineage import line_of
 from tasks.morning_hook import webhook
+from tasks.registry import DAYTIME
 from tasks.tracking import tracking_uri
 
 
@@ -70,6 +73,20 @@ def check_exam(config: NightConfig) -> None:
     """Raises InputError for whatever would keep a checkpoint from sitting the exam outside of a night."""
     count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
+
+
+def check_fresh(home: Home, config: NightConfig, date: str) -> None:
+    """Raises InputError for a night that made the model which serves, or one that this was made from.
+
+    Begun anew, it could tell no more what they have learnt: all of it would be taught once more.
+    """
+    registry = open_registry(home, config)
+    serving = registry and registry.named(DAYTIME)
+    if serving and any(night.name == date for night, _ in line_of(serving.digest, home.nights)):
+        raise InputError(
+            f"the night {date} made the model that serves, or one that this was made from, and knows what they have "
+            "learnt: `nightschool rollback` to one from before it, then --fresh; or name another --date"
+        )
 
 
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:

@@ -73,14 +73,6 @@ def bytes_of(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def make_folder(folder: Path) -> None:
-    """Makes a folder and those above it that are missing, so that their names outlive a power cut."""
-    if not folder.parent.is_dir():
-        make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    sync(folder.parent)
-
-
 def sync_folder(folder: Path) -> None:
     """Forces the folder's files and its own entries to the disk."""
     for file in folder.rglob("*"):

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from conf.disk import make_folder
 from conf.lessons import TeacherConfig
-from models.durable import make_folder, write_atomically
+from models.durable import write_atomically
 
 AT_ONCE = 4  # questions on their way
 PATIENCE = 3  # failures in a row after which the teacher is left alone

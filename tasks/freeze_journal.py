@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conf.disk import sync
 from conf.journal import IMPORTED, Correction, Entry, Feedback, Preference, Trace, Words, lesson_of, parse_line
-from conf.journal_file import whole_lines
+from conf.journal_file import named_day, whole_lines
 from conf.lessons import DayConfig
 from models.checkpoint import parent_of
 from rewards import generated_day
@@ -16,7 +17,7 @@ from tasks.lineage import examined
 from tasks.replay import last_day, replayed
 from tasks.stage import stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
-from tasks.taken import OFFSETS, TAKEN, consumed
+from tasks.taken import Spans, consumed, free, note_taken, taken_before
 
 LESSONS = {
     "preferences": PREFERENCES,
@@ -45,18 +46,17 @@ def freeze_journal(
     """Takes every complete journal line that no earlier committed freeze has taken, and the generated day if any.
 
     Lessons of earlier nights that the champion does not have come along (see `tasks/replay.py`). Which lines were taken
-    is kept as byte offsets for each file; the journal itself is never touched. counts.json: of each kind, how many
-    lines are new, replayed, generated, and duplicates that were left out. The figure `unknown_policies`: how many new
-    picks are of a checkpoint that this home has never had; what lies on the disk now tells it, so it is no output.
+    is kept as byte offsets for each file (`tasks/taken.py`); the journal is never touched. counts.json: of each kind,
+    how many lines are new, replayed, generated, and duplicates that were left out. The figure `unknown_policies`: how
+    many new picks are of a checkpoint that this home has never had; what lies on the disk now tells it, so it is no
+    output.
     """
     lessons = _Lessons()
-    for again in replayed(journal, nights, date, model, champion.name):
+    before, parts = consumed(nights), list(taken_before(nights, date, model))
+    for again in replayed(journal, nights, parts, champion.name):
         lessons.add("replayed", again.night, again.place, again.entry, again.learnt)
-    before, taken = consumed(nights), {}
-    for file in sorted(journal.glob("*.jsonl")):
-        start = before.get(file.name, 0)
-        if (end := _take(file, start, date, lessons)) > start:
-            taken[file.name] = [start, end]
+    files = sorted(journal.glob("*.jsonl"))
+    taken = {file.name: spans for file in files if (spans := _take(file, before.get(file.name, ()), date, lessons))}
     taught = parent_of(champion) is not None
     for line in _generated(day, levels, seed, date, taught):
         lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(line).encode()), taught)
@@ -65,8 +65,7 @@ def freeze_journal(
     write_table(folder / "quarantine.parquet", QUARANTINE, lessons.quarantine)
     counts = {**lessons.counts, "quarantined": len(lessons.quarantine)}
     (folder / "counts.json").write_text(json.dumps(counts))
-    (folder / OFFSETS).write_text(json.dumps({name: end for name, (_, end) in taken.items()}))
-    (folder / TAKEN).write_text(json.dumps({"model": model, "bytes": taken}))
+    note_taken(folder, model, taken, parts)
     return {"unknown_policies": _unknown_policies(lessons.rows["preferences"], date, nights, checkpoints)}
 
 
@@ -98,16 +97,45 @@ class _Lessons:
         self.counts[table][origin] += 1
         self.rows[table].append(row)
 
+    def refuse(self, file: Path, line: int, reason: str) -> None:
+        """A line goes to the quarantine; 0 is the whole file."""
+        self.quarantine.append({"file": file.name, "line": line, "reason": reason})
 
-def _take(file: Path, start: int, date: str, lessons: _Lessons) -> int:
-    """Adds the lines from a byte offset on. Returns the offset after the last whole one."""
-    lines, end = whole_lines(file.read_bytes(), start)
-    for number, line in lines:
-        try:
-            lessons.add("new", date, f"{file.name}:{number}", parse_line(line, last_day(file, date)))
-        except ValueError as error:
-            lessons.quarantine.append({"file": file.name, "line": number, "reason": str(error)})
-    return end
+
+def _take(file: Path, taken: Spans, date: str, lessons: _Lessons) -> Spans:
+    """Adds the lines that no night has taken, and returns where in the file they lie.
+
+    A file named after an earlier day is written no more: its last line counts as it is.
+    """
+    try:
+        sync(file)  # a power cut must not take back what is noted as taken
+        content = file.read_bytes()
+    except OSError as error:
+        lessons.refuse(
+            file, 0, f"cannot be read ({error.strerror}): none of its lines was taken; check its permissions"
+        )
+        return []
+    if taken and (before := max(end for _, end in taken)) > len(content):
+        lessons.refuse(
+            file,
+            0,
+            f"has {len(content)} bytes, and earlier nights took {before} of it: no line was taken; give it another "
+            "name, and all of it is taken anew",
+        )
+        return []
+    day = named_day(file)
+    over = day is not None and day.isoformat() < date
+    spans = []
+    for start, until in free(taken):
+        lines, end = whole_lines(content[:until], start, ended=over or until is not None)
+        for number, line in lines:
+            try:
+                lessons.add("new", date, f"{file.name}:{number}", parse_line(line, last_day(file, date)))
+            except ValueError as error:
+                lessons.refuse(file, number, str(error))
+        if end > start:
+            spans.append((start, end))
+    return spans
 
 
 def _row(entry: Entry) -> tuple[str, dict[str, Any]]:
@@ -147,6 +175,6 @@ def _unknown_policies(picks: list[dict[str, Any]], date: str, nights: Path, chec
     The report tells its owner of them, once: those that are replayed were told before.
     """
     known = {GENERATED, IMPORTED, *(folder.name for folder in checkpoints.glob("*"))}
-    for _, sat in examined(nights, date):  # pruned, perhaps
+    for _, sat in examined(nights):  # pruned, perhaps
         known.update(sat.values())
     return sum(pick["night"] == date and pick["policy"] not in known for pick in picks)

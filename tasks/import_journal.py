@@ -60,7 +60,7 @@ def _imported_before(journal: Path) -> set[str]:
 def _entries(source: str, rows: Iterator[dict[str, Any]]) -> Iterator[tuple[int, Entry | str]]:
     """Each row's number, the first is 1, and its entry, or why it makes none."""
     at = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    name = Path(source).name if Path(source).exists() else source
+    name = Path(source).resolve().name if Path(source).exists() else source
     first = next(rows, None)
     if first is None:
         raise InputError(f"{source}: holds no rows; look for another --split")
@@ -89,8 +89,6 @@ def _rows(source: str, split: str, subset: str | None, limit: int | None) -> Ite
         else:
             rows = datasets.load_dataset(source, subset, split=split, streaming=True)
         yield from itertools.islice(rows, limit)
-    except InputError:
-        raise
     except Exception as error:  # whatever the network, the hub, its client or a broken file come up with
         reason = " ".join(str(error).split())[:300]
         raise InputError(

@@ -21,9 +21,10 @@ from typing import Any
 
 import rewards
 from conf.benchmark import ExamPart
+from conf.disk import make_folder, sync
 from conf.schema import EngineConfig, SandboxConfig
 from models.device import device
-from models.durable import make_folder, room_for, sync
+from models.durable import room_for
 from rewards.verifier import Benchmark, Problem
 from tasks.stage import MANIFEST, commit, committed
 from tasks.tables import EVALUATIONS, table_rows, write_table

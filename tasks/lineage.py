@@ -13,6 +13,7 @@ from conf.load import config_of
 from models.picks import is_held_out
 from tasks.incidents import ended_early
 from tasks.stage import committed
+from tasks.taken import Spans, Taken, read_by
 
 CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
 KINDS = {*CHANNELS, "trace"}  # of journal lines
@@ -21,23 +22,24 @@ LATER = "later.json"  # of a lesson of worked solutions: those that it had no ro
 
 @dataclass(frozen=True)
 class Taught:
-    """A night of the champion's line: the kinds of journal lines that it taught, and the share of the owner's
-    conversations that it held out.
+    """A night of the champion's line: what it read of the journal, the kinds of lines that it taught, and the share of
+    the owner's conversations that it held out.
 
     `later`: the worked solutions that it did not teach, by `solution_of`.
     """
 
-    night: str
+    read: Mapping[str, Spans]
     kinds: Set[str]
     unseen_share: float
     later: Set[str] = frozenset()
 
-    def has(self, entry: Entry, night: str) -> bool:
-        """Whether it taught a line that this night took: its own, or one of a night before, which it had by replay.
+    def has(self, entry: Entry, part: Taken) -> bool:
+        """Whether it taught a line of a part of the journal: that it took itself, or had by replay.
 
         A trace is a lesson whatever its conversation's hash, as long as no pick has the same one.
         """
-        if night > self.night or entry.kind not in self.kinds:
+        read = any(start <= part.start and part.end <= end for start, end in self.read.get(part.file, ()))
+        if not read or entry.kind not in self.kinds:
             return False
         if isinstance(entry, Trace):
             return solution_of(_messages(entry), entry.response) not in self.later
@@ -49,46 +51,49 @@ def solution_of(messages: Sequence[Mapping[str, Any]], response: str) -> str:
     return hashlib.sha256(json.dumps([messages, response]).encode()).hexdigest()
 
 
-def taught_by(champion: str, nights: Path, date: str) -> list[Taught]:
-    """The nights of a champion's line before `date`, and what each of them taught, the newest first."""
+def taught_by(champion: str, nights: Path) -> list[Taught]:
+    """The nights of a champion's line, and what each of them taught, the newest first."""
     found = []
-    for folder, whole in line_of(champion, nights, date):
+    for folder, whole in line_of(champion, nights):
         config = config_of(folder)
         places = _taught(folder, whole)
         share = config.unseen_share if config else 0.0
-        found.append(Taught(folder.name, places.keys(), share, _later(folder, places.get("trace", []))))
+        found.append(Taught(read_by(folder), places.keys(), share, _later(folder, places.get("trace", []))))
     return found
 
 
-def line_of(champion: str, nights: Path, date: str) -> Iterator[tuple[Path, bool]]:
-    """The folders of the nights before a date that made a checkpoint (its digest), and those it was made from.
+def line_of(champion: str, nights: Path) -> Iterator[tuple[Path, bool]]:
+    """The folders of the nights that made a checkpoint (its digest), and those it was made from, whatever their dates.
 
-    The newest comes first, each with whether what it made was its candidate, or else the student before the rounds.
+    The last one comes first, each with whether what it made was its candidate, or else the student before the rounds.
     None where no night of this home made it: it is the student as it came.
     """
-    for night, sat in reversed(list(examined(nights, date))):
-        if champion != sat["champion"] and champion in sat.values():
-            yield nights / night, champion == sat["candidate"]
-            champion = sat["champion"]
+    made = {
+        sat[who]: (nights / night, who == "candidate", sat["champion"])
+        for night, sat in examined(nights)
+        for who in ("distilled", "candidate")
+        if sat[who] != sat["champion"]
+    }
+    while champion in made:
+        folder, whole, champion = made.pop(champion)  # once: none can be made from itself
+        yield folder, whole
 
 
-def looser(champion: str, nights: Path, date: str, share: float) -> tuple[tuple[str, float], ...]:
+def looser(champion: str, nights: Path, share: float) -> tuple[tuple[str, float], ...]:
     """The nights of a champion's line that kept fewer conversations from its lessons than a share, each with its own.
 
     So what judges by that share tonight, and was there by then, may have been a lesson.
     """
     shares = (
-        (night.name, config.unseen_share)
-        for night, _ in line_of(champion, nights, date)
-        if (config := config_of(night))
+        (night.name, config.unseen_share) for night, _ in line_of(champion, nights) if (config := config_of(night))
     )
     return tuple((night, own) for night, own in shares if own < share)
 
 
-def examined(nights: Path, date: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """The nights before a date that came to a decision, the oldest first, each with the digests of those who sat."""
+def examined(nights: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """The nights that came to a decision, the oldest first, each with the digests of those who sat."""
     for folder in sorted(nights.glob("????-??-??/decide")):
-        if folder.parent.name < date and (decision := committed(folder)):
+        if decision := committed(folder):
             found = decision.read_json("decision.json")
             target, compared = found["target"], found["comparisons"]
             sat = {who: part[target]["after_digest"] for who, part in compared.items()}

@@ -1,7 +1,8 @@
 """What the freezes of all nights have taken of the journal: bytes of its files."""
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 from conf.home import NightError
 from tasks.stage import MANIFEST, is_whole
 
-OFFSETS = "offsets.json"  # of each journal file that this night took of, the bytes taken by it and those before it
-TAKEN = "taken.json"  # the model that studied, and of each journal file, from where to where this night took it
+# The model that studied; of each journal file the `bytes` that this night took, as spans from one offset to another,
+# and those of earlier nights that it read again (`replayed`).
+TAKEN = "taken.json"
+
+Spans = Sequence[tuple[int, int]]
 
 
 class DamagedFreezeError(NightError):
@@ -27,16 +31,34 @@ class Taken:
     end: int
 
 
-def consumed(nights: Path) -> dict[str, int]:
-    """How many bytes of each journal file the committed freezes of all nights have taken.
+def note_taken(folder: Path, model: str, taken: Mapping[str, Spans], replayed: Iterable[Taken]) -> None:
+    """Writes what a night's freeze has taken into its folder."""
+    again: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for part in replayed:
+        again[part.file].append((part.start, part.end))
+    (folder / TAKEN).write_text(json.dumps({"model": model, "bytes": taken, "replayed": again}))
+
+
+def consumed(nights: Path) -> dict[str, Spans]:
+    """Which bytes of each journal file the committed freezes of all nights have taken.
 
     Raises DamagedFreezeError where that is not known of one any more: a lesson would be learnt twice, or never.
     """
-    taken: dict[str, int] = {}
-    for manifest in nights.glob(f"????-??-??/freeze_journal/{MANIFEST}"):
-        for name, offset in _noted(manifest, OFFSETS).items():
-            taken[name] = max(offset, taken.get(name, 0))
-    return taken
+    taken: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for freeze in _freezes(nights):
+        for name, spans in _noted(freeze)["bytes"].items():
+            taken[name] += [(start, end) for start, end in spans]
+    return {name: sorted(spans) for name, spans in taken.items()}
+
+
+def free(taken: Spans) -> Iterator[tuple[int, int | None]]:
+    """What lies between the spans of a file that were taken; the last of it goes on to the file's end (None)."""
+    start = 0
+    for begin, end in taken:
+        if begin > start:
+            yield start, begin
+        start = max(start, end)
+    yield start, None
 
 
 def taken_before(nights: Path, date: str, model: str) -> Iterator[Taken]:
@@ -44,20 +66,35 @@ def taken_before(nights: Path, date: str, model: str) -> Iterator[Taken]:
 
     Raises DamagedFreezeError where that is not known of one any more.
     """
-    for manifest in sorted(nights.glob(f"????-??-??/freeze_journal/{MANIFEST}")):
-        night = manifest.parent.parent.name
-        if night >= date or TAKEN not in json.loads(manifest.read_text())["outputs"]:  # an earlier version's has none
-            continue
-        noted = _noted(manifest, TAKEN)
-        if noted["model"] == model:
-            yield from (Taken(night, name, start, end) for name, (start, end) in noted["bytes"].items())
+    for freeze in _freezes(nights):
+        night = freeze.parent.name
+        if night < date and (noted := _noted(freeze))["model"] == model:
+            yield from (Taken(night, name, *span) for name, spans in noted["bytes"].items() for span in spans)
 
 
-def _noted(manifest: Path, name: str) -> dict[str, Any]:
-    file = manifest.parent / name
+def read_by(night: Path) -> dict[str, Spans]:
+    """Which bytes of each journal file a night has read, its own and those it read again; none where its freeze is
+    gone.
+
+    Raises DamagedFreezeError where that is not known any more.
+    """
+    freeze = night / "freeze_journal"
+    if not (freeze / MANIFEST).exists():
+        return {}
+    noted = _noted(freeze)
+    own, again = noted["bytes"], noted["replayed"]
+    return {name: [*own.get(name, []), *again.get(name, [])] for name in own.keys() | again.keys()}
+
+
+def _freezes(nights: Path) -> list[Path]:
+    return sorted(manifest.parent for manifest in nights.glob(f"????-??-??/freeze_journal/{MANIFEST}"))
+
+
+def _noted(freeze: Path) -> dict[str, Any]:
+    file = freeze / TAKEN
     if not is_whole(file):
         raise DamagedFreezeError(
             f"{file}: it was damaged: what that night took of the journal is not known; restore the file, or remove "
-            f"{manifest.parent}, and its lines are taken once more"
+            f"{freeze}, and its lines are taken once more"
         )
     return json.loads(file.read_text())

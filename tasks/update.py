@@ -12,11 +12,11 @@ import pandas as pd
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from conf.disk import sync
+from conf.disk import make_folder, sync
 from conf.home import NightError
 from conf.schema import TrainerConfig
 from models.checkpoint import make_durable
-from models.durable import make_folder, room_for, sync_folder
+from models.durable import room_for, sync_folder
 from tasks import learner
 from tasks.learner import Predecessor, Updated
 from tasks.round_figures import round_figures

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from prefect.settings import get_current_settings
 
-from conf.disk import sync
+from conf.disk import make_folder, sync
 from conf.home import Home
 from flows.history import round_metrics
 from models.checkpoint import CARD, keep, write_lineage
-from models.durable import make_folder, write_atomically
+from models.durable import write_atomically
 from tasks.incidents import incidents
 from tests.chaos import disk
 from tests.chaos.checks import Verdict, aliases, broken_aliases, differences, repeated

@@ -1,17 +1,19 @@
 """Programs that write a journal at once, and die while they do, lose no line but the one they were at."""
 
 import datetime
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 
 from conf.home import InputError
-from conf.journal import Entry, Words, entry_of
+from conf.journal import Entry, Words, entry_of, line_of
 from conf.journal_file import append, read_file, whole_lines
 
 WRITER = """
@@ -97,6 +99,37 @@ def test_programs_that_write_at_once_and_are_killed(tmp_path: Path) -> None:
     assert len(bad) <= len(writers)
 
 
+def test_who_writes_waits_for_the_lock(tmp_path: Path) -> None:
+    """A program in another language may write a line with more than one call."""
+    file = append(tmp_path, [words("one")])
+    with file.open("ab") as other, ThreadPoolExecutor() as threads:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        waiting = threads.submit(append, tmp_path, [words("two")])
+        other.write(line := line_of(words("in two parts")))
+        assert not wait([waiting], timeout=0.3).done
+        other.flush()
+        assert file.read_bytes().endswith(line)
+        fcntl.flock(other, fcntl.LOCK_UN)
+    assert texts(file) == ["one", "in two parts", "two"]
+
+
+def test_what_is_written_is_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines at every call, and the names of a file and of folders that are new."""
+    forced: list[tuple[Path, int]] = []
+
+    def fsync(handle: int) -> None:
+        place = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        forced.append((place, place.stat().st_size if place.is_file() else 0))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    journal = tmp_path / "school" / "journal"
+    file = append(journal, [words("one")])
+    assert {(file, file.stat().st_size), (journal, 0), (journal.parent, 0), (tmp_path, 0)} <= {*forced}
+    forced.clear()
+    append(journal, [words("two")])
+    assert forced == [(file, file.stat().st_size)]
+
+
 def test_a_journal_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "journal").write_text("a file")
     with pytest.raises(InputError, match="journal/.*: cannot be written"):
@@ -116,6 +149,8 @@ def test_whole_lines_by_hand() -> None:
     assert whole_lines(content, 4) == ([(3, b"cde")], 8)
     assert whole_lines(content, 8) == ([], 8)
     assert whole_lines(content, 100) == ([], 100)  # somebody has shortened the file
+    assert whole_lines(content, ended=True) == ([(1, b"ab"), (3, b"cde"), (4, b"f")], 9)
+    assert whole_lines(content[:8], ended=True) == whole_lines(content)
 
 
 def test_a_file_is_read_as_a_freeze_would(tmp_path: Path) -> None:

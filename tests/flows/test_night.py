@@ -15,7 +15,7 @@ from flows.enrolment import champion_of
 from flows.night import Night, check_identity, freeze_config
 from models.checkpoint import DamagedCheckpointError, keep, verify
 from tasks.stage import Artifact, Stage, commit, stage
-from tasks.taken import consumed
+from tasks.taken import consumed, note_taken
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -114,9 +114,9 @@ def test_a_night_that_is_half_thrown_away_counts_for_nothing(tmp_path: Path, mon
     folder = tmp_path / "2026-11-20"
     freeze_config(folder, starter(), fresh=False)
     (folder / "freeze_journal").mkdir()
-    (folder / "freeze_journal" / "offsets.json").write_text('{"2026-11-20.jsonl": 7}')
+    note_taken(folder / "freeze_journal", "starter", {"2026-11-20.jsonl": [(0, 7)]}, [])
     commit(folder / "freeze_journal", "freeze_journal", {}, 0.0)
-    assert consumed(tmp_path) == {"2026-11-20.jsonl": 7}
+    assert consumed(tmp_path) == {"2026-11-20.jsonl": [(0, 7)]}
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", killed)
         with pytest.raises(KeyboardInterrupt):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,8 +12,10 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 from conf.home import Home, InputError
 from conf.load import load_night
 from conf.schema import NightConfig
-from flows.preflight import check_exam, check_night, finished_summary
+from flows.preflight import check_exam, check_fresh, check_night, finished_summary
 from rewards.jail import policy
+from tests.tasks.test_registry import School
+from tests.tasks.test_replay import decided
 from tests.tasks.tiny_student import write_student
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -248,3 +251,26 @@ def test_a_command_for_alarms_that_cannot_be_run(tmp_path: Path) -> None:
     said = refused(tmp_path, starter("alarms.command=[/no/such/program, key-1234]"))
     assert said == "alarms.command: /no/such/program is no program that can be run here; give its whole path"
     check_night(Home(tmp_path / "school"), starter("alarms.command=[sh]"))
+
+
+def test_a_night_that_made_what_serves_is_not_begun_anew(home_with_mlflow: Callable[[str], Home]) -> None:
+    """Nor one that this was made from. After a rollback to one from before it, it may be."""
+    home, config = home_with_mlflow("school"), starter("name=student")
+    school = School(home)
+    first, second, third = (checkpoint.name for checkpoint in school.checkpoints)
+    decided(home.root, "2026-11-20", first, second)
+    decided(home.root, "2026-11-21", second, third)
+    for number in range(3):
+        school.registry.promote(school.register(number).version)
+    for night in ("2026-11-20", "2026-11-21"):
+        with pytest.raises(InputError, match=f"the night {night} made the model that serves, or one that this was"):
+            check_fresh(home, config, night)
+    check_fresh(home, config, "2026-11-22")
+    school.registry.rollback()
+    check_fresh(home, config, "2026-11-21")
+    with pytest.raises(InputError, match="nightschool rollback"):
+        check_fresh(home, config, "2026-11-20")
+
+
+def test_a_night_of_a_home_without_a_registry_may_be_begun_anew(tmp_path: Path) -> None:
+    check_fresh(Home(tmp_path), starter(), "2026-11-20")

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from models import durable
-from models.durable import DiskFullError, bytes_of, disk_is_full, make_folder, room_for, write_atomically
+from models.durable import DiskFullError, bytes_of, disk_is_full, room_for, write_atomically
 
 FULL = Path("/dev/full")  # the kernel's own: every write ends with ENOSPC
 
@@ -112,15 +111,6 @@ def test_who_wrote_knows_best_what_was_needed(tmp_path: Path) -> None:
 )
 def test_how_a_full_disk_is_told(error: Exception, full: bool) -> None:
     assert disk_is_full(error) == full
-
-
-def test_the_names_of_new_folders_are_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    forced: list[Path] = []
-    monkeypatch.setattr(durable, "sync", forced.append)
-    make_folder(tmp_path / "nights" / "2026-01-01" / "distill")
-    assert forced == [tmp_path, tmp_path / "nights", tmp_path / "nights" / "2026-01-01"]
-    make_folder(tmp_path / "nights" / "2026-01-01" / "distill")
-    assert (tmp_path / "nights" / "2026-01-01" / "distill").is_dir()
 
 
 def test_on_a_disk_that_really_is_full(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_each_night_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     assert texts(night) == ["three"]
     assert table(night, "words").source.tolist()[-1] == "2026-11-20.jsonl:4"
     assert table(night, "quarantine").line.tolist() == [3]
-    assert consumed(tmp_path / "nights")["2026-11-20.jsonl"] == file.stat().st_size
+    assert consumed(tmp_path / "nights")["2026-11-20.jsonl"][-1][1] == file.stat().st_size
     assert texts(freeze(tmp_path, "2026-11-22")) == []
 
 
@@ -131,6 +131,80 @@ def test_a_missed_or_uncommitted_night_loses_nothing(tmp_path: Path) -> None:
     freeze(tmp_path, "2026-11-20", committed=False)
     journal(tmp_path, words("two"))
     assert texts(freeze(tmp_path, "2026-11-23")) == ["one", "two"]
+
+
+@pytest.mark.parametrize("again", ["2026-11-20", "2026-11-22"])
+def test_what_a_freeze_took_that_is_gone_is_taken_once_more(tmp_path: Path, again: str) -> None:
+    """Its night's own, or a later one's; what nights after it took stays taken, wherever in the file that lies."""
+    file = journal(tmp_path, words("one"), words("two"))
+    lost = freeze(tmp_path, "2026-11-20")
+    journal(tmp_path, "no JSON", words("three"))
+    freeze(tmp_path, "2026-11-21")
+    journal(tmp_path, words("four"))
+    shutil.rmtree(lost.folder)
+    night = freeze(tmp_path, again)
+    assert texts(night) == ["one", "two", "four"]
+    mine = table(night, "words")
+    assert mine[mine.night == again].source.tolist() == [f"2026-11-20.jsonl:{number}" for number in (1, 2, 5)]
+    spans = consumed(tmp_path / "nights")["2026-11-20.jsonl"]
+    assert [start for start, _ in spans] == [0, *(end for _, end in spans[:-1])]  # no gap, nothing twice
+    assert spans[-1][1] == file.stat().st_size
+    assert texts(freeze(tmp_path, "2026-11-23")) == []
+
+
+def test_a_gap_that_ends_with_a_line_without_a_line_break(tmp_path: Path) -> None:
+    file = journal(tmp_path)
+    file.write_text(words("one"))
+    lost = freeze(tmp_path, "2026-11-20")
+    with file.open("a") as stream:
+        stream.write(f"\n{words('two')}\n")
+    freeze(tmp_path, "2026-11-21")
+    shutil.rmtree(lost.folder)
+    assert texts(freeze(tmp_path, "2026-11-22")) == ["one"]
+
+
+def test_a_file_that_cannot_be_read_costs_the_night_nothing_else(tmp_path: Path) -> None:
+    journal(tmp_path, words("one"))
+    odd = tmp_path / "journal" / "2026-11-19.jsonl"
+    odd.mkdir()
+    night = freeze(tmp_path, "2026-11-20")
+    assert texts(night) == ["one"]
+    (row,) = table(night, "quarantine").to_dict("records")
+    assert (row["file"], row["line"]) == (odd.name, 0)
+    assert row["reason"].startswith("cannot be read (Is a directory): none of its lines was taken")
+    odd.rmdir()
+    journal(tmp_path, words("two"), name=odd.name)
+    assert texts(freeze(tmp_path, "2026-11-21")) == ["two"]
+
+
+def test_a_file_that_is_shorter_than_what_was_taken_of_it_is_told_and_left_alone(tmp_path: Path) -> None:
+    file = journal(tmp_path, words("one"), words("two"))
+    freeze(tmp_path, "2026-11-20")
+    file.write_text(f"{words('two')}\n")
+    night = freeze(tmp_path, "2026-11-21")
+    assert texts(night) == []
+    assert "and earlier nights took" in table(night, "quarantine").reason[0]
+    file.rename(file.with_stem("shortened"))
+    assert texts(freeze(tmp_path, "2026-11-22")) == ["two"]
+
+
+def test_what_is_taken_is_on_the_disk_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that does not wait for the disk, and a power cut: the line may go, but is then not noted as taken."""
+    file, forced = journal(tmp_path, words("one")), []
+    monkeypatch.setattr("tasks.freeze_journal.sync", forced.append)
+    freeze(tmp_path, "2026-11-20")
+    assert forced == [file]
+
+
+def test_a_line_that_was_cut_off_on_an_earlier_day_is_told(tmp_path: Path) -> None:
+    """Nobody writes that file any more; today's may still get the rest."""
+    for name in ("2026-11-19.jsonl", "2026-11-20.jsonl", "talks.jsonl"):
+        with journal(tmp_path, words(name), name=name).open("a") as stream:
+            stream.write('{"version": 1, "kind": "wor')
+    night = freeze(tmp_path, "2026-11-20")
+    assert table(night, "quarantine")[["file", "line"]].to_numpy().tolist() == [["2026-11-19.jsonl", 2]]
+    assert table(freeze(tmp_path, "2026-11-21"), "quarantine").file.tolist() == ["2026-11-20.jsonl"]
+    assert table(freeze(tmp_path, "2026-11-22"), "quarantine").empty
 
 
 def test_a_line_that_is_still_being_written_belongs_to_the_next_night(tmp_path: Path) -> None:
@@ -226,7 +300,7 @@ def test_only_a_line_break_ends_a_line(tmp_path: Path, odd: str) -> None:
     night = freeze(tmp_path, "2026-11-20")
     assert len(texts(night)) == 2
     assert table(night, "quarantine").line.tolist() == [2]
-    assert consumed(tmp_path / "nights")["2026-11-20.jsonl"] == file.stat().st_size
+    assert consumed(tmp_path / "nights")["2026-11-20.jsonl"] == [(0, file.stat().st_size)]
 
 
 def test_lines_with_windows_line_breaks(tmp_path: Path) -> None:
@@ -320,10 +394,24 @@ def test_a_freeze_that_is_made_again_is_the_same_whatever_checkpoints_have_gone(
     assert again.digest == before.digest
 
 
-@pytest.mark.parametrize("damage", [b'{"2026-11-20.jsonl": 0}', b"{", None])
-def test_what_a_night_took_and_nobody_knows_any_more_is_refused_by_name(tmp_path: Path, damage: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("damaged", "damage"),
+    [
+        ("taken.json", b'{"model": "starter", "bytes": {}, "replayed": {}}'),
+        ("taken.json", b"{"),
+        ("taken.json", None),
+        ("manifest.json", b"{"),
+        ("manifest.json", b"{}"),
+    ],
+)
+def test_what_a_night_took_and_nobody_knows_any_more_is_refused_by_name(
+    tmp_path: Path, damaged: str, damage: bytes | None
+) -> None:
     journal(tmp_path, words("one"))
-    offsets = freeze(tmp_path, "2026-11-20").folder / "offsets.json"
-    offsets.unlink() if damage is None else offsets.write_bytes(damage)
-    with pytest.raises(DamagedFreezeError, match=f"{offsets}: it was damaged: .*; restore the file, or remove "):
-        consumed(tmp_path / "nights")
+    folder = freeze(tmp_path, "2026-11-20").folder
+    (folder / damaged).unlink() if damage is None else (folder / damaged).write_bytes(damage)
+    told = (
+        f"{folder / 'taken.json'}: it was damaged: .*; restore the file, or remove {folder}, and its lines are taken "
+    )
+    with pytest.raises(DamagedFreezeError, match=told):
+        freeze(tmp_path, "2026-11-21")

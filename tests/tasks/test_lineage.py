@@ -8,7 +8,7 @@ from tests.tasks.test_replay import DAYS, decided
 
 def test_the_line_of_a_checkpoint(tmp_path: Path) -> None:
     nights = tmp_path / "nights"
-    assert list(line_of("first", nights, DAYS[4])) == []
+    assert list(line_of("first", nights)) == []
     decided(tmp_path, DAYS[0], "first", "second", "lessons alone")
     decided(tmp_path, DAYS[1], "second", "second", "second")  # nothing was learnt
     decided(tmp_path, DAYS[2], "second", "third")
@@ -22,8 +22,21 @@ def test_the_line_of_a_checkpoint(tmp_path: Path) -> None:
         "third": [(third, True), (first, True)],
         "damaged": [],
     }
-    assert {digest: list(line_of(digest, nights, DAYS[4])) for digest in expected} == expected
-    assert list(line_of("third", nights, DAYS[2])) == []
+    assert {digest: list(line_of(digest, nights)) for digest in expected} == expected
+
+
+def test_a_night_of_an_earlier_date_may_have_been_the_later_one(tmp_path: Path) -> None:
+    """One that was interrupted before it had a champion, and was gone on with after the next one's promotion."""
+    nights = tmp_path / "nights"
+    decided(tmp_path, DAYS[1], "first", "second")
+    decided(tmp_path, DAYS[0], "second", "third")
+    assert list(line_of("third", nights)) == [(nights / DAYS[0], True), (nights / DAYS[1], True)]
+
+
+def test_checkpoints_that_were_made_from_each_other_end_the_line(tmp_path: Path) -> None:
+    decided(tmp_path, DAYS[0], "first", "second")
+    decided(tmp_path, DAYS[1], "second", "first")
+    assert [night.name for night, _ in line_of("first", tmp_path / "nights")] == [DAYS[1], DAYS[0]]
 
 
 def test_the_nights_of_the_line_that_held_out_less(tmp_path: Path) -> None:
@@ -32,6 +45,6 @@ def test_the_nights_of_the_line_that_held_out_less(tmp_path: Path) -> None:
     decided(tmp_path, DAYS[1], "second", "loser", "", "preference_learning=direct")
     decided(tmp_path, DAYS[2], "second", "third", "", share(0.25))
     decided(tmp_path, DAYS[3], "third", "fourth", "", share(0.5))
-    assert looser("fourth", nights, DAYS[4], 0.5) == ((DAYS[2], 0.25), (DAYS[0], 0.0))
-    assert looser("fourth", nights, DAYS[4], 0.25) == looser("second", nights, DAYS[4], 0.25) == ((DAYS[0], 0.0),)
-    assert looser("fourth", nights, DAYS[4], 0.0) == looser("first", nights, DAYS[4], 0.5) == ()
+    assert looser("fourth", nights, 0.5) == ((DAYS[2], 0.25), (DAYS[0], 0.0))
+    assert looser("fourth", nights, 0.25) == looser("second", nights, 0.25) == ((DAYS[0], 0.0),)
+    assert looser("fourth", nights, 0.0) == looser("first", nights, 0.5) == ()

@@ -15,7 +15,7 @@ from tasks.kept_exams import key
 from tasks.prune import plan, prune, remove, size_of
 from tasks.registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import commit
-from tasks.taken import OFFSETS, consumed
+from tasks.taken import consumed, note_taken
 from tasks.tracking import HOME_TAG, RUN_FILE, Tracking, home_mark
 from tests.tasks.test_kept_exams import EXAM, PART, depend
 
@@ -254,7 +254,7 @@ def write_round(folder: Path) -> None:
     (folder / "evaluate" / "candidate").mkdir(parents=True)
     (folder / "evaluate" / "candidate" / "evaluations.parquet").write_text("table")
     (folder / "freeze_journal").mkdir()
-    (folder / "freeze_journal" / OFFSETS).write_text(json.dumps({f"{folder.name}.jsonl": 7}))
+    note_taken(folder / "freeze_journal", "starter", {f"{folder.name}.jsonl": [(0, 7)]}, [])
     commit(folder / "freeze_journal", "freeze_journal", {}, 0.1)
 
 

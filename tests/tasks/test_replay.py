@@ -13,8 +13,7 @@ from models.picks import is_held_out
 from tasks.day_picks import choices
 from tasks.incidents import end_early
 from tasks.lineage import LATER, solution_of
-from tasks.stage import MANIFEST, Artifact, commit, uncommit
-from tasks.taken import DamagedFreezeError
+from tasks.stage import Artifact, commit, uncommit
 from tests.tasks.test_freeze_journal import ASKED, LESSONS, counts, freeze, journal, line, pick, table, words
 
 DAYS = [f"2026-11-2{day}" for day in range(5)]
@@ -255,21 +254,30 @@ def test_what_a_night_has_seen_in_the_future_does_not_come_back(tmp_path: Path) 
     assert learnt(freeze(tmp_path, DAYS[4])) == {}
 
 
-def test_a_freeze_of_an_earlier_version_is_passed_over(tmp_path: Path) -> None:
+def test_a_promotion_has_not_learnt_what_an_earlier_night_took_after_it(tmp_path: Path) -> None:
+    """A night that broke off before its freeze, and was gone on with when the next one was promoted already."""
     journal(tmp_path, corrected("4"))
-    folder = freeze(tmp_path, DAYS[0]).folder
-    (folder / MANIFEST).unlink()
-    (folder / "taken.json").unlink()
-    commit(folder, "freeze_journal", {}, 0.0)
-    assert learnt(freeze(tmp_path, DAYS[1])) == {}
+    freeze(tmp_path, DAYS[1], champion="first")
+    decided(tmp_path, DAYS[1], "first", "winner")
+    journal(tmp_path, corrected("late"))
+    assert learnt(freeze(tmp_path, DAYS[0], champion="winner")) == {"late": DAYS[0]}
+    decided(tmp_path, DAYS[0], "winner", "loser")
+    night = freeze(tmp_path, DAYS[2], champion="winner")
+    assert learnt(night) == {"late": DAYS[0]}
+    decided(tmp_path, DAYS[2], "winner", "another")
+    assert learnt(freeze(tmp_path, DAYS[3], champion="another")) == {}
 
 
-def test_a_damaged_note_of_what_was_taken_is_refused_by_name(tmp_path: Path) -> None:
-    journal(tmp_path, corrected("4"))
-    taken = freeze(tmp_path, DAYS[0]).folder / "taken.json"
-    taken.write_text('{"model": "starter", "bytes": {}}')
-    with pytest.raises(DamagedFreezeError, match=f"{taken}: it was damaged"):
-        freeze(tmp_path, DAYS[1])
+def test_a_line_that_was_made_blank_is_not_learnt_again_and_the_others_are(tmp_path: Path) -> None:
+    """What docs/journal.md says to do with one that should go."""
+    file = journal(tmp_path, corrected("1"), corrected("a secret 🌙"))
+    freeze(tmp_path, DAYS[0])
+    journal(tmp_path, corrected("3"))
+    freeze(tmp_path, DAYS[1])
+    one, secret, *others = file.read_bytes().split(b"\n")
+    file.write_bytes(b"\n".join([one, b" " * len(secret), *others]))
+    journal(tmp_path, corrected("5"))
+    assert learnt(freeze(tmp_path, DAYS[2])) == {"1": DAYS[0], "3": DAYS[1], "5": DAYS[2]}
 
 
 def test_what_a_promoted_night_held_out_is_still_to_be_taught(tmp_path: Path) -> None:
