@@ -87,7 +87,8 @@ class School:
         environment.pop("MLFLOW_TRACKING_URI", None)
         if not self.server:
             environment.pop("PREFECT_API_URL", None)
-        options = [f"--set={setting}" for setting in (f"name={NAME}", *self.settings, *settings)]
+        fixed = (f"name={NAME}", "budget_minutes=null")  # what a night is killed for takes longer
+        options = [f"--set={setting}" for setting in (*fixed, *self.settings, *settings)]
         command = ["-m", "tests.chaos.night", "night", "--config", str(config), "--date", date, *options]
         with (self.watch(home) / "said.log").open("ab") as said:
             night = subprocess.Popen(

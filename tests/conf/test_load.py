@@ -511,7 +511,8 @@ def test_a_deadline_needs_no_quotes(in_folder: Path, written: str) -> None:
 def test_hours_do_not_make_it_another_night() -> None:
     other = changed("deadline=06:30", "deadline_time_zone=Europe/Berlin", "budget_minutes=90")
     assert identity(other) == identity(changed())
-    assert (changed().deadline, changed().budget_minutes) == (None, None)
+    assert (changed().deadline, changed().budget_minutes) == (None, 15)
+    assert changed("budget_minutes=null").budget_minutes is None
     assert changed("deadline=06:30", "deadline=null").deadline is None
 
 

@@ -30,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def hours(*settings: str) -> Hours:
-    return Hours.of(load_night(STARTER, settings), "2026-11-20")
+    return Hours.of(load_night(STARTER, ["budget_minutes=null", *settings]), "2026-11-20")
 
 
 @pytest.mark.usefixtures("clock")
@@ -157,7 +157,7 @@ def test_what_is_no_round_may_end_half_an_hour_late(tmp_path: Path, clock: list[
     assert (night.engine.until, night.trainer.until) == (NOW + 5400, NOW + 5400)
     night.spare(185)
     assert (night.engine.until, night.trainer.until) == (NOW + 3415, NOW + 3415)
-    assert Night(Home(tmp_path), "2026-11-20", load_night(STARTER)).engine.until == float("inf")
+    assert Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=null"])).engine.until == float("inf")
 
 
 TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"
