@@ -16,7 +16,7 @@ from conf.schema import StudentConfig
 from models.picks import Pick, age_weight, is_held_out, opening
 from models.policy import answer_tokens, prompt_tokens
 from rewards.contamination import exam_index
-from tasks.tables import CORRECTIONS, PREFERENCES, read_table
+from tasks.tables import CORRECTIONS, GENERATED, PREFERENCES, read_table
 
 LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "known", "correction")  # why a pick is
 AT_ONCE = 16  # longest answers: all answers of a pick go through the model together
@@ -25,7 +25,7 @@ AT_ONCE = 16  # longest answers: all answers of a pick go through the model toge
 @dataclass(frozen=True)
 class Choice:
     """An owner's pick as text; a correction (`corrected`) is one of two. `night`: when it was first read, None for
-    tonight.
+    tonight. `generated`: no owner's, and the same every night.
     """
 
     messages: list[dict[str, str]]
@@ -33,6 +33,7 @@ class Choice:
     chosen: int
     night: str | None
     corrected: bool = False
+    generated: bool = False
 
     @property
     def row(self) -> dict[str, Any]:
@@ -123,16 +124,26 @@ def day_picks(
 
 
 def _may_be_known(choice: Choice, looser: Sequence[tuple[str, float]]) -> bool:
-    """Whether one of these nights had a choice and did not keep it from its lessons."""
+    """Whether one of these nights had a choice and did not keep it from its lessons. A generated one every night has,
+    whatever night its row is of: the seed draws it.
+    """
     return any(
-        choice.night is not None and choice.night <= night and not is_held_out(choice.messages, share)
+        (choice.generated or (choice.night is not None and choice.night <= night))
+        and not is_held_out(choice.messages, share)
         for night, share in looser
     )
 
 
 def _choice(row: Mapping[str, Any], shown: list[str], chosen: int, corrected: bool = False) -> Choice:
     different = list(dict.fromkeys(shown))
-    return Choice(json.loads(row["messages"]), different, different.index(shown[chosen]), row.get("night"), corrected)
+    return Choice(
+        json.loads(row["messages"]),
+        different,
+        different.index(shown[chosen]),
+        row.get("night"),
+        corrected,
+        generated=row.get("source") == GENERATED,
+    )
 
 
 def _age(night: str | None, date: str) -> int:

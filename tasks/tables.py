@@ -20,9 +20,10 @@ def _schema(required: Mapping[str, pa.DataType], nullable: Mapping[str, pa.DataT
 TOKENS = pa.list_(pa.int32())
 NUMBERED = {"problem_id": pa.string(), "group": pa.int32(), "sample": pa.int32()}
 
-# Lessons of the day. `messages` and `responses` are JSON; `source` is the journal's file and line, or "generated";
+# Lessons of the day. `messages` and `responses` are JSON; `source` is the journal's file and line, or GENERATED;
 # `night` the date of the night that took the line first, which is an earlier one where the lesson is learnt again.
 # `learnt`: the champion has it as a lesson, and it comes along for the reward model alone; null is no.
+GENERATED = "generated"
 _ORIGIN = {"source": pa.string(), "night": pa.string()}
 PREFERENCES = _schema(
     {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "policy": pa.string()},

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from conf.lessons import RewardModelConfig
+from conf.lessons import DayConfig, RewardModelConfig
 from conf.schema import StudentConfig
+from models.checkpoint import write_lineage
 from models.picks import Pick, is_held_out
 from models.policy import load_tokenizer
 from tasks.day_picks import AT_ONCE, Choice, DayPicks, choices, day_picks
+from tasks.lineage import looser
 from tasks.tables import CORRECTIONS, PREFERENCES
 from tests.tasks.committed_tables import write_stage
+from tests.tasks.test_freeze_journal import freeze, journal, line
+from tests.tasks.test_replay import DAYS, decided
 from tests.tasks.tiny_student import END, write_student
 
 DATE = "2026-11-20"
@@ -146,25 +150,51 @@ def test_what_the_champion_was_taught_does_not_judge(student: Path) -> None:
     ]
     again = Choice(choices[0].messages, ["c", "d"], 1, "2026-11-19")  # of a conversation that was taught
 
-    def judges(*looser: tuple[str, float]) -> list[Choice]:
+    def judges(*nights: tuple[str, float]) -> list[Choice]:
         found = day_picks(
             [*choices, again],
             DATE,
             load_tokenizer(student),
             StudentConfig(),
             RewardModelConfig(held_out_share=0.75),
-            looser=looser,
+            looser=nights,
         )
         assert len(found) + found.left_out["known"] == len(choices) + 1
         return found.held_out_choices
 
     whole = judges()
     assert again in whole
-    looser = [("2026-11-18", 0.25), ("2026-11-10", 0.0)]
+    nights = [("2026-11-18", 0.25), ("2026-11-10", 0.0)]
     expected = [
         choice
         for choice in whole
         if choice.night == "2026-11-19" or (choice.night == "2026-11-18" and is_held_out(choice.messages, 0.25))
     ]
-    assert judges(*looser) == [choice for choice in expected if choice != again]
+    assert judges(*nights) == [choice for choice in expected if choice != again]
     assert {choice.night for choice in expected} == {"2026-11-18", "2026-11-19"}
+
+
+def test_a_generated_day_that_the_champion_was_taught_judges_on_no_later_night(tmp_path: Path, student: Path) -> None:
+    """The seed draws the same picks every night, and their rows are of the night that draws them."""
+    generated = DayConfig(generated_preferences=40)
+    freeze(tmp_path, DAYS[0], generated)
+    decided(tmp_path, DAYS[0], "as it came", "winner", "", "preference_learning=direct", done=("lessons/picks",))
+    champion = tmp_path / "checkpoints" / "winner"
+    champion.mkdir(parents=True)
+    write_lineage(champion, "as it came")
+    said = {"responses": ["a", "b"], "chosen": 0, "policy": "cafe42"}
+    journal(tmp_path, *(line("preference", messages=asked(f"Why {number}?"), **said) for number in range(40)))
+    second = freeze(tmp_path, DAYS[1], generated, champion="winner")
+
+    def judges(*nights: tuple[str, float]) -> list[Choice]:
+        found, config = list(choices(second.folder)), RewardModelConfig()
+        tokenizer = load_tokenizer(student)
+        return day_picks(found, DAYS[1], tokenizer, StudentConfig(), config, looser=nights).held_out_choices
+
+    whole = judges()
+    assert {(choice.generated, choice.night) for choice in whole} == {(True, DAYS[1]), (False, DAYS[1])}
+    line_before = looser("winner", tmp_path / "nights", DAYS[1], 0.25)
+    assert line_before == ((DAYS[0], 0.0),)
+    assert judges(*line_before) == [choice for choice in whole if not choice.generated]
+    kept = [choice for choice in whole if not choice.generated or is_held_out(choice.messages, 0.1)]
+    assert judges((DAYS[0], 0.1)) == kept  # what that night held out as well
