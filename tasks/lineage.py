@@ -10,6 +10,7 @@ from typing import Any
 
 from conf.journal import Correction, Entry, Feedback, Preference, Trace, Words
 from conf.load import config_of
+from conf.schema import NightConfig
 from models.picks import is_held_out
 from tasks.incidents import ended_early
 from tasks.stage import committed
@@ -55,9 +56,7 @@ def taught_by(champion: str, nights: Path) -> list[Taught]:
     """The nights of a champion's line, and what each of them taught, the newest first."""
     found = []
     for folder, whole in line_of(champion, nights):
-        config = config_of(folder)
-        places = _taught(folder, whole)
-        share = config.unseen_share if config else 0.0
+        places, share = _taught(folder, whole), _unseen_share(config_of(folder))
         found.append(Taught(read_by(folder), places.keys(), share, _later(folder, places.get("trace", []))))
     return found
 
@@ -82,11 +81,10 @@ def line_of(champion: str, nights: Path) -> Iterator[tuple[Path, bool]]:
 def looser(champion: str, nights: Path, share: float) -> tuple[tuple[str, float], ...]:
     """The nights of a champion's line that kept fewer conversations from its lessons than a share, each with its own.
 
-    So what judges by that share tonight, and was there by then, may have been a lesson.
+    So what judges by that share tonight, and was there by then, may have been a lesson. A night that another version
+    of the program wrote kept none, as far as is known.
     """
-    shares = (
-        (night.name, config.unseen_share) for night, _ in line_of(champion, nights) if (config := config_of(night))
-    )
+    shares = ((night.name, _unseen_share(config_of(night))) for night, _ in line_of(champion, nights))
     return tuple((night, own) for night, own in shares if own < share)
 
 
@@ -98,6 +96,10 @@ def examined(nights: Path) -> Iterator[tuple[str, dict[str, str]]]:
             target, compared = found["target"], found["comparisons"]
             sat = {who: part[target]["after_digest"] for who, part in compared.items()}
             yield folder.parent.name, sat | {"champion": compared["candidate"][target]["before_digest"]}
+
+
+def _unseen_share(config: NightConfig | None) -> float:
+    return config.unseen_share if config else 0.0
 
 
 def _messages(entry: Preference | Correction | Feedback | Trace) -> list[dict[str, Any]]:

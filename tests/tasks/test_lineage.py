@@ -48,3 +48,5 @@ def test_the_nights_of_the_line_that_held_out_less(tmp_path: Path) -> None:
     assert looser("fourth", nights, 0.5) == ((DAYS[2], 0.25), (DAYS[0], 0.0))
     assert looser("fourth", nights, 0.25) == looser("second", nights, 0.25) == ((DAYS[0], 0.0),)
     assert looser("fourth", nights, 0.0) == looser("first", nights, 0.5) == ()
+    (nights / DAYS[2] / "config.yaml").write_text("seed: another version's")  # it may have taught everything
+    assert looser("fourth", nights, 0.25) == ((DAYS[2], 0.0), (DAYS[0], 0.0))
