@@ -35,12 +35,12 @@ def with_learned(
         groups[attempt.group].append(index)
     found: dict[int, Score] = {}
     for rows in groups.values():
-        own, given = [learned[row] for row in rows], [scores[row] for row in rows]
-        graded = [score for score in given if score is not None]
+        group, own = [attempts[row] for row in rows], [learned[row] for row in rows]
+        graded = [score for row in rows if (score := scores[row]) is not None]
         if graded:
-            new = tie_broken(graded, own, most)
+            new = tie_broken(group, graded, own, most)
         else:
-            new = owner_scores([attempts[row] for row in rows], own, config, length_penalty, max_tokens)
+            new = owner_scores(group, own, config, length_penalty, max_tokens)
         found |= dict(zip(rows, new, strict=True))
     return [found[index] for index in range(len(attempts))]
 
@@ -57,15 +57,10 @@ def owner_scores(
     z is the learned reward, standardised within the group; what can be known without a truth is checked: f is 1 for an
     answer that came to its end and is not empty, s is 1 unless a prompt in Latin script is answered mostly in another,
     l is the length as a share of `max_tokens`. They are the score's parts, unweighted, with the learned reward itself.
-    An answer that the reward model could not judge has no reward, and is no part of the group. Nor is the z of one that
-    was cut: the model has learnt of answers' ends, and its word there may be anything. It gets the group's least.
+    An answer that the reward model could not judge has no reward, and is no part of the group.
     """
-    ended = [raw if attempt.finish_reason == "stop" else math.nan for attempt, raw in zip(group, learned, strict=True)]
-    standing = standardised(ended)
-    least = min((z for z in standing if not math.isnan(z)), default=0.0)
-    known = [least if math.isnan(z) and math.isfinite(raw) else z for z, raw in zip(standing, learned, strict=True)]
     scores = []
-    for attempt, raw, z in zip(group, learned, known, strict=True):
+    for attempt, raw, z in zip(group, learned, standings(group, learned), strict=True):
         if math.isnan(z):
             scores.append(Score(None, "grader_failed", "the reward model gave no number"))
             continue
@@ -78,21 +73,24 @@ def owner_scores(
     return scores
 
 
-def tie_broken(group: Sequence[Score], learned: Sequence[float], most: float) -> list[Score]:
+def tie_broken(
+    group: Sequence[Attempt], verified: Sequence[Score], learned: Sequence[float], most: float
+) -> list[Score]:
     """One group's verified scores; those of its correct answers moved by `most`·tanh(z), z being the learned reward's
     standing among them. `most` is cut to what the least of them has more than the best of the others.
 
     Only what the verifier found correct is told apart, so that no wrong answer overtakes a right one, and a group
     without a right one gets no signal. Every score has the learned reward, and what it changed, among its parts.
     """
-    rewards = {index: score.reward for index, score in enumerate(group) if score.reward is not None}
-    right = [index for index in rewards if group[index].verdict == "correct"]
+    rewards = {index: score.reward for index, score in enumerate(verified) if score.reward is not None}
+    right = [index for index in rewards if verified[index].verdict == "correct"]
     others = [reward for index, reward in rewards.items() if index not in right]
     if right and others:
         most = min(most, max(0.0, min(rewards[index] for index in right) - max(others)))
-    standing = dict(zip(right, standardised([learned[index] for index in right]), strict=True))
+    among = standings([group[index] for index in right], [learned[index] for index in right])
+    standing = dict(zip(right, among, strict=True))
     scores = []
-    for index, (score, raw) in enumerate(zip(group, learned, strict=True)):
+    for index, (score, raw) in enumerate(zip(verified, learned, strict=True)):
         if score.reward is None or math.isnan(raw):
             scores.append(score)
             continue
@@ -102,6 +100,18 @@ def tie_broken(group: Sequence[Score], learned: Sequence[float], most: float) ->
         parts = {**score.parts, "learned": raw, **known, "tie_breaker": moved}
         scores.append(replace(score, reward=score.reward + moved, parts=parts))
     return scores
+
+
+def standings(group: Sequence[Attempt], learned: Sequence[float]) -> list[float]:
+    """The learned rewards of a group, standardised; NaN where there is none.
+
+    An answer that was cut is no part of that: the model has learnt of answers' ends, and its word there may be
+    anything. It gets the group's least.
+    """
+    ended = [raw if attempt.finish_reason == "stop" else math.nan for attempt, raw in zip(group, learned, strict=True)]
+    found = standardised(ended)
+    least = min((z for z in found if not math.isnan(z)), default=0.0)
+    return [least if math.isnan(z) and math.isfinite(raw) else z for z, raw in zip(found, learned, strict=True)]
 
 
 def standardised(rewards: Sequence[float]) -> list[float]:

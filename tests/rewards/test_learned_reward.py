@@ -103,17 +103,29 @@ def test_an_answer_that_could_not_be_judged_is_no_zero() -> None:
 
 
 def test_ties_are_broken_among_the_right_answers_only() -> None:
-    found = tie_broken(verified(True, False, True, False), [1.0, 9.0, 3.0, -9.0], most=0.05)
+    found = tie_broken([attempt()] * 4, verified(True, False, True, False), [1.0, 9.0, 3.0, -9.0], most=0.05)
     step = 0.05 * math.tanh(1.0)
     assert [score.reward for score in found] == pytest.approx([1 - step, 0.0, 1 + step, 0.0])
     assert found[0].parts == {"correct": 1.0, "learned": 1.0, "learned_z": -1.0, "tie_breaker": pytest.approx(-step)}
     assert found[1].parts == {"correct": 0.0, "learned": 9.0, "tie_breaker": 0.0}
 
 
+def test_a_right_answer_that_was_cut_stands_with_the_least_of_the_right_ones() -> None:
+    """What the reward model says of a place where no answer ends neither lifts it nor moves the others."""
+    step = 0.05 * math.tanh(1.0)
+    group = [attempt(), attempt(finish_reason="length"), attempt()]
+    for raw in (-50.0, 1.5, 50.0):
+        found = tie_broken(group, verified(True, True, True), [1.0, raw, 3.0], most=0.05)
+        assert [score.reward for score in found] == pytest.approx([1 - step, 1 - step, 1 + step])
+        assert (found[1].parts["learned"], found[1].parts["learned_z"]) == (raw, -1.0)
+    cut = tie_broken(group[1:2] * 2, verified(True, True), [1.0, 3.0], most=0.05)
+    assert [score.reward for score in cut] == [1.0, 1.0]  # of no answer's end: nothing tells them apart
+
+
 def test_no_grade_stays_none() -> None:
     failed = Score(None, "grader_failed", "no sandbox")
     right = verified(True)[0]
-    assert tie_broken([failed, right, right], [9.0, 1.0, math.nan], most=0.05) == [
+    assert tie_broken([attempt()] * 3, [failed, right, right], [9.0, 1.0, math.nan], most=0.05) == [
         failed,
         Score(1.0, "correct", parts={"correct": 1.0, "learned": 1.0, "learned_z": 0.0, "tie_breaker": 0.0}),
         right,
@@ -123,14 +135,20 @@ def test_no_grade_stays_none() -> None:
 def test_the_move_is_cut_where_length_brings_right_and_wrong_together() -> None:
     """Reward 1 for a right answer, less 0.96 of a length of 1: it is ahead of the short wrong one by 0.04."""
     long, wrong = Score(1.0 - 0.96, "correct"), Score(0.0, "wrong")
-    found = tie_broken([long, Score(1.0, "correct"), wrong], [-1.0, 1.0, 0.0], most=0.1)
+    found = tie_broken([attempt()] * 3, [long, Score(1.0, "correct"), wrong], [-1.0, 1.0, 0.0], most=0.1)
     step = 0.04 * math.tanh(1.0)
     assert [score.reward for score in found] == pytest.approx([0.04 - step, 1 + step, 0.0])
-    behind = tie_broken([replace(long, reward=-0.5), Score(1.0, "correct"), wrong], [-1.0, 1.0, 0.0], most=0.1)
+    below = [replace(long, reward=-0.5), Score(1.0, "correct"), wrong]
+    behind = tie_broken([attempt()] * 3, below, [-1.0, 1.0, 0.0], most=0.1)
     assert [score.reward for score in behind] == [-0.5, 1.0, 0.0]  # as its owner wanted: there is no room at all
 
 
-graded = st.tuples(st.sampled_from(["correct", "wrong", "no_answer"]), st.sampled_from([0, 1, 20]), numbers | nan)
+graded = st.tuples(
+    st.sampled_from(["correct", "wrong", "no_answer"]),
+    st.sampled_from([0, 1, 20]),
+    numbers | nan,
+    st.sampled_from(["stop", "length"]),
+)
 weights = st.builds(
     RewardConfig,
     correct=st.just(1.0) | st.floats(0, 2),
@@ -142,14 +160,15 @@ weights = st.builds(
 @given(st.lists(graded, min_size=1, max_size=12), weights, st.just(0.1) | st.floats(0, 0.1))
 @settings(max_examples=400)
 def test_whatever_the_model_says_no_wrong_answer_overtakes_a_right_one_and_all_wrong_teaches_nothing(
-    group: list[tuple[Verdict, int, float]], config: RewardConfig, share: float
+    group: list[tuple[Verdict, int, float, str]], config: RewardConfig, share: float
 ) -> None:
-    verdicts, tokens, learned = zip(*group, strict=True)
+    verdicts, tokens, learned, ends = zip(*group, strict=True)
     plain = [Score(float(verdict == "correct"), verdict) for verdict in verdicts]
-    before = [compose(score, attempt(tokens=n), config, 20) for score, n in zip(plain, tokens, strict=True)]
+    attempts = [attempt(tokens=n, finish_reason=end) for n, end in zip(tokens, ends, strict=True)]
+    before = [compose(score, own, config, 20) for score, own in zip(plain, attempts, strict=True)]
     most = share * config.correct
     was = [score.reward for score in before if score.reward is not None]
-    now = [score.reward for score in tie_broken(before, learned, most) if score.reward is not None]
+    now = [score.reward for score in tie_broken(attempts, before, learned, most) if score.reward is not None]
     assert len(now) == len(group)
     assert all(abs(after - reward) <= most + 1e-12 for after, reward in zip(now, was, strict=True))
     right = [index for index, verdict in enumerate(verdicts) if verdict == "correct"]
