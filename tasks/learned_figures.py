@@ -8,21 +8,23 @@ PARTS = ("learned_z", "tie_breaker", "language")
 
 
 def learned_figures(answers: pd.DataFrame) -> dict[str, float]:
-    """The figures of `metrics.json`, of a table of graded answers: group, verdict, tokens, and the parts of each score.
+    """The figures of `metrics.json`, of a table of graded answers: group, verdict, tokens, whether it came to its end
+    (`ended`), and the parts of each score.
 
-    `reward/learned` is the mean of what the reward model says of all answers, `reward/learned_owner` of those to the
-    owner's own prompts alone. `reward/learned_spread` is its standard deviation within a group (of these, where there
-    are any), `reward/learned_length` its correlation with the number of tokens, within groups too. What cannot be known
-    is NaN.
+    `reward/learned` is the mean of what the reward model says of all answers that came to their end (of another its
+    word may be anything), `reward/learned_owner` of those to the owner's own prompts alone. `reward/learned_spread` is
+    its standard deviation within a group (of these, where there are any), `reward/learned_length` its correlation with
+    the number of tokens, within groups too. What cannot be known is NaN.
     """
     judged = answers[answers["learned"].notna()]
-    own = judged["verdict"] == JUDGED
+    ended = judged[judged["ended"]]
+    own = ended["verdict"] == JUDGED
     reward, tokens = (
-        judged[name].astype(float) - judged.groupby("group")[name].transform("mean") for name in ("learned", "tokens")
+        ended[name].astype(float) - ended.groupby("group")[name].transform("mean") for name in ("learned", "tokens")
     )
     return {
-        "reward/learned": float(judged["learned"].mean()),
-        "reward/learned_owner": float(judged["learned"][own].mean()),
+        "reward/learned": float(ended["learned"].mean()),
+        "reward/learned_owner": float(ended["learned"][own].mean()),
         "reward/learned_spread": float((reward[own if own.any() else reward.index] ** 2).mean() ** 0.5),
         "reward/learned_length": float(reward.corr(tokens)) if tokens.any() and reward.any() else float("nan"),
         **{f"reward/{part}": float(judged[part].mean()) for part in PARTS if part in judged},

@@ -8,6 +8,8 @@ from typing import Any
 from tasks.report_evidence import read_json
 from tasks.rounds import ranking_place, rounds
 
+SAID = {"reward/learned_z", "reward/tie_breaker"}  # the one or the other, wherever the reward model said something
+
 
 @dataclass(frozen=True)
 class LearnedRound:
@@ -27,7 +29,7 @@ def learned_rounds(night: Path) -> list[LearnedRound]:
     found = []
     for number, folder in rounds(night):
         figures = read_json(folder / "checkpoint", "metrics.json") or {}
-        if "reward/learned" in figures:
+        if SAID & figures.keys():  # `reward/learned` is of answers that came to their end, which none may have
             if (start := night / ranking_place(number, number - 1)).exists():
                 found.append(_row(number, {}, start, is_start=True))
             found.append(_row(number, figures, night / ranking_place(number, number)))

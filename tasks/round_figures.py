@@ -69,8 +69,9 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
     sampled = [rollout for artifact in rollouts for rollout in read_rollouts(artifact.folder / "rollouts.parquet")]
     table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
     tokens = [len(rollout.token_ids) for rollout in sampled]
+    ended = [rollout.finish_reason == "stop" for rollout in sampled]
     parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
-    places = table.assign(tokens=tokens)[table.reward.notna()].reset_index(drop=True)
+    places = table.assign(tokens=tokens, ended=ended)[table.reward.notna()].reset_index(drop=True)
     by_benchmark: Counter[str] = Counter()
     for artifact in scores:
         by_benchmark.update(verdicts.as_metrics(artifact.read_json("verdicts.json")))

@@ -16,8 +16,10 @@ ROWS = [  # group, verdict, tokens, learned, its z, what it moved
 ]
 
 
-def answers(rows: list[tuple[object, ...]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["group", "verdict", "tokens", "learned", "learned_z", "tie_breaker"])
+def answers(rows: list[tuple[object, ...]], cut: int = 0) -> pd.DataFrame:
+    """The last `cut` of them did not come to their end."""
+    table = pd.DataFrame(rows, columns=["group", "verdict", "tokens", "learned", "learned_z", "tie_breaker"])
+    return table.assign(ended=[place < len(rows) - cut for place in range(len(rows))])
 
 
 def test_by_hand() -> None:
@@ -33,6 +35,20 @@ def test_by_hand() -> None:
             "reward/tie_breaker": 0.0,
         }
     )
+
+
+def test_what_the_model_says_of_an_answer_that_was_cut_is_in_no_figure() -> None:
+    """It has learnt of answers' ends; that such answers were there, their parts tell."""
+    cut = [(0, "correct", 50, 99.0, -1.0, -0.04), (1, "judged", 60, -99.0, -1.0, None)]
+    whole, found = learned_figures(answers(ROWS)), learned_figures(answers([*ROWS, *cut], cut=2))
+    parts = {"reward/learned_z": -2 / 6, "reward/tie_breaker": -0.04 / 3}
+    assert found == pytest.approx(whole | parts)
+
+
+def test_a_round_in_which_every_answer_was_cut_has_no_mean() -> None:
+    found = learned_figures(answers(ROWS, cut=len(ROWS)))
+    known = {name for name, value in found.items() if not math.isnan(value)}
+    assert known == {"reward/learned_z", "reward/tie_breaker"}
 
 
 def test_a_reward_that_goes_by_length_alone_shows() -> None:

@@ -122,14 +122,19 @@ def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_learned_reward_has_figures_of_its_own_and_is_no_part_of_the_mean(tmp_path: Path) -> None:
-    """Of a problem with a verifier and one of the owner's; each reward model's word is the completion's place."""
+    """Of a problem with a verifier and one of the owner's, the last answer cut; the reward model's word is the
+    completion's place.
+    """
     rows = [
         score(f"p{group}", group, sample, reward)
         | {"parts": json.dumps({"learned": float(place)})}
         | ({"verdict": "judged"} if group else {})
-        for place, (group, sample, reward) in enumerate([(0, 0, 1.05), (0, 1, 0.0), (1, 0, -1.0), (1, 1, 1.0)])
+        for place, (group, sample, reward) in enumerate(
+            [(0, 0, 1.05), (0, 1, 0.0), (1, 0, -1.0), (1, 1, 1.0), (1, 2, -1.0)]
+        )
     ]
     sampled = [rollout(row["problem_id"], row["group"], row["sample"], "x" * (1 + row["sample"])) for row in rows]
+    sampled[-1] |= {"finish_reason": "length"}
     found = round_figures(
         [stage(tmp_path / "select_prompts", 0.5, selection={"drawn": 2})],
         [stage(tmp_path / "sample", 4.0, rollouts=(ROLLOUTS, sampled))],
