@@ -4,18 +4,20 @@ import pandas as pd
 
 from tasks.verdicts import JUDGED
 
+PLACES = ["group", "verdict", "tokens", "ended"]
 PARTS = ("learned_z", "tie_breaker", "language")
 
 
-def learned_figures(answers: pd.DataFrame) -> dict[str, float]:
-    """The figures of `metrics.json`, of a table of graded answers: group, verdict, tokens, whether it came to its end
-    (`ended`), and the parts of each score.
+def learned_figures(places: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
+    """The figures of `metrics.json`, of the graded answers, a row each: group, verdict, tokens, whether it came to its
+    end (`ended`); and of the parts of their scores, in the same order. A user's grader may give parts of any name.
 
     `reward/learned` is the mean of what the reward model says of all answers that came to their end (of another its
     word may be anything), `reward/learned_owner` of those to the owner's own prompts alone. `reward/learned_spread` is
     its standard deviation within a group (of these, where there are any), `reward/learned_length` its correlation with
     the number of tokens, within groups too. What cannot be known is NaN.
     """
+    answers = places[PLACES].join(parts.filter(["learned", *PARTS]))
     judged = answers[answers["learned"].notna()]
     ended = judged[judged["ended"]]
     own = ended["verdict"] == JUDGED

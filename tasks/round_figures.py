@@ -82,7 +82,7 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
         "null_rewards": int(table.reward.isna().sum()),
         "tokens_per_second": sum(tokens) / _seconds(rollouts),
         **{f"reward/{part}": float(parts[part].mean()) for part in REWARD_PARTS if part in parts},
-        **(learned_figures(places.join(parts)) if "learned" in parts else {}),
+        **(learned_figures(places, parts) if "learned" in parts else {}),
         **{f"verdicts/{verdict}": count for verdict, count in Counter(table.verdict).items()},
         **by_benchmark,
     }

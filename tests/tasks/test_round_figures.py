@@ -123,11 +123,11 @@ def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
 
 def test_a_learned_reward_has_figures_of_its_own_and_is_no_part_of_the_mean(tmp_path: Path) -> None:
     """Of a problem with a verifier and one of the owner's, the last answer cut; the reward model's word is the
-    completion's place.
+    completion's place. The grader is a user's own, and calls its parts as it likes.
     """
     rows = [
         score(f"p{group}", group, sample, reward)
-        | {"parts": json.dumps({"learned": float(place)})}
+        | {"parts": json.dumps({"learned": float(place), "seconds": 9.0, "tokens": 9.0})}
         | ({"verdict": "judged"} if group else {})
         for place, (group, sample, reward) in enumerate(
             [(0, 0, 1.05), (0, 1, 0.0), (1, 0, -1.0), (1, 1, 1.0), (1, 2, -1.0)]
