@@ -4,11 +4,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from flows.night import Night
+from flows.night import Night, log
 from tasks.alarm_book import AlarmBook
 from tasks.alarms import Alarm, exam_alarms, kind_alarms
 from tasks.disk_room import bytes_of_a_round, disk_alarms, size_of
-from tasks.over_optimisation import learned_reward_hacked
+from tasks.over_optimisation import learned_reward_hacked, unwatched
 from tasks.report_evidence import kind_history, ungraded_answers
 from tasks.round_alarms import round_alarms
 from tasks.rounds import is_committed
@@ -37,6 +37,8 @@ class NightWatch:
         it begins, that is the round before.
         """
         self.rankings[first, number] = found.read_json("ranking.json")["right"]
+        if number < first and (why := unwatched(self.rankings[first, number])):
+            log.warning("from round %d on %s", first, why)
 
     @property
     def hacked(self) -> Alarm | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tasks.over_optimisation import unwatched
 from tasks.report_evidence import read_json
 from tasks.rounds import ranking_place, rounds
 
@@ -13,7 +14,9 @@ SAID = {"reward/learned_z", "reward/tie_breaker"}  # the one or the other, where
 
 @dataclass(frozen=True)
 class LearnedRound:
-    """One row: of a block's start only the ranking is known; NaN is what was not measured."""
+    """One row: of a block's start only the ranking is known; NaN is what was not measured. `unwatched`: why the block
+    that it begins cannot be watched, if so.
+    """
 
     number: int
     is_start: bool  # of the block of which it is the first round
@@ -22,6 +25,7 @@ class LearnedRound:
     kl: float
     length: float
     ranking: float
+    unwatched: str | None
 
 
 def learned_rounds(night: Path) -> list[LearnedRound]:
@@ -39,6 +43,8 @@ def learned_rounds(night: Path) -> list[LearnedRound]:
 def _row(number: int, figures: dict[str, Any], ranked: Path, *, is_start: bool = False) -> LearnedRound:
     names = ("reward/learned", "reward/learned_owner", "kl", "reward/learned_length")
     reward, owner, kl, length = (float(figures.get(name, math.nan)) for name in names)
-    accuracy = (read_json(ranked, "ranking.json") or {}).get("accuracy")
+    found = read_json(ranked, "ranking.json") or {}
+    accuracy = found.get("accuracy")
     ranking = math.nan if accuracy is None else float(accuracy)
-    return LearnedRound(number, is_start, reward, owner, kl, length, ranking)
+    why = unwatched(found["right"]) if is_start and found else None
+    return LearnedRound(number, is_start, reward, owner, kl, length, ranking, why)

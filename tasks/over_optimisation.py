@@ -42,6 +42,18 @@ def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings) -> Alar
     return None
 
 
+def unwatched(before: Sequence[bool]) -> str | None:
+    """Why the alarm cannot ring in a block that begins with this ranking, as half a sentence; None where it can: the
+    student has five picks at least that it can lose.
+    """
+    if fell(before, [False] * len(before)) <= CHANCE:
+        return None
+    return (
+        f"the learned reward cannot be watched: the student ranks {sum(before)} of {len(before)} held-out picks first, "
+        "and chance alone may lose so few"
+    )
+
+
 def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
     """The mean learned reward of the first rounds and of the last, and its spread within a group at the start.
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tasks.over_optimisation import fell, learned_reward_hacked, risen
+from tasks.over_optimisation import fell, learned_reward_hacked, risen, unwatched
 
 GOOD = [True] * 16 + [False] * 4
 WORSE = [True] * 8 + [False] * 12
@@ -55,6 +55,18 @@ def test_all_else_is_quiet(learned: list[dict[str, float]], rankings: dict[tuple
 
 def test_five_lost_and_none_won_is_enough() -> None:
     assert learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 6): [True] * 11 + [False] * 9})  # 1/32
+
+
+def test_with_fewer_than_five_to_lose_it_is_said_that_nothing_is_watched() -> None:
+    four = [True] * 4 + [False] * 36
+    assert learned_reward_hacked(RISING, {(1, 0): four, (1, 6): [False] * 40}) is None
+    assert unwatched(four) == (
+        "the learned reward cannot be watched: the student ranks 4 of 40 held-out picks first, "
+        "and chance alone may lose so few"
+    )
+    assert unwatched([])
+    assert learned_reward_hacked(RISING, {(1, 0): [True, *four], (1, 6): [False] * 41})
+    assert unwatched([True, *four]) is None
 
 
 def test_a_rise_on_the_owners_prompts_is_not_diluted_by_the_problems_with_a_verifier() -> None:
