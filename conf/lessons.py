@@ -114,7 +114,9 @@ class LearnedRewardConfig(Section):
     """What the reward model may say in GRPO, while it serves."""
 
     owner_share: Share = Field(default=0.25, description="share of a round's prompts that are the owner's own")
-    weight: Rate = Field(default=1.0, description="of the standardised learned reward, on the owner's own prompts")
+    weight: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=1.0, description="of the standardised learned reward, on the owner's own prompts"
+    )
     tie_breaker: Annotated[float, Field(ge=0, le=0.1)] = Field(
         default=0.05, description="most that it can add to or take off a verified reward"
     )

@@ -216,6 +216,7 @@ def test_a_fault_in_the_file_is_one_line(in_folder: Path, was: str, becomes: str
         ("reward.correct=-1", "-1 is not allowed; at least 0.0"),
         ("reward.format=much", '"much" is not allowed; a number'),
         ("reward.lenght_penalty=0.1", "unknown key; did you mean 'length_penalty'?"),
+        ("learned_reward.weight=1.1", "1.1 is not allowed; at most 1.0"),
         ("sandbox.workers=0", "0 is not allowed; at least 1"),
         ("sandbox.seconds=0", "0 is not allowed; more than 0.0"),
         ("sandbox.memory_mb=8", "8 is not allowed; at least 64"),

@@ -62,12 +62,12 @@ def test_standardised_has_mean_zero_keeps_the_order_and_knows_no_scale(
 
 
 def test_an_owners_answer_by_hand() -> None:
-    config = LearnedRewardConfig(weight=2.0, format=0.5, language=0.25)
+    config = LearnedRewardConfig(weight=0.5, format=0.5, language=0.25)
     group = [attempt("Blue.", tokens=10), attempt("", tokens=1), attempt("Синее и глубокое.", tokens=20)]
     found = owner_scores(group, [1.0, 0.0, 2.0], config, length_penalty=0.5, max_tokens=20)
     z = 1.5**0.5
     assert [score.reward for score in found] == pytest.approx(
-        [0 + 0.5 + 0.25 - 0.25, -2 * z + 0.0 + 0.25 - 0.025, 2 * z + 0.5 + 0.0 - 0.5]
+        [0 + 0.5 + 0.25 - 0.25, -0.5 * z + 0.0 + 0.25 - 0.025, 0.5 * z + 0.5 + 0.0 - 0.5]
     )
     assert [score.verdict for score in found] == ["judged"] * 3
     parts = {"learned": 0.0, "learned_z": pytest.approx(-z), "format": 0.0, "language": 1.0, "length": 0.05}
