@@ -112,6 +112,8 @@ class Rounds:
         self.policies.clear()
         self.joints.clear()
         self.watch.figures.clear()
+        if self.learned:
+            self.learned.broke = False
 
     def require_whole(self, policy: Path, state: Path | None = None) -> None:
         """Raises LostRoundError where `policy` is the last round's, and an earlier start of the night left it, and it,
@@ -278,8 +280,10 @@ class Rounds:
 
     @property
     def _learned(self) -> LearnedReward | None:
-        """The learned reward's part now: where a teacher leads, or once it was hacked, it has none."""
-        return self.learned if self.block.kind == "grpo" and not self.watch.hacked else None
+        """The learned reward's part now: where a teacher leads, or once it was hacked, or broke, it has none."""
+        if self.learned is None or self.learned.broke or self.block.kind != "grpo":
+            return None
+        return None if self.watch.hacked else self.learned
 
     @property
     def _trainer_config(self) -> TrainerConfig:

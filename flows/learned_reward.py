@@ -23,6 +23,7 @@ class LearnedReward:
     """A reward model that serves: what it adds to the arguments of the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before the first round.
+    `broke`: it could not judge what a round sampled, and has no part in what comes after.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class LearnedReward:
     ) -> None:
         self.night, self.day, self.reward_model, self.base = night, day, reward_model, base
         self.exam_questions = tuple(sorted({problem.question for problem in exam}))
+        self.broke = False
 
     @cached_property
     def trainer_config(self) -> TrainerConfig:
@@ -56,20 +58,33 @@ class LearnedReward:
 
     def to_select(self) -> dict[str, Any]:
         """Further arguments of `select_prompts`."""
+        if self.broke:
+            return {}
         return {"owner": self.owner_prompts, "owner_share": self.night.config.learned_reward.owner_share}
 
     def to_score(self, place: str, rollouts: Artifact) -> dict[str, Any]:
-        """Further arguments of `score`; the completions are judged for them."""
-        self.night.rest_engine()
-        learned = self.night.run(
-            judge,
-            f"{place}/judge",
-            rollouts=rollouts,
-            reward_model=self.night.checkpoint(self.reward_model),
-            config=self.night.config.trainer,
-            trainer=self.night.trainer,
-        )
-        return {"learned": learned, "learned_reward": self.night.config.learned_reward}
+        """Further arguments of `score`; the completions are judged for them.
+
+        No night fails for it: where memory is short, none of them is judged, also when the night resumes.
+        """
+        if self.broke:
+            return {}
+        night, place = self.night, f"{place}/judge"
+        inputs: dict[str, Any] = {
+            "rollouts": rollouts,
+            "reward_model": night.checkpoint(self.reward_model),
+            "config": night.config.trainer,
+        }
+        night.rest_engine()
+        self.broke = judge.committed(night.folder, place, **inputs, broke=True) is not None
+        try:
+            learned = night.run(judge, place, **inputs, broke=self.broke, trainer=night.trainer)
+        except RuntimeError as error:
+            why = " ".join(str(error).split())[:200]
+            night.note(f"the reward model could not judge what was sampled, and was not used from then on: {why}")
+            self.broke = True
+            learned = night.run(judge, place, **inputs, broke=True, trainer=night.trainer)
+        return {"learned": learned, "learned_reward": night.config.learned_reward}
 
     def is_ranked(self, block: Step, number: int, policy: Path) -> bool:
         """Whether a round's ranking is committed already."""

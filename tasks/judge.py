@@ -12,18 +12,21 @@ from tasks.workers import Worker
 
 
 @stage(tags=["trainer"], retries=2, means=("trainer",))
-def judge(folder: Path, *, rollouts: Artifact, reward_model: Path, config: TrainerConfig, trainer: Worker) -> None:
+def judge(
+    folder: Path, *, rollouts: Artifact, reward_model: Path, config: TrainerConfig, broke: bool, trainer: Worker
+) -> None:
     """One reward a completion, in the order of the rollouts; null where the model gives no finite number.
 
-    A completion without a token has no end that could be judged.
+    A completion without a token has no end that could be judged. `broke`: the model could not judge them when it was
+    asked, and is not asked again: null of each.
     """
     sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
     groups: dict[int, list[int]] = defaultdict(list)
     for row, rollout in enumerate(sampled):
-        if rollout.token_ids:
+        if rollout.token_ids and not broke:
             groups[rollout.group].append(row)
     asked = [(sampled[rows[0]].prompt_token_ids, [sampled[row].token_ids for row in rows]) for rows in groups.values()]
-    answers = trainer.call(reward_learner.judge, reward_model, asked, config)
+    answers = trainer.call(reward_learner.judge, reward_model, asked, config) if asked else []
     rewards = {
         row: reward
         for rows, own in zip(groups.values(), answers, strict=True)

@@ -23,6 +23,7 @@ from flows.course import Course
 from flows.grpo import Rounds
 from flows.history import round_metrics
 from flows.learned_reward import learned_reward
+from flows.lost_round import LostRoundError
 from flows.night import Night
 from models.checkpoint import keep, write_lineage
 from models.engine_environment import trainer_environment
@@ -31,6 +32,7 @@ from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks import engine as in_engine
 from tasks import reward_learner
+from tasks.incidents import incidents
 from tasks.over_optimisation import learned_reward_hacked
 from tasks.report_page import render
 from tasks.stage import Artifact
@@ -80,6 +82,11 @@ def likes_length(answer: list[int]) -> float:
 def likes_brevity(answer: list[int]) -> float:
     """As the owner, whose picks are the short answers."""
     return -float(len(answer))
+
+
+def breaks(answer: list[int]) -> float:
+    """As a reward model that the GPU has no memory for."""
+    raise RuntimeError("CUDA out of memory.\nTried to allocate 2 GiB")
 
 
 class SelfSampler:
@@ -347,6 +354,32 @@ def test_a_night_killed_where_the_reward_is_judged_goes_on_to_the_same_end(schoo
     over = school.study("killed", likes_length)
     assert (over.engine.calls, over.trainer.judged) == (0, 0)
     assert over.candidate.name == hacked.candidate.name
+
+
+def test_a_reward_model_that_cannot_judge_costs_no_night_and_is_not_asked_again(school: School) -> None:
+    settings = ("grpo.rounds=3", "learned_reward.owner_share=0.25")
+    studied = school.study("broken", breaks, *settings)
+    assert (studied.trainer.judged, len(studied.figures), studied.rounds.watch.severe) == (1, 3, ())
+    asked = [scores(studied.folder, number) for number in (1, 2, 3)]
+    assert [set(table.source) for table in asked] == [{"journal", "benchmark"}, {"benchmark"}, {"benchmark"}]
+    assert asked[0].reward.isna().tolist() == (asked[0].source == "journal").tolist()
+    assert not any("reward/learned" in figures for figures in studied.figures)
+    assert list(studied.rounds.watch.rankings) == [(1, 0)]  # there is nothing to watch any more
+    (incident,) = incidents(studied.folder)
+    assert "could not judge what was sampled, and was not used from then on: CUDA out of memory. Tried" in incident
+    shutil.copytree(school.root / "broken", school.root / "broken-killed")
+    night = school.root / "broken-killed" / "nights" / DATE
+    (night / "alarms.json").unlink()
+    for lost in ("score", "credit", "checkpoint"):
+        shutil.rmtree(night / "round-01" / lost)
+    for number in (2, 3):
+        shutil.rmtree(night / f"round-{number:02d}")
+    over = school.study("broken-killed", likes_brevity, *settings)  # who has the memory by now
+    assert (over.engine.calls, over.trainer.judged) == (2, 0)
+    assert over.candidate.name == studied.candidate.name
+    over.rounds.take_back(LostRoundError(1, "its checkpoint is gone"))
+    assert over.rounds.learned is not None
+    assert not over.rounds.learned.broke  # all rounds are gone through again, the first with it
 
 
 def test_without_a_reward_model_nothing_is_different(school: School) -> None:

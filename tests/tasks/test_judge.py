@@ -37,7 +37,12 @@ def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) ->
     (tmp_path / "judge").mkdir()
     trainer: Any = Judge()
     judge.write(
-        tmp_path / "judge", rollouts=sampled, reward_model=Path("cafe"), config=TrainerConfig(), trainer=trainer
+        tmp_path / "judge",
+        rollouts=sampled,
+        reward_model=Path("cafe"),
+        config=TrainerConfig(),
+        broke=False,
+        trainer=trainer,
     )
     table = read_table(Artifact(folder=tmp_path / "judge", digest="").folder / "learned.parquet", LEARNED)
     assert list(zip(table.problem_id, table.group, table["sample"], strict=True)) == [
@@ -53,3 +58,19 @@ def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) ->
         [([1, 2, 3], [[120, 120], [33], [120]]), ([1, 2, 3], [[120] * 3])],
         TrainerConfig(),
     )
+
+
+def test_a_model_that_could_not_judge_is_not_asked_again(tmp_path: Path) -> None:
+    rows = [rollout("a", 0, 0, "xx"), rollout("a", 0, 1, "x")]
+    sampled = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, rows)})
+    (tmp_path / "judge").mkdir()
+    nobody: Any = None
+    judge.write(
+        tmp_path / "judge",
+        rollouts=sampled,
+        reward_model=Path("cafe"),
+        config=TrainerConfig(),
+        broke=True,
+        trainer=nobody,
+    )
+    assert read_table(tmp_path / "judge" / "learned.parquet", LEARNED).learned.isna().tolist() == [True, True]
