@@ -16,7 +16,7 @@ from rewards import generated_day
 from tasks.lineage import examined
 from tasks.replay import last_day, replayed
 from tasks.stage import stage
-from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
+from tasks.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
 from tasks.taken import Spans, consumed, free, note_taken, taken_before
 
 LESSONS = {
@@ -26,7 +26,6 @@ LESSONS = {
     "words": WORDS,
     "traces": TRACES,
 }
-GENERATED = "generated"
 
 
 @stage(tags=["journal"], means=("journal", "nights", "checkpoints"))

@@ -157,7 +157,9 @@ def test_what_is_no_round_may_end_half_an_hour_late(tmp_path: Path, clock: list[
     assert (night.engine.until, night.trainer.until) == (NOW + 5400, NOW + 5400)
     night.spare(185)
     assert (night.engine.until, night.trainer.until) == (NOW + 3415, NOW + 3415)
-    assert Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=null"])).engine.until == float("inf")
+    assert Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=null"])).engine.until == float(
+        "inf"
+    )
 
 
 TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"

@@ -193,7 +193,7 @@ def test_a_generated_day_that_the_champion_was_taught_judges_on_no_later_night(t
 
     whole = judges()
     assert {(choice.generated, choice.night) for choice in whole} == {(True, DAYS[1]), (False, DAYS[1])}
-    line_before = looser("winner", tmp_path / "nights", DAYS[1], 0.25)
+    line_before = looser("winner", tmp_path / "nights", 0.25)
     assert line_before == ((DAYS[0], 0.0),)
     assert judges(*line_before) == [choice for choice in whole if not choice.generated]
     kept = [choice for choice in whole if not choice.generated or is_held_out(choice.messages, 0.1)]
