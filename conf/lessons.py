@@ -52,7 +52,7 @@ class TeacherConfig(Section):
     )
     usd_per_million_prompt_tokens: Annotated[float, Field(ge=0)] = Field(default=0.0, description="price of prompts")
     usd_per_million_answer_tokens: Annotated[float, Field(ge=0)] = Field(default=0.0, description="price of answers")
-    budget_minutes: Rate = Field(default=20.0, description="minutes after which nothing more is asked")
+    budget_minutes: Rate = Field(default=20.0, description="minutes after which a lesson asks nothing more")
     timeout_seconds: Rate = Field(default=60.0, description="for one try of one answer")
     retries: Annotated[int, Field(ge=0, le=10)] = Field(default=2, description="further tries of an answer")
 

@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,7 +114,8 @@ def ask(
     """Asks in the given order, a few at once, until all are answered, the budget is spent or the teacher has failed.
 
     `until`: when that ends at the latest, in seconds since the epoch. `cache` holds what was answered before, by the
-    SHA-256 of everything that makes the question, each with the `night` that asked it.
+    SHA-256 of everything that makes the question, each with the `night` that asked it; and what each night has spent,
+    so that its tokens and its money are of all its askings together, also after a kill.
     """
     return asyncio.run(_Lesson(questions, config, cache, night).hold(until))
 
@@ -128,7 +129,8 @@ def answered_before(question: Question, config: TeacherConfig, cache: Path, nigh
 class _Lesson:
     def __init__(self, questions: Sequence[Question], config: TeacherConfig, cache: Path, night: str) -> None:
         self.questions, self.config, self.cache, self.night = questions, config, cache, night
-        self.budget, self.asked = Budget(config), Asked([None] * len(questions))
+        self.spent = cache / f"{night}.spent"
+        self.budget, self.asked = Budget(config, *_spent(self.spent)), Asked([None] * len(questions))
         self.failures = 0  # in a row
         self.on_their_way = 0
         self.settled = asyncio.Condition()
@@ -137,7 +139,7 @@ class _Lesson:
         """Asks all questions, a few at a time, until they are answered or time, tokens or money are spent."""
         from openai import AsyncOpenAI  # a second to import, and most nights ask nobody
 
-        config, asked = self.config, self.asked
+        config, asked, before = self.config, self.asked, replace(self.budget)
         own, left = 60 * config.budget_minutes, until - time.time()
         key = os.environ.get(config.key_variable) or "none"  # servers of one's own want none, the library does
         gate = asyncio.Semaphore(AT_ONCE)
@@ -148,7 +150,7 @@ class _Lesson:
             except TimeoutError:
                 over = f"its {config.budget_minutes:g} minutes were over"
                 asked.stopped = over if own <= left else "the night's hours left no more time for it"
-        asked.tokens, asked.usd = self.budget.tokens, self.budget.usd
+        asked.tokens, asked.usd = self.budget.tokens - before.tokens, self.budget.usd - before.usd
         return asked
 
     async def _take(self, place: int, client: Any, gate: asyncio.Semaphore) -> None:
@@ -166,11 +168,9 @@ class _Lesson:
             try:
                 text, used = await self._answer(client, question, worst, tries)
                 self.failures = 0
-                self.budget.spend(*worst.times(1 - tries))
-                self.budget.spend(used.prompt - worst.prompt, used.answer - worst.answer)
                 self.asked.answers[place] = text
-                make_folder(self.cache)
-                write_atomically(file, json.dumps({"question": question.turns, "answer": text, "night": self.night}))
+                self._keep(file, {"question": question.turns, "answer": text, "night": self.night})
+                self._spend(used, worst.times(-tries))
             except NoAnswerError as error:
                 self._fail(error, worst, tries)
             finally:
@@ -190,7 +190,7 @@ class _Lesson:
             if self.asked.stopped is not None:
                 return 0
             tries = next(n for n in range(self.config.retries + 1, 0, -1) if self.budget.has(*worst.times(n)))
-            self.budget.spend(*worst.times(tries))
+            self._spend(worst.times(tries))
             self.asked.asked += 1
             self.on_their_way += 1
             return tries
@@ -225,11 +225,21 @@ class _Lesson:
         return text.encode("utf-8", "replace").decode(), _used(reply, worst)
 
     def _fail(self, error: NoAnswerError, worst: Tokens, tries: int) -> None:
-        self.budget.spend(*worst.times(error.charged - tries))
+        self._spend(worst.times(error.charged - tries))
         self.asked.failed[str(error)] += 1
         self.failures += 1
         if error.hopeless or self.failures >= PATIENCE:
             self.asked.stopped = self.asked.stopped or str(error)
+
+    def _spend(self, *amounts: Tokens) -> None:
+        """Takes tokens out of the night's budget, or gives them back; what is on its way when it is killed is gone."""
+        for amount in amounts:
+            self.budget.spend(*amount)
+        self._keep(self.spent, [self.budget.prompt_tokens, self.budget.answer_tokens])
+
+    def _keep(self, file: Path, content: Any) -> None:
+        make_folder(self.cache)
+        write_atomically(file, json.dumps(content))
 
 
 def _used(reply: Any, worst: Tokens) -> Tokens:
@@ -250,6 +260,15 @@ def _most_tokens(question: Question) -> int:
 def _place(question: Question, config: TeacherConfig, cache: Path) -> Path:
     asked = [config.model, question.turns, question.temperature, config.max_tokens, question.number]
     return cache / f"{hashlib.sha256(json.dumps(asked).encode()).hexdigest()}.json"
+
+
+def _spent(file: Path) -> Tokens:
+    """What a night spent when it asked before; nothing where it did not, or the file was damaged."""
+    try:
+        prompt, answer = json.loads(file.read_text())
+        return Tokens(int(prompt), int(answer))
+    except (OSError, ValueError, TypeError):
+        return Tokens(0, 0)
 
 
 def _cached(file: Path) -> dict[str, Any] | None:

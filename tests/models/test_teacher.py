@@ -2,6 +2,9 @@
 
 import json
 import logging
+import math
+import multiprocessing
+import signal
 import socket
 import time
 from pathlib import Path
@@ -109,7 +112,55 @@ def test_bad_servers_cost_answers_only(tmp_path: Path, reply: Reply, why: str | 
         assert set(found.failed) == {why}
         assert found.stopped.startswith(why)
     assert len(server.requests) < 9  # it is left alone
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("*.json"))  # no answer
+
+
+def test_a_night_has_one_budget_however_often_it_asks(tmp_path: Path) -> None:
+    """A second lesson of a night asks with what the first one left; the next night has a budget of its own."""
+    with chat_server(lambda request: said("yes", 10, 90)) as server:
+        some = config(server.url, max_tokens=100, budget_tokens=WORST + 250)
+        first, second = (ask(questions(count), some, tmp_path, night="tonight") for count in (2, 9))
+        next_night = ask(questions(9), some, tmp_path, night="tomorrow")
+    assert (first.asked, first.tokens, first.stopped) == (2, 200, None)
+    assert (second.asked, second.cached, second.tokens, second.stopped) == (1, 2, 100, "its budget was spent")
+    assert (next_night.asked, next_night.cached, next_night.tokens) == (3, 3, 300)
+
+
+def test_a_night_has_one_budget_in_money_too(tmp_path: Path) -> None:
+    prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_answer_tokens": 10.0}
+    with chat_server(lambda request: said("yes", 10, 99)) as server:  # 0.001 each, and at the worst 0.001158
+        some = config(server.url, max_tokens=100, budget_usd=0.0025, **prices)
+        first, second = (ask(questions(count), some, tmp_path, night="tonight") for count in (1, 9))
+    assert (first.asked, second.asked, second.stopped) == (1, 1, "its budget was spent")
+    assert second.usd == pytest.approx(0.001)
+
+
+def test_a_night_that_was_killed_goes_on_with_what_it_has_left(tmp_path: Path) -> None:
+    """What was on its way counts at its worst: nobody knows what became of it."""
+
+    def reply(request: dict[str, Any]) -> Reply:
+        if len(server.requests) == 3:
+            process.kill()
+        return said("yes", 10, 90)
+
+    with chat_server(reply) as server:
+        some = config(server.url, max_tokens=100, budget_tokens=WORST + 250)
+        night = questions(9), some, tmp_path, math.inf, "tonight"
+        process = multiprocessing.get_context("spawn").Process(target=ask, args=night)
+        process.start()
+        process.join(120)
+        assert process.exitcode == -signal.SIGKILL
+        resumed = ask(*night)
+    assert (resumed.cached, resumed.asked, resumed.stopped) == (2, 0, "its budget was spent")
+    assert len(server.requests) == 3
+
+
+def test_what_a_night_spent_is_forgotten_where_its_file_was_damaged(tmp_path: Path) -> None:
+    with chat_server(echo) as server:
+        ask(questions(1), config(server.url), tmp_path, night="tonight")
+        for damaged in ("", "{}", "[1]", '["many", 2]', "[null, 2]"):
+            (tmp_path / "tonight.spent").write_text(damaged)
+            assert ask(questions(1), config(server.url), tmp_path, night="tonight").cached == 1
 
 
 def test_a_server_that_is_down(tmp_path: Path) -> None:
