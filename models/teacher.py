@@ -28,7 +28,7 @@ HOPELESS = (401, 403, 404)  # of these HTTP answers one is enough
 
 
 class NoAnswerError(Exception):
-    """The teacher gave no answer; says why, in words of our own."""
+    """The teacher gave no answer; says why, in words of our own. `charged`: tries, besides those that came too late."""
 
     def __init__(self, why: str, *, hopeless: bool = False, charged: int = 1) -> None:
         super().__init__(why)
@@ -165,14 +165,15 @@ class _Lesson:
             worst = Tokens(_most_tokens(question), self.config.max_tokens)
             if not (tries := await self._may_ask(worst)):
                 return
+            began = time.monotonic()
             try:
                 text, used = await self._answer(client, question, worst, tries)
                 self.failures = 0
                 self.asked.answers[place] = text
                 self._keep(file, {"question": question.turns, "answer": text, "night": self.night})
-                self._spend(used, worst.times(-tries))
+                self._spend(used, worst.times(min(tries - 1, self._late(began)) - tries))
             except NoAnswerError as error:
-                self._fail(error, worst, tries)
+                self._fail(error, worst, tries, self._late(began))
             finally:
                 async with self.settled:
                     self.on_their_way -= 1
@@ -224,8 +225,12 @@ class _Lesson:
             raise NoAnswerError("an empty answer")
         return text.encode("utf-8", "replace").decode(), _used(reply, worst)
 
-    def _fail(self, error: NoAnswerError, worst: Tokens, tries: int) -> None:
-        self._spend(worst.times(error.charged - tries))
+    def _late(self, began: float) -> int:
+        """How many tries may have timed out since: the library tells of the last one alone, whatever came before it."""
+        return int((time.monotonic() - began) / self.config.timeout_seconds)
+
+    def _fail(self, error: NoAnswerError, worst: Tokens, tries: int, late: int) -> None:
+        self._spend(worst.times(min(tries, error.charged + late) - tries))
         self.asked.failed[str(error)] += 1
         self.failures += 1
         if error.hopeless or self.failures >= PATIENCE:

@@ -187,6 +187,21 @@ def test_a_failure_is_tried_again(tmp_path: Path) -> None:
     with chat_server(lambda request: next(replies)) as server:
         found = ask(questions(1), config(server.url, retries=1), tmp_path)
     assert found.answers == ["after all"]
+    assert found.tokens == 30  # a try that was refused at once costs nothing
+
+
+@pytest.mark.parametrize(
+    ("last", "answers", "tokens"), [(said("after all"), ["after all"], WORST + 30), (Reply(b"{}", 500), [None], WORST)]
+)
+def test_a_try_that_timed_out_counts_whatever_the_last_one_came_to(
+    tmp_path: Path, last: Reply, answers: list[str | None], tokens: int
+) -> None:
+    replies = iter([Reply(said("late").body, seconds=3), last])
+    with chat_server(lambda request: next(replies)) as server:
+        some = config(server.url, max_tokens=100, timeout_seconds=1.5, retries=1)
+        found = ask(questions(1), some, tmp_path)
+    assert len(server.requests) == 2
+    assert (found.answers, found.tokens) == (answers, tokens)
 
 
 def test_the_budget_is_never_exceeded_and_used_up(tmp_path: Path) -> None:
