@@ -131,12 +131,22 @@ def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, own: Sequence[Bench
             found[place] = _with_truth(found[place])
         _grade(found, asking, benchmark)
         if name not in PROGRAMS:
-            foreign = [at for at in asking if found[at].fate == "unreadable" or has_tags(found[at].response)]
-            _rewrite(found, foreign, benchmark)
+            _rewrite(found, _in_another_form(found, asking, benchmark), benchmark)
     for benchmark in own:
         if asking := places[benchmark.name]:
             _grade(found, asking, benchmark, {benchmark.prompt(one): one for one in benchmark.problems("train")})
     return found
+
+
+def _in_another_form(found: Sequence[Trace], places: Sequence[int], benchmark: Benchmark) -> list[int]:
+    """Those whose answer the benchmark does not find, or that have tags. One without a truth is tried with its own."""
+    told = {
+        place: replace(found[place], truth=own_truth(solution.answer, benchmark.name))
+        for place in places
+        if found[place].truth is None and (solution := read_solution(found[place].response))
+    }
+    _grade(told, list(told), benchmark)
+    return [at for at in places if told.get(at, found[at]).fate == "unreadable" or has_tags(found[at].response)]
 
 
 def _rewrite(found: list[Trace], places: Sequence[int], benchmark: Benchmark) -> None:

@@ -254,6 +254,25 @@ def test_other_forms_are_rewritten_in_the_benchmarks_own(tmp_path: Path, student
     ]
 
 
+def test_other_forms_are_rewritten_without_a_truth_too(tmp_path: Path, student: Path) -> None:
+    traces = [
+        trace("How old is Ann?", r"Eighteen: $\boxed{18}$", None, benchmark="gsm8k"),
+        trace("How old is Bob?", "Nineteen.\n#### 19", None, benchmark="math"),
+        trace("How old is Cid?", "She is 20. The answer is 20.\n#### 20", None, benchmark="gsm8k"),  # its own form
+        trace("How old is Dan?", "Twenty-one.", None, benchmark="gsm8k"),  # whose answer nobody finds
+    ]
+    trainer, counts, _ = run(tmp_path, student, traces)
+    assert counts == fates(unknown=4)
+    how = {name: benchmarks.load(name).prompt(Problem("", name, "?", "")) for name in ("gsm8k", "math")}
+    learnt = [(decoded(prompt, student), decoded(answer[:-1], student)) for prompt, answer in trainer.examples]
+    assert learnt == [
+        (f"User: How old is Ann{how['gsm8k']}\nAssistant:", "Eighteen: $\\boxed{18}$\n#### 18"),
+        (f"User: How old is Bob{how['math']}\nAssistant:", "Nineteen.\nThe answer is $\\boxed{19}$."),
+        ("User: How old is Cid?\nAssistant:", "She is 20. The answer is 20.\n#### 20"),
+        ("User: How old is Dan?\nAssistant:", "Twenty-one."),
+    ]
+
+
 def test_a_solution_that_contradicts_its_truth_or_itself_is_dropped(tmp_path: Path, student: Path) -> None:
     traces = [
         trace("7 + 5?", "<think>It is 12.</think> <answer>13</answer>", "12"),
