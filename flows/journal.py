@@ -119,6 +119,9 @@ def import_(
     split: Annotated[str, typer.Option(help="which part of a folder or of the hub's data set")] = "train",
     subset: Annotated[str | None, typer.Option(help="which configuration of it, where it has several")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="read at most so many rows")] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="worked solutions: whose problems, where a row does not say, e.g. gsm8k")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Adds the rows of a data set to today's file, once: to import it again adds only what is new.
@@ -131,7 +134,7 @@ def import_(
 
     home = Home.here()
     home.own()
-    done = import_rows(home.journal, source, split, subset, limit)
+    done = import_rows(home.journal, source, split, subset, limit, benchmark)
     told = f"{done.file}: {_counted(done.added, 'line')} added, {done.known} there already, {len(done.refused)} refused"
     found = {"file": str(done.file), "added": done.added, "known": done.known, "refused": done.refused}
     _say(found, as_json, told, *(f"  row {row['row']}: {_printable(row['reason'])}" for row in done.refused))

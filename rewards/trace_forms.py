@@ -4,8 +4,11 @@ Known are `<think>…</think> <answer>…</answer>` (DeepSeek-R1, arXiv:2501.129
 `The answer is …`.
 """
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rewards.boxed import last_boxed
 from rewards.verifier import Benchmark, Problem
@@ -14,6 +17,8 @@ TAGS = re.compile(r"</?(?:think|answer)>")
 TAGGED = re.compile(r"<answer>(?P<answer>(?:(?!</?answer>).)*)</answer>", re.DOTALL)
 MARKED = re.compile(r"^[ \t]*####(?P<answer>[^\n]*)", re.MULTILINE)
 SAID = re.compile(r"\banswer(?: is|:)(?P<answer>[^\n]*?)(?:\.(?=\s|\Z)|$)", re.IGNORECASE | re.MULTILINE)
+# Columns of a truth: the first that a row has. `answer` is one, as in most files; a solution is called otherwise.
+TRUTHS = ("ground_truth", "truth", "answer")
 DOLLAR = re.compile(r"(?<!\\)\$|\\[()]")  # LaTeX's own brackets around a formula; \$ is money
 
 
@@ -70,6 +75,12 @@ def written(solution: Solution, benchmark: str) -> str | None:
         case _:
             return None
     return f"{solution.reasoning}\n{last}".strip()
+
+
+def truth_of(row: Mapping[str, Any]) -> str | None:
+    """The truth in the row of a file, a number or a list as JSON writes it; None where the row has none."""
+    found = next((row[column] for column in TRUTHS if row.get(column) is not None), None)
+    return found if found is None or isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
 
 def own_truth(truth: str, benchmark: str) -> str:

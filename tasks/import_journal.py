@@ -27,18 +27,24 @@ class Imported:
 
 
 def import_rows(
-    journal: Path, source: str, split: str = "train", subset: str | None = None, limit: int | None = None
+    journal: Path,
+    source: str,
+    split: str = "train",
+    subset: str | None = None,
+    limit: int | None = None,
+    benchmark: str | None = None,
 ) -> Imported:
     """Adds a data set's rows to today's journal, in their order, but those that an earlier import brought.
 
     `source` is a JSONL or Parquet file, a folder in the hub's layout, or a hub id; `subset` its configuration; `limit`
-    the rows to read at most. Nothing is written before all rows are read. Raises InputError, one line, where the
-    source cannot be read, where its columns are of no form that is known, and where not one row makes a line.
+    the rows to read at most; `benchmark` whose problems worked solutions solve, where a row does not say. Nothing is
+    written before all rows are read. Raises InputError, one line, where the source cannot be read, where its columns
+    are of no form that is known, and where not one row makes a line.
     """
     seen, known = _imported_before(journal), 0
     entries: list[Entry] = []
     refused: list[dict[str, Any]] = []
-    for number, entry in _entries(source, _rows(source, split, subset, limit)):
+    for number, entry in _entries(source, _rows(source, split, subset, limit), benchmark):
         if isinstance(entry, str):
             refused.append({"row": number, "reason": entry})
         elif (lesson := lesson_of(entry)) in seen:
@@ -57,7 +63,7 @@ def _imported_before(journal: Path) -> set[str]:
     }
 
 
-def _entries(source: str, rows: Iterator[dict[str, Any]]) -> Iterator[tuple[int, Entry | str]]:
+def _entries(source: str, rows: Iterator[dict[str, Any]], benchmark: str | None) -> Iterator[tuple[int, Entry | str]]:
     """Each row's number, the first is 1, and its entry, or why it makes none."""
     at = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     name = Path(source).resolve().name if Path(source).exists() else source
@@ -68,7 +74,9 @@ def _entries(source: str, rows: Iterator[dict[str, Any]]) -> Iterator[tuple[int,
         raise InputError(f"{source}: its columns ({', '.join(first)}) are of no form that is known: {known_forms()}")
     for number, row in enumerate(itertools.chain([first], rows), 1):
         try:
-            yield number, entry_of({"at": at, "imported_from": name, **convert(row, name)})
+            fields = convert(row, name)
+            whose = {"benchmark": benchmark} if fields["kind"] == "trace" else {}
+            yield number, entry_of({"at": at, "imported_from": name, **whose, **fields})
         except ValueError as error:
             yield number, str(error)
         except (KeyError, TypeError, AttributeError) as error:

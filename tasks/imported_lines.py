@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conf.journal import IMPORTED
+from rewards.trace_forms import truth_of
 
 Row = Mapping[str, Any]
 Turns = list[dict[str, str]]
@@ -109,9 +110,10 @@ def _preference(messages: Turns, responses: Sequence[str], chosen: int) -> Field
 
 
 def _trace(messages: Turns, response: str, row: Row, teacher: str) -> Fields:
-    known = {name: str(row[name]) for name in ("benchmark", "truth") if row.get(name) is not None}
+    known = {"benchmark": row.get("benchmark"), "truth": truth_of(row)}
+    told = {name: str(value) for name, value in known.items() if value is not None}
     by = str(row.get("teacher") or row.get("model") or teacher)
-    return {"kind": "trace", "messages": messages, "response": response, "teacher": by, **known}
+    return {"kind": "trace", "messages": messages, "response": response, "teacher": by, **told}
 
 
 def _question(row: Row) -> Turns:

@@ -14,15 +14,14 @@ from conf.home import InputError
 from conf.lessons import TraceFile
 from rewards import benchmarks
 from rewards.hub import hub_rows
-from rewards.trace_forms import read_question
+from rewards.trace_forms import read_question, truth_of
 from rewards.verifier import Benchmark, Problem
 from tasks.stage import stage
 from tasks.tables import QUARANTINE, TRACES, write_table
 
-# The first of these that a row has. `answer` is the truth here, as in most files; a solution is called otherwise.
+# The first of these that a row has.
 QUESTIONS = ("prompt", "question", "problem", "instruction", "messages")
 RESPONSES = ("response", "solution", "completion", "output")
-TRUTHS = ("ground_truth", "truth", "answer")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -102,15 +101,15 @@ def _trace(row: Mapping[str, Any], file: TraceFile) -> dict[str, Any]:
         response = _text(_first(row, RESPONSES, "solution"))
     if not messages or messages[-1]["role"] != "user" or not response.strip():
         raise ValueError("no question of a user, or an empty solution")
-    truth = next((row[column] for column in TRUTHS if row.get(column) is not None), None)
-    if SURROGATE.search("".join([*(turn["content"] for turn in messages), response, _text(truth)])):
+    truth = truth_of(row)
+    if SURROGATE.search("".join([*(turn["content"] for turn in messages), response, truth or ""])):
         raise ValueError("half of a surrogate pair, which is no text")
     return {
         "messages": json.dumps(messages),
         "response": response,
         "teacher": _text(row.get("teacher")) or file.teacher,
         "benchmark": name or None,
-        "truth": None if truth is None else _text(truth),
+        "truth": truth,
     }
 
 

@@ -173,6 +173,13 @@ def test_an_import_and_once_more(run: Run, home: Home, tmp_path: Path) -> None:
     assert len(read_file(file)[0]) == 2
 
 
+def test_an_import_of_worked_solutions(run: Run, home: Home, tmp_path: Path) -> None:
+    (tmp_path / "some.jsonl").write_text('{"prompt": "2 + 2?", "response": "#### 4", "ground_truth": "4"}\n')
+    assert run("import", str(tmp_path / "some.jsonl"), "--benchmark", "arithmetic").code == 0
+    (line,) = json.loads(run("show", "--json").out)["lines"]
+    assert (line["benchmark"], line["truth"]) == ("arithmetic", "4")
+
+
 def test_the_schema_for_programs(run: Run) -> None:
     assert run("schema").out == schema()
 

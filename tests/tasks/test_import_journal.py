@@ -90,6 +90,16 @@ def test_a_set_in_the_hubs_layout(tmp_path: Path) -> None:
         import_rows(journal, source, "validation", "picks")
 
 
+def test_worked_solutions_come_with_their_truth_and_with_whose_problems_they_solve(tmp_path: Path) -> None:
+    row = {"prompt": "2 + 2?", "response": r"\boxed{4}", "ground_truth": "4"}
+    rows = [row, row | {"prompt": "3 + 1?", "benchmark": "gsm8k"}]
+    done = import_rows(tmp_path / "journal", jsonl(tmp_path / "some.jsonl", rows), benchmark="math")
+    found = [entry for _, entry in read_file(done.file)[0] if isinstance(entry, Trace)]
+    assert [(entry.benchmark, entry.truth) for entry in found] == [("math", "4"), ("gsm8k", "4")]
+    done = import_rows(tmp_path / "picks", jsonl(tmp_path / "picks.jsonl", pairs(1)), benchmark="math")
+    assert (done.added, "math" in done.file.read_text()) == (1, False)
+
+
 def test_rows_that_make_no_line_are_named_and_the_others_come(tmp_path: Path) -> None:
     rows = [*pairs(1), {"prompt": "?", "chosen": "", "rejected": "x"}, *pairs(2)]
     done = import_rows(tmp_path / "journal", jsonl(tmp_path / "picks.jsonl", rows))

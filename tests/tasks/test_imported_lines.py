@@ -154,6 +154,10 @@ def test_a_chats_last_answer_is_a_worked_solution(row: dict[str, Any]) -> None:
     assert converted(row) == expected | {"teacher": "the file"}
     known = {"teacher": None, "model": "owl-7b", "benchmark": "gsm8k", "truth": 4}
     assert converted(row | known) == expected | {"teacher": "owl-7b", "benchmark": "gsm8k", "truth": "4"}
+    for column in ("ground_truth", "answer"):  # as files of worked solutions have it, see tasks/traces.py
+        assert converted(row | {"truth": None, column: "4"}) == expected | {"teacher": "the file", "truth": "4"}
+    aliases = converted(row | {"benchmark": "triviaqa", "answer": ["Four", "Vier"]})
+    assert aliases["truth"] == '["Four", "Vier"]'
 
 
 def test_labelled_answers_are_praise_and_scolding() -> None:
