@@ -1,8 +1,8 @@
 """Whether a text asks a problem of the exam: word for word, or nearly.
 
 Nearly is the overlap of word n-grams by which GPT-3's training data was cleaned (Brown et al. 2020, arXiv:2005.14165,
-appendix C), with one rule more: all numbers must be the same. Problems are made from templates, and the same
-sentence about other numbers is another problem, which is well worth learning.
+appendix C), with one rule more: where the text asks, all numbers must be the same. Problems are made from templates,
+and the same sentence about other numbers is another problem, which is well worth learning.
 """
 
 import re
@@ -66,7 +66,7 @@ class Contamination:
     def match_any(self, texts: Sequence[str]) -> Match | None:
         """A question that one of the texts asks, or a paragraph or line of it, or all of them one after the other.
 
-        A near match needs that: what stands around a question has numbers of its own.
+        A near match may need that: what stands around a question has words and numbers of its own.
         """
         pieces = [piece for text in texts for piece in (text, *PARAGRAPH.split(text), *text.splitlines())]
         return next(filter(None, map(self.match, dict.fromkeys([*pieces, "\n".join(texts)]))), None)
@@ -94,16 +94,26 @@ class Contamination:
 
     def _near(self, found: Words) -> Match | None:
         shared = Counter(place for ngram in _ngrams(found) for place in self._holders.get(ngram, ()))
-        numbers = _numbers(found)
         shares = {
             place: share
             for place, count in shared.items()
-            if (share := count / len(self._ngrams[place])) >= THRESHOLD and self._numbers[place] == numbers
+            if (share := count / len(self._ngrams[place])) >= THRESHOLD and self._same_numbers(place, found)
         }
         if not shares:
             return None
         nearest = max(sorted(shares), key=lambda place: shares[place])
         return Match(self.questions[nearest], "near", shares[nearest])
+
+    def _same_numbers(self, place: int, found: Words) -> bool:
+        """Whether a text has the question's numbers and no others: all of it, or the part of it that asks.
+
+        That is from the first n-gram that they share to the last, with as much before and after as the question has.
+        """
+        told, asked = _in_order(found), _in_order(self._words[place])
+        shared = [start for start, ngram in enumerate(told) if ngram in self._ngrams[place]]
+        before, after = asked.index(told[shared[0]]), asked[::-1].index(told[shared[-1]])
+        part = found[max(0, shared[0] - before) : shared[-1] + NGRAM + after]
+        return self._numbers[place] in (_numbers(found), _numbers(part))
 
 
 @lru_cache(maxsize=4)
@@ -126,7 +136,12 @@ def _is_whole(found: Words, start: int, end: int) -> bool:
 
 
 def _ngrams(found: Words) -> set[Words]:
-    return {found[start : start + NGRAM] for start in range(len(found) - NGRAM + 1)}
+    return set(_in_order(found))
+
+
+def _in_order(found: Words) -> list[Words]:
+    """All n-grams, as they follow upon each other."""
+    return [found[start : start + NGRAM] for start in range(len(found) - NGRAM + 1)]
 
 
 def _numbers(found: Words) -> Counter[str]:

@@ -60,6 +60,7 @@ LEAKS = {
     "in another dress": f"  {EXAM.upper()}  ".replace(" ", "\n", 3),
     "with a word changed": EXAM.replace("fair", "ordinary"),
     "inside other words": f"Please help me with my homework: {EXAM} Thank you!",
+    "changed, between other numbers": f"Problem 7 (3 points): {EXAM.replace('fair', 'plain')} It is 10 of 36.",
     "changed, below other numbers": f"Exercise 7 of 12, for 3 points.\n{EXAM.replace('fair', 'plain')}\nTime: 5 min.",
 }
 EXCLUDED = ("gsm8k/test/0", EXAM)

@@ -46,6 +46,15 @@ def test_nearly_the_same_words() -> None:
     assert found.share == 18 / 20
 
 
+@pytest.mark.parametrize("around", ["Problem 7: {}", "{} (3 points)", "12. {} It is 10 of 36.", "Exercise 9: {}"])
+def test_nearly_the_same_words_between_other_numbers(around: str) -> None:
+    """What counts are the numbers where the question is asked; with others there it is another problem."""
+    changed = DICE.replace("fair", "ordinary")
+    assert EXAM.match(around.format(changed)) == Match(DICE, "near", 18 / 20)
+    for number in ("10", "7"):
+        assert EXAM.match(around.format(changed.replace("9", number))) is None
+
+
 @pytest.mark.parametrize(
     "text",
     [
