@@ -1,8 +1,8 @@
 """What a night learns of the day: worked solutions, picks, corrections, praise, words, and the teacher it may ask."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from conf.benchmark import BenchmarkName
 from conf.section import Outward, Positive, Section, Share
@@ -48,7 +48,7 @@ class TeacherConfig(Section):
     max_tokens: Positive = Field(default=512, description="of one answer")
     budget_tokens: Positive = Field(default=200_000, description="prompts and answers together, a night")
     budget_usd: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="US dollars a night; null: no limit"
+        default=None, description="US dollars a night, which need the prices; null: no limit"
     )
     usd_per_million_prompt_tokens: Annotated[float, Field(ge=0)] = Field(default=0.0, description="price of prompts")
     usd_per_million_answer_tokens: Annotated[float, Field(ge=0)] = Field(default=0.0, description="price of answers")
@@ -63,6 +63,17 @@ class TeacherConfig(Section):
         if (what := complaint(url, "give the key in the environment variable of `key_variable`")) is not None:
             raise ValueError(what)
         return url
+
+    @model_validator(mode="after")
+    def money_is_reckoned(self) -> Self:
+        """At prices of 0 nothing costs anything, and a limit in money would never be reached."""
+        prices = self.usd_per_million_prompt_tokens, self.usd_per_million_answer_tokens
+        if self.budget_usd is not None and not any(prices):
+            raise ValueError(
+                f"budget_usd: {self.budget_usd:g} is never reached at prices of 0; give usd_per_million_prompt_tokens "
+                "and usd_per_million_answer_tokens, or leave it out"
+            )
+        return self
 
 
 class DistillConfig(Section):

@@ -394,6 +394,20 @@ def test_where_a_teacher_listens_makes_no_other_night() -> None:
     assert "base_url: http://10.0.0.7/v1" in frozen_yaml(there)
 
 
+def test_a_limit_in_money_needs_prices() -> None:
+    limited = [TEACHER, "distill.teacher.budget_usd=1.5"]
+    for prices in ([], ["distill.teacher.usd_per_million_prompt_tokens=0"]):
+        with pytest.raises(InputError) as caught:
+            changed(*limited, *prices)
+        assert "budget_usd: 1.5 is never reached at prices of 0; give usd_per_million_prompt_tokens" in str(
+            caught.value
+        )
+        assert "\n" not in str(caught.value)
+    teacher = changed(*limited, "distill.teacher.usd_per_million_answer_tokens=2").distill.teacher
+    assert teacher is not None
+    assert teacher.budget_usd == 1.5
+
+
 def leaves(value: Any, key: str = "") -> dict[str, Any]:
     """Every key of a dumped configuration that holds a plain value or a list, with that value."""
     if not isinstance(value, dict) or not value:
