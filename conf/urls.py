@@ -6,9 +6,10 @@ from conf.home import InputError
 
 # user:password@ behind ://, where what follows the colon is no port number
 PASSWORD = re.compile(r"""(?<=://)([^/?#\s:@"']*):(?!\d{1,5}(?:[/?#\s]|$))[^\s"']*@""")
-# a key in a user's place, and parameters that carry one
+# a key in a user's place, and parameters that carry one: token, api-key, apikey, access_token, X-Amz-Signature
 TOKEN = re.compile(r"""(?<=://)[^/?#\s:@"']{16,}@""")
-PARAMETER = re.compile(r"""(?i)([?&](?:[a-z_]*password|token|api_key|key|secret)=)[^&#\s"',]+""")
+NAMED = r"[\w-]*password|(?:[\w-]*[_-])?(?:(?:api|access|auth)?(?:key|token)|secret|sig|signature)"
+PARAMETER = re.compile(rf"""(?i)([?&](?:{NAMED})=)[^&#\s"',]+""")
 MLFLOW = "give them in MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (a database's: in PGPASSWORD or its like)"
 PREFECT = "give them in PREFECT_API_AUTH_STRING (user:password)"
 

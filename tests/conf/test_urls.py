@@ -21,6 +21,13 @@ CARRYING = {
     "https://hf_s3cretS3cretS3cret@host/x": "https://***@host/x",
     "postgresql://me@db/mlflow?sslpassword=s3cret&x=1": "postgresql://me@db/mlflow?sslpassword=***&x=1",
     "https://host/api?token=s3cret": "https://host/api?token=***",
+    "https://host/v1?api-key=s3cret": "https://host/v1?api-key=***",
+    "https://host/v1?apikey=s3cret&x=1": "https://host/v1?apikey=***&x=1",
+    "https://host/v1?x=1&access_token=s3cret": "https://host/v1?x=1&access_token=***",
+    "https://host/v1?subscription-key=s3cret#x": "https://host/v1?subscription-key=***#x",
+    "https://host/v1?authToken=s3cret": "https://host/v1?authToken=***",
+    "https://host/v1?client_secret=s3cret": "https://host/v1?client_secret=***",
+    "https://host/v1?X-Amz-Signature=s3cret": "https://host/v1?X-Amz-Signature=***",
 }
 PLAIN = [
     "",
@@ -32,6 +39,7 @@ PLAIN = [
     "sqlite:////home/me:you@work/mlflow.db",
     "databricks://profile",
     "https://host/api?x=1&monkey=2",
+    "https://host/api?keys=1&tokenizer=owl&max_tokens=8&secretary=me&design=2",
     "me:s3cret@host",
 ]
 
