@@ -115,7 +115,8 @@ class LoraConfig(Section):
     rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="of an adapter's two matrices")
     alpha: Positive = Field(default=32, description="an adapter's product is scaled by alpha / rank")
     dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="share of an adapter's inputs left out while gradients are computed, and only then"
+        default=0.0,
+        description="share of an adapter's inputs left out while gradients are computed, but of praise and picks",
     )
     targets: tuple[str, ...] | Literal["all-linear"] = Field(
         default="all-linear", description="names of the layers that get an adapter, or all linear ones but the head"

@@ -93,7 +93,8 @@ def preference_step(trainer: Trainer, groups: Sequence[Group], loss: AnswersLoss
 
     The answers' log-probabilities first, without a gradient; the loss and its derivative by each of them; then one pass
     over the microbatches with the sum of derivative times log-probability, whose gradient is the loss's (the chain
-    rule, in two passes as GradCache has it: arXiv 2101.06983, section 3.2).
+    rule, in two passes as GradCache has it: arXiv 2101.06983, section 3.2). No pass has dropout, as in TRL: the
+    derivatives would be those of another policy.
     """
     policy = answer_logprobs(trainer, groups).requires_grad_()
     total, metrics = loss(policy)
@@ -104,7 +105,7 @@ def preference_step(trainer: Trainer, groups: Sequence[Group], loss: AnswersLoss
         return (derivatives[rows].repeat_interleave(lengths) * logprobs).sum(), {}
 
     sums: dict[str, float] = defaultdict(float)
-    trainer.optimizer_step(groups, share, sums)
+    trainer.optimizer_step(groups, share, sums, dropout=False)
     return {"loss": float(total.detach()), "grad_norm": sums["grad_norm"]} | metrics
 
 

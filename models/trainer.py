@@ -149,15 +149,18 @@ class Trainer:
         self.optimizer_step(groups, loss, sums)
         return {"loss": sums["loss"], "grad_norm": sums["grad_norm"], "tokens": float(tokens)}
 
-    def optimizer_step(self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float]) -> None:
+    def optimizer_step(
+        self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], *, dropout: bool = True
+    ) -> None:
         """One step on the sum of `loss` over the groups' microbatches; adds what there is to report to `sums`.
 
         How the groups are cut into microbatches is not the caller's to know: a completion is never cut, but a group is.
-        A loss or gradients that are not finite: no step, and NonFiniteError after three such in a row.
+        Without `dropout` the adapters have none, whatever the configuration says. A loss or gradients that are not
+        finite: no step, and NonFiniteError after three such in a row.
         """
         self.weights.discard()  # what a step left that broke off
         finite = True
-        with self._studying():
+        with self._studying(dropout):
             for batch in split(groups, self.config.microbatch_tokens):
                 packed = pack(batch, self.device)
                 logprobs, entropies = self.token_logprobs(self.model, packed)
@@ -275,9 +278,9 @@ class Trainer:
             )
 
     @contextmanager
-    def _studying(self) -> Iterator[None]:
+    def _studying(self, dropout: bool) -> Iterator[None]:
         """Forward passes whose gradient is taken: the adapters' dropout is on, its masks are the trainer's own."""
-        if not self.dropout:
+        if not (dropout and self.dropout):
             yield
             return
         with self.random.drawing():

@@ -1,4 +1,4 @@
-"""The adapters' dropout: in the forward passes whose gradient is taken, and nowhere else."""
+"""The adapters' dropout: in the forward passes whose gradient is taken, but those of preferences, and nowhere else."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from conf.lessons import FeedbackConfig, PicksConfig
 from conf.schema import LoraConfig, TrainerConfig
 from models import lora
+from models.examples import Judged
 from models.grpo import grpo_loss
+from models.lessons import dpo, kto
 from models.packing import pack, split
+from models.picks import Pick
 from models.rollout import Rollout
 from models.rollout_groups import grouped, padded_rows
 from models.trainer import Trainer
@@ -21,6 +25,8 @@ from tests.models.weights import gradients_of_steps, masters_of
 LENGTHS = [[4, 3, 6], [2, 5]]
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7]
 EXAMPLES = [(random_tokens(4, 1), random_tokens(3, 2)), (random_tokens(9, 3), random_tokens(5, 4))]
+PICKS = [Pick(tuple(prompt), (tuple(answer), tuple(random_tokens(4, 5))), chosen=0) for prompt, answer in EXAMPLES]
+JUDGED = [Judged(prompt, answer, desirable=len(answer) < 4) for prompt, answer in EXAMPLES]
 
 pytestmark = pytest.mark.usefixtures("exact")
 
@@ -119,6 +125,22 @@ def test_a_lesson_has_it_too(folder: Path) -> None:
     assert not torch.allclose(without, first, atol=1e-3)
     again = stirred(folder, settings(0.5))
     assert gradient(again, lambda: again.imitate(EXAMPLES)).equal(first)
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        lambda trainer: dpo(trainer, PICKS, PicksConfig(), seed=1),
+        lambda trainer: kto(trainer, JUDGED, FeedbackConfig(), seed=1),
+    ],
+    ids=["dpo", "kto"],
+)
+def test_praise_and_picks_have_none(folder: Path, lesson: Callable[[Trainer], Any]) -> None:
+    """Their loss joins whole answers: its derivatives, taken without it, would be another policy's."""
+    plain, dropped = stirred(folder, settings(0.0)), stirred(folder, settings(0.5))
+    expected, found = (gradient(trainer, lambda t=trainer: list(lesson(t))) for trainer in (plain, dropped))
+    assert found.equal(expected)
+    assert found.any()
 
 
 def test_full_fine_tuning_and_no_dropout_draw_nothing(folder: Path, rollouts: list[Rollout]) -> None:
