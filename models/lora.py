@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from conf.home import NightError
 from conf.schema import LoraConfig
 from models.checkpoint import copy_companions
+from models.master_weights import by_chance
 from models.policy import load_model
 from models.precision import computed_in
 from models.probe import TOLERANCE, Probe, file_logprobs, read_probe, write_probe
@@ -71,8 +72,12 @@ def save_adapter(model: PreTrainedModel, folder: Path) -> None:
 
 
 @torch.no_grad()
-def merged_weights(model: PreTrainedModel) -> dict[str, Tensor]:
-    """The model's weights with the adapters added in fp32 and rounded once, under the names of the plain model."""
+def merged_weights(model: PreTrainedModel, chance: torch.Generator | None = None) -> dict[str, Tensor]:
+    """The model's weights with the adapters added in fp32 and rounded once, under the names of the plain model.
+
+    To the nearest; or, with a generator on the model's device, by `chance`: adapters that add less than half of a last
+    place would be lost.
+    """
     weights: dict[str, Tensor] = {}
     for name, tensor in model.state_dict().items():
         if ".lora_" not in name:
@@ -84,7 +89,9 @@ def merged_weights(model: PreTrainedModel) -> dict[str, Tensor]:
             # not peft's get_delta_weight: that rounds the product to the model's precision
             delta = layer.scaling["default"] * (up.weight.float() @ down.weight.float())
             delta = delta.T if layer.fan_in_fan_out else delta
-            weights[f"{name}.weight"] = (base.float() + delta).to(base.dtype)
+            exact, is_bf16 = base.float() + delta, base.dtype == torch.bfloat16
+            rounded = by_chance(exact, chance) if is_bf16 and chance is not None else exact.to(base.dtype)
+            weights[f"{name}.weight"] = rounded
     return weights
 
 

@@ -91,9 +91,7 @@ class MasterWeights:
         for name, remainder in self.remainders.items():
             parameter = self.trained[name].detach()
             for rounded, left in zip(parameter.view(-1).split(PART), remainder.view(-1).split(PART), strict=True):
-                bits = joined(rounded, left).view(torch.int32)
-                drawn = torch.randint(0, 2 * HALF, bits.shape, generator=chance, dtype=torch.int32, device=bits.device)
-                rounded.view(torch.int16).copy_(bits.add_(drawn).bitwise_right_shift_(16))
+                rounded.copy_(by_chance(joined(rounded, left), chance))
                 left.zero_()
 
     def _parts(self, name: str) -> Iterator[tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]]:
@@ -135,6 +133,16 @@ def joined(rounded: Float[Tensor, "..."], remainder: Int16[Tensor, "..."]) -> Fl
     """The fp32 number whose upper 16 bits are a bf16's and whose lower ones are a remainder's; see `divide`."""
     upper = rounded.view(torch.int16).to(torch.int32).bitwise_left_shift_(16)
     return upper.add_(remainder).view(torch.float32)
+
+
+def by_chance(exact: Float[Tensor, "..."], chance: torch.Generator) -> Float[Tensor, "..."]:
+    """The bf16 above or below each fp32 number, the nearer the likelier: in the mean the number itself.
+
+    One that is a bf16 stays what it is. `chance` is on the numbers' device.
+    """
+    bits = exact.view(torch.int32)
+    drawn = torch.randint(0, 2 * HALF, bits.shape, generator=chance, dtype=torch.int32, device=bits.device)
+    return drawn.add_(bits).bitwise_right_shift_(16).to(torch.int16).view(torch.bfloat16)
 
 
 def divide(master: Float[Tensor, "..."], rounded: Float[Tensor, "..."], remainder: Int16[Tensor, "..."]) -> None:

@@ -178,11 +178,14 @@ class Trainer:
     def settle(self) -> None:
         """Puts into the weights, in the mean, what their rounding would leave behind: after each step of a lesson.
 
-        So the next step sees it. Rounds are not settled: they sampled from the nearest weights. Drawn by the seed, the
-        name of the checkpoint (a digest) that the lesson began with, and the step.
+        So the next step sees it. Rounds are not settled: they sampled from the nearest weights.
         """
-        drawn = random.Random(f"{self.config.seed} {self.checkpoint.name} {self.step}").getrandbits(63)
-        self.weights.settle(torch.Generator(self.device).manual_seed(drawn))
+        self.weights.settle(self._chance(f"{self.step}"))
+
+    def _chance(self, what: str) -> torch.Generator:
+        """Drawn by the seed, the name of the checkpoint (a digest) that the lesson began with, and what it is for."""
+        drawn = random.Random(f"{self.config.seed} {self.checkpoint.name} {what}").getrandbits(63)
+        return torch.Generator(self.device).manual_seed(drawn)
 
     def save(self, checkpoint: Path, state: Path) -> None:
         """Writes the weights as a Hugging Face folder and everything needed to go on exactly from here."""
@@ -195,7 +198,7 @@ class Trainer:
         write_state(state, TrainerState(weights, drawn, self.step, self.non_finite, checkpoint))
 
     def save_checkpoint(self, checkpoint: Path) -> None:
-        """Writes the weights, adapters merged into them, as a Hugging Face folder, with the probe.
+        """Writes the weights, a lesson's adapters merged into them by chance, as a Hugging Face folder, with the probe.
 
         Tokenizer and template are the loaded checkpoint's own files. Raises MergeError where the merge went wrong.
         """
@@ -204,7 +207,8 @@ class Trainer:
             self.model.save_pretrained(checkpoint)
             write_probe(checkpoint, self._probe())
         else:
-            self.model.save_pretrained(checkpoint, state_dict=lora.merged_weights(self.model))
+            merged = lora.merged_weights(self.model, self._chance("merged"))
+            self.model.save_pretrained(checkpoint, state_dict=merged)
             lora.prove_merge(checkpoint, self._probe(), self.config.trust_remote_code)
 
     def save_adapter(self, folder: Path) -> None:

@@ -95,6 +95,45 @@ def test_merging_rounds_once(folder: Path) -> None:
         torch.testing.assert_close(merged[name], (tensor.float() + delta).bfloat16(), atol=0, rtol=0)
 
 
+@torch.no_grad()
+def test_a_merge_by_chance_keeps_in_the_mean_what_is_less_than_half_a_last_place(folder: Path) -> None:
+    """Adapters that add an eighth of it to every weight: 2 · 4 · 2⁻¹³ to 1, whose next number is 1 + 2⁻⁷."""
+    model = load_model(folder, torch.bfloat16, CPU)
+    attach(model, CONFIG)
+    adapted: dict[str, Any] = {name: m for name, m in model.named_modules() if isinstance(m, LoraLayer)}
+    for layer in adapted.values():
+        layer.get_base_layer().weight.fill_(1.0)
+        layer.lora_A["default"].weight.fill_(1.0)
+        layer.lora_B["default"].weight.fill_(2.0**-13)
+    nearest = merged_weights(model)
+    one, again, other = (merged_weights(model, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    for name, tensor in nearest.items():
+        if name.removesuffix(".weight") in adapted:
+            assert (tensor == 1.0).all()
+            assert not one[name].equal(other[name])
+        else:
+            assert one[name].equal(tensor)
+        assert one[name].equal(again[name])
+    moved = torch.cat([one[f"{name}.weight"].float().flatten() - 1.0 for name in adapted])
+    assert set(moved.tolist()) == {0.0, 2.0**-7}
+    assert float(moved.mean()) == pytest.approx(2.0**-10, rel=0.11)  # five standard errors of 15,000 weights
+
+
+def test_a_lessons_small_step_is_merged_by_chance(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And as the seed has it: the same lesson from the same checkpoint is the same checkpoint."""
+    monkeypatch.setattr("models.trainer.computed_in", lambda device: torch.bfloat16)
+    for name in ("one", "again"):
+        trainer = Trainer.load(folder, trainer_config(lora=CONFIG, learning_rate=1e-4))
+        trainer.imitate([([3, 4, 5], [6, 7, 1])])
+        trainer.settle()
+        trainer.save_checkpoint(tmp_path / name)
+    assert digest_folder(tmp_path / "one") == digest_folder(tmp_path / "again")
+    kept, nearest = load_file(tmp_path / "one" / "model.safetensors"), merged_weights(trainer.model)
+    assert sum(int((tensor != nearest[name]).sum()) for name, tensor in kept.items()) > 100
+
+
 def test_training_moves_only_the_adapters(folder: Path) -> None:
     rollouts = sampled_groups(folder, [[4, 5], [6, 3]])
     trainer = Trainer.load(folder, trainer_config(lora=CONFIG))
