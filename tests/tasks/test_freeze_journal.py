@@ -208,7 +208,7 @@ def test_a_line_that_was_cut_off_on_an_earlier_day_is_told(tmp_path: Path) -> No
 
 
 def test_a_line_that_is_still_being_written_belongs_to_the_next_night(tmp_path: Path) -> None:
-    file = journal(tmp_path, words("one"))
+    file = journal(tmp_path, words("one"), name="talks.jsonl")
     for day, share in enumerate((0.01, 0.6, 0.99)):
         whole = words(f"zwölf 🌙 {day}").encode()
         cut = int(len(whole) * share)

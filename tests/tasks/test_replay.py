@@ -272,12 +272,12 @@ def test_a_line_that_was_made_blank_is_not_learnt_again_and_the_others_are(tmp_p
     """What docs/journal.md says to do with one that should go."""
     file = journal(tmp_path, corrected("1"), corrected("a secret 🌙"))
     freeze(tmp_path, DAYS[0])
-    journal(tmp_path, corrected("3"))
+    journal(tmp_path, corrected("2"))
     freeze(tmp_path, DAYS[1])
     one, secret, *others = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([one, b" " * len(secret), *others]))
     journal(tmp_path, corrected("5"))
-    assert learnt(freeze(tmp_path, DAYS[2])) == {"1": DAYS[0], "3": DAYS[1], "5": DAYS[2]}
+    assert learnt(freeze(tmp_path, DAYS[2])) == {"1": DAYS[0], "2": DAYS[1], "5": DAYS[2]}
 
 
 def test_what_a_promoted_night_held_out_is_still_to_be_taught(tmp_path: Path) -> None:
