@@ -107,13 +107,16 @@ class Contamination:
     def _same_numbers(self, place: int, found: Words) -> bool:
         """Whether a text has the question's numbers and no others: all of it, or the part of it that asks.
 
-        That is from the first n-gram that they share to the last, with as much before and after as the question has.
+        That is from the first n-gram that they share to the last, with as much before and after as the question has. A
+        question without numbers has them in its figure: many a text's part has as few.
         """
+        if not (numbers := self._numbers[place]):
+            return not _numbers(found)
         told, asked = _in_order(found), _in_order(self._words[place])
         shared = [start for start, ngram in enumerate(told) if ngram in self._ngrams[place]]
         before, after = asked.index(told[shared[0]]), asked[::-1].index(told[shared[-1]])
         part = found[max(0, shared[0] - before) : shared[-1] + NGRAM + after]
-        return self._numbers[place] in (_numbers(found), _numbers(part))
+        return numbers in (_numbers(found), _numbers(part))
 
 
 @lru_cache(maxsize=4)
