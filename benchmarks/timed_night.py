@@ -26,7 +26,10 @@ DATE = "2026-01-01"
 MOMENTS, LOG = "moments.jsonl", "night.log"
 POLL = 0.5  # seconds
 OF_A_ROUND = re.compile(r"round (\d+) · (?:.* · )?(.+)")
-FEW_ROUNDS = ["grpo.quiz_every_rounds=0", "exam.target.problems=8", "exam.guards=[]", "day.generated_preferences=0"]
+FEW_ROUNDS = [
+    "budget_minutes=null",
+    *("grpo.quiz_every_rounds=0", "exam.target.problems=8", "exam.guards=[]", "day.generated_preferences=0"),
+]
 
 
 @dataclass(frozen=True)

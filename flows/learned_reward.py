@@ -80,10 +80,10 @@ class LearnedReward:
         try:
             learned = night.run(judge, place, **inputs, broke=self.broke, trainer=night.trainer)
         except RuntimeError as error:
-            why = " ".join(str(error).split())[:200]
-            night.note(f"the reward model could not judge what was sampled, and was not used from then on: {why}")
             self.broke = True
             learned = night.run(judge, place, **inputs, broke=True, trainer=night.trainer)
+            why = " ".join(str(error).split())[:200]
+            night.note(f"the reward model could not judge what was sampled, and was not used from then on: {why}")
         return {"learned": learned, "learned_reward": night.config.learned_reward}
 
     def is_ranked(self, block: Step, number: int, policy: Path) -> bool:

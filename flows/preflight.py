@@ -9,6 +9,7 @@ from prefect.settings import get_current_settings
 
 from conf.benchmark import ExamPart
 from conf.home import SUMMARY, Home, InputError
+from conf.load import config_of
 from conf.schema import NightConfig
 from conf.urls import MLFLOW, PREFECT, checked
 from flows.doctor import require
@@ -78,9 +79,9 @@ def check_exam(config: NightConfig) -> None:
 def check_fresh(home: Home, config: NightConfig, date: str) -> None:
     """Raises InputError for a night that made the model which serves, or one that this was made from.
 
-    Begun anew, it could tell no more what they have learnt: all of it would be taught once more.
+    Begun anew, by whatever `config`, it could tell no more what they have learnt: all of it would be taught once more.
     """
-    registry = open_registry(home, config)
+    registry = open_registry(home, config_of(home.night(date)) or config)
     serving = registry and registry.named(DAYTIME)
     if serving and any(night.name == date for night, _ in line_of(serving.digest, home.nights)):
         raise InputError(

@@ -27,6 +27,8 @@ def judge(
             groups[rollout.group].append(row)
     asked = [(sampled[rows[0]].prompt_token_ids, [sampled[row].token_ids for row in rows]) for rows in groups.values()]
     answers = trainer.call(reward_learner.judge, reward_model, asked, config) if asked else []
+    if broke:
+        trainer.call(reward_learner.let_go)  # what it broke over may have been memory
     rewards = {
         row: reward
         for rows, own in zip(groups.values(), answers, strict=True)

@@ -55,7 +55,7 @@ def fit_reward_model(
     from models.reward_model import RewardModel
 
     learner._let_go()
-    _let_go()  # there is no memory for two
+    let_go()  # there is no memory for two
     order = random.Random(seed).sample(list(picks), len(picks))
     curve = []
     for share in config.learning_curve:
@@ -89,7 +89,7 @@ def judge(
     from models.reward_model import RewardModel
 
     if _judge is None or _held != (checkpoint, config):
-        _let_go()
+        let_go()
         _judge, _held = RewardModel.load(checkpoint, config), (checkpoint, config)
     found = _judge.judge(groups)
     give_back()
@@ -100,7 +100,7 @@ def _judged(model: "RewardModel", picks: Sequence[Pick]) -> Ranking:
     return rank(model.judge([(pick.prompt, pick.answers) for pick in picks]), picks)
 
 
-def _let_go() -> None:
+def let_go() -> None:
     """Gives back the judge's memory: model and layers refer to each other, so the collector has to come by."""
     global _judge, _held
     _judge, _held = None, None

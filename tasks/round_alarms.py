@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
 
+from rewards.learned_reward import OWNER
 from tasks.alarms import Alarm
 from tasks.verdicts import FAILED
 
@@ -61,8 +62,11 @@ def _non_finite_steps(rounds: Sequence[Figures]) -> Alarm | None:
 
 
 def _graders_failing(rounds: Sequence[Figures]) -> Alarm | None:
+    def of_verifiers(r: Figures) -> float:  # what the reward model did not judge costs no night
+        return r["null_rewards"] - r.get(f"verdicts/{OWNER}/{FAILED}", 0)
+
     some = _where(rounds, lambda r: r["null_rewards"] > 0)
-    most = _where(rounds, lambda r: 0 < MOST_FAILED * _completions(r) < r["null_rewards"])
+    most = _where(rounds, lambda r: 0 < MOST_FAILED * _completions(r) < of_verifiers(r))
     failed = sum(r["null_rewards"] for r in rounds)
     return _alarm(
         "graders_failing",

@@ -92,9 +92,10 @@ def _freezes(nights: Path) -> list[Path]:
 
 def _noted(freeze: Path) -> dict[str, Any]:
     file = freeze / TAKEN
-    if not is_whole(file):
+    noted = json.loads(file.read_text()) if is_whole(file) else {}
+    if not noted.keys() >= {"model", "bytes", "replayed"}:  # an earlier version's has not all of them
         raise DamagedFreezeError(
             f"{file}: it was damaged: what that night took of the journal is not known; restore the file, or remove "
-            f"{freeze}, and its lines are taken once more"
+            f"{freeze}, and what it has learnt of the journal is learnt once more"
         )
-    return json.loads(file.read_text())
+    return noted

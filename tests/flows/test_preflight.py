@@ -254,12 +254,12 @@ def test_a_command_for_alarms_that_cannot_be_run(tmp_path: Path) -> None:
 
 
 def test_a_night_that_made_what_serves_is_not_begun_anew(home_with_mlflow: Callable[[str], Home]) -> None:
-    """Nor one that this was made from. After a rollback to one from before it, it may be."""
-    home, config = home_with_mlflow("school"), starter("name=student")
+    """Nor one that this was made from, whatever it is to be now. After a rollback to one from before it, it may be."""
+    home, config = home_with_mlflow("school"), starter("name=another")
     school = School(home)
     first, second, third = (checkpoint.name for checkpoint in school.checkpoints)
-    decided(home.root, "2026-11-20", first, second)
-    decided(home.root, "2026-11-21", second, third)
+    decided(home.root, "2026-11-20", first, second, "", "name=student")
+    decided(home.root, "2026-11-21", second, third, "", "name=student")
     for number in range(3):
         school.registry.promote(school.register(number).version)
     for night in ("2026-11-20", "2026-11-21"):

@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a CPU without bf
 CONFIG = Path(__file__).parents[2] / "conf" / "starter.yaml"
 MIXED_CONFIG = CONFIG.with_name("mixed.yaml")
 SMALL = [
+    "budget_minutes=null",
     "grpo.rounds=2",
     "grpo.prompts_per_round=6",
     "grpo.refills=1",

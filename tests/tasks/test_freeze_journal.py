@@ -190,10 +190,12 @@ def test_a_file_that_is_shorter_than_what_was_taken_of_it_is_told_and_left_alone
 
 def test_what_is_taken_is_on_the_disk_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that does not wait for the disk, and a power cut: the line may go, but is then not noted as taken."""
-    file, forced = journal(tmp_path, words("one")), []
-    monkeypatch.setattr("tasks.freeze_journal.sync", forced.append)
-    freeze(tmp_path, "2026-11-20")
-    assert forced == [file]
+    file = journal(tmp_path, words("one"))
+    monkeypatch.setattr("tasks.freeze_journal.sync", lambda _: journal(tmp_path, words("two")))
+    assert texts(freeze(tmp_path, "2026-11-20")) == ["one", "two"]  # what is read comes after it
+    monkeypatch.setattr("tasks.freeze_journal.sync", Path.unlink)
+    freeze(tmp_path, "2026-11-21")
+    assert not file.exists()
 
 
 def test_a_line_that_was_cut_off_on_an_earlier_day_is_told(tmp_path: Path) -> None:
@@ -410,8 +412,6 @@ def test_what_a_night_took_and_nobody_knows_any_more_is_refused_by_name(
     journal(tmp_path, words("one"))
     folder = freeze(tmp_path, "2026-11-20").folder
     (folder / damaged).unlink() if damage is None else (folder / damaged).write_bytes(damage)
-    told = (
-        f"{folder / 'taken.json'}: it was damaged: .*; restore the file, or remove {folder}, and its lines are taken "
-    )
+    told = f"{folder / 'taken.json'}: it was damaged: .*; restore the file, or remove {folder}, and what it has learnt "
     with pytest.raises(DamagedFreezeError, match=told):
         freeze(tmp_path, "2026-11-21")

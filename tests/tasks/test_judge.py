@@ -1,6 +1,7 @@
 """The learned reward of each completion: group by group to the model, row by row in the table."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -64,13 +65,15 @@ def test_a_model_that_could_not_judge_is_not_asked_again(tmp_path: Path) -> None
     rows = [rollout("a", 0, 0, "xx"), rollout("a", 0, 1, "x")]
     sampled = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, rows)})
     (tmp_path / "judge").mkdir()
-    nobody: Any = None
+    called: list[Any] = []
+    trainer: Any = SimpleNamespace(call=called.append)
     judge.write(
         tmp_path / "judge",
         rollouts=sampled,
         reward_model=Path("cafe"),
         config=TrainerConfig(),
         broke=True,
-        trainer=nobody,
+        trainer=trainer,
     )
+    assert called == [reward_learner.let_go]
     assert read_table(tmp_path / "judge" / "learned.parquet", LEARNED).learned.isna().tolist() == [True, True]

@@ -66,6 +66,8 @@ def test_a_good_night_is_silent() -> None:
         ([{"null_rewards": 0}], [{}, {"null_rewards": 1}], ("graders_failing", False, 2)),
         ([], [{}, {"null_rewards": 50}], ("graders_failing", False, 2)),
         ([], [{}, {"null_rewards": 51}], ("graders_failing", True, 2)),
+        ([], [{}, {"null_rewards": 80, "verdicts/owner/grader_failed": 30}], ("graders_failing", False, 2)),
+        ([], [{}, {"null_rewards": 81, "verdicts/owner/grader_failed": 30}], ("graders_failing", True, 2)),
         ([{"masked_share": 0.01}], [{"masked_share": 0.011}], ("mismatch", False, 1)),
         ([{"sampler_k3": 0.05}], [{}, {"sampler_k3": 0.051}, {}], ("mismatch", False, 2)),
         ([], [{}, {"masked_share": 0.25}], ("mismatch", False, 2)),
