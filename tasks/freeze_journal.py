@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from conf.journal_file import named_day, whole_lines
 from conf.lessons import DayConfig
 from models.checkpoint import parent_of
 from rewards import generated_day
-from tasks.lineage import examined
-from tasks.replay import last_day, replayed
+from tasks.lineage import Taught, examined, taught_by
+from tasks.replay import last_day, learnt, replayed
 from tasks.stage import stage
 from tasks.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
-from tasks.taken import Spans, consumed, free, note_taken, taken_before
+from tasks.taken import Spans, Taken, consumed, free, note_taken, taken_before
 
 LESSONS = {
     "preferences": PREFERENCES,
@@ -51,11 +51,13 @@ def freeze_journal(
     output.
     """
     lessons = _Lessons()
-    before, parts = consumed(nights), list(taken_before(nights, date, model))
-    for again in replayed(journal, nights, parts, champion.name):
+    before, parts, line = consumed(nights), list(taken_before(nights, date, model)), taught_by(champion.name, nights)
+    for again in replayed(journal, parts, line):
         lessons.add("replayed", again.night, again.place, again.entry, again.learnt)
-    files = sorted(journal.glob("*.jsonl"))
-    taken = {file.name: spans for file in files if (spans := _take(file, before.get(file.name, ()), date, lessons))}
+    taken: dict[str, Spans] = {}
+    for file in sorted(journal.glob("*.jsonl")):
+        if spans := _take(file, before.get(file.name, ()), date, line, lessons):
+            taken[file.name] = spans
     taught = parent_of(champion) is not None
     for line in _generated(day, levels, seed, date, taught):
         lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(line).encode()), taught)
@@ -101,10 +103,11 @@ class _Lessons:
         self.quarantine.append({"file": file.name, "line": line, "reason": reason})
 
 
-def _take(file: Path, taken: Spans, date: str, lessons: _Lessons) -> Spans:
+def _take(file: Path, taken: Spans, date: str, line: Sequence[Taught], lessons: _Lessons) -> Spans:
     """Adds the lines that no night has taken, and returns where in the file they lie.
 
-    A file named after an earlier day is written no more: its last line counts as it is.
+    A file named after an earlier day is written no more: its last line counts as it is. What a freeze took that is gone
+    may be in the champion by a later night's replay.
     """
     try:
         sync(file)  # a power cut must not take back what is noted as taken
@@ -127,11 +130,15 @@ def _take(file: Path, taken: Spans, date: str, lessons: _Lessons) -> Spans:
     spans = []
     for start, until in free(taken):
         lines, end = whole_lines(content[:until], start, ended=over or until is not None)
-        for number, line in lines:
+        part = Taken(date, file.name, start, end)
+        for number, written in lines:
             try:
-                lessons.add("new", date, f"{file.name}:{number}", parse_line(line, last_day(file, date)))
+                entry = parse_line(written, last_day(file, date))
             except ValueError as error:
                 lessons.refuse(file, number, str(error))
+                continue
+            if (known := learnt(entry, part, line)) is not None:
+                lessons.add("new", date, f"{file.name}:{number}", entry, known)
         if end > start:
             spans.append((start, end))
     return spans

@@ -1,14 +1,14 @@
 """Replay: lessons of earlier nights that are learnt again, because the model that serves by day does not have them."""
 
 import datetime
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from conf.journal import Correction, Entry, Preference, parse_line
 from conf.journal_file import latest_day, whole_lines
-from tasks.lineage import taught_by
+from tasks.lineage import Taught
 from tasks.taken import Taken
 
 
@@ -22,20 +22,24 @@ class Replayed:
     learnt: bool
 
 
-def replayed(journal: Path, nights: Path, parts: Iterable[Taken], champion: str) -> Iterator[Replayed]:
-    """The lines of the parts that earlier nights took which a night reads again.
+def replayed(journal: Path, parts: Iterable[Taken], line: Sequence[Taught]) -> Iterator[Replayed]:
+    """The lines of the parts that earlier nights took which a night reads again. `line`: the champion's.
 
     A lesson comes until it is in the champion, because a night that made it, or what it was made from, taught it
     (`tasks/lineage.py`); what that night held out for its reward model it did not teach. Picks and corrections come for
     good, then as `learnt`: a reward model is fitted to all of them. So a promotion ends the replay, and a rollback
     begins it again. Reads the journal's own bytes; what its owner has removed from it meanwhile is not learnt again.
     """
-    line = taught_by(champion, nights)
     for part in parts:
         for place, entry in _entries(journal, part):
-            known = any(night.has(entry, part) for night in line)
-            if isinstance(entry, Preference | Correction) or not known:
+            if (known := learnt(entry, part, line)) is not None:
                 yield Replayed(part.night, place, entry, known)
+
+
+def learnt(entry: Entry, part: Taken, line: Sequence[Taught]) -> bool | None:
+    """Whether the champion's `line` has a line of the journal as a lesson; None: it has, and there is no more to it."""
+    known = any(night.has(entry, part) for night in line)
+    return known if isinstance(entry, Preference | Correction) or not known else None
 
 
 def last_day(file: Path, night: str) -> datetime.date:
