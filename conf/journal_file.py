@@ -74,10 +74,10 @@ def read_file(file: Path) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]
         content = file.read_bytes()
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}); check its permissions") from None
-    today, named = datetime.date.today(), named_day(file)
+    today = datetime.date.today()
     good: list[tuple[int, Entry]] = []
     bad: list[dict[str, Any]] = []
-    lines, end = whole_lines(content, ended=named is not None and named < today)
+    lines, end = whole_lines(content, ended=is_over(file, today))
     for number, line in lines:
         try:
             good.append((number, parse_line(line, latest_day(file, today))))
@@ -91,11 +91,16 @@ def read_file(file: Path) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]
 
 def latest_day(file: Path, today: datetime.date) -> datetime.date:
     """The day that a file's lines can be of at the latest: today, or the day that it is named after."""
-    return max(today, named_day(file) or today)
+    return max(today, _named_day(file) or today)
 
 
-def named_day(file: Path) -> datetime.date | None:
-    """The day that a file is named after, if it is."""
+def is_over(file: Path, today: datetime.date) -> bool:
+    """Whether nobody writes a file any more: it is named after a day before yesterday, which is over in every zone."""
+    named = _named_day(file)
+    return named is not None and today - named > datetime.timedelta(days=1)
+
+
+def _named_day(file: Path) -> datetime.date | None:
     try:
         return datetime.date.fromisoformat(file.stem)
     except ValueError:

@@ -1,5 +1,6 @@
 """The freeze: the day's journal becomes tables, once and for all; bad lines go to a quarantine with a reason."""
 
+import datetime
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 from conf.disk import sync
 from conf.journal import IMPORTED, Correction, Entry, Feedback, Preference, Trace, Words, lesson_of, parse_line
-from conf.journal_file import named_day, whole_lines
+from conf.journal_file import is_over, whole_lines
 from conf.lessons import DayConfig
 from models.checkpoint import parent_of
 from rewards import generated_day
@@ -106,7 +107,7 @@ class _Lessons:
 def _take(file: Path, taken: Spans, date: str, line: Sequence[Taught], lessons: _Lessons) -> Spans:
     """Adds the lines that no night has taken, and returns where in the file they lie.
 
-    A file named after an earlier day is written no more: its last line counts as it is. What a freeze took that is gone
+    In a file that is written no more the last line counts as it is. What a freeze took that is gone
     may be in the champion by a later night's replay.
     """
     try:
@@ -125,9 +126,7 @@ def _take(file: Path, taken: Spans, date: str, line: Sequence[Taught], lessons: 
             "name, and all of it is taken anew",
         )
         return []
-    day = named_day(file)
-    over = day is not None and day.isoformat() < date
-    spans = []
+    over, spans = is_over(file, datetime.date.fromisoformat(date)), []
     for start, until in free(taken):
         lines, end = whole_lines(content[:until], start, ended=over or until is not None)
         part = Taken(date, file.name, start, end)

@@ -199,14 +199,15 @@ def test_what_is_taken_is_on_the_disk_first(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_line_that_was_cut_off_on_an_earlier_day_is_told(tmp_path: Path) -> None:
-    """Nobody writes that file any more; today's may still get the rest."""
-    for name in ("2026-11-19.jsonl", "2026-11-20.jsonl", "talks.jsonl"):
+    """Nobody writes that file any more; yesterday's, in another zone, and today's may still get the rest."""
+    for name in ("2026-11-18.jsonl", "2026-11-19.jsonl", "2026-11-20.jsonl", "talks.jsonl"):
         with journal(tmp_path, words(name), name=name).open("a") as stream:
             stream.write('{"version": 1, "kind": "wor')
     night = freeze(tmp_path, "2026-11-20")
-    assert table(night, "quarantine")[["file", "line"]].to_numpy().tolist() == [["2026-11-19.jsonl", 2]]
-    assert table(freeze(tmp_path, "2026-11-21"), "quarantine").file.tolist() == ["2026-11-20.jsonl"]
-    assert table(freeze(tmp_path, "2026-11-22"), "quarantine").empty
+    assert table(night, "quarantine")[["file", "line"]].to_numpy().tolist() == [["2026-11-18.jsonl", 2]]
+    assert table(freeze(tmp_path, "2026-11-21"), "quarantine").file.tolist() == ["2026-11-19.jsonl"]
+    assert table(freeze(tmp_path, "2026-11-22"), "quarantine").file.tolist() == ["2026-11-20.jsonl"]
+    assert table(freeze(tmp_path, "2026-11-23"), "quarantine").empty
 
 
 def test_a_line_that_is_still_being_written_belongs_to_the_next_night(tmp_path: Path) -> None:
