@@ -107,8 +107,8 @@ class _Lessons:
 def _take(file: Path, taken: Spans, date: str, line: Sequence[Taught], lessons: _Lessons) -> Spans:
     """Adds the lines that no night has taken, and returns where in the file they lie.
 
-    In a file that is written no more the last line counts as it is. What a freeze took that is gone
-    may be in the champion by a later night's replay.
+    In a file that is written no more the last line counts as it is. What a freeze took that is gone may be in the
+    champion by a later night's replay.
     """
     try:
         sync(file)  # a power cut must not take back what is noted as taken

@@ -9,7 +9,6 @@ import pandas as pd
 from conf.schema import TrainerConfig
 from tasks import reward_learner
 from tasks.judge import judge
-from tasks.stage import Artifact
 from tasks.tables import LEARNED, ROLLOUTS, read_table
 from tests.tasks.committed_tables import rollout, write_stage
 
@@ -26,6 +25,21 @@ class Judge:
         return [[float("nan") if 33 in answer else float(len(answer)) for answer in answers] for _, answers in groups]
 
 
+def judged(home: Path, rows: list[dict[str, Any]], trainer: Any, *, broke: bool) -> pd.DataFrame:
+    """What the stage writes of these rollouts."""
+    sampled = write_stage(home / "sample", {"rollouts": (ROLLOUTS, rows)})
+    (home / "judge").mkdir()
+    judge.write(
+        home / "judge",
+        rollouts=sampled,
+        reward_model=Path("cafe"),
+        config=TrainerConfig(),
+        broke=broke,
+        trainer=trainer,
+    )
+    return read_table(home / "judge" / "learned.parquet", LEARNED)
+
+
 def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) -> None:
     rows = [
         rollout("a", 0, 0, "xx"),
@@ -34,18 +48,8 @@ def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) ->
         rollout("b", 1, 1, ""),  # no token at all
         rollout("a", 0, 2, "x"),
     ]
-    sampled = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, rows)})
-    (tmp_path / "judge").mkdir()
     trainer: Any = Judge()
-    judge.write(
-        tmp_path / "judge",
-        rollouts=sampled,
-        reward_model=Path("cafe"),
-        config=TrainerConfig(),
-        broke=False,
-        trainer=trainer,
-    )
-    table = read_table(Artifact(folder=tmp_path / "judge", digest="").folder / "learned.parquet", LEARNED)
+    table = judged(tmp_path, rows, trainer, broke=False)
     assert list(zip(table.problem_id, table.group, table["sample"], strict=True)) == [
         ("a", 0, 0),
         ("b", 1, 0),
@@ -63,17 +67,8 @@ def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) ->
 
 def test_a_model_that_could_not_judge_is_not_asked_again(tmp_path: Path) -> None:
     rows = [rollout("a", 0, 0, "xx"), rollout("a", 0, 1, "x")]
-    sampled = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, rows)})
-    (tmp_path / "judge").mkdir()
     called: list[Any] = []
     trainer: Any = SimpleNamespace(call=called.append)
-    judge.write(
-        tmp_path / "judge",
-        rollouts=sampled,
-        reward_model=Path("cafe"),
-        config=TrainerConfig(),
-        broke=True,
-        trainer=trainer,
-    )
+    table = judged(tmp_path, rows, trainer, broke=True)
     assert called == [reward_learner.let_go]
-    assert read_table(tmp_path / "judge" / "learned.parquet", LEARNED).learned.isna().tolist() == [True, True]
+    assert table.learned.isna().tolist() == [True, True]
