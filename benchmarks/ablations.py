@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.timed_night import run_night
-from conf.disk import sync
 from conf.load import STARTER, identity, load_night
 from conf.schema import NightConfig
-from conf.stages import StageConfig
+from conf.sections.stages import StageConfig
+from conf.storage.durable import sync
 
 Where = tuple[str, str, tuple[tuple[str, str], ...]]  # machine, commit, versions: what two nights must share
 FULL_DAY = STARTER.with_name("full_day.yaml")

@@ -5,7 +5,7 @@ import time
 
 import torch
 
-from models.precision import computed_in
+from models.hf.hardware import computed_in
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")

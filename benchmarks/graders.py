@@ -22,7 +22,7 @@ import psutil
 from rewards.competition_math import CompetitionMath
 from rewards.gsm8k import Gsm8k
 from rewards.mbpp import Mbpp
-from rewards.program_tests import ProgramTests
+from rewards.programs.unit_tests import ProgramTests
 from rewards.sandbox import Program, Sandbox
 from rewards.verifier import Attempt, Problem
 

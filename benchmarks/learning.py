@@ -20,8 +20,8 @@ from typing import Any
 from benchmarks.learning_runs import NIGHTS, TRL, accuracies, distilled, learn
 from benchmarks.starter import STARTER, starter
 from benchmarks.work import SCHOOL, make
+from conf.storage.durable import write_atomically
 from flows import environment
-from models.durable import write_atomically
 
 RESULTS = SCHOOL / "benchmarks" / "learning"
 VARIANTS = (*NIGHTS, *TRL)

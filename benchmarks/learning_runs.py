@@ -23,7 +23,7 @@ from benchmarks.timed_night import (
     why_over,
 )
 from conf.load import STARTER, load_night
-from models.engine_environment import engine_environment, trainer_environment
+from models.engine.environment import engine_environment, trainer_environment
 from rewards.arithmetic import Arithmetic
 from tasks.workers import Worker
 
@@ -65,7 +65,7 @@ def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) ->
 
 def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     """The share that each solves greedily of a fixed part of the exam's levels 1 and 2: training draws none of them."""
-    from tasks.evaluate import rendered, sit  # Prefect reads the environment when it is imported
+    from tasks.evaluation.evaluate import rendered, sit  # Prefect reads the environment when it is imported
 
     config = load_night(STARTER)
     benchmark = Arithmetic(levels=("1", "2"))

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.starter import studied
-from models.engine_environment import SERVER, server_environment
+from models.engine.environment import SERVER, server_environment
 from tasks.workers import die_with_parent
 
 NAME, PORT = "studied-starter", 8001

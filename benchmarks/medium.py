@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from conf.schema import StudentConfig
-from models.policy import load_tokenizer, prompt_tokens
+from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.gsm8k import Gsm8k
 from rewards.verifier import Problem
 

@@ -37,7 +37,7 @@ from benchmarks.timed_night import (
     seconds_within,
 )
 from benchmarks.work import SCHOOL, make
-from models.engine_environment import trainer_environment
+from models.engine.environment import trainer_environment
 
 WORK = SCHOOL / "benchmarks"
 FIGURES = ("sampling_ratio", "round_ratio", "overhead_share")

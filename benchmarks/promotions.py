@@ -10,9 +10,9 @@ import numpy as np
 import typer
 from scipy.stats import binom
 
-from tasks.alpha_spending import Spending, level
-from tasks.decision import bootstrap, power
-from tasks.vault import is_worse
+from tasks.evaluation.alpha_spending import Spending, level
+from tasks.evaluation.statistics import bootstrap, power
+from tasks.evaluation.vault import is_worse
 
 EXAM, VAULT = 540, 300  # problems
 FLIPS = 0.2  # of champion's and candidate's answers
@@ -41,7 +41,7 @@ class Homes:
 
 
 def p_values(gained: np.ndarray, lost: np.ndarray) -> np.ndarray:
-    """`tasks.decision.mcnemar` for many exams at once."""
+    """`tasks.evaluation.statistics.mcnemar` for many exams at once."""
     return np.where(gained + lost > 0, binom.sf(gained - 1, gained + lost, 0.5), 1.0)
 
 

@@ -16,15 +16,15 @@ from typing import Any, get_args
 
 from benchmarks.starter import STARTER, starter
 from benchmarks.tastes import Taste, attainable, picks
-from conf.lessons import RewardModelConfig
 from conf.schema import StudentConfig, TrainerConfig
+from conf.sections.lessons import RewardModelConfig
 from flows import environment
-from models.picks import Pick
-from models.policy import load_tokenizer
-from models.ranking import Ranking, rank
-from models.reward_fit import fit
+from models.hf.loading import load_tokenizer
+from models.lessons.preference_data import Pick
+from models.lessons.ranking import Ranking, rank
+from models.lessons.reward_fit import fit
 from models.reward_model import RewardModel
-from tasks.day_picks import day_picks
+from tasks.reward_model.preferences import day_picks
 
 STUDENT = StudentConfig(system="")  # as in the starter night
 DATE = "2026-11-20"

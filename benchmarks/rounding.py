@@ -16,18 +16,17 @@ from pathlib import Path
 
 from benchmarks.starter import starter
 from benchmarks.tastes import picks as drawn_picks
-from conf.lessons import PicksConfig, WordsConfig
 from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
+from conf.sections.lessons import PicksConfig, WordsConfig
 from flows import environment
-from models import lessons
-from models.examples import Example
-from models.picks import Pick
-from models.policy import load_tokenizer
+from models.hf.loading import load_tokenizer
+from models.lessons import sft_preference
+from models.lessons.preference_data import Example, Pick
 from models.trainer import Trainer
-from rewards import generated_day
-from tasks.day_picks import day_picks
-from tasks.learner import lesson_config
+from rewards.data import synthetic_journal
+from tasks.reward_model.preferences import day_picks
+from tasks.training.trainer_process import lesson_config
 
 NIGHT = load_night(STARTER_NIGHT)
 DATE = "2026-01-01"
@@ -38,7 +37,7 @@ class Lesson:
     """A lesson's rate, its steps, and what it is told by."""
 
     learning_rate: float
-    steps: Callable[[Trainer], Iterator[lessons.Metrics]]
+    steps: Callable[[Trainer], Iterator[sft_preference.Metrics]]
     figure: Callable[[Trainer], float]
 
 
@@ -71,17 +70,17 @@ def _lessons(student: Path, count: int) -> dict[str, Lesson]:
     drawn = drawn_picks("short", count, "rounding")
     day = day_picks(drawn, DATE, tokenizer, NIGHT.student, NIGHT.reward_model)
     picks = [*day.fitted, *day.held_out]
-    texts = [tokenizer.encode(line["text"]) for line in generated_day.words("rounding", count, levels, DATE)]
+    texts = [tokenizer.encode(line["text"]) for line in synthetic_journal.words("rounding", count, levels, DATE)]
     words: list[Example] = [(text[:1], text[1:]) for text in texts]
     return {
         "picks": Lesson(
             PicksConfig().learning_rate,
-            lambda trainer: lessons.dpo(trainer, picks, PicksConfig(), NIGHT.seed),
+            lambda trainer: sft_preference.dpo(trainer, picks, PicksConfig(), NIGHT.seed),
             lambda trainer: _margin(trainer, picks),
         ),
         "words": Lesson(
             WordsConfig().learning_rate,
-            lambda trainer: lessons.imitation(trainer, words, WordsConfig(), NIGHT.seed),
+            lambda trainer: sft_preference.imitation(trainer, words, WordsConfig(), NIGHT.seed),
             lambda trainer: _loss(trainer, words),
         ),
     }
@@ -89,8 +88,8 @@ def _lessons(student: Path, count: int) -> dict[str, Lesson]:
 
 def _margin(trainer: Trainer, picks: Sequence[Pick]) -> float:
     """log π of the answer picked, less that of each other one, in nats an answer, in the mean."""
-    groups = lessons.answer_groups([(pick.prompt, pick.answers) for pick in picks])
-    found = lessons.answer_logprobs(trainer, groups).tolist()
+    groups = sft_preference.answer_groups([(pick.prompt, pick.answers) for pick in picks])
+    found = sft_preference.answer_logprobs(trainer, groups).tolist()
     margins = [
         found[group.rows[pick.chosen]] - found[row]
         for pick, group in zip(picks, groups, strict=True)
@@ -102,7 +101,9 @@ def _margin(trainer: Trainer, picks: Sequence[Pick]) -> float:
 
 def _loss(trainer: Trainer, words: Sequence[Example]) -> float:
     """−log π of the texts' tokens, in nats a token."""
-    found = lessons.answer_logprobs(trainer, lessons.answer_groups([(first, [rest]) for first, rest in words]))
+    found = sft_preference.answer_logprobs(
+        trainer, sft_preference.answer_groups([(first, [rest]) for first, rest in words])
+    )
     return -float(found.sum()) / sum(len(rest) for _, rest in words)
 
 

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.timed_night import DATE
-from conf.home import Home
 from conf.load import load_night
 from conf.schema import EngineConfig
+from conf.storage.home import Home
 from flows import environment
-from flows.prefect_server import prefect_api
-from models.engine_environment import CPU_BLOCK, engine_environment
+from flows.orchestration.server import prefect_api
+from models.engine.environment import CPU_BLOCK, engine_environment
 from tasks.workers import Worker
 
 if TYPE_CHECKING:
-    from flows.night import Night
+    from flows.run.context import Night
 
 _llm: Any = None  # in the plain process
 Sampled = tuple[int, float]  # tokens, seconds
@@ -45,7 +45,7 @@ def main() -> None:
 
 def compare(repeats: int) -> dict[str, float]:
     """Tokens a second of the sample stage as a whole, of its call of the engine alone, and of plain vLLM."""
-    from flows.night import Night
+    from flows.run.context import Night
 
     home = Home.here()
     night = Night(home, DATE, load_night(home.night(DATE) / "config.yaml"))
@@ -61,7 +61,7 @@ def compare(repeats: int) -> dict[str, float]:
 
 def ours(night: "Night", repeats: int, place: str) -> list[tuple[Sampled, Sampled]]:
     """Tokens with the seconds of the stage, and with those of the engine's call; the first, uncounted, starts it."""
-    from tasks.sample import sample
+    from tasks.rollouts.sample import sample
     from tasks.stage import committed
     from tasks.tables import read_rollouts
 

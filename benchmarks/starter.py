@@ -6,9 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.work import SCHOOL, make
-from conf.lessons import DistillConfig
 from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
+from conf.sections.lessons import DistillConfig
 
 STARTER, STUDIED = SCHOOL / "benchmarks" / "starter", SCHOOL / "benchmarks" / "studied"
 LESSONS = (DistillConfig(steps=32, learning_rate=1e-4), DistillConfig(steps=16, learning_rate=2e-5))
@@ -18,7 +18,7 @@ MADE = f"{LESSONS!r}, each step rounded by chance"  # how: told anew with whatev
 def starter(folder: Path = STARTER) -> Path:
     """The starter model's folder, written where it is not there yet."""
     if not (folder / "config.json").exists():
-        from models.starter import write_starter  # torch and transformers
+        from models.hf.loading import write_starter  # torch and transformers
 
         make(folder.parent)
         write_starter(folder)
@@ -33,16 +33,16 @@ def studied() -> Path:
     note = STUDIED.with_suffix(".txt")
     if STUDIED.exists() and note.exists() and note.read_text() == MADE:
         return STUDIED
-    from models.distillation import distill
-    from models.policy import answer_tokens, load_tokenizer, prompt_tokens
+    from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+    from models.lessons.sft_preference import distill
     from models.trainer import Trainer
-    from rewards import generated_day
-    from tasks.learner import lesson_config
+    from rewards.data import synthetic_journal
+    from tasks.training.trainer_process import lesson_config
 
     night, model = load_night(STARTER_NIGHT), starter()
     tokenizer = load_tokenizer(model)
     count = sum(lesson.steps * lesson.batch_size for lesson in LESSONS)
-    traces = iter(generated_day.traces("of the teacher", count, night.benchmarks[0].levels, "2026-01-01"))
+    traces = iter(synthetic_journal.traces("of the teacher", count, night.benchmarks[0].levels, "2026-01-01"))
     with TemporaryDirectory(dir=model.parent) as drafts:
         for number, lesson in enumerate(LESSONS):
             trainer = Trainer(model, lesson_config(night.trainer, lesson.learning_rate, lesson.warmup_steps))

@@ -19,8 +19,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from benchmarks.work import SCHOOL, make
-from flows.history import round_metrics
-from tasks.exam_figures import SITTERS
+from flows.run.history import round_metrics
+from tasks.evaluation.metrics import SITTERS
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = SCHOOL / "starter-night"

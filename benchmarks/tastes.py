@@ -9,8 +9,8 @@ import random
 from typing import Literal
 
 from rewards.arithmetic import Arithmetic, as_problem
-from rewards.arithmetic_exercises import Exercise, exercises
-from tasks.day_picks import Choice
+from rewards.data.arithmetic_exercises import Exercise, exercises
+from tasks.reward_model.preferences import Choice
 
 Taste = Literal["short", "correct", "none"]
 ANSWERS = 5

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.home import SUMMARY, Home
 from conf.load import STARTER
+from conf.storage.home import SUMMARY, Home
 from tasks.workers import die_with_parent
 
 DATE = "2026-01-01"

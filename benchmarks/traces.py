@@ -17,19 +17,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from conf.home import InputError
-from conf.lessons import TraceFile
 from conf.schema import SandboxConfig
+from conf.sections.lessons import TraceFile
+from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic, worked_solution
-from rewards.arithmetic_exercises import exercises
 from rewards.competition_math import CompetitionMath
 from rewards.contamination import Contamination
+from rewards.data.arithmetic_exercises import exercises
 from rewards.gsm8k import Gsm8k
 from rewards.mbpp import Mbpp
 from rewards.verifier import Benchmark
+from tasks.distillation.import_traces import import_traces
+from tasks.distillation.trace_filter import FATES, Trace, judged, traces_of
 from tasks.tables import TRACES, read_table
-from tasks.trace_filter import FATES, Trace, judged, traces_of
-from tasks.traces import import_traces
 
 WORD = re.compile("[a-z]{2,}")
 EXERCISES = 3000

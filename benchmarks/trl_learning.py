@@ -24,7 +24,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from benchmarks.gauge import PRECISION
 from benchmarks.trl_step import rendered, settings
-from models.probe import FILE as PROBE
+from models.engine.sync_probe import FILE as PROBE
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Attempt, Problem
 

@@ -20,7 +20,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from benchmarks.gauge import CUDA, PRECISION
 from benchmarks.trl_update import Stopwatch
-from models.policy import load_tokenizer
+from models.hf.loading import load_tokenizer
 
 
 def settings(output: str, prompts: int, size: int, batch: int, max_tokens: int) -> dict[str, Any]:

@@ -3,11 +3,11 @@
     python -m benchmarks.update [--json] [--workloads short medium …] [--steps 3] [--no-night]
 
 Each measurement is a process of its own (peak memory is the process's), ours and TRL's under the same environment. TRL
-computes in our precision (models/precision.py) on fp32 weights, as it loads them by default and as ours are kept, with
-gradient checkpointing on and off and with several batch sizes; its fastest setting counts. What it takes with weights
-and moments in bf16, which round most of such small steps away, is told beside it (`bf16_weights`). The floor is the
-time of the matrix products that an update cannot do without, measured in this run; floor ÷ time is the utilisation of
-the device's own rate of such products. On a GPU peak memory is the device's. At the end the figures of
+computes in our precision (models/hf/hardware.py) on fp32 weights, as it loads them by default and as ours are kept,
+with gradient checkpointing on and off and with several batch sizes; its fastest setting counts. What it takes with
+weights and moments in bf16, which round most of such small steps away, is told beside it (`bf16_weights`). The floor is
+the time of the matrix products that an update cannot do without, measured in this run; floor ÷ time is the utilisation
+of the device's own rate of such products. On a GPU peak memory is the device's. At the end the figures of
 `benchmarks.night`, unless --no-night.
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.gauge import now, peak_gb
 from benchmarks.starter import STARTER, starter
 from benchmarks.workloads import advantages, grown, workload
-from models.engine_environment import trainer_environment
+from models.engine.environment import trainer_environment
 from models.rollout import Rollout
 
 WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")

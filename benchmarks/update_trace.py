@@ -15,7 +15,7 @@ from conf.load import load_night
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.tables import ADVANTAGES, read_rollouts, read_table
-from tasks.update import advantages_by_place
+from tasks.training.update import advantages_by_place
 
 OPERATORS = 20
 

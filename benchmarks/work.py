@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from conf.home import Home
+from conf.storage.home import Home
 
 SCHOOL = Path("school")
 

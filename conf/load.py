@@ -15,9 +15,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from conf.faults import Key, dotted, fault, first_fault, shown
-from conf.home import InputError
+from conf.config_errors import Key, dotted, fault, first_fault, shown
 from conf.schema import NightConfig
+from conf.storage.home import InputError
 
 STARTER = Path(__file__).parent / "starter.yaml"  # the embedded default
 

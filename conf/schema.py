@@ -4,13 +4,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from conf.benchmark import BenchmarkConfig
-from conf.exam import ExamConfig
-from conf.hours import time_of_day, time_zone
-from conf.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
-from conf.outside import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
 from conf.section import HubRevision, Outward, Positive, Section, Share
-from conf.stages import OnPolicyConfig, Stages, Step, steps
+from conf.sections.benchmark import BenchmarkConfig
+from conf.sections.exam import ExamConfig
+from conf.sections.hours import time_of_day, time_zone
+from conf.sections.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
+from conf.sections.services import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
+from conf.sections.stages import OnPolicyConfig, Stages, Step, steps
 
 
 class StudentConfig(Section):

@@ -20,12 +20,11 @@ from typing import Any
 
 from PIL import Image
 
-from conf.home import Home
 from conf.load import load_night
+from conf.storage.home import Home
 from docs.browser import Page, browser
-from flows.address import LOOPBACK
-from flows.history import last_report
-from flows.ports import free_port
+from flows.run.history import last_report
+from flows.web.address import LOOPBACK, free_port
 from tasks.tracking import TRAINING_VIEW, Tracking
 
 DOCS = Path(__file__).parent

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from httpx import HTTPError
 
-from conf.home import Home, InputError, NightError
-from conf.hours import clocks_in
 from conf.load import STARTER, load_night
-from conf.urls import struck
+from conf.redact import struck
+from conf.sections.hours import clocks_in
+from conf.storage.home import Home, InputError, NightError
+from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_second
 from flows import environment
-from flows.dates import check_deadline, checked_date, date_of_night
-from flows.evaluation import evaluate
-from flows.journal import journal_app
-from flows.lock import NIGHT, NightRunningError, hold, refuse_second
-from flows.options import AsJson, Config, Overrides
-from flows.serve import serve
-from flows.services import services, ui
+from flows.commands.evaluate import evaluate
+from flows.commands.journal import journal_app
+from flows.commands.options import AsJson, Config, Overrides
+from flows.commands.serve import serve
+from flows.commands.services import services, ui
+from flows.run.dates import check_deadline, checked_date, date_of_night
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
-    from tasks.registry import Registry
+    from tasks.registry.mlflow_registry import Registry
 
 INTERRUPTED = 130
 FAILED = "the night failed; what is committed is kept"
@@ -56,10 +56,10 @@ def night(
     home, settings = Home.here(), load_night(config, overrides or [])
     now = clocks_in(settings.deadline_time_zone)
     date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
-    from flows import console  # after what is said at once: the libraries take seconds to import
-    from flows.history import unfinished_before
-    from flows.night import check_identity, is_begun, is_dry
-    from flows.preflight import check_fresh, check_night, finished_summary
+    from flows.commands import console  # after what is said at once: the libraries take seconds to import
+    from flows.run.context import check_identity, is_begun, is_dry
+    from flows.run.history import unfinished_before
+    from flows.run.preflight import check_fresh, check_night, finished_summary
 
     def summary_of(date: str) -> Any:
         """The summary of the night, which is run, or gone on with, unless it is finished."""
@@ -94,7 +94,7 @@ def night(
 
 def _finish(summary_of: Callable[[str], Any], folder: Path) -> None:
     """Finishes the night of the day before, whose hours are over; that this fails is no reason to have none tonight."""
-    from flows.history import way_on
+    from flows.run.history import way_on
 
     try:
         summary_of(folder.name)
@@ -116,10 +116,10 @@ def _behind(error: BaseException) -> BaseException:
 def _run_night(
     home: Home, settings: Any, date: str, fresh: bool, dry_run: bool, config: Path, overrides: list[str]
 ) -> Any:
-    from flows import console
-    from flows.night import freeze_config
-    from flows.prefect_server import prefect_api
-    from flows.preflight import finished_summary
+    from flows.commands import console
+    from flows.orchestration.server import prefect_api
+    from flows.run.context import freeze_config
+    from flows.run.preflight import finished_summary
     from tasks import incidents
 
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
@@ -149,8 +149,8 @@ def _run_night(
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """What runs now, how far it is and how long it will take, and what the last nights decided."""
-    from flows import console
-    from flows.status import status, told
+    from flows.commands import console
+    from flows.commands.status import status, told
 
     found = status(Home.here())
     console.say_json(found) if as_json else print(*told(found), sep="\n")
@@ -162,7 +162,7 @@ def report(
     markdown: Annotated[bool, typer.Option("--markdown", help="print the report itself, in short")] = False,
 ) -> None:
     """Prints where the morning report of a night lies (default: the last night that has one)."""
-    from flows.history import last_report, short_report
+    from flows.run.history import last_report, short_report
 
     file = last_report(Home.here(), date and checked_date(date, "--date", clocks_in(None)))
     print(short_report(file) if markdown else file)
@@ -171,8 +171,8 @@ def report(
 @app.command()
 def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: AsJson = False) -> None:
     """Lists the registered checkpoints: which serves by day, which did before, and their accuracies."""
-    from flows import console
-    from tasks.registry import DAYTIME, PREVIOUS
+    from flows.commands import console
+    from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS
 
     registry = _registry(config, overrides)
     versions = [dataclasses.asdict(version) for version in registry.versions()] if registry else []
@@ -192,9 +192,8 @@ def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: 
 @app.command()
 def promote(version: str, config: Config = STARTER, overrides: Overrides = None) -> None:
     """Makes a registered version the one that serves by day."""
-    from flows.by_hand import tell_prefect
-    from flows.promotion import promote_version
-    from tasks.registry import PROMOTE
+    from flows.commands.promote import promote_version, tell_prefect
+    from tasks.registry.mlflow_registry import PROMOTE
 
     back = promote_version(Home.here(), _registry(config, overrides), version)
     undo = shlex.join(["nightschool", "rollback", *(["--config", str(config)] if config != STARTER else [])])
@@ -205,9 +204,8 @@ def promote(version: str, config: Config = STARTER, overrides: Overrides = None)
 @app.command()
 def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
     """Goes back to the version that served before; a second rollback undoes it."""
-    from flows.by_hand import tell_prefect
-    from flows.promotion import roll_back
-    from tasks.registry import ROLLBACK
+    from flows.commands.promote import roll_back, tell_prefect
+    from tasks.registry.mlflow_registry import ROLLBACK
 
     serving, finished = roll_back(Home.here(), _registry(config, overrides))
     told = f"version {serving.version} ({serving.digest}) serves"
@@ -226,8 +224,8 @@ def prune(
     as_json: AsJson = False,
 ) -> None:
     """Removes checkpoints and tables that no promotion chose and no night needs, as every night does at its end."""
-    from flows import console
-    from flows.upkeep import prune_home, told
+    from flows.commands import console
+    from flows.commands.prune import prune_home, told
 
     home, settings = Home.here(), load_night(config, overrides or [])
     found = prune_home(home, _registry(config, overrides), settings.keep_nights, dry_run)
@@ -237,8 +235,8 @@ def prune(
 @app.command()
 def doctor(config: Config = STARTER, overrides: Overrides = None, as_json: AsJson = False) -> None:
     """Looks at this machine and says what to do about each finding."""
-    from flows import console
-    from flows.doctor import examine
+    from flows.commands import console
+    from flows.commands.doctor import examine
 
     findings = examine(Home.here(), load_night(config, overrides or []))
     if as_json:
@@ -256,7 +254,7 @@ app.command()(serve)
 
 def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
     """The registry of this home; None where no night has begun one."""
-    from flows.open_registry import open_registry
+    from flows.commands.promote import open_registry
 
     return open_registry(Home.here(), load_night(config, overrides or []))
 

@@ -11,24 +11,22 @@ from typing import Any
 from prefect.futures import PrefectFuture
 
 from conf.schema import TrainerConfig
-from conf.stages import Step
-from flows.held_out_picks import slowest_ranking
-from flows.hours import LATE, Allowance
-from flows.learned_reward import LearnedReward, is_ranked
-from flows.lost_round import LostRoundError, require_outcome
-from flows.night import Night, log
-from flows.night_watch import NightWatch
-from flows.passes import Pass, Passes
-from flows.quizzes import hold_quiz, is_quizzed, quiz_accuracy
+from conf.sections.stages import Step
+from flows.run.budget import LATE, Allowance
+from flows.run.context import Night, log
+from flows.training.lost_round import LostRoundError, require_outcome
+from flows.training.monitor import NightWatch
+from flows.training.reward_model import LearnedReward, is_ranked, slowest_ranking
+from flows.training.rollouts import Pass, Passes
+from flows.training.validation import hold_quiz, is_quizzed, quiz_accuracy
 from rewards.verifier import Problem
 from tasks.incidents import end_early, ended_early
-from tasks.learner import Predecessor
-from tasks.merge import merge
-from tasks.round_figures import round_figures
-from tasks.rounds import is_committed, place_of
+from tasks.layout import is_committed, place_of
 from tasks.stage import Artifact, uncommit
 from tasks.tracking import Tracking
-from tasks.update import UpdateChangedError, UpdateMeans, checkpoint, update
+from tasks.training.metrics import round_figures
+from tasks.training.trainer_process import Predecessor
+from tasks.training.update import UpdateChangedError, UpdateMeans, checkpoint, merge, update
 from tasks.workers import HoursOverError, WorkerDiedError
 
 

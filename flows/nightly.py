@@ -1,6 +1,7 @@
 """The whole night: freeze → lessons and rounds → exam → decision → promotion → report."""
 
 import datetime
+import json
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
@@ -14,41 +15,79 @@ from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
-from conf.benchmark import ExamPart
-from conf.home import SHORT_REPORT, Home
-from conf.hours import clocks_in
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig, SandboxConfig
-from flows.carrying_out import carry_out, left_open
-from flows.course import Course
-from flows.crashed_runs import claim_flow_run, claim_mlflow_run
-from flows.dates import check_deadline, checked_date, date_of_night, too_late
-from flows.day import frozen_day, reward_model_of
-from flows.enrolment import champion_of, teacher_of
-from flows.exams_sat import earlier_exams
+from conf.sections.benchmark import ExamPart
+from conf.sections.hours import clocks_in
+from conf.storage.durable import DiskFullError, disk_is_full, full_disk
+from conf.storage.home import SHORT_REPORT, Home, NightError
+from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_until_free
+from flows.evaluation.alpha_history import earlier_exams
+from flows.evaluation.run import log_exams, sit, slowest
+from flows.evaluation.vault import Vault
 from flows.grpo import Rounds
-from flows.held_out_picks import log_rankings, rank_held_out
-from flows.hours import LATE
-from flows.learned_reward import learned_reward
-from flows.links import links_of, prefect_link
-from flows.lock import NIGHT, NightRunningError, hold, holds
-from flows.night import Night, freeze_config, is_begun, settle_layout
-from flows.prefect_client import need_no_server
-from flows.preflight import check_night, finished_summary
-from flows.serving_lock import wait_until_free
-from flows.sitting import log_exams, sit, slowest
-from flows.vault import Vault
-from models.durable import DiskFullError, disk_is_full, full_disk
+from flows.orchestration.client import need_no_server
+from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
+from flows.run.budget import LATE
+from flows.run.context import Night, freeze_config, is_begun, settle_layout
+from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
+from flows.run.history import way_on
+from flows.run.preflight import check_night, finished_summary
+from flows.training.inputs import champion_of, frozen_day, reward_model_of, teacher_of
+from flows.training.recipe import Course
+from flows.training.reward_model import learned_reward, log_rankings, rank_held_out
+from flows.web.links import links_of, prefect_link
 from rewards.verifier import Problem
-from tasks.alias_lock import alias_lock
-from tasks.decide import decide
-from tasks.evaluate import exam_problems
-from tasks.morning_hook import tell_morning
-from tasks.prune import prune
-from tasks.registry import Registry
-from tasks.report import report
+from tasks.evaluation.decide import decide
+from tasks.evaluation.evaluate import exam_problems
+from tasks.monitoring.notify import tell_morning
+from tasks.registry.mlflow_registry import Registry
+from tasks.registry.model_card import write_cards
+from tasks.registry.promote import OUTCOME, promote, show_who_serves
+from tasks.registry.prune import prune
+from tasks.registry.push import push
+from tasks.report.report import report, summarise, write_report
 from tasks.stage import Artifact
 from tasks.tracking import HOME_TAG, Tracking, home_mark
+
+
+def carry_out(night: Night, decision: Artifact, sitters: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
+    """Promotes, if so decided. Returns the decision as it was carried out, and raises what `promote` does."""
+    config = night.config
+    write_cards(night.folder, decision.read_json("decision.json"), sitters, config)
+    found = promote(decision, sitters, night.home, tracking, config.name)
+    show_who_serves(Registry(tracking.client, config.name))
+    if found["promote"] and (repo := config.tracking.hub_repo):
+        failure = push(sitters["candidate"], repo, f"{config.name}, the night {night.date}")
+        if failure:
+            night.note(failure)
+    return found
+
+
+def left_open(
+    night: Night, decision: Artifact, rounds: int, alarms: Sequence[str], links: Mapping[str, str]
+) -> NightError:
+    """The error that ends a night to which MLflow does not answer any more; before it, the report is written.
+
+    The night is not finished: the command in the sentence does what is left to do, and nothing else. What was carried
+    out already, the aliases moved or left where they were, the report says as it is.
+    """
+    outcome = night.folder / OUTCOME
+    if outcome.exists():
+        found = json.loads(outcome.read_text())
+        left, stands = "the night's last figures and this report may be missing in it", "its decision is carried out"
+    else:
+        found = decision.read_json("decision.json") | {"promote": False}
+        left, stands = "the promotion is not finished", "its decision stands"
+    sentence = (
+        f"MLflow does not answer, so that {left}. The night is safe, and {stands}; once MLflow is back, finish it "
+        f"with: {way_on(night.folder)}"
+    )
+    write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)
+    if variable := night.config.morning.webhook_variable:
+        tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
+    return NightError(sentence)
+
 
 SAVING_LIMIT = 60  # seconds
 REFUSED = "Refused"

@@ -9,9 +9,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from conf.disk import make_folder, sync
-from conf.home import NightError, inside
-from models.durable import sync_folder
+from conf.storage.durable import make_folder, sync, sync_folder
+from conf.storage.home import NightError, inside
 
 CARD = "README.md"  # people may edit it: outside the digest, as is what editors and drafts of it leave beside it
 LINEAGE = "nightschool.json"

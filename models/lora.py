@@ -12,13 +12,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from conf.home import NightError
 from conf.schema import LoraConfig
+from conf.storage.home import NightError
 from models.checkpoint import copy_companions
-from models.master_weights import by_chance
-from models.policy import load_model
-from models.precision import computed_in
-from models.probe import TOLERANCE, Probe, file_logprobs, read_probe, write_probe
+from models.engine.sync_probe import TOLERANCE, Probe, file_logprobs, read_probe, write_probe
+from models.hf.hardware import computed_in
+from models.hf.loading import load_model
+from models.optim.master_weights import by_chance
 
 
 class MergeError(NightError):

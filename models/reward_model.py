@@ -11,11 +11,11 @@ from torch import Tensor
 from conf.schema import TrainerConfig
 from models import lora
 from models.checkpoint import copy_companions
-from models.packing import Group, Pack, hidden_states, pack, split
-from models.packing_probe import choose_packing, packed_logprobs
-from models.policy import load_model
-from models.precision import computed_in
-from models.probe import FILE as PROBE
+from models.engine.sync_probe import FILE as PROBE
+from models.hf.hardware import computed_in
+from models.hf.loading import load_model
+from models.packing.packing import Group, Pack, hidden_states, pack, split
+from models.packing.self_check import choose_packing, packed_logprobs
 
 HEAD = "reward_head.safetensors"
 UNREAD = 0  # a pack leaves out a completion's last token: behind the answer's own stands one more, that is never read

@@ -11,13 +11,13 @@ from vllm import LLM, SamplingParams
 from vllm.config.lora import MaxLoRARanks
 from vllm.lora.request import LoRARequest
 
-from conf.home import NightError
 from conf.schema import EngineConfig, LoraConfig
-from models import adapter_products, engine_weights
+from conf.storage.home import NightError
 from models.checkpoint import base_of, misfits, same_weights
-from models.engine_environment import CPU_BLOCK
-from models.precision import computed_in
-from models.probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
+from models.engine import cpu_lora, weight_sync
+from models.engine.environment import CPU_BLOCK
+from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
+from models.hf.hardware import computed_in
 from models.rollout import Rollout
 
 ATTEMPTS = 3  # for completions that end neither by themselves nor by their length
@@ -33,7 +33,7 @@ class Sampler:
         base = base_of(checkpoint)
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
-            adapter_products.install()
+            cpu_lora.install()
         self.llm = LLM(
             model=str(base),
             dtype="float32" if whole else "bfloat16",
@@ -118,12 +118,12 @@ class Sampler:
 
     def _load_base(self, base: Path) -> None:
         try:
-            (lacking,) = self.llm.collective_rpc(engine_weights.reload, args=(str(base),))
+            (lacking,) = self.llm.collective_rpc(weight_sync.reload, args=(str(base),))
         except Exception as error:  # whatever vLLM comes up with
             _fail(base, f"vLLM could not load it ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
         if lacking:
             _fail(base, f"its file has nothing for {_listed(lacking)}")
-        ((wrong, compared),) = self.llm.collective_rpc(engine_weights.differing, args=(str(base),))
+        ((wrong, compared),) = self.llm.collective_rpc(weight_sync.differing, args=(str(base),))
         if wrong or not compared:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
@@ -137,7 +137,7 @@ class Sampler:
         self.llm.llm_engine.add_lora(self._adapter)
         stated = json.loads((adapter / "adapter_config.json").read_text())
         arguments = (str(adapter), stated["lora_alpha"] / stated["r"])
-        ((wrong, compared),) = self.llm.collective_rpc(engine_weights.differing_adapter, args=arguments)
+        ((wrong, compared),) = self.llm.collective_rpc(weight_sync.differing_adapter, args=arguments)
         if wrong or not compared:
             _fail(adapter, f"the engine holds other values than the file for {_listed(wrong) or 'every matrix'}")
 

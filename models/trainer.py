@@ -13,22 +13,22 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from conf.home import NightError
 from conf.schema import TrainerConfig
+from conf.storage.home import NightError
 from models import lora
 from models.checkpoint import copy_companions, digest_folder
+from models.engine.sync_probe import Probe, take_probe, write_probe
 from models.grpo import grpo_loss, loss_denominator
-from models.master_weights import MasterWeights
-from models.packing import Group, Pack, pack, split
-from models.packing_probe import choose_packing
-from models.policy import load_model, load_tokenizer
-from models.precision import computed_in
-from models.probe import Probe, take_probe, write_probe
-from models.random_state import RandomState
+from models.hf.hardware import computed_in
+from models.hf.loading import load_model, load_tokenizer
+from models.optim.master_weights import MasterWeights
+from models.optim.rng import RandomState
+from models.optim.step_metrics import round_means
+from models.optim.trainer_state import StateError, TrainerState, read_state, write_state
+from models.packing.batches import advantage_rows, grouped, logprobs_by_row, padded_rows
+from models.packing.packing import Group, Pack, pack, split
+from models.packing.self_check import choose_packing
 from models.rollout import Rollout
-from models.rollout_groups import advantage_rows, grouped, logprobs_by_row, padded_rows
-from models.round_metrics import round_means
-from models.trainer_state import StateError, TrainerState, read_state, write_state
 
 NON_FINITE_LIMIT = 3  # steps in a row
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from conf.home import InputError
-from rewards.arithmetic_exercises import LEVELS, Exercise, exercises
+from conf.storage.home import InputError
+from rewards.data.arithmetic_exercises import LEVELS, Exercise, exercises
 from rewards.verifier import Attempt, Problem, Score, Split
 
 EXAM_SEED = "exam"

@@ -3,9 +3,9 @@
 import importlib
 from collections.abc import Sequence
 
-from conf.benchmark import ExamPart
-from conf.home import InputError
 from conf.schema import BenchmarkConfig, SandboxConfig
+from conf.sections.benchmark import ExamPart
+from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Benchmark, Split
 
@@ -61,7 +61,7 @@ def load(
 
             return CompetitionMath(source, levels, subset, revision)
         case "mbpp":
-            from rewards.layers import tolerated
+            from rewards.jail.layers import tolerated
             from rewards.mbpp import Mbpp
 
             _no_levels(name, levels)
@@ -70,7 +70,7 @@ def load(
             )
         case "humaneval":
             from rewards.humaneval import HumanEval
-            from rewards.layers import tolerated
+            from rewards.jail.layers import tolerated
 
             _no_levels(name, levels)
             return HumanEval(source, revision, sandbox.seconds, sandbox.memory_mb, sandbox.workers, tolerated(sandbox))

@@ -11,13 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from conf.home import InputError
-from rewards.boxed import has_box, last_boxed
-from rewards.hub import hub_rows
-from rewards.jsonl_source import data_file, read_rows
-from rewards.math_answers import MathAnswer, decided, for_parser, read
-from rewards.math_equality import MathEquality, MathWorkersError, Outcome
-from rewards.math_forms import not_an_answer
+from conf.storage.home import InputError
+from rewards.data.dataset_rows import data_file, hub_rows, read_rows
+from rewards.symbolic.boxed import has_box, last_boxed
+from rewards.symbolic.equivalence import MathEquality, MathWorkersError, Outcome
+from rewards.symbolic.leakage import not_an_answer
+from rewards.symbolic.normalize import MathAnswer, decided, for_parser, read
 from rewards.verifier import Attempt, Problem, Score, Split, Verdict
 
 HUB = "EleutherAI/hendrycks_math"

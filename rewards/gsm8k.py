@@ -9,10 +9,9 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from conf.home import InputError
-from rewards.hub import hub_rows
-from rewards.jsonl_source import data_file, read_rows
-from rewards.numbers_in_text import last_number, numbers
+from conf.storage.home import InputError
+from rewards.data.dataset_rows import data_file, hub_rows, read_rows
+from rewards.symbolic.numbers import last_number, numbers
 from rewards.verifier import Attempt, Problem, Score, Split, Verdict
 
 HUB = ("openai/gsm8k", "main")

@@ -5,11 +5,10 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from conf.home import InputError
-from rewards.completed_function import preamble, whole_program
-from rewards.hub import hub_rows
-from rewards.jsonl_source import data_file, read_rows
-from rewards.program_tests import NO_PROGRAM, UNREADABLE, ProgramTests, failing_references, judged
+from conf.storage.home import InputError
+from rewards.data.dataset_rows import data_file, hub_rows, read_rows
+from rewards.programs.completion import preamble, whole_program
+from rewards.programs.unit_tests import NO_PROGRAM, UNREADABLE, ProgramTests, failing_references, judged
 from rewards.sandbox import Layer, Program
 from rewards.verifier import Attempt, Problem, Score, Split
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, pstdev
 
-from conf.lessons import LearnedRewardConfig
+from conf.sections.lessons import LearnedRewardConfig
 from rewards.verifier import Attempt, Score
 
 OWNER = "owner"  # stands where a problem's benchmark would, for the owner's own prompts

@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conf.home import InputError
-from rewards.hub import hub_rows
-from rewards.jsonl_source import DATA_VARIABLE, checked, data_file, read_rows
-from rewards.literal_table import literal_table
-from rewards.program_tests import NO_PROGRAM, UNREADABLE, ProgramTests, failing_references, judged
-from rewards.program_text import program_text
+from conf.storage.home import InputError
+from rewards.data.dataset_rows import DATA_VARIABLE, checked, data_file, hub_rows, read_rows
+from rewards.programs.extraction import program_text
+from rewards.programs.hardcoding import literal_table
+from rewards.programs.unit_tests import NO_PROGRAM, UNREADABLE, ProgramTests, failing_references, judged
 from rewards.sandbox import Layer, Program
 from rewards.verifier import Attempt, Problem, Score, Split
 

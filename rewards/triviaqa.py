@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from rewards.hub import hub_rows
-from rewards.jsonl_source import checked, data_file, read_rows
+from rewards.data.dataset_rows import checked, data_file, hub_rows, read_rows
 from rewards.verifier import Attempt, Problem, Score, Split, Verdict
 
 HUB = ("mandarjoshi/trivia_qa", "rc.nocontext")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from models.durable import write_atomically
+from conf.storage.durable import write_atomically
 
 FILE, EARLY = "incidents.jsonl", "ended_early.json"
 log = logging.getLogger("nightschool")

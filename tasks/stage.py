@@ -22,10 +22,9 @@ from prefect import task
 from prefect.futures import PrefectFuture
 from pydantic import BaseModel, ConfigDict
 
-from conf.disk import make_folder, sync
 from conf.schema import Section
+from conf.storage.durable import make_folder, room_for, sync, sync_folder, write_atomically
 from models.checkpoint import digest_file
-from models.durable import room_for, sync_folder, write_atomically
 from tasks.workers import WorkerDiedError, working_on
 
 MANIFEST = "manifest.json"

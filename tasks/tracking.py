@@ -14,11 +14,11 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 
-from conf.home import Home
 from conf.load import frozen_yaml
+from conf.redact import MLFLOW, checked
 from conf.schema import NightConfig, Section
-from conf.urls import MLFLOW, checked
-from models.durable import write_atomically
+from conf.storage.durable import write_atomically
+from conf.storage.home import Home
 
 RUN_FILE = "mlflow_run.txt"
 HOME_TAG = "nightschool.home"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from conf.home import Home
+from conf.storage.home import Home
 from flows import environment
 
 environment.prepare()  # before any library is imported: tests phone home as little as nights do

@@ -1,4 +1,4 @@
-"""What becomes of a server that cannot serve; one that does is in tests/models/test_served_teacher.py."""
+"""What becomes of a server that cannot serve; one that does is in tests/models/hf/test_served_teacher.py."""
 
 import socket
 import sys

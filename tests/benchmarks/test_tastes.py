@@ -5,7 +5,7 @@ import statistics
 import pytest
 
 from benchmarks.tastes import ANSWERS, attainable, picks
-from tasks.day_picks import Choice
+from tasks.reward_model.preferences import Choice
 
 
 def shortest(choice: Choice) -> int:

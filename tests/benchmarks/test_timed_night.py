@@ -17,9 +17,9 @@ from benchmarks.timed_night import (
     run_night,
     seconds_within,
 )
-from conf.home import Home
 from conf.load import STARTER, load_night
-from flows.night import Night
+from conf.storage.home import Home
+from flows.run.context import Night
 
 # Two rounds, the second with a refill; in between 0.5 s that belong to no stage.
 TOLD = [

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.work import SCHOOL, make
-from conf.home import Home
+from conf.storage.home import Home
 
 
 def test_a_benchmark_before_the_first_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ from flows import environment
 
 environment.prepare()
 
-from flows.ports import free_port  # noqa: E402
-from flows.prefect_server import start_server, wait_until_ready  # noqa: E402
+from flows.orchestration.server import start_server, wait_until_ready  # noqa: E402
+from flows.web.address import free_port  # noqa: E402
 from tests.chaos.checks import Verdict  # noqa: E402
 from tests.chaos.events import Trap  # noqa: E402
 from tests.chaos.kills import kill_list  # noqa: E402

@@ -10,9 +10,9 @@ from typing import Any
 
 from mlflow import MlflowClient
 
-from conf.home import Home
+from conf.storage.home import Home
 from models.checkpoint import is_whole
-from tasks.registry import DAYTIME, PREVIOUS, Registry
+from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import MANIFEST, committed
 from tests.chaos.school import DATE, NAME
 from tests.models.tiny import plain_model

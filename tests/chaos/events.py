@@ -53,8 +53,8 @@ def watch_night() -> None:
     from mlflow import MlflowClient
 
     from flows import grpo
-    from tasks import learner
     from tasks.stage import Stage
+    from tasks.training import trainer_process
 
     os.environ[FLOW] = str(os.getpid())
     watch_files()
@@ -69,7 +69,7 @@ def watch_night() -> None:
     version = _told(MlflowClient.create_model_version, lambda a: f"register {Path(a[2]).name}", done="registered")
     MlflowClient.create_model_version = version
     for function in (lesson, update_in_trainer, save_state):
-        setattr(learner, function.__name__.removesuffix("_in_trainer"), function)
+        setattr(trainer_process, function.__name__.removesuffix("_in_trainer"), function)
     fire("start")
 
 
@@ -106,13 +106,13 @@ def save_state(*arguments: Any, **options: Any) -> Any:
 
 
 def _in_trainer(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Runs in the trainer's process, where `tasks.learner` is as it was written."""
-    from tasks import learner
+    """Runs in the trainer's process, where `tasks.training.trainer_process` is as it was written."""
+    from tasks.training import trainer_process
 
     watch_files()
     first = arguments[0]
     fire(f"trainer {name} {getattr(first, 'digest', getattr(first, 'name', first))}")
-    return getattr(learner, name)(*arguments, **options)
+    return getattr(trainer_process, name)(*arguments, **options)
 
 
 def fire(event: str) -> None:
@@ -165,7 +165,7 @@ def _children(flow: int, role: Victim) -> Iterator[int]:
 
 
 def _role(command: bytes, environment: bytes) -> Victim | None:
-    if b"flows.prefect_sqlite" in command:
+    if b"flows.orchestration.sqlite_server" in command:
         return "server"
     if b"spawn_main" not in command:
         return None

@@ -10,11 +10,11 @@ def main() -> None:
 
     environment.prepare()
     import flows.nightly  # noqa: F401  # with everything that is to be watched
-    from tasks import engine
+    from tasks.rollouts import engine_process
     from tests.chaos import events, tiny_engine
 
     if REAL not in os.environ:
-        engine.sample = tiny_engine.sample
+        engine_process.sample = tiny_engine.sample
     events.watch_night()
     cli.main()
 

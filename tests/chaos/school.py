@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mlflow import MlflowClient
 
-from conf.home import Home
 from conf.load import STARTER
+from conf.storage.home import Home
 from rewards.gsm8k import INSTRUCTION
 from tests.chaos.events import WATCH, Trap, set_traps
 from tests.chaos.night import REAL
@@ -109,7 +109,7 @@ def open_school(root: Path, server: str | None, *, real: bool = False) -> School
     MlflowClient(tracking_uri=database, registry_uri=database).search_experiments()
     Home(root).database_file.rename(root / "empty.db")
     if real:
-        from models.starter import write_starter
+        from models.hf.loading import write_starter
 
         write_starter(root / "student")
         return School(root, (f"student={{source: {root / 'student'}, system: ''}}", *STARTERS), server, real)

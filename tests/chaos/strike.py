@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conf.home import Home
+from conf.storage.home import Home
 from tests.chaos import disk
 from tests.chaos.checks import (
     MOVED,

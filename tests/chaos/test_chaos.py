@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from prefect.settings import get_current_settings
 
-from conf.disk import make_folder, sync
-from conf.home import Home
-from flows.history import round_metrics
+from conf.storage.durable import make_folder, sync, write_atomically
+from conf.storage.home import Home
+from flows.run.history import round_metrics
 from models.checkpoint import CARD, keep, write_lineage
-from models.durable import write_atomically
 from tasks.incidents import incidents
 from tests.chaos import disk
 from tests.chaos.checks import Verdict, aliases, broken_aliases, differences, repeated
@@ -25,7 +24,7 @@ from tests.chaos.kills import kill_list
 from tests.chaos.school import DATE, NAME, School, open_school, processes_of
 from tests.chaos.strike import Reference, _check_the_traps, _starts, strike, undisturbed
 from tests.models.tiny import write_tiny
-from tests.tasks.test_registry import School as Registered
+from tests.tasks.registry.test_mlflow_registry import School as Registered
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,15 @@ from tests.models.tiny import END, plain_model
 
 
 def sample(*arguments: Any, **options: Any) -> Any:
-    """`tasks.engine.sample`, called in the engine's process, where this module stands in for `models.sampler`."""
+    """`engine_process.sample`, called in the engine's process, where this module stands in for `models.sampler`."""
     sys.modules.setdefault("models.sampler", sys.modules[__name__])
-    from tasks import engine
+    from tasks.rollouts import engine_process
 
-    return engine.sample(*arguments, **options)
+    return engine_process.sample(*arguments, **options)
 
 
 class Sampler:
-    """The sampler, as far as `tasks/engine.py` knows it."""
+    """The sampler, as far as `tasks/rollouts/engine_process.py` knows it."""
 
     probe_difference = 0.0
 
@@ -29,7 +29,7 @@ class Sampler:
         self.load_weights(checkpoint)
 
     def load_weights(self, checkpoint: Path) -> None:
-        from models.policy import load_tokenizer
+        from models.hf.loading import load_tokenizer
 
         self.model: Any = plain_model(checkpoint)
         self.tokenizer: Any = load_tokenizer(checkpoint)

@@ -1,11 +1,12 @@
-"""A worker's run, as `flows.worker_run` makes it, with a tiny engine in vLLM's place."""
+"""A worker's run, as `flows.orchestration.worker_run` makes it, with a tiny engine in vLLM's place."""
 
-from flows import environment, worker_run
+from flows import environment
+from flows.orchestration import worker_run
 
 if __name__ == "__main__":
     environment.prepare()
-    from tasks import engine
+    from tasks.rollouts import engine_process
     from tests.chaos import tiny_engine
 
-    engine.sample = tiny_engine.sample
+    engine_process.sample = tiny_engine.sample
     worker_run.main()

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.starter import STUDIED
-from conf.benchmark import BenchmarkName
-from conf.home import InputError
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
+from conf.sections.benchmark import BenchmarkName
+from conf.storage.home import InputError
 
 ROOT = Path(__file__).parents[2]
 STARTER = ROOT / "conf" / "starter.yaml"

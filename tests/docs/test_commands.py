@@ -22,8 +22,8 @@ import yaml
 from cyclopts import CycloptsError
 from typer._click.exceptions import MissingParameter, UsageError
 
-from conf.home import InputError
 from conf.load import STARTER, load_night
+from conf.storage.home import InputError
 from flows.cli import app
 from tests.docs.pages import FILE, PAGES, ROOT, Block, blocks, commands, files, inline_code, transcript
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from conf.home import SHORT_REPORT, SUMMARY, Home
+from conf.storage.home import SHORT_REPORT, SUMMARY, Home
 from flows import cli
 from models.checkpoint import keep, write_lineage
-from tasks.report_lines import render_markdown
-from tasks.report_page import render
+from tasks.report.markdown import render_markdown
+from tasks.report.page import render
 from tests.docs.pages import blocks, commands
 from tests.docs.test_commands import run
 from tests.models.tiny import write_tiny
 from tests.tasks.night_folder import write_night
-from tests.tasks.test_registry import School
+from tests.tasks.registry.test_mlflow_registry import School
 
 DATE = "2026-11-20"  # of the pages
 STEPS = [  # each command in its turn, and what it says

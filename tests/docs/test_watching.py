@@ -11,7 +11,7 @@ MAKERS = {"Alarm", "_alarm", "_about"}  # what makes an alarm, with its name fir
 def test_every_alarm_has_its_row() -> None:
     raised = {
         call.args[0].value
-        for file in (ROOT / "tasks").glob("*.py")
+        for file in (ROOT / "tasks").rglob("*.py")
         for call in ast.walk(ast.parse(file.read_text()))
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in MAKERS
         if call.args and isinstance(call.args[0], ast.Constant)

@@ -18,26 +18,25 @@ import pytest
 from mlflow.exceptions import MlflowException
 from prefect import flow
 
-from conf.home import SUMMARY, Home, NightError
 from conf.load import STARTER, load_night
+from conf.storage.durable import DiskFullError
+from conf.storage.home import SUMMARY, Home, NightError
 from flows import nightly
-from flows.address import LOOPBACK, Address
-from flows.night import Night
-from flows.night_watch import NightWatch
-from flows.pages import _start_mlflow, end
-from flows.ports import free_port
-from flows.vault import Vault
+from flows.evaluation.vault import Vault
+from flows.run.context import Night
+from flows.training.monitor import NightWatch
+from flows.web.address import LOOPBACK, Address, free_port
+from flows.web.pages import _start_mlflow, end
 from models.checkpoint import CARD
-from models.durable import DiskFullError
-from tasks.alarms import Alarm
-from tasks.promote import OUTCOME
-from tasks.registry import DAYTIME, PREVIOUS, Registry
+from tasks.monitoring.alarms import Alarm
+from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
+from tasks.registry.promote import OUTCOME
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, write_table
 from tasks.tracking import Tracking
+from tests.tasks.monitoring.test_morning_hook import Webhook, listening
 from tests.tasks.night_folder import TARGET, write_night
-from tests.tasks.test_model_card import make_sitters
-from tests.tasks.test_morning_hook import Webhook, listening
+from tests.tasks.registry.test_model_card import make_sitters
 
 DATE = "2026-11-20"
 
@@ -135,7 +134,7 @@ def _wait(port: int) -> None:
 @pytest.fixture
 def morning(home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch) -> Iterator[Morning]:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    monkeypatch.setattr("tasks.promote.promote.retry_delay_seconds", [0.1, 0.1])
+    monkeypatch.setattr("tasks.registry.promote.promote.retry_delay_seconds", [0.1, 0.1])
     with listening() as webhook:
         yield Morning(home_with_mlflow("school"), monkeypatch, webhook)
 

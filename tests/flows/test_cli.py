@@ -19,14 +19,14 @@ import typer
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.sorting import FlowRunSort
 
-from conf.home import Home, InputError, NightError
 from conf.load import STARTER, load_night
+from conf.storage.home import Home, InputError, NightError
+from conf.storage.locks import NightRunningError, hold
 from flows import cli
-from flows.lock import NightRunningError, hold
-from flows.night import freeze_config
-from flows.ports import free_port
-from flows.prefect_server import prefect_api
-from tests.flows.test_lock import holder
+from flows.orchestration.server import prefect_api
+from flows.run.context import freeze_config
+from flows.web.address import free_port
+from tests.conf.storage.test_locks import holder
 from tests.tasks.tiny_student import write_student
 
 DATE = "2026-01-20"
@@ -378,7 +378,7 @@ def test_a_server_that_is_gone_for_good_fails_no_finished_night(
             finish(home)
         raise httpx.ConnectError("All connection attempts failed")
 
-    monkeypatch.setattr("flows.prefect_server.prefect_api", lambda *_: nullcontext())
+    monkeypatch.setattr("flows.orchestration.server.prefect_api", lambda *_: nullcontext())
     monkeypatch.setattr("flows.nightly.nightly", nightly)
     outcome = run("night", "--date", DATE, "--json")
     assert (outcome.code, outcome.out.count("\n")) == ((0, 1) if done else (1, 0))
@@ -398,7 +398,7 @@ def test_what_ended_a_night_is_told_though_its_server_could_not_be(
         except BaseException:
             raise httpx.ConnectError("All connection attempts failed")  # as Prefect's engine does  # noqa: B904
 
-    monkeypatch.setattr("flows.prefect_server.prefect_api", lambda *_: nullcontext())
+    monkeypatch.setattr("flows.orchestration.server.prefect_api", lambda *_: nullcontext())
     monkeypatch.setattr("flows.nightly.nightly", nightly)
     outcome = run("night", "--date", DATE)
     assert outcome.code == code
@@ -434,7 +434,7 @@ def test_ctrl_c_says_how_to_go_on(run: Run, home: Home, monkeypatch: pytest.Monk
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("flows.prefect_server.start_server", interrupt)
+    monkeypatch.setattr("flows.orchestration.server.start_server", interrupt)
     monkeypatch.setattr("prefect.settings.get_current_settings", lambda: SimpleNamespace(api=SimpleNamespace(url=None)))
     guards = 'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 100}]'
     outcome = run("night", "--date", DATE, "--set", guards)
@@ -514,7 +514,7 @@ def runs_on_prefect(home: Home) -> list[str]:
 def test_checkpoints_promotion_and_rollback(
     home_with_mlflow: Callable[[str], Home], home: Home, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.tasks.test_registry import School
+    from tests.tasks.registry.test_mlflow_registry import School
 
     made = home_with_mlflow("school")
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(made.root))

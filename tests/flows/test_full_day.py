@@ -1,7 +1,7 @@
 """conf/full_day.yaml, whole: every part of it, on the real command, trainer, Prefect and MLflow.
 
 The student is tiny and samples for itself in vLLM's place, so the numbers are small; `vllm serve` as the teacher has a
-test of its own (tests/models/test_served_teacher.py).
+test of its own (tests/models/hf/test_served_teacher.py).
 """
 
 import json
@@ -14,7 +14,7 @@ import pytest
 from prefect.settings import get_current_settings
 
 from conf.load import STARTER, load_night
-from flows.history import round_metrics
+from flows.run.history import round_metrics
 from tests.chaos.school import DATE, open_school
 from tests.flows.planted import CHAT, KEYS, MARK, with_keys
 from tests.models.chat_server import chat_server, said

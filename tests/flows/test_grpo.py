@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from prefect import flow
 
-from conf.home import Home
 from conf.load import STARTER, load_night
-from flows.course import Course
+from conf.storage.home import Home
 from flows.grpo import Rounds
-from flows.history import round_metrics
-from flows.night import Night
+from flows.run.context import Night
+from flows.run.history import round_metrics
+from flows.training.recipe import Course
 from models.checkpoint import keep, write_lineage
-from models.engine_environment import trainer_environment
-from models.policy import load_tokenizer
+from models.engine.environment import trainer_environment
+from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
-from tasks import engine as in_engine
-from tasks.report_evidence import sampled_answers, verdict_counts
-from tasks.round_alarms import round_alarms
+from tasks.monitoring.round_alarms import round_alarms
+from tasks.report.queries import sampled_answers, verdict_counts
+from tasks.rollouts import engine_process as in_engine
 from tasks.stage import Artifact, committed
 from tasks.tables import CORRECTIONS, PREFERENCES, PROMPTS, SOLVE_RATES, TRACES, read_rollouts, read_table
 from tasks.tracking import Tracking
@@ -355,7 +355,7 @@ def test_a_severe_alarm_ends_the_learning_for_good(
     command = [sys.executable, "-c", program]
     setting = f"alarms.command={json.dumps(command)}"
     with monkeypatch.context() as patch:
-        patch.setattr("flows.night_watch.bytes_of_a_round", lambda *_: 10**18)
+        patch.setattr("flows.training.monitor.bytes_of_a_round", lambda *_: 10**18)
         folder, candidate = school.study("full", ScriptedEngine(school.student, SCRIPT), setting)
     assert sorted(place.name for place in folder.glob("round-*")) == ["round-01"]
     assert candidate.name == (folder / "round-01/checkpoint/checkpoint.txt").read_text()
@@ -372,7 +372,7 @@ def test_a_disk_that_filled_up_since_takes_no_committed_round_back(
     finished: tuple[Path, ScriptedEngine, Path], school: School, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(school.home("undisturbed").root, school.root / "filled")
-    monkeypatch.setattr("flows.night_watch.bytes_of_a_round", lambda *_: 10**18)
+    monkeypatch.setattr("flows.training.monitor.bytes_of_a_round", lambda *_: 10**18)
     folder, candidate = school.study("filled", ScriptedEngine(school.student, []))
     assert candidate.name == finished[2].name
     assert "disk_short" not in kept_alarms(folder)

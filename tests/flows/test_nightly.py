@@ -10,13 +10,13 @@ from prefect.client.orchestration import get_client
 from prefect.flow_engine import run_flow
 from prefect.states import AwaitingRetry, Crashed, Pending
 
-from conf.home import Home
 from conf.load import STARTER, load_night
+from conf.storage.home import Home
 from flows import nightly
-from flows.night import Night
 from flows.nightly import concluded, study
+from flows.run.context import Night
 from tasks.tracking import Tracking
-from tests.tasks.test_morning_hook import listening
+from tests.tasks.monitoring.test_morning_hook import listening
 
 
 @pytest.mark.usefixtures("prefect_server")

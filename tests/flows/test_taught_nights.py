@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from prefect.settings import get_current_settings
 
-from conf.home import Home
 from conf.load import load_night
-from flows.estimate import places, seconds_left
-from flows.history import round_metrics
-from models.picks import is_held_out
+from conf.storage.home import Home
+from flows.run.estimate import places, seconds_left
+from flows.run.history import round_metrics
+from models.lessons.preference_data import is_held_out
 from rewards.gsm8k import INSTRUCTION
 from tasks.stage import committed
 from tasks.tables import PROMPTS, read_table

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from conf.home import Home
-from tasks.registry import DAYTIME
+from conf.storage.home import Home
+from tasks.registry.mlflow_registry import DAYTIME
 from tasks.tables import read_rollouts
 from tests.flows.planted import CHAT, MARK, owners, owners_environment, with_keys
 from tests.flows.watched import can_watch, watching

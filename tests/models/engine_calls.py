@@ -35,23 +35,23 @@ def sample(prompts: Sequence[list[int]], size: int, seed: int = 1) -> list[list[
 
 def load_nothing(checkpoint: Path) -> str:
     """A loader that does nothing, and says that all is well."""
-    from models import engine_weights
+    from models.engine import weight_sync
 
-    return _with(engine_weights, "reload", lambda worker, folder: [], checkpoint)
+    return _with(weight_sync, "reload", lambda worker, folder: [], checkpoint)
 
 
 def load_without_readback(checkpoint: Path) -> str:
     """As if nothing of the engine's memory could be compared but what agrees."""
-    from models import engine_weights
+    from models.engine import weight_sync
 
-    return _with(engine_weights, "differing", lambda worker, folder: ([], 1), checkpoint)
+    return _with(weight_sync, "differing", lambda worker, folder: ([], 1), checkpoint)
 
 
 def load_with_the_head_of_before(checkpoint: Path) -> str:
     """As vLLM alone does where layers compute with packed copies of their weights."""
-    from models import engine_weights
+    from models.engine import weight_sync
 
-    return _with(engine_weights, "_pack_tied_heads", lambda model: None, checkpoint)
+    return _with(weight_sync, "_pack_tied_heads", lambda model: None, checkpoint)
 
 
 def serve_the_last_adapter(checkpoint: Path) -> str:

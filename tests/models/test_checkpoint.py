@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from models import durable
+from conf.storage import durable
 from models.checkpoint import (
     DamagedCheckpointError,
     base_of,
@@ -130,7 +130,7 @@ def test_what_is_forced_to_the_disk_and_when(tmp_path: Path, monkeypatch: pytest
         sync(path)
 
     monkeypatch.setattr(durable, "sync", note)
-    monkeypatch.setattr("conf.disk.sync", note)
+    monkeypatch.setattr("conf.storage.durable.sync", note)
     monkeypatch.setattr("models.checkpoint.sync", note)
     files = {file.name for file in fill(tmp_path / "draft").rglob("*")}
     kept = keep(tmp_path / "draft", tmp_path / "checkpoints", durable=False)

@@ -8,16 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from conf.lessons import FeedbackConfig, PicksConfig
 from conf.schema import LoraConfig, TrainerConfig
+from conf.sections.lessons import FeedbackConfig, PicksConfig
 from models import lora
-from models.examples import Judged
 from models.grpo import grpo_loss
-from models.lessons import dpo, kto
-from models.packing import pack, split
-from models.picks import Pick
+from models.lessons.preference_data import Judged, Pick
+from models.lessons.sft_preference import dpo, kto
+from models.packing.batches import grouped, padded_rows
+from models.packing.packing import pack, split
 from models.rollout import Rollout
-from models.rollout_groups import grouped, padded_rows
 from models.trainer import Trainer
 from tests.models.tiny import random_tokens, sampled_groups, trainer_config
 from tests.models.weights import gradients_of_steps, masters_of

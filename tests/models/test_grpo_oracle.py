@@ -10,7 +10,7 @@ from scipy.stats import gmean
 from torch import Tensor
 
 from conf.schema import GrpoConfig
-from models.logprobs import token_logprobs
+from models.packing.logprobs import token_logprobs
 from tests.models.microbatches import (
     AGGREGATIONS,
     IMPORTANCES,

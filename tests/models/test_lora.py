@@ -14,9 +14,9 @@ from torch import Tensor
 from conf.schema import LoraConfig
 from models import lora
 from models.checkpoint import digest_folder
+from models.engine.sync_probe import FILE, file_logprobs, read_probe
+from models.hf.loading import load_model
 from models.lora import MergeError, attach, dropout, merge, merged_weights
-from models.policy import load_model
-from models.probe import FILE, file_logprobs, read_probe
 from models.trainer import Trainer
 from tests.models.tiny import PRECISION, plain_logprobs, plain_model, sampled_groups, trainer_config, write_tiny
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from conf.schema import TrainerConfig
-from models.packing import pack, split
+from models.packing.packing import pack, split
 from models.reward_model import HEAD, RewardModel, answers_to
 from tests.models.tiny import plain_model, random_tokens, trainer_config, write_tiny
 

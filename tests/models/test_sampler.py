@@ -10,12 +10,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from conf.home import NightError
 from conf.schema import EngineConfig, LoraConfig
+from conf.storage.home import NightError
 from models.checkpoint import base_of, keep, write_lineage
-from models.engine_environment import engine_environment
+from models.engine.environment import engine_environment
+from models.engine.sync_probe import FILE, Probe, SyncError, file_logprobs, read_probe, write_probe
 from models.lora import merge
-from models.probe import FILE, Probe, SyncError, file_logprobs, read_probe, write_probe
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.workers import Worker

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from conf.schema import TrainerConfig
-from models.master_weights import MasterWeights
+from models.optim.master_weights import MasterWeights
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tests.models.tiny import (

@@ -10,9 +10,9 @@ from transformers import AutoModelForCausalLM
 
 from conf.schema import LoraConfig
 from models.checkpoint import digest_folder
+from models.optim.trainer_state import StateError
 from models.rollout import Rollout
 from models.trainer import NonFiniteError, Trainer
-from models.trainer_state import StateError
 from tests.models.tiny import ADVANTAGES, PRECISION, trainer_config, write_tiny
 from tests.models.weights import same, weights_of
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from conf.home import InputError, NightError
+from conf.storage.home import InputError, NightError
 from models.checkpoint import base_of
-from models.policy import load_model, load_tokenizer
-from models.probe import file_logprobs
-from tasks.enroll import check_student
+from models.engine.sync_probe import file_logprobs
+from models.hf.loading import load_model, load_tokenizer
+from tasks.registry.import_model import check_student
 from tests.models.malicious import write_malicious
 from tests.models.tiny import write_tiny
 

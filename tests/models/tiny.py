@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
 
 from conf.schema import GrpoConfig, LoraConfig, OptimizerConfig, TrainerConfig
-from models.precision import computed_in
+from models.hf.hardware import computed_in
 from models.rollout import Rollout
 
 Architecture = Literal["llama", "qwen3"]

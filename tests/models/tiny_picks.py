@@ -3,8 +3,8 @@
 import random
 from typing import Literal
 
-from conf.lessons import RewardModelConfig
-from models.picks import Pick
+from conf.sections.lessons import RewardModelConfig
+from models.lessons.preference_data import Pick
 
 # A fit of seconds, by which a tiny student learns a taste.
 QUICK = RewardModelConfig(

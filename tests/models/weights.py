@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from models.master_weights import MasterWeights, joined
+from models.optim.master_weights import MasterWeights, joined
 from models.trainer import Trainer
 
 

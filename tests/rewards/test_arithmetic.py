@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conf.home import InputError
+from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
-from rewards.arithmetic_exercises import LEVELS, Exercise, exercises
+from rewards.data.arithmetic_exercises import LEVELS, Exercise, exercises
 from rewards.verifier import Attempt, Problem, Score
 
 TWELVE = Exercise("1", "plus", "What is 7 + 5?", ("7 + 5 = 12",), 12)

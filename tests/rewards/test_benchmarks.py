@@ -9,17 +9,17 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from conf.benchmark import PROGRAMS, BenchmarkName, ExamPart
-from conf.home import InputError
-from conf.lessons import TraceFile
 from conf.schema import BenchmarkConfig, SandboxConfig
+from conf.sections.benchmark import PROGRAMS, BenchmarkName, ExamPart
+from conf.sections.lessons import TraceFile
+from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
 from rewards.benchmarks import configured, excluded, load
 from rewards.competition_math import CompetitionMath
 from rewards.gsm8k import Gsm8k
 from rewards.humaneval import HumanEval
 from rewards.jail import policy
-from rewards.layers import missing_layers
+from rewards.jail.layers import missing_layers
 from rewards.mbpp import Mbpp
 from rewards.triviaqa import TriviaQa
 from rewards.verifier import Attempt, Problem

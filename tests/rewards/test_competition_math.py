@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rewards.competition_math import CompetitionMath, true_answer
-from rewards.math_equality import MathEquality
+from rewards.symbolic.equivalence import MathEquality
 from rewards.verifier import Attempt, Problem, Score
 
 

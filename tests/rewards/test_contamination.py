@@ -128,8 +128,8 @@ def test_the_real_traces_hold_no_problem_of_the_exams() -> None:
     import json
 
     from rewards.competition_math import CompetitionMath
+    from rewards.data.solution_formats import read_question
     from rewards.gsm8k import Gsm8k
-    from rewards.trace_forms import read_question
 
     exam = Contamination(one.question for own in (CompetitionMath(), Gsm8k()) for one in own.problems("test"))
     file = Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl"

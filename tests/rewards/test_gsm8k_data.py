@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conf.home import InputError
+from conf.storage.home import InputError
 from rewards.gsm8k import Gsm8k, true_number
 from rewards.verifier import Attempt, Problem
 from tests.rewards.local_hub import write_dataset

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from conf.home import InputError
+from conf.storage.home import InputError
 from rewards.humaneval import HumanEval
-from rewards.program_tests import ProgramTests
+from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Attempt, Problem, Score
 
 needs_data = pytest.mark.skipif(

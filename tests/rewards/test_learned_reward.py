@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conf.lessons import LearnedRewardConfig
 from conf.schema import RewardConfig
+from conf.sections.lessons import LearnedRewardConfig
 from rewards.composition import compose
 from rewards.learned_reward import OWNER, leaves_latin, owner_scores, standardised, tie_broken, with_learned
 from rewards.verifier import Attempt, Problem, Score, Verdict

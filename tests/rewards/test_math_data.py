@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.home import InputError
+from conf.storage.home import InputError
 from rewards.competition_math import CompetitionMath
 from tests.rewards.local_hub import write_dataset
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rewards.mbpp import Mbpp
-from rewards.program_tests import ProgramTests
+from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Attempt, Problem
 
 needs_data = pytest.mark.skipif(

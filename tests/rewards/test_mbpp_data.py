@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from conf.home import InputError
+from conf.storage.home import InputError
 from rewards.mbpp import Mbpp, entry_point
-from rewards.program_tests import ProgramTests
+from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Attempt, Problem
 
 RIGHT = "def add_one(x):\n    return x + 1\n"

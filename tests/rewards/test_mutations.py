@@ -14,7 +14,7 @@ import pytest
 
 from rewards.humaneval import HumanEval
 from rewards.mbpp import Mbpp
-from rewards.program_tests import ProgramTests, judged
+from rewards.programs.unit_tests import ProgramTests, judged
 from rewards.sandbox import Program
 
 needs_data = pytest.mark.skipif(

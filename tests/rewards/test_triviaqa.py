@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conf.home import InputError
+from conf.storage.home import InputError
 from rewards.triviaqa import TriviaQa, normalised, true_names
 from rewards.verifier import Attempt, Problem, Score
 from tests.rewards.local_hub import write_dataset

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tasks.decision import compare, decide
+from tasks.evaluation.statistics import compare, decide
 from tasks.tables import EVALUATIONS, PROMPTS, ROLLOUTS, SCORES, read_table, write_table
 
 DIGESTS = {"champion": "c0ffee" * 4, "distilled": "d15711" * 4, "candidate": "cafe42" * 4}

@@ -52,7 +52,7 @@ def test_a_child_that_works_is_left_alone(worker: Worker, losses: Losses) -> Non
 def test_a_call_that_takes_far_longer_than_any_before(
     worker: Worker, losses: Losses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.heartbeat.LEAST_LIMIT", 1.0)
+    monkeypatch.setattr("tasks.workers.LEAST_LIMIT", 1.0)
     with working_on("update"):
         worker.call(child_calls.spin, 0.0)
     with working_on("distill"):  # which has no history
@@ -66,7 +66,7 @@ def test_a_call_that_takes_far_longer_than_any_before(
 
 
 def test_a_first_call_that_takes_far_longer_than_its_stage_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.heartbeat.LEAST_LIMIT", 1.0)
+    monkeypatch.setattr("tasks.workers.LEAST_LIMIT", 1.0)
     worker = Worker("test", quiet=2.0, usual={"sample": 0.01})
     with pytest.raises(WorkerHungError, match="not through after [0-9]+ s"), working_on("sample"):
         worker.call(child_calls.spin, 600)
@@ -75,7 +75,7 @@ def test_a_first_call_that_takes_far_longer_than_its_stage_does(monkeypatch: pyt
 
 def test_a_short_call_does_not_make_a_later_long_one_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is that of the longer of both: what its stage usually takes, and the longest call so far."""
-    monkeypatch.setattr("tasks.heartbeat.LEAST_LIMIT", 0.1)
+    monkeypatch.setattr("tasks.workers.LEAST_LIMIT", 0.1)
     worker = Worker("test", quiet=2.0, usual={"evaluate": 60.0})
     with working_on("evaluate · arithmetic · 3"):
         worker.call(child_calls.spin, 0.0)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tasks.heartbeat import FIRST_LIMIT, POLL, QUIET, Heartbeat, next_limit, processor_seconds
+from tasks.workers import FIRST_LIMIT, POLL, QUIET, Heartbeat, next_limit, processor_seconds
 
 BUSY = "while True: pass"
 BUSY_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"

@@ -18,8 +18,8 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
-from conf.lessons import DistillConfig, TeacherConfig
-from models.durable import DiskFullError
+from conf.sections.lessons import DistillConfig, TeacherConfig
+from conf.storage.durable import DiskFullError
 from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, run_name, stage, uncommit
 from tasks.workers import WorkerDiedError
 

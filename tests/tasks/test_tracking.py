@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from conf.home import Home, InputError
 from conf.load import frozen_yaml, load_night
 from conf.schema import NightConfig
+from conf.storage.home import Home, InputError
 from tasks.tracking import RUN_FILE, Tracking, tracking_uri
 
 CONF = Path(__file__).parents[2] / "conf"

@@ -1,0 +1,114 @@
+"""Says in one line what is wrong with a configuration: pydantic's errors, in the user's words."""
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from conf.redact import struck
+from conf.storage.home import InputError
+
+Key = tuple[str, ...]  # a dotted path, taken apart: ("benchmarks", "0", "weight")
+
+_ALLOWED = {
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "literal_error": "{expected}",
+    "too_short": "at least {min_length} of them",
+    "too_long": "at most {max_length} of them",
+    "string_pattern_mismatch": "must match {pattern}",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "a text, in quotes where it looks like something else",
+    "tuple_type": "a list",
+    "model_type": "a mapping of keys",
+    "dict_type": "a mapping of keys",
+    "finite_number": "a finite number",
+}
+
+
+def fault(place: str, what: str) -> InputError:
+    """`place: what` as an error of one line, without the passwords that a URL in it may carry."""
+    return InputError(struck(" ".join(f"{place}: {what}".splitlines())))
+
+
+def dotted(key: Key) -> str:
+    """The key as a user writes it: benchmarks.0.weight."""
+    return ".".join(key)
+
+
+def shown(value: Any) -> str:
+    """The value on one line, as JSON (which is YAML), at most 60 characters of it."""
+    text = struck(json.dumps(value, ensure_ascii=False, default=str))  # before it is cut: half a URL is none any more
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def first_fault(schema: type[BaseModel], data: Any, errors: Sequence[ErrorDetails]) -> tuple[Key, str]:
+    """Where the first of the errors lies in `data`, and one line for all of them.
+
+    A misspelled key comes first, because others may only follow from it; what merely says that a list is
+    too short without its invalid items is no fault of its own.
+    """
+    faults: dict[Key, list[ErrorDetails]] = {}
+    for error in errors:
+        faults.setdefault(_key(data, error), []).append(error)
+    inner = [key for key in faults if not any(key == other[: len(key)] and key != other for other in faults)]
+    key = min(inner, key=lambda key: faults[key][0]["type"] != "extra_forbidden")
+    more = f" (and {len(inner) - 1} more)" if len(inner) > 1 else ""
+    return key, _what(schema, key, faults[key]) + more
+
+
+def _key(data: Any, error: ErrorDetails) -> Key:
+    """The error's place in the data: pydantic's, without the parts that name a branch of a union."""
+    key: list[str] = []
+    for part in error["loc"]:
+        inside: Any = dict(enumerate(data)) if isinstance(data, list) else data
+        if isinstance(inside, dict) and part in inside:
+            data = inside[part]
+            key.append(str(part))
+    if error["type"] == "missing":
+        key.append(str(error["loc"][-1]))
+    return tuple(key)
+
+
+def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> str:
+    """What is wrong with one value; several errors are the branches of a union."""
+    first = group[0]
+    if first["type"] == "missing":
+        return "is missing; it has no default"
+    if first["type"] == "extra_forbidden":
+        known = sorted(_section(schema, key[:-1]).model_fields)
+        near = difflib.get_close_matches(key[-1], known, n=1)
+        return f"unknown key; did you mean '{near[0]}'?" if near else f"unknown key; known are {', '.join(known)}"
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"]) if "ctx" in first else first["msg"]
+    allowed = " or ".join(dict.fromkeys(_allowed(error) for error in group))
+    return f"{shown(first['input'])} is not allowed; {allowed}"
+
+
+def _allowed(error: ErrorDetails) -> str:
+    context: Mapping[str, Any] = error.get("ctx", {})
+    if error["type"] == "value_error":
+        return str(context["error"])
+    return _ALLOWED[error["type"]].format(**context) if error["type"] in _ALLOWED else error["msg"]
+
+
+def _section(section: type[BaseModel], key: Key) -> type[BaseModel]:
+    """The part of the schema that `key` leads to: ("benchmarks", "0") to BenchmarkConfig."""
+    for part in key:
+        if part in section.model_fields:
+            section = next(_models(section.model_fields[part].annotation), section)
+    return section
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)

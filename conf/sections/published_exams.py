@@ -1,0 +1,55 @@
+"""An exam of benchmarks that are named one by one, outside of any night."""
+
+import difflib
+from collections.abc import Sequence
+from typing import get_args
+
+from conf.schema import NightConfig
+from conf.sections.benchmark import BenchmarkName, ExamPart
+from conf.storage.home import InputError
+
+# Each benchmark's exam as it is published (of TriviaQA's 17,944 problems the first 1,000), and tokens for an answer.
+PUBLISHED: dict[str, tuple[ExamPart, int]] = {
+    "arithmetic": (ExamPart(benchmark="arithmetic", problems=700), 64),
+    "gsm8k": (ExamPart(benchmark="gsm8k", problems=1319), 512),
+    "math": (ExamPart(benchmark="math", subset="500", problems=500), 1024),
+    "mbpp": (ExamPart(benchmark="mbpp", problems=500), 512),
+    "humaneval": (ExamPart(benchmark="humaneval", problems=164), 512),
+    "triviaqa": (ExamPart(benchmark="triviaqa", problems=1000), 64),
+}
+PROMPT_TOKENS = 1024  # room for a question
+
+
+def with_exam(config: NightConfig, named: Sequence[str], problems: int | None = None) -> NightConfig:
+    """The configuration with an exam of the parts that are named, of at most so many `problems` each (None: all).
+
+    A name is a part's of the configuration's own exam, or a benchmark's: then all parts of that benchmark, or, where
+    the exam has none, the published exam, with room for its answers. Raises InputError for an unknown name.
+    """
+    parts = list(dict.fromkeys(part for name in named for part in _parts(config, name)))
+    room = max([config.exam.max_completion_tokens, *(_room(part) for part in parts if part not in config.exam.parts)])
+    if problems is not None:
+        parts = [part.model_copy(update={"problems": min(problems, part.problems)}) for part in parts]
+    named_alone = {"target": parts[0], "further_targets": (), "guards": tuple(parts[1:]), "vault": None}
+    exam = config.exam.model_copy(update={**named_alone, "max_completion_tokens": room})
+    longest = config.engine.max_model_len
+    if room > config.exam.max_completion_tokens:
+        longest = max(longest, room + PROMPT_TOKENS)
+    engine = config.engine.model_copy(update={"max_model_len": longest})
+    return config.model_copy(update={"exam": exam, "engine": engine})
+
+
+def _parts(config: NightConfig, name: str) -> list[ExamPart]:
+    own = [part for part in config.exam.parts if name in (part.name, part.benchmark)]
+    if own:
+        return own
+    if name not in PUBLISHED:
+        known = sorted({*get_args(BenchmarkName), *(part.name for part in config.exam.parts)})
+        near = difflib.get_close_matches(name, known, 1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"--benchmarks: there is no benchmark {name!r}{meant}; there are {', '.join(known)}")
+    return [PUBLISHED[name][0]]
+
+
+def _room(part: ExamPart) -> int:
+    return PUBLISHED[part.benchmark][1]

@@ -1,0 +1,115 @@
+"""A journal file: lines are appended whole, by several programs at once, and read up to the last whole one."""
+
+import datetime
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from conf.storage.durable import make_folder, sync
+from conf.storage.home import InputError
+from conf.storage.journal import Entry, line_of, parse_line
+
+
+def append(journal: Path, entries: Iterable[Entry]) -> Path:
+    """Writes entries to the end of today's file in the journal's folder, and forces them to the disk. Returns the file.
+
+    Several programs may do so at once: a lock (flock) lets one write after the other, each with one call. Where a
+    program died in the midst of a line, that line is ended first: it is lost alone, and to the quarantine. Raises
+    InputError, before anything is written, for an entry too long for a line, and where there is no writing.
+    """
+    try:
+        lines = b"".join(line_of(entry) for entry in entries)
+    except ValueError as error:
+        raise InputError(f"{journal}: an entry is too long: {error}") from None
+    file = journal / f"{datetime.date.today()}.jsonl"
+    try:
+        if not file.exists():
+            make_folder(journal, 0o700)
+        if lines:
+            _append(file, lines)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror}); make room, or check its permissions") from None
+    return file
+
+
+def _append(file: Path, lines: bytes) -> None:
+    handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        size = os.fstat(handle).st_size
+        torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        rest = memoryview(b"\n" + lines if torn else lines)
+        while rest:  # one call is the rule; a second one gets the error of a disk that is full
+            rest = rest[os.write(handle, rest) :]
+        os.fsync(handle)
+        if not size:
+            sync(file.parent)  # its name
+    finally:
+        os.close(handle)
+
+
+def whole_lines(content: bytes, start: int = 0, ended: bool = False) -> tuple[list[tuple[int, bytes]], int]:
+    """The lines of a file's content from a byte offset on, with their numbers, and the offset after the last of them.
+
+    The last line is whole with its line break, or where it is an entry without one; else it is still being written,
+    unless all writing has `ended`. Blank lines are left out.
+    """
+    number = content.count(b"\n", 0, start) + 1
+    *lines, last = content[start:].split(b"\n")
+    end = len(content) - len(last)
+    if ended or _is_entry(last):
+        lines.append(last)
+        end = len(content)
+    return [(place, line) for place, line in enumerate(lines, number) if line.strip()], max(start, end)
+
+
+def read_file(file: Path) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]]:
+    """The good lines of a journal file with their numbers, and the others with number (`line`) and `reason`.
+
+    Raises InputError where the file cannot be read.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}); check its permissions") from None
+    today = datetime.date.today()
+    good: list[tuple[int, Entry]] = []
+    bad: list[dict[str, Any]] = []
+    lines, end = whole_lines(content, ended=is_over(file, today))
+    for number, line in lines:
+        try:
+            good.append((number, parse_line(line, latest_day(file, today))))
+        except ValueError as error:
+            bad.append({"line": number, "reason": str(error)})
+    if content[end:].strip():
+        reason = "cut off, or still being written: it has no end, and the freeze leaves it for the next night"
+        bad.append({"line": content.count(b"\n") + 1, "reason": reason})
+    return good, bad
+
+
+def latest_day(file: Path, today: datetime.date) -> datetime.date:
+    """The day that a file's lines can be of at the latest: today, or the day that it is named after."""
+    return max(today, _named_day(file) or today)
+
+
+def is_over(file: Path, today: datetime.date) -> bool:
+    """Whether nobody writes a file any more: it is named after a day before yesterday, which is over in every zone."""
+    named = _named_day(file)
+    return named is not None and today - named > datetime.timedelta(days=1)
+
+
+def _named_day(file: Path) -> datetime.date | None:
+    try:
+        return datetime.date.fromisoformat(file.stem)
+    except ValueError:
+        return None
+
+
+def _is_entry(line: bytes) -> bool:
+    try:
+        parse_line(line)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,66 @@
+"""`nightschool evaluate`: a checkpoint sits an exam outside of any night, alone or against another one."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conf.load import STARTER, load_night
+from conf.sections.published_exams import with_exam
+from conf.storage.home import Home, InputError
+from flows.commands.options import AsJson, Config, Overrides
+
+FORMATS = (".jsonl", ".parquet", ".csv")
+
+
+def evaluate(
+    checkpoint: Annotated[str, typer.Argument(help="a Hugging Face model folder, a hub id, or a checkpoint's digest")],
+    against: Annotated[str | None, typer.Option(help="another one, which the first is compared with")] = None,
+    benchmarks: Annotated[
+        str | None, typer.Option(help="e.g. gsm8k,math (MATH-500); left out: the configuration's exam")
+    ] = None,
+    problems: Annotated[int | None, typer.Option(min=1, help="at most so many of each benchmark")] = None,
+    rows: Annotated[
+        Path | None, typer.Option(help="write each answer and its verdict here: .jsonl, .parquet or .csv")
+    ] = None,
+    config: Config = STARTER,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Has a checkpoint sit an exam; the registry stays as it is. What was sat before is not sat again.
+
+    evaluate school/checkpoints/3f2a…  --against HuggingFaceTB/SmolLM2-135M-Instruct --benchmarks gsm8k --rows rows.csv
+    """
+    home, settings = Home.here(), load_night(config, overrides or [])
+    named = [name.strip() for name in benchmarks.split(",")] if benchmarks is not None else None
+    if named is not None or problems is not None:
+        settings = with_exam(settings, named or [part.name for part in settings.exam.parts], problems)
+    if rows is not None:
+        check_rows(rows)
+    from flows.commands import console  # after what is said at once: the libraries take seconds to import
+    from flows.evaluation.models import find_sitter
+    from flows.orchestration.server import prefect_api
+    from flows.run.preflight import check_exam
+
+    for option, source in (("CHECKPOINT", checkpoint), ("--against", against)):
+        if source is not None:
+            find_sitter(source, option, settings.student, home)
+    check_exam(settings)
+    with prefect_api(home.root, settings.prefect.port):
+        from flows.evaluation.exam import exam, told
+
+        found = exam(checkpoint, settings, against, rows)
+    console.say_json(found) if as_json else print(*told(found), sep="\n")
+
+
+def check_rows(file: Path, option: str = "--rows") -> None:
+    """Raises InputError where no rows can be written into a file: before anybody sits an exam for them."""
+    if file.suffix not in FORMATS:
+        raise InputError(f"{option}: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    if file.is_dir():
+        raise InputError(f"{option}: {file}: there is a folder of that name; name a file")
+    if not (folder := file.resolve().parent).is_dir():
+        raise InputError(f"{option}: {file}: there is no folder {folder}; make it first")
+    if not os.access(file if file.exists() else folder, os.W_OK):
+        raise InputError(f"{option}: {file}: nothing can be written there; name another place, or mend its permissions")

@@ -1,0 +1,131 @@
+"""`nightschool promote` and `nightschool rollback`: what is looked at before its owner moves the aliases of a home."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+from prefect import State, flow
+from prefect.states import Completed
+
+from conf.schema import NightConfig
+from conf.storage.home import Home, InputError
+from conf.storage.locks import alias_lock
+from flows.orchestration.server import prefect_api
+from flows.web.health import check_mlflow
+from models.checkpoint import is_whole, unlike
+from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry, Version
+from tasks.registry.promote import show_who_serves
+from tasks.tracking import tracking_uri
+
+
+def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
+    """Makes a registered version the one that serves by day. Returns whether a rollback undoes it.
+
+    Where nobody serves yet, because all nights were dry runs, the champion that the version's night began with is its
+    predecessor: the last one that was registered before it. Raises InputError where there is none of this number, where
+    it is damaged, or where it is another model than the champion: its prompts would be other tokens, and the next night
+    could not compare the two.
+    """
+    if registry is None:
+        raise _unknown(version, [])
+    with _moving(home, "promote"):
+        known = registry.versions()
+        chosen = next((one for one in known if one.version == version), None)
+        if chosen is None:
+            raise _unknown(version, known)
+        registry.settle()
+        _refuse_damaged(home, chosen)
+        serving = registry.named(DAYTIME)
+        until = known[: known.index(chosen) + 1]
+        before = serving or next((one for one in reversed(until) if one.role == "champion"), None)
+        _refuse_another_model(home, chosen, before)
+        if serving is None and before is not None:
+            registry.promote(before.version)
+        registry.promote(version)
+        return before is not None and before.version != version
+
+
+def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
+    """Goes back to the version that served before. Returns who serves, and whether that is a move that was interrupted.
+
+    Such a move, perhaps of the same command, is finished and nothing else: to swap again would undo it. Raises
+    InputError where there is no predecessor, or where it is damaged.
+    """
+    nowhere = InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
+    if registry is None:
+        raise nowhere
+    with _moving(home, "rollback"):
+        if registry.settle() and (serving := registry.named(DAYTIME)) is not None:
+            return serving, True
+        before = registry.named(PREVIOUS)
+        if before is None:
+            raise nowhere
+        _refuse_damaged(home, before)
+        registry.rollback()
+        return before, False
+
+
+def _unknown(version: str, known: Sequence[Version]) -> InputError:
+    there = ", ".join(one.version for one in known) or "none yet"
+    return InputError(f"promote: there is no version {version}; there are {there}")
+
+
+@contextmanager
+def _moving(home: Home, command: str) -> Iterator[None]:
+    """No night moves the aliases meanwhile. Raises InputError where the registry does not answer."""
+    try:
+        with alias_lock(home):
+            yield
+    except MlflowException as error:
+        why = str(error).splitlines()[0]
+        raise InputError(f"{command}: the registry does not answer ({why}); the same command finishes it") from error
+
+
+def _refuse_damaged(home: Home, version: Version) -> None:
+    checkpoint = home.checkpoints / version.digest
+    if not is_whole(checkpoint):
+        raise InputError(
+            f"{checkpoint}: it was changed or damaged, or is gone: it cannot serve; choose another version"
+        )
+
+
+def _refuse_another_model(home: Home, chosen: Version, serving: Version | None) -> None:
+    if serving is None or not (champion := home.checkpoints / serving.digest).is_dir():
+        return
+    if difference := unlike(home.checkpoints / chosen.digest, champion):
+        raise InputError(
+            f"promote: version {chosen.version} is not like the champion, version {serving.version}: {difference}; "
+            "give another student a name of its own in its configuration (name: …), and it has a champion of its own"
+        )
+
+
+@flow(name="by-hand", flow_run_name="{by} to version {version}", description="The owner moved the alias that serves.")
+def moved_by_hand(by: str, version: str, config: NightConfig) -> State[None]:
+    """The move itself is done already: no server may stand between an owner and a rollback."""
+    registry = open_registry(Home.here(), config)
+    if registry is not None:
+        show_who_serves(registry)
+    return Completed(message=f"{by}: version {version} serves by day.")
+
+
+def tell_prefect(by: str, version: str, config: NightConfig) -> None:
+    """Leaves a run on the pages of the home's server; one that does not answer costs nothing but a line."""
+    try:
+        with prefect_api(Home.here().root, None):
+            moved_by_hand(by, version, config)
+    except Exception as error:  # whatever a server comes up with
+        print(f"nightschool: done, but Prefect's pages do not show it: {error}", file=sys.stderr)
+
+
+def open_registry(home: Home, config: NightConfig) -> Registry | None:
+    """The registry that a configuration means; None where no night has begun one: who only looks makes no database.
+
+    Raises InputError where the place that the environment names carries a password, or its server does not fit.
+    """
+    uri = tracking_uri(home, config)
+    if uri == home.database and not home.database_file.exists():
+        return None
+    check_mlflow(uri)
+    return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), config.name)

@@ -1,0 +1,58 @@
+"""The commands that serve until Ctrl-C: `ui`, the pages of a home, and `services`, which runs its nights as well."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from conf.storage.home import Home
+from flows.orchestration.server import ServerError
+from flows.web.address import LOOPBACK, MLFLOW_PORT, PREFECT_PORT, Address, named_address
+
+PrefectPort = Annotated[int, typer.Option(help="port of Prefect's pages")]
+MlflowPort = Annotated[int, typer.Option(help="port of MLflow's pages")]
+Host = Annotated[str, typer.Option(help="address to serve on; others ask for the password in NIGHTSCHOOL_UI_PASSWORD")]
+
+
+def ui(prefect_port: PrefectPort = PREFECT_PORT, mlflow_port: MlflowPort = MLFLOW_PORT, host: Host = LOOPBACK) -> None:
+    """Serves Prefect's and MLflow's pages of this home until Ctrl-C, to this machine alone if not told otherwise."""
+    home, address = Home.here(), named_address(host)
+    from flows.web.pages import serve  # after what is said at once: the libraries take seconds to import
+
+    with _one_line():
+        serve(home, prefect_port, mlflow_port, address)
+
+
+def services(
+    prefect_port: PrefectPort = PREFECT_PORT, mlflow_port: MlflowPort = MLFLOW_PORT, host: Host = LOOPBACK
+) -> None:
+    """Serves the same pages, and runs this home's nights by the schedule of prefect.yaml, until Ctrl-C."""
+    home, address = Home.here(), named_address(host)
+    with _one_line():
+        _work(home, prefect_port, mlflow_port, address)
+
+
+def _work(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> None:
+    from flows.orchestration import worker
+    from flows.web.pages import pages, wait_for_end
+
+    worker.require_project()
+    with pages(home, prefect_port, mlflow_port, address, idle=()) as served:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # of systemd, or of kill: an orderly end as well
+        with worker.working(home, served.api, address.key) as at_work:
+            print(served.told, *at_work.told, sep="\n")
+            print("Ctrl-C ends all of it; a night that runs then goes on when this is started again.", flush=True)
+            wait_for_end({**served.running, "the worker": (at_work.process, at_work.log)})
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Exit code 1 and one line where a server or the worker ends."""
+    try:
+        yield
+    except ServerError as error:
+        print(f"nightschool: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None

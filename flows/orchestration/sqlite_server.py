@@ -1,0 +1,46 @@
+"""`python -m flows.orchestration.sqlite_server server start`: Prefect's server, whose SQLite transactions wait.
+
+Prefect begins a transaction as a reader (DEFERRED). One that reads and then writes is refused at once when another has
+written in between (SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html, whatever the busy timeout); the client
+is answered 503 and asks again 2 s later, several times a round. Begun as writers they wait for milliseconds.
+
+And the server answers to its own names alone: to a page of the web whose name was made to point here (DNS rebinding)
+it says nothing.
+"""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from prefect.cli import app
+from prefect.server.api import server
+from prefect.server.database.configurations import AioSqliteConfiguration
+from sqlalchemy.ext.asyncio import AsyncSession, AsyncSessionTransaction
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from flows.web.address import HOSTS
+
+begin_as_configured = AioSqliteConfiguration.begin_transaction
+create_open_app = server.create_app
+
+
+@asynccontextmanager
+async def begin_as_writer(
+    configuration: AioSqliteConfiguration, session: AsyncSession, with_for_update: bool = False
+) -> AsyncGenerator[AsyncSessionTransaction, None]:
+    """A transaction begun IMMEDIATE, whatever the caller asked for."""
+    async with begin_as_configured(configuration, session, with_for_update=True) as transaction:
+        yield transaction
+
+
+def create_app(*args: Any, final: bool = False, **kwargs: Any) -> Any:
+    """The app; the one that is served to others (the `final` one) answers only to the names in the environment."""
+    pages = create_open_app(*args, final=final, **kwargs)
+    return TrustedHostMiddleware(pages, os.environ[HOSTS].split(","), www_redirect=False) if final else pages
+
+
+if __name__ == "__main__":
+    server.create_app = create_app  # pyright: ignore[reportAttributeAccessIssue]
+    AioSqliteConfiguration.begin_transaction = begin_as_writer  # pyright: ignore[reportAttributeAccessIssue]
+    app()

@@ -1,0 +1,100 @@
+"""The lessons of worked solutions: from the journal, from files, from a teacher asked by night; and from itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from flows.run.budget import end_of_asking
+from flows.run.context import Night
+from flows.run.estimate import ASKING
+from flows.run.history import last_finished
+from tasks.distillation.attempts import rounds_of
+from tasks.distillation.distill import distill
+from tasks.distillation.import_traces import import_traces
+from tasks.distillation.query_teacher import ask_teacher
+from tasks.distillation.self_distill import own_answers
+from tasks.reward_model.preferences import openings_held_out
+from tasks.stage import Artifact, committed
+
+
+def learn_traces(
+    night: Night, day: Artifact, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "distill"
+) -> Path:
+    """Distils all worked solutions that the night has, after so many rounds of tonight. Returns the checkpoint."""
+    config, traces = night.config, [day]
+    if config.distill.steps:
+        traces += _further_traces(night, rounds, exam_questions, place)
+    return night.taught(
+        distill,
+        place,
+        checkpoint,
+        exam_questions,
+        traces=tuple(traces),
+        unseen=openings_held_out(day.folder, config.unseen_share),
+        drawn_by=_drawn_by(night, place),
+        config=config.distill,
+        sandbox=config.sandbox,
+        benchmarks=config.benchmarks,
+    )
+
+
+def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], place: str) -> Iterator[Artifact]:
+    """Those of the configured files, and of a teacher that is asked."""
+    config, home = night.config.distill, night.home
+    if config.files:
+        yield night.run(import_traces, "import_traces", files=config.files)
+    if config.teacher is not None:
+        before = last_finished(home.nights, night.config.name)
+        yield night.run(
+            ask_teacher,
+            place.replace("distill", ASKING),
+            config=config.teacher,
+            exam_questions=exam_questions,
+            model=night.config.name,
+            scores=_scored(night, rounds),
+            upto=rounds,
+            date=night.date,
+            night=night.folder,
+            nights=home.nights,
+            cache=home.teacher,
+            until=end_of_asking(night.hours, night.config, night.folder, before),
+        )
+
+
+def learn_own_answers(
+    night: Night, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "self_distill"
+) -> Path:
+    """Distils the student's right answers to hard problems, after so many rounds of tonight. Returns the checkpoint."""
+    answers = night.run(
+        own_answers,
+        f"{place}_answers",
+        model=night.config.name,
+        scores=_scored(night, rounds),
+        upto=rounds,
+        per_problem=night.config.distill.traces_per_problem,
+        date=night.date,
+        night=night.folder,
+        nights=night.home.nights,
+    )
+    return night.taught(
+        distill,
+        place,
+        checkpoint,
+        exam_questions,
+        traces=(answers,),
+        unseen=(),  # what a benchmark asks is practised in the rounds, whoever asked it by day
+        drawn_by=_drawn_by(night, place),
+        config=night.config.distill.model_copy(update={"learning_rate": night.config.distill.own_answers_rate}),
+        sandbox=night.config.sandbox,
+        benchmarks=night.config.benchmarks,
+    )
+
+
+def _drawn_by(night: Night, place: str) -> str:
+    """The seed of what a lesson has room for: another one for every lesson, so that none learns the same again."""
+    return f"{night.config.seed} {night.date} {place}"
+
+
+def _scored(night: Night, rounds: int) -> tuple[Artifact, ...]:
+    """What was scored in so many rounds of tonight."""
+    scored = (committed(folder / "score") for folder in rounds_of(night.folder, rounds))
+    return tuple(one for one in scored if one)

@@ -1,0 +1,40 @@
+"""The owner's own channels, one after the other: corrections, words, praise, picks."""
+
+from pathlib import Path
+
+from conf.schema import NightConfig
+from conf.sections.lessons import LessonConfig
+from flows.evaluation.run import sit_for_report
+from flows.run.context import Night
+from tasks.feedback.train import corrections, feedback, picks, words
+from tasks.stage import Artifact, Stage
+
+LESSONS = "lessons"  # the stages' folder in the night's
+
+
+def learn(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...]) -> Path:
+    """Takes a checkpoint through every channel that is switched on. Returns the last one.
+
+    With `lessons.examine`, each channel that taught something is followed by an exam of its own, in its folder; the
+    checkpoint before the first such sits one too.
+    """
+    config, examined = night.config, False
+    for channel, own in channels(config):
+        place, before = f"{LESSONS}/{channel.name}", checkpoint
+        night.rest_engine()
+        checkpoint = night.taught(
+            channel, place, before, exam_questions, day=day, unseen_share=config.unseen_share, config=own
+        )
+        if config.lessons.examine and checkpoint != before:
+            if not examined:
+                sit_for_report(night, f"{LESSONS}/evaluate", before)
+            sit_for_report(night, f"{place}/evaluate", checkpoint)
+            examined = True
+            night.rest_engine()  # what comes next learns
+    return checkpoint
+
+
+def channels(config: NightConfig) -> list[tuple[Stage, LessonConfig]]:
+    """The channels that are switched on, each with its configuration, in the order in which they are learnt."""
+    known = {channel.name: channel for channel in (corrections, words, feedback, picks)}
+    return [(known[name], getattr(config.lessons, name)) for name in config.channels]

@@ -1,0 +1,81 @@
+"""The probe: a fixed text whose log-probabilities prove that a checkpoint's weights arrived where they were sent."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
+
+from conf.storage.home import NightError
+from models.rollout import Rollout
+
+FILE = "probe.json"
+LENGTH = 40  # tokens; so many of them that a fault shows, so few that the engine needs some hundredths of a second
+TEXT = (
+    "A farmer has 17 sheep and buys 25 more at the market. How many sheep does she have now? She has 17 + 25 = 42 "
+    "sheep. In Python: def sheep(had, bought): return had + bought"
+)
+# Nats, the mean over the probe's tokens. Two healthy bf16 implementations are 0.02 to 0.05 apart, single tokens up to
+# 0.5: measured with the starter model between the trainer, vLLM (with and without adapters) and transformers.
+TOLERANCE = 0.1
+VISIBLE = 1e-3  # nats, the mean: the least change of the weights that must move the engine's values too
+
+LogProbs = Callable[[Sequence[Rollout]], list[list[float]]]  # of every rollout's tokens, in nats: Trainer.logprobs
+
+
+class SyncError(NightError):
+    """The engine does not hold the weights that it was told to load."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The probe's token ids, and the log-probability (nats) of each but the first, given those before it."""
+
+    token_ids: list[int]
+    logprobs: list[float]
+
+    def difference(self, logprobs: Sequence[float]) -> float:
+        """The mean absolute difference from other log-probabilities of the same tokens, or of the first of them."""
+        pairs = list(zip(self.logprobs, logprobs, strict=False))
+        return sum(abs(own - other) for own, other in pairs) / len(pairs)
+
+
+def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
+    """The probe in a model's own tokens, with the log-probabilities that its trainer gives them."""
+    token_ids = tokenizer.encode(TEXT, add_special_tokens=False)[:LENGTH]
+    written = token_ids[1:]
+    rollout = Rollout("probe", 0, 0, token_ids[:1], written, [], [True] * len(written), "length", "", "")
+    return Probe(token_ids, logprobs([rollout])[0])
+
+
+def write_probe(checkpoint: Path, probe: Probe) -> None:
+    """Writes the probe into a checkpoint's folder; part of its digest."""
+    (checkpoint / FILE).write_text(json.dumps({"version": 1, **asdict(probe)}) + "\n")
+
+
+def read_probe(checkpoint: Path) -> Probe | None:
+    """The probe of a checkpoint; None where whoever made it wrote none."""
+    file = checkpoint / FILE
+    if not file.exists():
+        return None
+    found = json.loads(file.read_text())
+    return Probe(found["token_ids"], found["logprobs"])
+
+
+@torch.no_grad()
+def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
+    """What a checkpoint's files give the probe's tokens, computed by transformers alone, on the CPU."""
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        checkpoint,
+        dtype="auto",
+        attn_implementation="sdpa",
+        local_files_only=True,
+        use_safetensors=True,
+        trust_remote_code=trust_remote_code,
+    )
+    ids = torch.tensor([token_ids])
+    logits = model.eval()(input_ids=ids, use_cache=False).logits[0, :-1].float()
+    return logits.log_softmax(dim=-1).gather(1, ids[0, 1:, None]).squeeze(1).tolist()

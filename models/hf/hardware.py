@@ -1,0 +1,112 @@
+"""What of the machine this process may use: cores and memory, within the limits of its control groups."""
+
+import math
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+PROC = Path("/proc")
+CGROUPS = Path("/sys/fs/cgroup")
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Main memory in GiB. `limit` is what a container may take of it, infinite where nothing limits it."""
+
+    total: float
+    available: float
+    limit: float = math.inf
+
+
+def memory() -> Memory:
+    """The memory of the machine, what of it is free or can be freed, and the control group's limit."""
+    kib = {}
+    for line in (PROC / "meminfo").read_text().splitlines():
+        name, _, rest = line.partition(":")
+        kib[name] = int(rest.split()[0])
+    limits = [int(value) for value in _settings("memory", "memory.max", "memory.limit_in_bytes") if value.isdecimal()]
+    total = kib["MemTotal"] / 2**20
+    limit = min(limits, default=math.inf) / GIB
+    # version 1 writes "no limit" as a number close to 2**63
+    return Memory(total, min(kib["MemAvailable"] / 2**20, limit), limit if limit < total else math.inf)
+
+
+def cores() -> list[int]:
+    """The numbers of the cores that this process may run on, ascending."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def core_quota() -> float:
+    """How many cores' worth of time a container may use (`docker run --cpus=1.5`), infinite without a limit."""
+    quotas = []
+    for value in _settings("cpu", "cpu.max", "cpu.cfs_quota_us"):
+        quota, _, period = value.partition(" ")
+        if quota.isdecimal():
+            quotas.append(int(quota) / int(period or 100_000))  # version 1's period; nobody changes it
+    return min(quotas, default=math.inf)
+
+
+def _settings(controller: str, version2: str, version1: str) -> Iterator[str]:
+    """The values of one setting in this process's control group and all groups around it."""
+    for line in (PROC / "self" / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        root = CGROUPS / controllers if controllers else CGROUPS
+        group = root / path.lstrip("/")
+        # Inside a container the mounted root is the container's own group, and `path` may not be there.
+        for folder in [group, *group.parents]:
+            if folder.is_relative_to(root):
+                setting = folder / (version1 if controllers else version2)
+                if setting.is_file():
+                    yield setting.read_text().strip()
+
+
+@cache
+def device() -> str:
+    """The GPUs or the processor by name, the cores in use, and the precision: `Intel Xeon, 2 cores, float32`.
+
+    A GPU's name is asked of its driver's own program: torch would take memory on the GPU for it.
+    """
+    if torch.cuda.is_available():
+        return f"{_gpus()}, {computed_in(torch.device('cuda'))}".replace("torch.", "")
+    return f"{_processor()}, {len(cores())} cores, {computed_in(torch.device('cpu'))}".replace("torch.", "")
+
+
+def give_back() -> None:
+    """Gives the GPU's memory that no tensor holds any more back to who else computes there, such as the engine."""
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+def _gpus() -> str:
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return "cuda"
+    return " + ".join(found.split("\n")).strip(" +")
+
+
+def _processor() -> str:
+    """As /proc/cpuinfo names it; an Arm processor has no name there, but numbers of its maker and part."""
+    lines = [line.partition(":") for line in (PROC / "cpuinfo").read_text().splitlines()]
+    named = {name.strip(): value.strip() for name, _, value in reversed(lines)}
+    return named.get("model name") or " ".join(named.get(name, "") for name in ("CPU implementer", "CPU part"))
+
+
+def computed_in(device: torch.device) -> torch.dtype:
+    """bfloat16 wherever the device multiplies in it, else float32: trainer, engine and checkpoints alike.
+
+    A CPU without AVX-512 (or Arm's or AMX's like) does such products one number at a time: a night in float32 is many
+    times as fast there, and takes twice the memory for weights.
+    """
+    # what torch's own products go by; there is no public name for it
+    slow = device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return torch.float32 if slow else torch.bfloat16

@@ -1,0 +1,48 @@
+"""Rollouts as the groups that a pack is made of, and a pack's flat tokens as padded rows."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedModel
+
+from models.packing.packing import Group, Pack, pack, split
+from models.packing.self_check import LogProbs
+from models.rollout import Rollout
+
+
+def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
+    """These rows of the rollouts, by problem and group, in the order of each group's first row."""
+    members: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for row in rows:
+        members[rollouts[row].problem_id, rollouts[row].group].append(row)
+    return [
+        Group(rollouts[own[0]].prompt_token_ids, [rollouts[row].token_ids for row in own], own)
+        for own in members.values()
+    ]
+
+
+def padded_rows(flat: Float[Tensor, "tokens"], packed: Pack) -> Float[Tensor, "B T"]:
+    """A value for each of the pack's completion tokens as one row a completion, padded with 0."""
+    return pad_sequence(list(flat.split(packed.lengths)), batch_first=True)
+
+
+def advantage_rows(advantages: Sequence[Tensor], lengths: Sequence[int]) -> Float[Tensor, "B T"]:
+    """Rows padded with 0 from one advantage a completion or one a token; `lengths` in tokens."""
+    expanded = [a.expand(length) for a, length in zip(advantages, lengths, strict=True)]
+    return pad_sequence(expanded, batch_first=True)
+
+
+@torch.no_grad()
+def logprobs_by_row(
+    model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int
+) -> dict[int, Float[Tensor, "T"]]:
+    """The log-probabilities of each row's tokens, in nats, without a gradient; `budget`: tokens of a microbatch."""
+    found: dict[int, Tensor] = {}
+    for batch in split(groups, budget):
+        packed = pack(batch, model.device)
+        found |= dict(zip(packed.rows, logprobs(model, packed)[0].split(packed.lengths), strict=True))
+    return found

@@ -1,0 +1,156 @@
+"""Whether a model may be trained on packed groups: decided on loading it, by equality with the plain computation."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from models.packing.attention import ATTENTION
+from models.packing.logprobs import token_logprobs
+from models.packing.packing import Group, Pack, hidden_states, pack
+
+log = logging.getLogger("nightschool")
+
+SHAPES = ((9, (6, 1, 11)), (5, (4, 8)))  # tokens of the probe's prompts, and of their completions
+NATS, SHARE = 1e-4, 1e-3  # what may lie between the two in fp32: in the mean, and as a share of the gradient's size
+
+_packed: dict[str, bool] = {}  # what this process has measured, by `_kind`
+
+# A pack's completion tokens: their log-probabilities (fp32, nats), and the entropies of their distributions
+LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]]
+
+
+def choose_packing(model: PreTrainedModel) -> LogProbs:
+    """`packed_logprobs`, with the model's attention set to it, where that computes what the plain model does.
+
+    Otherwise `plain_logprobs`, with one line in the log that says why. Weights decide nothing of it: another model of
+    the same configuration is not measured again by this process.
+    """
+    if (kind := _kind(model)) not in _packed:
+        _packed[kind] = _is_packed(model)
+    if not _packed[kind]:
+        return plain_logprobs
+    model.set_attn_implementation(ATTENTION)
+    return packed_logprobs
+
+
+def _is_packed(model: PreTrainedModel) -> bool:
+    """Whether packing computes what the plain model does; the model's own attention is left set.
+
+    Compared are the log-probabilities of a small probe, and the gradient of their weighted sum at every token's
+    embedding, into which all layers' gradients go; in fp32, where rounding hides no fault.
+    """
+    own = str(model.config._attn_implementation)
+    packed = pack(_probe(model.config.get_text_config().vocab_size), model.device)
+    with _in_fp32(model):
+        expected = _measured(model, packed, plain_logprobs)
+        try:
+            model.set_attn_implementation(ATTENTION)
+            reason = _difference(_measured(model, packed, packed_logprobs), expected)
+        except Exception as error:  # whatever goes wrong here, the plain way is open
+            reason = f"{type(error).__name__}: {error}"
+    model.set_attn_implementation(own)
+    if reason is not None:
+        log.warning(
+            "%s is not trained in packed groups but, slower, one completion at a time: %s", type(model).__name__, reason
+        )
+    return reason is None
+
+
+def _kind(model: PreTrainedModel) -> str:
+    """What tells models apart that may compute in different ways: class, device and configuration."""
+    config = {name: value for name, value in model.config.to_dict().items() if name != "_name_or_path"}
+    return json.dumps([type(model).__qualname__, str(model.device), config], sort_keys=True, default=str)
+
+
+def packed_logprobs(
+    model: PreTrainedModel, packed: Pack
+) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
+    """All groups in one pass, each prompt computed once."""
+    head: Any = model.get_output_embeddings()
+    return token_logprobs(hidden_states(model, packed), head.weight, packed.targets)
+
+
+def plain_logprobs(
+    model: PreTrainedModel, packed: Pack
+) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
+    """One completion after the other, through the model's own attention and its own head."""
+    found: list[tuple[Tensor, Tensor]] = []
+    for group in packed.groups:
+        for completion in group.completions:
+            ids = torch.tensor([[*group.prompt, *completion]], device=model.device)
+            output = model(input_ids=ids[:, :-1], use_cache=False)
+            logprobs = output.logits[0, len(group.prompt) - 1 :].float().log_softmax(dim=-1)
+            own = logprobs.gather(1, ids[0, len(group.prompt) :, None]).squeeze(1)
+            found.append((own, -torch.linalg.vecdot(logprobs.detach().exp(), logprobs.detach())))
+    logprobs, entropies = (torch.cat(each) for each in zip(*found, strict=True))
+    return logprobs, entropies
+
+
+def _probe(vocabulary: int) -> list[Group]:
+    chance = torch.Generator().manual_seed(0)
+
+    def tokens(count: int) -> list[int]:
+        return torch.randint(vocabulary, (count,), generator=chance).tolist()
+
+    return [Group(tokens(prompt), [tokens(length) for length in lengths], []) for prompt, lengths in SHAPES]
+
+
+def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple[Tensor, Tensor]:
+    """Log-probabilities [predicted], and the gradient of their weighted sum at the embeddings [tokens, hidden]."""
+    with torch.enable_grad(), _embeddings(model) as seen:
+        found, _ = logprobs(model, packed)
+        weights = torch.randn(len(found), generator=torch.Generator().manual_seed(1)).to(found)
+        gradients = torch.autograd.grad((found * weights).sum(), seen)
+    if len(gradients) == 1:
+        return found.detach(), gradients[0][0]
+    rows = iter(gradient[0] for gradient in gradients)
+    prompts, completions = [], []
+    for group in packed.groups:
+        own = [next(rows) for _ in group.completions]
+        prompts.append(torch.stack([row[: len(group.prompt)] for row in own]).sum(dim=0))
+        completions += [row[len(group.prompt) :] for row in own]
+    return found.detach(), torch.cat([*prompts, *completions])
+
+
+@contextmanager
+def _in_fp32(model: PreTrainedModel) -> Iterator[None]:
+    """The model computes in fp32 while this is open; then its own weights are back, to the bit."""
+    weights = {p: p.data for p in model.parameters() if p.dtype != torch.float32}
+    for parameter in weights:
+        parameter.data = parameter.data.float()
+    try:
+        yield
+    finally:
+        for parameter, own in weights.items():
+            parameter.data = own
+
+
+@contextmanager
+def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
+    """What the model's input embeddings put out while this is open, a tensor a forward pass."""
+    seen: list[Tensor] = []
+
+    def keep(module: torch.nn.Module, inputs: tuple[Int[Tensor, "..."]], output: Tensor) -> None:
+        seen.append(output)
+
+    handle = model.get_input_embeddings().register_forward_hook(keep)
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+def _difference(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> str | None:
+    """What differs by more than the tolerances, as half a sentence; None where nothing does."""
+    logprobs = float((found[0] - expected[0]).abs().mean())
+    gradients = float((found[1] - expected[1]).float().norm() / expected[1].float().norm())
+    if logprobs <= NATS and gradients <= SHARE:
+        return None
+    return f"its log-probabilities would be off by {logprobs:.2g} nats, its gradients by {gradients:.1%}"

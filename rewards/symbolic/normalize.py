@@ -1,0 +1,229 @@
+r"""Answers to MATH problems as texts: one form for the many ways to write the same, and what texts alone decide.
+
+The normal form goes back to Hendrycks et al. (2021, arXiv:2103.03874), `math_equivalence.py`: fractions and roots
+without braces, `\left`, `\dfrac`, spaces, units, degrees, dollars, percent, leading zeros. Unlike there, text is
+taken for a unit only at the end and only if it could be one: `5 \text{ or } 6` is not 5.
+"""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from rewards.symbolic.limits import refusal
+from rewards.symbolic.units import TEXT, without_units
+
+LONGEST = 1000  # characters that are still normalised; the longest truth has less than a fifth of it
+PLACES = 6  # decimals to which a decimal number must agree with an exact one, as in math-verify
+RELATIVE = Fraction(1, 1000)  # and 0.0000001 is not 0
+
+UNICODE = str.maketrans(
+    {
+        "−": "-",
+        "–": "-",
+        "×": r"\times ",
+        "·": r"\cdot ",
+        "÷": "/",
+        "⁄": "/",
+        "π": r"\pi ",
+        "∞": r"\infty ",
+        "°": r"^\circ ",
+    }
+    | {"∪": r"\cup ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "√": r"\sqrt ", "²": "^2", "³": "^3", "½": r"\frac12"}
+)
+DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})(?![A-Za-z])|\\degree(?![A-Za-z])")
+TRIGONOMETRY = re.compile(r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)")
+# Done one after the other. `(?<!\\)` leaves the line breaks of matrices alone.
+REWRITES = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"(?<![0-9.,])[0-9]{1,3}(?:(?:\{,\}|,\\!\s?|\\[,!])[0-9]{3})+(?![0-9])", None),
+        (r"\{,\}", ","),
+        (r"(?<!\\)\\[!,;:> ]|~", " "),
+        (r"\\q?quad(?![A-Za-z])", ", "),
+        (r"\\[hv]?phantom(?![A-Za-z])\s*(?:\{[^{}]*\}|\S)", ""),
+        (r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s*\.?", ""),
+        (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
+        (r"\\(?:display|text)style(?![A-Za-z])|\\(?:rm|bf|it)(?![A-Za-z])", ""),
+        (r"\\leq?(?:slant)?(?![A-Za-z])", r"\\le "),
+        (r"\\geq?(?:slant)?(?![A-Za-z])", r"\\ge "),
+        (r"\\neq(?![A-Za-z])", r"\\ne "),
+        (r"\\lbrace(?![A-Za-z])", r"\\{"),
+        (r"\\rbrace(?![A-Za-z])", r"\\}"),
+        (r"\\[lr]vert(?![A-Za-z])", "|"),
+        (r"(?<![A-Za-z\\])pi(?![A-Za-z])", r"\\pi "),
+        (r"\\varnothing(?![A-Za-z])", r"\\emptyset "),
+        (r"\\?[$%]|^\\[(\[]|\\[)\]]$|^\\approx(?![A-Za-z])", ""),
+        (rf"^{TEXT}\{{[A-Za-z ]*\}}\s*=", ""),
+        (r"(?<![A-Za-z])([AaPp])\.?\s?([Mm])(?![A-Za-z])\.?", r"\1\2"),
+        (rf",?\s*(?:{TEXT}\{{\s*,?\s*(?:and|or)\s*\}}|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z]))\s*", ", "),
+    )
+]
+REPEATING = re.compile(r"(?<![0-9.])([0-9]{0,20})\.([0-9]{0,20})\\overline\s*\{([0-9]{1,20})\}")
+# A root or fraction without braces takes one character each; arguments in braces of their own are left.
+BRACES = [
+    (re.compile(r"\\sqrt\s*([0-9A-Za-z])"), r"\\sqrt{\1}"),
+    (re.compile(r"\\frac\s*(\\(?:pi|theta))\s*([0-9A-Za-z])"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\\frac\s*([0-9A-Za-z])\s*([0-9A-Za-z])"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\\frac\s*([0-9A-Za-z])\s*\{"), r"\\frac{\1}{"),
+    (re.compile(r"\\frac\s*\{([^{}]*)\}\s*([0-9A-Za-z])"), r"\\frac{\1}{\2}"),
+    (re.compile(r"(?<![0-9])\.(?=[0-9])"), "0."),
+]
+
+SMALL_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+BASE = re.compile(r"-?[0-9A-F.]+_(?:[0-9]|\{[0-9]{1,2}\})")
+LETTERS = re.compile(r"[A-Za-z]+(?:[,;][A-Za-z]+)*")
+NAMED = re.compile(
+    r"((?:[A-Za-z]{1,3}|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega)|\\angle[A-Z]{1,3})"
+    r"(?:_(?:[A-Za-z0-9]|\{[A-Za-z0-9]+\}))?(?:\^\{-1\})?(?:\([A-Za-z0-9]\))?|\([a-z](?:,[a-z])+\))(?:=|\\in(?=[^a-z]))([^=]+)"
+)
+NUMBER = r"[0-9]{1,40}(?:\.[0-9]{0,40})?"
+THOUSANDS = re.compile(r"(?:^|(?<==)|(?<== ))(-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?)$")  # `100, 200` is a list
+RATIONAL = re.compile(
+    rf"(?P<sign>[-+]?)(?:(?P<whole>[0-9]{{1,40}})?\\frac\{{(?P<top>-?{NUMBER})\}}\{{(?P<bottom>-?{NUMBER})\}}"
+    rf"|(?P<left>{NUMBER})/(?P<right>{NUMBER})|(?P<number>{NUMBER}))"
+)
+
+
+@dataclass(frozen=True)
+class MathAnswer:
+    """An answer as it is read: `plain` for the parser, `normal` to compare; `text` if no expression."""
+
+    plain: str
+    normal: str
+    text: bool
+    percent: bool = False
+
+
+@lru_cache(maxsize=1024)
+def read(answer: str) -> MathAnswer:
+    """The content of a box, cleaned of all that does not change its value. Never raises."""
+    if len(answer) > LONGEST:
+        return MathAnswer(answer, " ".join(answer.split()), text=False)
+    plain = _rewritten(answer)
+    plain = DEGREES.sub(r"^\\circ " if TRIGONOMETRY.search(plain) else " ", plain)
+    plain = without_units(plain)
+    words = re.search(rf"{TEXT}\{{[^{{}}]*[A-Za-z]{{2}}", plain) is not None
+    plain = re.sub(rf"{TEXT}\{{([^{{}}]*)\}}", r" \1 ", plain)
+    plain = " ".join(_with_braces(plain).split()).rstrip(" .,;\\").lstrip(" ,;")
+    normal = _squeezed(plain)
+    if normal.lower() in SMALL_NUMBERS:
+        plain = normal = str(SMALL_NUMBERS.index(normal.lower()))
+        words = False
+    return MathAnswer(plain, normal, words or _only_text(normal), "%" in answer)
+
+
+@lru_cache(maxsize=256)
+def passages(question: str) -> str:
+    """A question's text in the answers' normal form, its spaces kept."""
+    return _unified(_with_braces(_rewritten(question)))
+
+
+def unnamed(normal: str) -> str:
+    """What follows the name in `x=5`, `f(x)=2x`; the whole where there is none."""
+    named = NAMED.fullmatch(normal)
+    return named[2] if named else normal
+
+
+def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str]:
+    """Whether the two are the same as far as texts and numbers tell, None where symbols must; and how it was told."""
+    if prediction.normal == truth.normal:
+        return bool(truth.normal), "the same text"
+    if prediction.text or truth.text:
+        same = len(truth.normal) > 1 and prediction.normal.casefold() == truth.normal.casefold()
+        return same, "compared as text"
+    if not prediction.normal or len(prediction.normal) > LONGEST:
+        return False, "too long" if prediction.normal else "nothing that has a value"
+    left, right = _without_names(prediction.normal, truth.normal)
+    if left == right:
+        return True, "the same text"
+    answered, true = rational(left), rational(right)
+    if answered and true:
+        values = [(answered[0], true[0])]
+        if prediction.percent != truth.percent:  # 50% is 50 or a half
+            values.append((answered[0] / 100, true[0]) if prediction.percent else (answered[0], true[0] / 100))
+        return any(_equal(*pair, exact=not (answered[1] or true[1])) for pair in values), "compared as numbers"
+    refused = refusal(prediction.plain) or refusal(truth.plain)
+    return (False, f"not the same text, and not parsed: {refused}") if refused else (None, "")
+
+
+def for_parser(prediction: MathAnswer, truth: MathAnswer) -> tuple[str, str]:
+    """What of the two is compared by symbols: not a name that both have, or the comparison would solve equations."""
+    names = NAMED.fullmatch(prediction.normal), NAMED.fullmatch(truth.normal)
+    if names[0] and names[1] and names[0][1] == names[1][1]:
+        return re.split(r"=|\\in", prediction.plain)[-1], re.split(r"=|\\in", truth.plain)[-1]
+    return prediction.plain, truth.plain
+
+
+def rational(normal: str) -> tuple[Fraction, bool] | None:
+    """The value of an integer, decimal, fraction or mixed number, and whether it was written with a point."""
+    read_as = RATIONAL.fullmatch(normal)
+    if read_as is None:
+        return None
+    top, bottom = read_as["top"] or read_as["left"], read_as["bottom"] or read_as["right"]
+    try:
+        value = Fraction(top) / Fraction(bottom) if top else Fraction(read_as["number"])
+    except (ZeroDivisionError, ValueError):
+        return None
+    if read_as["whole"]:  # 3\frac{1}{2} is a mixed number, 3\frac{5}{2} a product
+        whole = int(read_as["whole"])
+        value = whole + value if 0 < value < 1 else whole * value
+    return (-value if read_as["sign"] == "-" else value), "." in normal
+
+
+def _equal(left: Fraction, right: Fraction, exact: bool) -> bool:
+    if left == right or exact:
+        return left == right
+    return round(left, PLACES) == round(right, PLACES) and abs(left - right) <= RELATIVE * min(abs(left), abs(right))
+
+
+def _without_names(left: str, right: str) -> tuple[str, str]:
+    """`x=5` and `5` are the same answer, `x=5` and `y=5` are not."""
+    names = NAMED.fullmatch(left), NAMED.fullmatch(right)
+    if names[0] and names[1] and names[0][1] != names[1][1]:
+        return left, right
+    return unnamed(left), unnamed(right)
+
+
+def _rewritten(answer: str) -> str:
+    plain = " ".join(answer.translate(UNICODE).split())
+    for pattern, replacement in REWRITES:
+        plain = pattern.sub(_digits if replacement is None else replacement, plain)
+    return REPEATING.sub(_repeating, plain)
+
+
+def _with_braces(plain: str) -> str:
+    for pattern, replacement in BRACES:
+        plain = pattern.sub(replacement, plain)
+    return plain
+
+
+def _squeezed(plain: str) -> str:
+    """The form in which texts are compared: without spaces but those between digits, without needless braces."""
+    normal = THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)
+    normal = re.sub(r"^[1-9][0-9]{0,2}(?: [0-9]{3})+$", lambda number: number[0].replace(" ", ""), normal)
+    normal = re.sub(r"^(-?[0-9]+) ([0-9]+)/([0-9]+)$", r"\1\\frac{\2}{\3}", normal)
+    normal = re.sub(r"(?<![0-9]) | (?![0-9])", "", _unified(normal))
+    normal = re.sub(r"^\+(?=[0-9])", "", normal)
+    return re.sub(r"^\(([A-Za-z])\)$", r"\1", normal)
+
+
+def _unified(plain: str) -> str:
+    """`x^{2}` as `x^2`, and one sign for a product."""
+    return re.sub(r"\\times(?![A-Za-z])|\*", r"\\cdot", re.sub(r"([\^_])\{ ?([0-9A-Za-z]) ?\}", r"\1\2", plain))
+
+
+def _only_text(normal: str) -> bool:
+    """Letters, words, times, ratios and numbers in another base: they have no value to compare."""
+    return ":" in normal or BASE.fullmatch(normal) is not None or LETTERS.fullmatch(normal) is not None
+
+
+def _digits(number: re.Match[str]) -> str:
+    return re.sub(r"[^0-9]", "", number[0])
+
+
+def _repeating(number: re.Match[str]) -> str:
+    """A repeating decimal as a fraction: 0.1\\overline{6} is (16 - 1) / 90."""
+    whole, start, period = number[1] or "0", number[2], number[3]
+    value = Fraction(int(whole + start + period) - int(whole + start), 10 ** len(start) * (10 ** len(period) - 1))
+    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"

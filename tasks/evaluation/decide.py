@@ -1,0 +1,70 @@
+"""The decision: is the candidate better than the champion, beyond luck, and worse at nothing that is guarded?"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from conf.sections.exam import ExamConfig
+from tasks.evaluation.alpha_spending import level
+from tasks.evaluation.statistics import Comparison, Decision, compare
+from tasks.evaluation.statistics import decide as decide_on
+from tasks.stage import Artifact, stage
+from tasks.tables import EVALUATIONS, read_table
+
+
+@stage(tags=["exam"])
+def decide(
+    folder: Path,
+    *,
+    champion: Artifact,
+    distilled: Artifact,
+    candidate: Artifact,
+    exam: ExamConfig,
+    seed: int,
+    severe: tuple[str, ...] = (),
+    earlier_exams: int = 0,
+) -> None:
+    """Compares the three on every part of the exam, and writes the decision with its reasons.
+
+    After `severe` alarms (their sentences) the champion stays, whatever the exam says. `earlier_exams`: how many nights
+    have decided by the same problems, for an α that is spent.
+    """
+    rows = {
+        who: read_table(artifact.folder / "evaluations.parquet", EVALUATIONS)
+        for who, artifact in {"champion": champion, "distilled": distilled, "candidate": candidate}.items()
+    }
+    tonight = level(exam.alpha, exam.alpha_spending, earlier_exams)
+
+    def comparison(before: str, after: str, part: str) -> Comparison:
+        pair: list[pd.DataFrame] = [rows[who][rows[who].benchmark == part] for who in (before, after)]
+        share = tonight.alpha / len(exam.targets)  # what Holm's procedure asks of the first of them
+        return compare(part, pair[0], pair[1], samples=exam.bootstrap_samples, seed=seed, alpha=share)
+
+    against = {part.name: comparison("champion", "candidate", part.name) for part in exam.parts}
+    targets, guards = ([(against[part.name], part.margin) for part in parts] for parts in (exam.targets, exam.guards))
+    decision = decide_on(targets, guards, tonight.alpha)
+    if severe:
+        vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
+        decision = Decision(False, (*vetoes, *decision.reasons))
+    found: dict[str, Any] = {
+        "promote": decision.promote,
+        "reasons": list(decision.reasons),
+        "target": exam.target.name,
+        "targets": [part.name for part in exam.targets],
+        "alpha": tonight.alpha,
+        "alpha_spending": exam.alpha_spending,
+        "exams_sat": tonight.exams,
+        "spent_alpha": tonight.spent,
+        "false_promotions_a_year": tonight.false_promotions_a_year,
+        "comparisons": {
+            "candidate": {name: dataclasses.asdict(found) for name, found in against.items()},
+            "distilled": {
+                part.name: dataclasses.asdict(comparison("champion", "distilled", part.name)) for part in exam.parts
+            },
+        },
+        "growth": dataclasses.asdict(comparison("distilled", "candidate", exam.target.name)),
+    }
+    (folder / "decision.json").write_text(json.dumps(found, indent=1))

@@ -1,0 +1,268 @@
+"""The exam's statistics: two checkpoints on the same problems, and whether the candidate has earned its promotion."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import root_scalar
+from scipy.special import bdtrc
+from scipy.stats import binom, binomtest, norm
+
+from models.lessons import ranking
+
+KEYS = ["problem_id", "sample"]
+MAX_NULL_SHARE = 0.01
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The share of `n` answers that is correct, with its 95 % interval; of no answers 0, anywhere in [0, 1]."""
+
+    accuracy: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two checkpoints on one part of the exam: the same problems, pair by pair.
+
+    `low` and `high` hold the difference's 95 % interval, `guard_low` its lower one-sided 95 % end, `gained` and `lost`
+    the answers that flipped; `detectable` is None where no difference at all could be found.
+    """
+
+    name: str
+    n: int
+    nulls: int
+    before: Accuracy
+    after: Accuracy
+    difference: float
+    low: float
+    high: float
+    gained: int
+    lost: int
+    p_value: float
+    guard_low: float
+    detectable: float | None
+    before_digest: str
+    after_digest: str
+
+
+Part = tuple[Comparison, float]  # of the exam: what came of it, and the loss of accuracy that it may not exceed
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the candidate becomes the champion, and why, in sentences."""
+
+    promote: bool
+    reasons: tuple[str, ...]
+
+
+def compare(
+    name: str, before: pd.DataFrame, after: pd.DataFrame, *, samples: int, seed: int, alpha: float = 0.025
+) -> Comparison:
+    """Compares two checkpoints' evaluations of one part of the exam.
+
+    Pairs in which either answer could not be graded are dropped and counted. `samples` and `seed` are the bootstrap's,
+    `alpha` is the test's that `detectable` is reckoned for. Raises ValueError where the two tables do not hold the
+    same problems once each, or more than one checkpoint.
+    """
+    first, second = _outcomes(name, before), _outcomes(name, after)
+    if not first.index.equals(second.index):
+        raise ValueError(f"{name}: the two checkpoints did not sit the same exam; evaluate both again")
+    graded = first.notna() & second.notna()
+    was, is_now = first[graded].to_numpy(dtype=bool), second[graded].to_numpy(dtype=bool)
+    n, gained, lost = len(was), int((~was & is_now).sum()), int((was & ~is_now).sum())
+    low, high = bootstrap(gained, lost, n, samples=samples, seed=seed)
+    return Comparison(
+        name=name,
+        n=n,
+        nulls=len(first) - n,
+        before=wilson(int(was.sum()), n),
+        after=wilson(int(is_now.sum()), n),
+        difference=(gained - lost) / n if n else 0.0,
+        low=low,
+        high=high,
+        gained=gained,
+        lost=lost,
+        p_value=mcnemar(gained, lost),
+        guard_low=agresti_min_low(gained, lost, n),
+        detectable=detectable(gained + lost, n, alpha),
+        before_digest=_digest(name, before),
+        after_digest=_digest(name, after),
+    )
+
+
+def decide(targets: Sequence[Part], guards: Sequence[Part], alpha: float) -> Decision:
+    """Promotes where a target's test is significant at `alpha` and every guard's lower end is above minus its margin.
+
+    Several targets share `alpha` by Holm's procedure: one of them is enough, and each of the others must then hold its
+    margin as a guard does, so that no gain is paid for with a loss elsewhere. No promotion where more than 1 % of a
+    part's pairs could not be graded, where a part is empty, or where candidate and champion are the same checkpoint.
+    """
+    digests = targets[0][0].before_digest, targets[0][0].after_digest
+    if digests[0] == digests[1] != "":
+        return Decision(False, (f"The candidate is the champion itself ({digests[1][:12]}): nothing to do.",))
+    p_values = holm([target.p_value for target, _ in targets])
+    better = [p_value <= alpha for p_value in p_values]
+    verdicts = [
+        _judge_guard(target, margin) if any(better) and not won else _judge_target(target, alpha, p_value)
+        for (target, margin), p_value, won in zip(targets, p_values, better, strict=True)
+    ]
+    verdicts += [_judge_guard(guard, margin) for guard, margin in guards]
+    return Decision(all(passed for passed, _ in verdicts), tuple(reason for _, reason in verdicts))
+
+
+def wilson(correct: int, n: int) -> Accuracy:
+    """The 95 % score interval of an accuracy (Wilson 1927)."""
+    found = ranking.wilson(correct, n)
+    return Accuracy(found.value, found.low, found.high, n)
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """The one-sided exact test on the answers that flipped (McNemar 1947): P(Bin(gained + lost, ½) ≥ gained)."""
+    return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Each p-value adjusted for the others (Holm 1979): at most α where his step-down procedure rejects at α.
+
+    The smallest counts times their number m, the next times m − 1, and so on; none below one that is smaller.
+    """
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.asarray(p_values)[order] * np.arange(len(order), 0, -1)
+    found = np.empty(len(order))
+    found[order] = np.minimum(np.maximum.accumulate(adjusted), 1.0)
+    return found.tolist()
+
+
+def bootstrap(gained: int, lost: int, n: int, *, samples: int, seed: int) -> tuple[float, float]:
+    """The paired bootstrap's 95 % percentile interval of the difference (Efron & Tibshirani 1993, chapter 13).
+
+    A pair's difference is −1, 0 or 1, so that drawing n pairs anew is one multinomial draw of the three counts.
+    """
+    if n == 0:
+        return -1.0, 1.0
+    shares = np.array([gained, lost, n - gained - lost]) / n
+    drawn = np.random.default_rng(seed).multinomial(n, shares, size=samples)
+    low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / n, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def agresti_min_low(gained: int, lost: int, n: int) -> float:
+    """The difference's lower one-sided 95 % end: the adjusted Wald interval for matched pairs.
+
+    Agresti & Min 2005, "Simple improved confidence intervals for comparing matched proportions": ½ is added
+    to each of the four cells, so that an exam in which nothing flipped is not taken for certainty.
+    """
+    total, up, down = n + 2, gained + 0.5, lost + 0.5
+    error = math.sqrt(up + down - (up - down) ** 2 / total) / total
+    return max((up - down) / total - float(norm.ppf(0.95)) * error, -1.0)
+
+
+def smallest_guard(margin: float) -> int:
+    """The least number of problems with which a guard of this margin passes when no answer flips.
+
+    Without flips `agresti_min_low` is −1.645 / (n + 2), which has to be above −margin.
+    """
+    return max(1, math.floor(float(norm.ppf(0.95)) / margin - 2) + 1)
+
+
+def power(n: int, share: float, difference: float, alpha: float) -> float:
+    """The chance that `mcnemar` at `alpha` finds a true `difference` on n problems of which `share` flip.
+
+    The exact unconditional power (Duffy 1984, "Asymptotic and exact power for the McNemar test"): with ψ the share of
+    flips and δ the difference, Σ_d P(Bin(n, ψ) = d) · P(Bin(d, (ψ + δ) / 2ψ) ≥ c_d), c_d the least number of gains
+    among d flips that is significant.
+    """
+    flips = np.arange(n + 1)
+    least = np.concatenate([[1.0], binom.isf(alpha, flips[1:], 0.5) + 1])
+    found = bdtrc(least - 1, flips, min((share + difference) / (2 * share), 1.0))
+    return float(binom.pmf(flips, n, share) @ np.where(least <= flips, found, 0.0))
+
+
+def detectable(flips: int, n: int, alpha: float) -> float | None:
+    """The smallest true difference that `mcnemar` at `alpha` finds in four exams of five, if `flips / n` flip.
+
+    Where so few flips could never do, all flips are taken for gains, ψ = δ in `power`. None where the exam is too small
+    for any difference.
+    """
+
+    def surplus(share: float, difference: float) -> float:
+        return power(n, share, difference, alpha) - POWER
+
+    share = flips / n if n else 0.0
+    if share and surplus(share, share) >= 0:
+        return float(root_scalar(lambda difference: surplus(share, difference), bracket=(0.0, share), xtol=1e-6).root)
+    if n == 0 or surplus(1.0, 1.0) < 0:
+        return None
+    least_share = max(share, 1e-9)
+    return float(root_scalar(lambda alike: surplus(alike, alike), bracket=(least_share, 1.0), xtol=1e-6).root)
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A difference as it is printed: `+0.60`, `−0.01`, `0.00`."""
+    rounded = round(value, digits)
+    sign = "+" if rounded > 0 else "−" if rounded < 0 else ""
+    return f"{sign}{abs(rounded):.{digits}f}"
+
+
+def probability(p_value: float) -> str:
+    """A p-value as it is printed: `p = 0.0173`, `p < 0.0001`."""
+    return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}"
+
+
+def _outcomes(name: str, evaluations: pd.DataFrame) -> pd.Series:
+    correct = evaluations.set_index(KEYS)["correct"].astype("boolean").sort_index()
+    if correct.index.has_duplicates:
+        raise ValueError(f"{name}: problem {correct.index[correct.index.duplicated()][0]} was answered twice")
+    return correct
+
+
+def _digest(name: str, evaluations: pd.DataFrame) -> str:
+    digests = [str(digest) for digest in evaluations["policy_digest"].unique()]
+    if len(digests) > 1:
+        raise ValueError(f"{name}: one table holds the answers of {len(digests)} checkpoints: {', '.join(digests)}")
+    return digests[0] if digests else ""
+
+
+def _judge_target(target: Comparison, alpha: float, adjusted: float) -> tuple[bool, str]:
+    """`adjusted`: the p-value after Holm's procedure; with one target its own."""
+    refusal = _not_graded(target)
+    if refusal:
+        return False, refusal
+    passed = adjusted <= alpha
+    shared = "" if adjusted == target.p_value else f", {probability(adjusted)} by Holm's procedure"
+    reason = (
+        f"The candidate solved {target.after.accuracy:.2f} of {target.name} against the champion's "
+        f"{target.before.accuracy:.2f} ({target.n} problems): {signed(target.difference)}, 95 % interval "
+        f"{signed(target.low)} to {signed(target.high)}; {probability(target.p_value)}{shared} at α = {alpha:.3g}"
+    )
+    if passed:
+        return True, f"{reason}."
+    seen = "" if target.detectable is None else f" A true {signed(target.detectable)} shows in four such exams of five."
+    return False, f"{reason}: not enough to promote.{seen}"
+
+
+def _judge_guard(guard: Comparison, margin: float) -> tuple[bool, str]:
+    refusal = _not_graded(guard)
+    if refusal:
+        return False, refusal
+    passed = guard.guard_low > -margin
+    digits = 2 if round(guard.guard_low, 2) != round(-margin, 2) else 4
+    return passed, (
+        f"Guard {guard.name}: {signed(guard.difference)}, and the lower end {signed(guard.guard_low, digits)} "
+        f"is {'above' if passed else 'not above'} the margin of {signed(-margin, digits)}."
+    )
+
+
+def _not_graded(part: Comparison) -> str | None:
+    pairs = part.n + part.nulls
+    if part.nulls > MAX_NULL_SHARE * pairs:
+        return f"{part.name}: the grader failed on {part.nulls} of {pairs} problems, more than 1 %: no decision."
+    return None if part.n else f"{part.name}: no problem was answered: no decision."

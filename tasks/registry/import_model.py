@@ -1,0 +1,136 @@
+"""Enrolment: the student's first checkpoint, from the starter package, a folder or the hub."""
+
+import importlib.util
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from huggingface_hub import snapshot_download
+
+from conf.schema import StudentConfig
+from conf.storage.durable import room_for
+from conf.storage.home import InputError
+from models.checkpoint import keep, write_lineage
+from models.hf.loading import MISSING, PACKAGE, PLAIN_TEMPLATE, check_config, load_tokenizer
+from tasks.stage import stage
+from tasks.training import trainer_process
+from tasks.workers import Worker
+
+STARTER_MODEL = "starter"  # the model that comes with the installation
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
+TEMPLATE = "chat_template.jinja"
+CODE = "*.py"  # comes along only where the owner trusts it
+GOOD = "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
+
+
+@stage(tags=["checkpoint"], retries=2, means=("checkpoints", "trainer"))
+def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: Worker) -> None:
+    """Brings the student into the home as a checkpoint without a parent; notes its digest."""
+    draft = checkpoints / "draft"
+    shutil.rmtree(draft, ignore_errors=True)
+    with room_for(draft):
+        _bring(student, draft, trainer)
+        _complete_template(draft)
+        write_lineage(draft, parent=None)
+        (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
+
+
+def _bring(student: StudentConfig, draft: Path, trainer: Worker) -> None:
+    """Copies or unpacks the student into a folder."""
+    if student.source == STARTER_MODEL:
+        trainer.call(trainer_process.unpack_starter, draft)
+    else:
+        patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
+        _copy(find_model(student.source, student.revision, "student.source", patterns), draft, patterns)
+
+
+def _complete_template(draft: Path) -> None:
+    """A base model without a chat template gets the plain one, so that whoever loads or serves it renders alike."""
+    config = draft / "tokenizer_config.json"
+    known = json.loads(config.read_text()) if config.exists() else {}
+    if not (draft / TEMPLATE).exists() and not known.get("chat_template"):
+        (draft / TEMPLATE).write_text(PLAIN_TEMPLATE)
+
+
+def find_model(source: str, revision: str | None, key: str, patterns: Sequence[str] = PATTERNS) -> Path:
+    """The folder of a model: the one that is named, or, of a hub id, what the hub's client keeps or fetches.
+
+    Raises InputError, in the name of `key`, where there is none, or no whole model in it.
+    """
+    found = Path(source)
+    if not found.is_dir():
+        if not HUB_ID.fullmatch(source):
+            raise InputError(f"{key}: {source}: there is no such folder; name one, or a hub id (owner/name)")
+        found = _download(source, revision, key, patterns)
+    check_student(found, key)
+    return found
+
+
+def check_source(student: StudentConfig) -> None:
+    """Raises InputError where the student is neither the installed starter, nor a folder, nor a known hub id."""
+    source = Path(student.source)
+    if student.source == STARTER_MODEL:
+        if importlib.util.find_spec(PACKAGE) is None:
+            raise InputError(f"student.source: {MISSING}")
+        return
+    if source.is_dir():
+        check_student(source)
+        check_loads(source, trust_remote_code=student.trust_remote_code)
+    elif HUB_ID.fullmatch(student.source):
+        _download(student.source, student.revision, "student.source", ["config.json", "tokenizer.json"])
+    else:
+        raise InputError(
+            f"student.source: {student.source}: there is no such folder; name one, a hub id (owner/name), or 'starter'"
+        )
+
+
+def check_student(source: Path, key: str = "student.source") -> None:
+    """Raises InputError, in the name of `key`, where a folder is no Hugging Face model with tokenizer and weights."""
+    if not any(source.glob("*.safetensors")) and (pickled := next(source.glob("pytorch_model*.bin"), None)):
+        raise InputError(
+            f"{key}: {pickled}: weights in a pickle, which can run code when it is loaded; turn them into safetensors: "
+            f"python -c \"from transformers import AutoModelForCausalLM as M; M.from_pretrained('{source}', "
+            f"weights_only=True).save_pretrained('{source}')\""
+        )
+    needed = {"config.json": "a model's configuration", "tokenizer.json": "a tokenizer", "*.safetensors": "weights"}
+    for pattern, what in needed.items():
+        if not any(source.glob(pattern)):
+            raise InputError(f"{key}: {source}: no {pattern} ({what}) in this folder; {GOOD}")
+
+
+def check_loads(source: Path, key: str = "student.source", trust_remote_code: bool = False) -> None:
+    """Raises InputError where transformers cannot load a folder's tokenizer, or knows no model of its configuration.
+
+    The weights are left to whoever loads them.
+    """
+    for file, look in (("config.json", check_config), ("tokenizer.json", load_tokenizer)):
+        try:
+            look(source, trust_remote_code)
+        except Exception as error:  # whatever transformers and its parsers come up with
+            raise InputError(f"{key}: {source}: {file} cannot be loaded ({_reason(error)}); {GOOD}") from error
+
+
+def _download(source: str, revision: str | None, key: str, patterns: Sequence[str]) -> Path:
+    try:
+        found = snapshot_download(source, revision=revision, allow_patterns=list(patterns))
+    except Exception as error:  # whatever the network, the hub or its client come up with
+        raise InputError(
+            f"{key}: {source} cannot be loaded from the hub ({_reason(error)}); "
+            "check the id and the network, or name a folder"
+        ) from error
+    return Path(found)
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
+def _copy(source: Path, target: Path, patterns: Sequence[str]) -> None:
+    target.mkdir(parents=True)
+    for pattern in patterns:
+        for file in source.glob(pattern):
+            shutil.copy(file, target / file.name)

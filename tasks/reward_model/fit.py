@@ -1,0 +1,128 @@
+"""The reward model of the night: fitted to the owner's picks, it serves where it proves itself on held-out ones."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from conf.schema import StudentConfig, TrainerConfig
+from conf.sections.lessons import RewardModelConfig
+from conf.storage.home import InputError
+from models.hf.loading import check_tokenizers, load_tokenizer
+from tasks.registry.import_model import check_loads, find_model
+from tasks.reward_model import process
+from tasks.reward_model.preferences import DayPicks, choices, day_picks
+from tasks.reward_model.process import Fitted
+from tasks.stage import Artifact, stage
+from tasks.tables import HELD_OUT, write_table
+from tasks.workers import HoursOverError, Worker
+
+DIRECT = "preference_learning is direct: the picks are lessons of their own"
+
+
+class UnfitError(Exception):
+    """Why no reward model is fitted tonight, as half a sentence."""
+
+
+@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
+def fit_reward_model(
+    folder: Path,
+    *,
+    day: Artifact,
+    date: str,
+    checkpoint: Path,
+    config: RewardModelConfig | None,
+    trainer_config: TrainerConfig,
+    student: StudentConfig,
+    seed: int,
+    exam_questions: tuple[str, ...],
+    looser: tuple[tuple[str, float], ...],
+    broke: str | None,
+    checkpoints: Path,
+    trainer: Worker,
+) -> None:
+    """Fits a reward model on the backbone of `checkpoint` (the champion) and says whether it serves, and why not.
+
+    `config` None: none is wanted. Whatever is wrong with the picks or the backbone is a refusal with its reason: the
+    night goes on without a reward model. `looser`: nights that taught the champion what judges now (see
+    `tasks/journal/lineage.py`). `broke`: how the fit failed each time it was tried, as it is not again then.
+    `checkpoint.txt` is there only where one serves; `outcome.json`, which MLflow keeps, names the `checkpoint` too.
+    """
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    found = choices(day.folder)
+    picks = day_picks(found, date, tokenizer, student, config or RewardModelConfig(), exam_questions, looser)
+    held_out = picks.held_out_choices if config else []  # otherwise all of them are lessons
+    write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
+    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(held_out), "left_out": dict(picks.left_out)}
+    outcome |= {"broke": broke}
+    try:
+        wanted = _wanted(config, picks)
+        if broke is not None:
+            raise UnfitError(f"it could not be fitted: {broke}")
+        backbone = _backbone(wanted, checkpoint, student)
+        fitted = trainer.call(
+            process.fit_reward_model,
+            backbone,
+            checkpoint.name if backbone == checkpoint else None,
+            picks.fitted,
+            picks.held_out,
+            wanted,
+            trainer_config,
+            seed,
+            checkpoints,
+        )
+    except (UnfitError, HoursOverError) as refusal:
+        outcome = {"serves": False, "reason": str(refusal), "checkpoint": None} | outcome
+    else:
+        outcome = _outcome(fitted) | outcome
+        (folder / "curve.json").write_text(json.dumps(fitted.steps))
+        if fitted.checkpoint is not None:
+            (folder / "checkpoint.txt").write_text(fitted.checkpoint.name)
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+
+
+def figures(outcome: dict[str, Any]) -> dict[str, float]:
+    """What MLflow keeps of an outcome, by name."""
+    found = {name: float(outcome[name]) for name in ("serves", "picks", "held_out")}
+    if "accuracy" in outcome:
+        found |= {name: outcome["accuracy"][key] for name, key in (("accuracy", "value"), ("low", "low"))}
+        found |= {name: outcome[name] for name in ("chance", "expected_calibration_error")}
+        found |= {f"length_{name}": outcome["length"][name] for name in ("longest_alone", "longest_top")}
+    return {f"reward_model/{name}": value for name, value in found.items()}
+
+
+def _outcome(fitted: Fitted) -> dict[str, Any]:
+    checkpoint = None if fitted.checkpoint is None else fitted.checkpoint.name
+    said = {"serves": checkpoint is not None, "reason": fitted.ranking.refusal, "checkpoint": checkpoint}
+    curve = [{"picks": picks} | asdict(accuracy) for picks, accuracy in fitted.learning_curve]
+    return said | asdict(fitted.ranking) | {"learning_curve": curve}
+
+
+def _wanted(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConfig:
+    """Raises UnfitError where no reward model is wanted, or the picks are too few for one."""
+    if config is None:
+        raise UnfitError(DIRECT)
+    if len(picks) < config.min_picks:
+        raise UnfitError(f"with fewer than {config.min_picks} usable picks none is fitted")
+    if not picks.held_out and picks.left_out["known"]:
+        raise UnfitError("the champion has learnt all picks that would judge it: it takes later ones")
+    if not picks.fitted or not picks.held_out:
+        raise UnfitError("all picks are of one side of the split by prompt: more different prompts are needed")
+    return config
+
+
+def _backbone(config: RewardModelConfig, checkpoint: Path, student: StudentConfig) -> Path:
+    """What the fit begins with. Raises UnfitError where it is no model, or reads other tokens than the student.
+
+    Whether its weights are whole shows when they are loaded.
+    """
+    if config.backbone is None:
+        return checkpoint
+    name = "reward_model.backbone"
+    try:
+        backbone = find_model(config.backbone, None, name)
+        check_loads(backbone, name)
+        check_tokenizers(checkpoint, backbone, name, student.trust_remote_code)
+    except InputError as error:
+        raise UnfitError(str(error)) from error
+    return backbone

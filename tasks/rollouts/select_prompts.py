@@ -1,0 +1,239 @@
+"""Which problems a round practises: most weight where the student sometimes succeeds, some for everything."""
+
+import json
+import logging
+import math
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+
+from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
+from conf.storage.home import InputError
+from models.hf.loading import load_tokenizer, prompt_tokens
+from rewards import benchmarks
+from rewards.arithmetic import Arithmetic
+from rewards.contamination import exam_index
+from rewards.learned_reward import OWNER
+from rewards.verifier import Benchmark, Problem
+from tasks.stage import Artifact, stage
+from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table, write_table
+
+POOL = 20  # problems of an endless benchmark to choose from, for each that is chosen
+LEAST_POOL = 200  # and at least: a single prompt too is chosen among all kinds
+log = logging.getLogger("nightschool")
+
+Kind = Callable[[Problem], str]
+
+
+@stage(tags=["prompts"])
+def select_prompts(
+    folder: Path,
+    *,
+    sources: tuple[BenchmarkConfig, ...],
+    grpo: GrpoConfig,
+    student: StudentConfig,
+    checkpoint: Path,
+    solve_rates: Artifact | None,
+    seed: str,
+    excluded: Sequence[str],
+    max_prompt_tokens: int,
+    count: int,
+    drawn: tuple[Artifact, ...],
+    owner: Artifact | None = None,
+    owner_share: float = 0.0,
+) -> None:
+    """Draws `count` problems, of each benchmark its share by weight, and renders their prompts.
+
+    `owner`: the owner's own prompts; they are `owner_share` of the count, or as many as are new to the round.
+    `solve_rates`: the score stage before. `excluded`: ids and questions of the exam's problems, which may never be
+    drawn, nor may what asks nearly the same. `drawn`: the prompts that the round has already; none of their problems is
+    drawn again, and the groups are numbered on from theirs. `seed`: of night, round and refill. Problems whose prompt
+    leaves no room for a completion are passed over; raises InputError where a round has not one left. `excluded.json`
+    names the problems that the benchmarks themselves left out; for `selection.json` see `_outlook`.
+    """
+    chance = random.Random(seed)
+    rates = _rates(solve_rates)
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    before = [row for artifact in drawn for row in _prompts(artifact).itertuples()]
+    taken = {problem_of(row) for row in before}
+    owned = _owned(owner, round(owner_share * count), {problem.problem_id for problem in taken}, seed)
+    rows: list[dict[str, Any]] = []
+    unreadable: dict[str, list[str]] = {}
+    kinds: list[tuple[int, list[str]]] = []
+    for entry, share in enumerate(shares([source.weight for source in sources], count - len(owned))):
+        source, benchmark = sources[entry], benchmarks.configured(sources[entry])
+        kind, found = _kinds(benchmark, source, sources), len(rows)
+        pool = _pool(benchmark, seed, share, tuple(excluded))
+        unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmarks.excluded(benchmark, "train")})
+        for problem in _fitting(kind, pool, rates, grpo.exploration, chance):
+            if len(rows) == found + share:
+                break
+            messages = [{"role": "user", "content": benchmark.prompt(problem)}]
+            tokens = prompt_tokens(tokenizer, messages, student)
+            if len(tokens) <= max_prompt_tokens and problem not in taken:
+                rows.append(_row(problem, kind(problem), messages, tokens, len(before) + len(rows)) | {"entry": entry})
+                taken.add(problem)
+        kinds.append((len(rows) - found, sorted({kind(problem) for problem in pool})))
+        if len(rows) < found + share:
+            log.warning("%s has %d of the %d prompts asked for: no more fit", source.label, len(rows) - found, share)
+    if not rows and not owned and not drawn:
+        raise InputError(
+            f"engine.max_model_len: no problem's prompt has at most {max_prompt_tokens} tokens, which is what "
+            f"grpo.max_completion_tokens: {grpo.max_completion_tokens} leaves of it; raise the one or lower the other"
+        )
+    outlook = _outlook(rows, kinds, rates, grpo.group_size)
+    rows += [row | {"group": group} for group, row in enumerate(owned, len(before) + len(rows))]
+    write_table(folder / "prompts.parquet", PROMPTS, rows)
+    (folder / "excluded.json").write_text(json.dumps(unreadable))
+    (folder / "selection.json").write_text(json.dumps(outlook | {"drawn": len(rows)}))
+
+
+def training_problems(benchmark: Benchmark, seed: str, count: int) -> list[Problem]:
+    """What a benchmark has for training: all of its train split, or `count` problems of an endless one."""
+    return benchmark.draw(seed, count) if isinstance(benchmark, Arithmetic) else benchmark.problems("train")
+
+
+def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: float) -> list[float]:
+    """The probability of each kind: p(1 − p) of its solve rate, mixed with an even share for all.
+
+    A kind never tried counts as p = 0.5. The even share is what keeps a kind in practice that is never (or always)
+    solved: without it a kind that falls to 0 gets no more problems, and nobody sees it again.
+    """
+    signal = [rates.get(kind, 0.5) * (1 - rates.get(kind, 0.5)) for kind in kinds]
+    total = sum(signal)
+    if total == 0:  # all kinds are always or never solved, or there are none
+        return [1 / len(kinds) for _ in kinds]
+    return [(1 - exploration) * (value / total) + exploration / len(kinds) for value in signal]
+
+
+def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int) -> float:
+    """The share of groups with signal to be expected of problems of these kinds: the mean of 1 − p^G − (1 − p)^G.
+
+    That is the probability that of a group's G (`size`) completions neither all nor none are correct, each of them with
+    p, the kind's solve rate; a kind never tried has the mean of those that were.
+    """
+    usual = fmean(rates.values())
+    known = [rates.get(kind, usual) for kind in kinds]
+    return fmean(1 - rate**size - (1 - rate) ** size for rate in known)
+
+
+def shares(weights: Sequence[float], count: int) -> list[int]:
+    """`count` split in proportion to the weights, by the largest remainders."""
+    exact = [count * weight / sum(weights) for weight in weights]
+    whole = [int(value) for value in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda i: exact[i] - whole[i], reverse=True)
+    for index in by_remainder[: count - sum(whole)]:
+        whole[index] += 1
+    return whole
+
+
+def _pool(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ...]) -> list[Problem]:
+    """The training problems among which `count` are chosen, without the exam's."""
+    problems = training_problems(benchmark, seed, max(POOL * count, LEAST_POOL))
+    exam, forbidden = exam_index(excluded), set(excluded)
+    found = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.asks(one.question))]
+    if len(found) < len(problems):
+        gone = len(problems) - len(found)
+        log.info("%s: %d of %d problems ask what the exam asks, and are left out", benchmark.name, gone, len(problems))
+    return found
+
+
+def _kinds(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:
+    """What a problem's solve rate is counted under: where a benchmark comes from two places, each has its own."""
+    if len({(other.source, other.revision) for other in sources if other.name == source.name}) == 1:
+        return benchmark.kind
+    place = source.source or source.revision or "the default source"
+    return lambda problem: f"{benchmark.kind(problem)} of {place}"
+
+
+def _fitting(
+    kind: Kind, pool: Sequence[Problem], rates: Mapping[str, float], exploration: float, chance: random.Random
+) -> list[Problem]:
+    """The pool in the order in which it is to be practised: kinds drawn by their weight, no problem twice."""
+    members: dict[str, list[Problem]] = defaultdict(list)
+    for problem in chance.sample(pool, len(pool)):
+        members[kind(problem)].append(problem)
+    kinds = sorted(members)
+    weights = dict(zip(kinds, kind_weights(kinds, rates, exploration), strict=True))
+    keys = {
+        problem: _lot(chance.random(), weights[kind] / len(members[kind]))
+        for kind in kinds
+        for problem in members[kind]
+    }
+    return sorted(keys, key=lambda problem: keys[problem], reverse=True)
+
+
+def _lot(chance: float, weight: float) -> float:
+    """A problem's place in a draw without replacement, by Efraimidis and Spirakis (2006): the largest u^(1/w) first.
+
+    As a logarithm, which cannot fall to 0 however small the weight is; a weight of 0 comes last.
+    """
+    return math.log(chance or math.ulp(0.0)) / weight if weight > 0 else -math.inf
+
+
+def _outlook(
+    rows: Sequence[Mapping[str, Any]],
+    kinds: Sequence[tuple[int, Sequence[str]]],
+    rates: Mapping[str, float],
+    size: int,
+) -> dict[str, float]:
+    """How many prompts were drawn, the share of their groups expected to have signal, and that of an even draw's.
+
+    `kinds`: for each benchmark, how many were drawn of it, and all kinds that it has. Without solve rates there is
+    nothing to expect.
+    """
+    if not rows or not rates:
+        return {"drawn": len(rows)}
+    even = [(number, expected_signal(own, rates, size)) for number, own in kinds if number]
+    return {
+        "drawn": len(rows),
+        "expected_signal_share": expected_signal([row["kind"] for row in rows], rates, size),
+        "even_signal_share": sum(number * share for number, share in even) / len(rows),
+    }
+
+
+def _owned(owner: Artifact | None, count: int, taken: Set[str], seed: str) -> list[dict[str, Any]]:
+    """Rows of at most so many of the owner's own prompts, without the group's number: no truth is known of them."""
+    if owner is None:
+        return []
+    table = read_table(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
+    left = [row for row in table.to_dict("records") if row["problem_id"] not in taken]
+    own = {"kind": OWNER, "source": "journal", "benchmark": None, "truth": None, "level": None, "entry": None}
+    drawn = random.Random(f"{seed} owner").sample(left, min(count, len(left)))
+    return [{str(name): value for name, value in row.items()} | own for row in drawn]
+
+
+def _prompts(artifact: Artifact) -> pd.DataFrame:
+    return read_table(artifact.folder / "prompts.parquet", PROMPTS)
+
+
+def _rates(previous: Artifact | None) -> dict[str, float]:
+    if previous is None:
+        return {}
+    table: pd.DataFrame = read_table(previous.folder / "solve_rates.parquet", SOLVE_RATES)
+    return {row.problem_id: row.solved / row.tried for row in table.itertuples() if row.tried > 0}  # pyright: ignore
+
+
+def problem_of(row: Any) -> Problem:
+    """The problem that a row of the prompts table asks; of the owner's own prompts no truth is known."""
+    return Problem(row.problem_id, row.benchmark or OWNER, row.question, row.truth or "", row.level)
+
+
+def _row(problem: Problem, kind: str, messages: list[dict[str, str]], tokens: list[int], group: int) -> dict[str, Any]:
+    return {
+        "problem_id": problem.problem_id,
+        "group": group,
+        "messages": json.dumps(messages),
+        "prompt_token_ids": tokens,
+        "question": problem.question,
+        "kind": kind,
+        "source": "benchmark",
+        "benchmark": problem.benchmark,
+        "truth": problem.truth,
+        "level": problem.level,
+    }

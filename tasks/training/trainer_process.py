@@ -1,0 +1,227 @@
+"""What runs in the trainer's process: the trainer is held here from call to call."""
+
+import gc
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conf.schema import TrainerConfig
+from conf.sections.lessons import DistillConfig
+from conf.storage.durable import bytes_of, room_for
+from models.checkpoint import base_of, keep, write_lineage
+from models.hf.hardware import give_back
+from models.lessons.preference_data import Example
+from models.rollout import Rollout
+
+if TYPE_CHECKING:  # the trainer is loaded in its own process only
+    from models.trainer import Trainer
+
+_trainer: "Trainer | None" = None
+_held: str | None = None  # the digest of the checkpoint that the trainer stands at
+
+
+class ElsewhereError(Exception):
+    """The trainer stands at another checkpoint than the one that it was asked about, or at none."""
+
+
+@dataclass(frozen=True)
+class Predecessor:
+    """What an update goes on from: the checkpoint that its block of rounds began with, and, after the block's first
+    round, the state of the round before.
+    """
+
+    base: Path
+    digest: str
+    state: Path | None
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What came of an update: the new checkpoint and the round's figures."""
+
+    checkpoint: Path
+    metrics: dict[str, float]
+
+
+def unpack_starter(folder: Path) -> None:
+    """Writes the starter student into a folder."""
+    from models.hf.loading import write_starter
+
+    write_starter(folder)
+
+
+def lesson(
+    checkpoint: Path,
+    config: TrainerConfig,
+    lessons: DistillConfig,
+    examples: Sequence[Example],
+    checkpoints: Path,
+) -> tuple[Path, list[dict[str, float]]]:
+    """Distils worked answers into a checkpoint. Returns the new checkpoint and the figures of every step."""
+    from models.lessons.sft_preference import distill
+
+    own = lesson_config(config, lessons.learning_rate, lessons.warmup_steps)
+    return study(checkpoint, own, lambda trainer: distill(trainer, examples, lessons, config.seed), checkpoints)
+
+
+def lesson_config(config: TrainerConfig, learning_rate: float, warmup_steps: int | None = None) -> TrainerConfig:
+    """The trainer's configuration for a lesson: its own learning rate, and warm-up if it has one; no KL term, which
+    would ask for a second model.
+    """
+    changes = {"learning_rate": learning_rate} | ({} if warmup_steps is None else {"warmup_steps": warmup_steps})
+    optimizer = config.optimizer.model_copy(update=changes)
+    grpo = config.grpo.model_copy(update={"kl_coefficient": 0.0})
+    return config.model_copy(update={"optimizer": optimizer, "grpo": grpo})
+
+
+def study(
+    checkpoint: Path,
+    config: TrainerConfig,
+    steps: "Callable[[Trainer], Iterator[dict[str, float]]]",
+    checkpoints: Path,
+) -> tuple[Path, list[dict[str, float]]]:
+    """Takes a lesson's steps, with an optimizer of its own. Returns the new checkpoint and the figures of every step.
+
+    Nothing of the trainer is left in memory. From the same checkpoint, on a CPU, it comes to the same bits again.
+    """
+    global _trainer
+    from models.trainer import Trainer
+
+    _let_go()
+    _trainer = Trainer.load(checkpoint, config)
+    curve = []
+    for figures in steps(_trainer):
+        _trainer.settle()
+        curve.append(figures)
+    kept = _keep(_trainer, checkpoints, parent=checkpoint.name)
+    _let_go()
+    return kept, curve
+
+
+def update(
+    predecessor: Predecessor,
+    config: TrainerConfig,
+    rollouts: Sequence[Rollout],
+    advantages: Sequence[float] | Sequence[Sequence[float]],
+    checkpoints: Path,
+    retired: Sequence[Path] = (),
+    with_signal: int | None = None,
+) -> Updated:
+    """One round's update. A trainer that does not stand at the predecessor is loaded anew: no step is taken twice.
+
+    So an update that failed after its steps, or whose answer was lost, may be asked for again: it comes to the same
+    checkpoint (on a CPU to the last bit), which is not durable yet. `retired` checkpoints make room for it.
+    Raises StateError where the state is not the predecessor's, or is damaged.
+    """
+    global _held
+    trainer = _standing_at(predecessor, config)
+    _held = None  # it stands nowhere until what came of its steps is kept
+    metrics = trainer.update(rollouts, advantages, with_signal)
+    _remove(retired)
+    base = predecessor.base.name if config.lora is not None else None
+    checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
+    _held = checkpoint.name
+    give_back()
+    return Updated(checkpoint, metrics)
+
+
+def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+    """The log-probability of every token of every rollout, in nats, under what the next update goes on from.
+
+    A trainer that does not stand there is loaded, and stays for that update. Raises StateError as `update` does.
+    """
+    return _standing_at(predecessor, config).logprobs(rollouts)
+
+
+def _standing_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
+    """The trainer that stands at the predecessor; it is loaded where the one that is held stands elsewhere."""
+    global _trainer, _held
+    from models.trainer import Trainer
+
+    # a new block begins with a new optimizer, even where it goes on from the very weights that the trainer holds; and
+    # whoever only wanted to know log-probabilities may have loaded them with other settings than the update's
+    elsewhere = _held != predecessor.digest or _trainer is None or _trainer.checkpoint != predecessor.base
+    if _trainer is None or elsewhere or _trainer.config != config:
+        _let_go()  # there is no memory for two
+        _trainer = Trainer.load(
+            predecessor.base, config, predecessor.state, predecessor.base, stands_at=predecessor.digest
+        )
+        _held = predecessor.digest
+    return _trainer
+
+
+def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+    """What a teacher gives each token of the rollouts; it is loaded for this call, beside the trainer."""
+    from models.lessons.on_policy_distillation import teacher_logprobs as scored
+
+    try:
+        return scored(teacher, config, rollouts)
+    finally:
+        gc.collect()  # model and layers refer to each other
+        give_back()
+
+
+def logprobs_of(checkpoint: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+    """The same of a checkpoint that nothing goes on from: it is loaded for this call, alone, and without optimizer."""
+    _let_go()
+    return teacher_logprobs(checkpoint, config, rollouts)
+
+
+def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
+    """Writes the trainer's state into a folder. Raises ElsewhereError where it does not stand at `digest`.
+
+    `retired` states make room for it.
+    """
+    if _trainer is None or _held != digest:
+        raise ElsewhereError(f"the trainer does not hold {digest}: its process was restarted after the update")
+    _remove(retired)
+    _trainer.save_state(state, digest)
+
+
+def _let_go() -> None:
+    """Gives back the trainer's memory: model and layers refer to each other, so the collector has to come by."""
+    global _trainer, _held
+    _trainer, _held = None, None
+    gc.collect()
+    give_back()
+
+
+def _remove(retired: Sequence[Path]) -> None:
+    """Removes folders right before others of their size are written, into the memory that held them: on a virtual
+    machine memory that was never used before is several times slower.
+    """
+    for folder in retired:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
+    """Merges an adapter into its base. Returns the full checkpoint; raises MergeError where the merge is not proven."""
+    from models import lora
+
+    _let_go()  # it is not needed any more, and its memory is
+    draft = _draft(checkpoints)
+    base = base_of(adapter)
+    with room_for(draft, bytes_of(base)):
+        lora.merge(base, adapter, draft, trust_remote_code)
+        write_lineage(draft, adapter.name)
+        return keep(draft, checkpoints)
+
+
+def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None, *, durable: bool = True) -> Path:
+    """Keeps the trainer's weights as a checkpoint, or, where there is a `base` (a digest), its adapters beside that."""
+    draft = _draft(checkpoints)
+    with room_for(draft, bytes_of(trainer.checkpoint) if base is None else 0):
+        if base is None:
+            trainer.save_checkpoint(draft)
+        else:
+            trainer.save_adapter(draft)
+        write_lineage(draft, parent, base)
+        return keep(draft, checkpoints, durable=durable)
+
+
+def _draft(checkpoints: Path) -> Path:
+    draft = checkpoints / "draft"
+    shutil.rmtree(draft, ignore_errors=True)
+    return draft

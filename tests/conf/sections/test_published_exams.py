@@ -1,0 +1,65 @@
+"""An exam of named benchmarks: the configuration's own parts, or the published exams with room for their answers."""
+
+import pytest
+
+from conf.load import STARTER, load_night
+from conf.sections.benchmark import ExamPart
+from conf.sections.published_exams import PROMPT_TOKENS, PUBLISHED, with_exam
+from conf.storage.home import InputError
+
+CONFIG = load_night(STARTER)
+
+
+def test_the_parts_that_the_configuration_has_stay_what_they_are() -> None:
+    found = with_exam(CONFIG, ["arithmetic-3", "arithmetic-1-2"])
+    assert [part.name for part in found.exam.parts] == ["arithmetic-3", "arithmetic-1-2"]
+    assert found.exam.parts == (CONFIG.exam.guards[0], CONFIG.exam.target)
+    assert (found.engine, found.exam.max_completion_tokens) == (CONFIG.engine, CONFIG.exam.max_completion_tokens)
+
+
+def test_a_benchmarks_name_means_all_its_parts_once() -> None:
+    assert with_exam(CONFIG, ["arithmetic", "arithmetic-3"]).exam.parts == CONFIG.exam.parts
+
+
+def test_a_benchmark_that_the_configuration_has_not_is_its_published_exam_with_room() -> None:
+    found = with_exam(CONFIG, ["gsm8k", "math"])
+    assert [(part.name, part.problems) for part in found.exam.parts] == [("gsm8k", 1319), ("math-500", 500)]
+    assert found.exam.max_completion_tokens == 1024
+    assert found.engine.max_model_len == 1024 + PROMPT_TOKENS
+
+
+def test_nothing_else_of_the_nights_own_exam_is_sat() -> None:
+    own = {"further_targets": CONFIG.exam.guards[:1], "guards": CONFIG.exam.guards[1:], "vault": 50}
+    config = CONFIG.model_copy(update={"exam": CONFIG.exam.model_copy(update=own)})
+    exam = with_exam(config, ["gsm8k"]).exam
+    assert [part.name for part in exam.parts] == ["gsm8k"]
+    assert exam.vault_parts == ()
+
+
+def test_at_most_so_many_problems_of_each() -> None:
+    found = with_exam(CONFIG, ["humaneval", "gsm8k"], 200)
+    assert [part.problems for part in found.exam.parts] == [164, 200]
+    fewer = with_exam(CONFIG, ["arithmetic-3"], 7)
+    assert fewer.exam.target.problems == 7
+    assert fewer.exam.max_completion_tokens == CONFIG.exam.max_completion_tokens  # it is asked as by night
+    assert fewer.engine == CONFIG.engine
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gms8k", "there is no benchmark 'gms8k'; did you mean 'gsm8k'?; there are arithmetic, arithmetic-1-2"),
+        ("", "there is no benchmark ''; there are arithmetic"),
+        ("math500", "did you mean 'math'?"),
+    ],
+)
+def test_an_unknown_name(name: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        with_exam(CONFIG, [name])
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_every_published_exam_can_be_configured() -> None:
+    for name, (part, _) in PUBLISHED.items():
+        assert ExamPart.model_validate(part.model_dump()).benchmark == name

@@ -1,0 +1,82 @@
+"""The order of a night: what `stages` means, and what it may not say."""
+
+from pathlib import Path
+
+import pytest
+
+from conf.load import STARTER, differences, frozen_yaml, load_night
+from conf.sections.stages import Step, steps
+from conf.storage.home import InputError
+
+
+def test_the_default_order() -> None:
+    assert load_night(STARTER, ["grpo.rounds=3"]).steps == (
+        Step(1, "distill", "distill", range(1, 1)),
+        Step(2, "lessons", "lessons", range(1, 1)),
+        Step(3, "grpo", "merge", range(1, 4)),
+    )
+
+
+def test_rounds_are_numbered_on_and_what_comes_again_has_a_place_of_its_own() -> None:
+    order = steps(["distill", {"grpo": 2}, "self_distill", "distill", {"on_policy": 1}, "distill", {"grpo": 2}], 99)
+    assert [(step.kind, step.place, list(step.rounds), step.is_block) for step in order] == [
+        ("distill", "distill", [], False),
+        ("grpo", "merge", [1, 2], True),
+        ("self_distill", "self_distill", [], False),
+        ("distill", "distill-2", [], False),
+        ("on_policy", "merge-2", [3], True),
+        ("distill", "distill-3", [], False),
+        ("grpo", "merge-3", [4, 5], True),
+    ]
+    assert [step.rounds.start for step in order] == [1, 1, 3, 3, 3, 4, 4]  # of a lesson: the round after it
+
+
+@pytest.mark.parametrize(
+    ("stages", "rounds", "shares"),
+    [
+        (["grpo"], 10, [10]),
+        (["grpo", "distill", "grpo"], 10, [5, 0, 5]),
+        (["grpo", "grpo", "grpo"], 11, [4, 4, 3]),
+        (["grpo", "grpo"], 1, [1, 0]),
+        ([{"grpo": 4}, "grpo", {"on_policy": 2}], 10, [4, 10, 2]),  # who has a number takes nothing from the others
+        (["distill"], 10, [0]),
+    ],
+)
+def test_rounds_without_a_number_are_evenly_divided(stages: list, rounds: int, shares: list[int]) -> None:
+    assert [len(step.rounds) for step in steps(stages, rounds)] == shares
+
+
+def test_the_rounds_of_all_blocks_count() -> None:
+    config = load_night(
+        STARTER, ["stages=[{grpo: 4}, grpo, {on_policy: 2}]", "on_policy.teacher=here", "grpo.rounds=3"]
+    )
+    assert config.rounds == 9
+
+
+@pytest.mark.parametrize(
+    ("stages", "what"),
+    [
+        ("[]", "--set stages=[]: [] is not allowed; at least 1 of them"),
+        ("[gpro]", "stages.0: \"gpro\" is not allowed; 'distill', 'lessons' or 'self_distill' or 'grpo' or a mapping"),
+        ("[{grop: 3}]", "stages.0.grop: \"grop\" is not allowed; 'grpo' or 'on_policy'"),
+        ("[{grpo: 0}]", "stages.0.grpo: 0 is not allowed; at least 1"),
+        ("[{grpo: many}]", 'stages.0.grpo: "many" is not allowed; a whole number'),
+        ("[{grpo: 1, on_policy: 2}]", "stages.0: {"),
+        ("[lessons, grpo, lessons]", "`lessons` stands there twice"),
+        ("[on_policy]", 'stages.0: "on_policy" is not allowed'),
+        ("[{on_policy: 2}]", "stages: {on_policy: …} needs a teacher; name one in on_policy.teacher"),
+    ],
+)
+def test_what_stages_may_not_say(stages: str, what: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_night(STARTER, [f"stages={stages}"])
+    assert what in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_order_is_another_night_and_is_kept_as_it_was(tmp_path: Path) -> None:
+    starter = load_night(STARTER)
+    other = load_night(STARTER, ["stages=[distill, {grpo: 2}]"])
+    assert differences(starter, other)
+    (tmp_path / "config.yaml").write_text(frozen_yaml(other))
+    assert load_night(tmp_path / "config.yaml") == other

@@ -1,0 +1,130 @@
+"""Writes that count: the old or the new, never a half; a full disk is one line, and the old still stands."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from conf.storage.durable import DiskFullError, bytes_of, disk_is_full, room_for, write_atomically
+
+FULL = Path("/dev/full")  # the kernel's own: every write ends with ENOSPC
+
+ON_A_SMALL_DISK = """
+import os
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import torch
+
+from conf.storage.durable import DiskFullError, room_for, write_atomically
+from models.optim.trainer_state import TrainerState, write_state
+from safetensors.torch import save_file
+from tasks.tables import WORDS, write_table
+
+disk = Path(sys.argv[1])
+write_atomically(disk / "good.txt", "good")
+
+
+def refused(write):
+    try:
+        with room_for(disk / "stage"):
+            (disk / "stage").mkdir()
+            write(disk / "stage")
+    except DiskFullError as error:
+        print(str(error).replace(str(disk), "DISK"))
+    assert sorted(path.name for path in disk.iterdir()) == ["good.txt"], list(disk.iterdir())
+
+
+refused(lambda folder: (folder / "big.txt").write_bytes(os.urandom(3_000_000)))
+refused(lambda folder: save_file({"a": torch.rand(1_000_000)}, folder / "a.safetensors"))
+rows = [{"text": os.urandom(9).hex()} for _ in range(300_000)]
+refused(lambda folder: write_table(folder / "a.parquet", WORDS, rows))
+refused(lambda folder: write_state(folder, TrainerState({"a": torch.rand(1_000_000)}, {}, 1, 0, "cafe42")))
+assert (disk / "good.txt").read_text() == "good"
+"""
+
+
+def test_what_was_there_before_stands_when_the_disk_is_full(tmp_path: Path) -> None:
+    file = tmp_path / "champion.txt"
+    write_atomically(file, "old")
+    (tmp_path / "champion.txt.draft").symlink_to(FULL)
+    with pytest.raises(DiskFullError) as caught:
+        write_atomically(file, "new" * 1000)
+    said = str(caught.value)
+    assert said.startswith(f"{file}.draft: the disk is full: about 0.0 MB are needed, and ")
+    assert said.endswith(" MB are free; make room, and the same command goes on")
+    assert len(said.splitlines()) == 1
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+    write_atomically(file, "new")
+    assert file.read_text() == "new"
+
+
+def test_what_needs_more_than_is_free_is_not_even_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_500_000))
+    said = "state: the disk is full: about 2.0 MB are needed, and 1.5 MB are free; make room"
+    with pytest.raises(DiskFullError, match=said), room_for(tmp_path / "not" / "there" / "state", 2_000_000):
+        raise AssertionError("it was begun")
+    with room_for(tmp_path / "state", 1_500_000):
+        (tmp_path / "state").mkdir()
+    assert (tmp_path / "state").exists()
+
+
+def test_a_half_written_folder_goes_with_the_error_and_no_other_error_takes_it(tmp_path: Path) -> None:
+    folder = tmp_path / "stage"
+    folder.mkdir()
+    (folder / "good.txt").write_bytes(b"x" * 300_000)
+    with pytest.raises(ValueError, match="wrong"), room_for(folder):
+        raise ValueError("wrong")
+    assert bytes_of(folder) == 300_000
+    with pytest.raises(DiskFullError, match=r"more than 0\.3 MB are needed"), room_for(folder):
+        FULL.write_text("x")
+    assert not folder.exists()
+
+
+def test_who_wrote_knows_best_what_was_needed(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    with (
+        pytest.raises(DiskFullError, match="draft: the disk is full: about 7000000000.0 MB"),
+        room_for(tmp_path / "stage"),
+        room_for(tmp_path / "draft", 7 * 10**15),
+    ):
+        pass
+    assert not (tmp_path / "stage").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "full"),
+    [
+        (OSError(28, "No space left on device"), True),
+        (OSError(122, "Disk quota exceeded"), True),
+        (RuntimeError("(sqlite3.OperationalError) database or disk is full"), True),
+        (RuntimeError('Error: IoError(Os { code: 28, kind: StorageFull, message: "No space left on device" })'), True),
+        (OSError(27, "File too large"), False),
+        (ValueError("wrong"), False),
+    ],
+)
+def test_how_a_full_disk_is_told(error: Exception, full: bool) -> None:
+    assert disk_is_full(error) == full
+
+
+def test_on_a_disk_that_really_is_full(tmp_path: Path) -> None:
+    """Text, tensors, a table and a trainer's state on a file system of 1 MiB, in a name space of its own."""
+    disk, script = tmp_path / "disk", tmp_path / "script.py"
+    disk.mkdir()
+    script.write_text(ON_A_SMALL_DISK)
+    mount = f"mount -t tmpfs -o size=1m none {disk} && "
+    if subprocess.run(["unshare", "-rm", "sh", "-c", f"{mount}true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount a file system of their own")
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    command = ["unshare", "-rm", "sh", "-c", f"{mount}exec {sys.executable} {script} {disk}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *within, before = done.stdout.splitlines()
+    assert [line.startswith("DISK/stage: the disk is full: more than ") for line in within] == [True] * 3
+    assert before.startswith("DISK/stage: the disk is full: about 4.0 MB are needed, and 1.0 MB are free; make room")

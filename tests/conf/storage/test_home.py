@@ -1,0 +1,81 @@
+"""The home is its owner's alone, and no name that was read somewhere leads out of it."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from conf.storage.home import Home, InputError, NightError, inside
+
+
+def mode(folder: Path) -> int:
+    return stat.S_IMODE(folder.stat().st_mode)
+
+
+@pytest.fixture(autouse=True)
+def _usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def test_a_new_home_is_its_owners_alone(tmp_path: Path) -> None:
+    home = Home(tmp_path / "away" / "school")
+    assert not home.own()
+    assert mode(home.root) == 0o700
+    assert mode(home.root.parent) == 0o755  # which may be anybody's
+    assert not home.own()
+
+
+@pytest.mark.parametrize("wide", [0o755, 0o750, 0o711, 0o777])
+def test_a_wider_one_is_narrowed_once(tmp_path: Path, wide: int) -> None:
+    home = Home(tmp_path / "school")
+    home.journal.mkdir(parents=True)
+    home.root.chmod(wide)
+    (tmp_path / "school" / "notes.txt").write_text("mine")
+    assert home.own()
+    assert mode(home.root) == 0o700
+    assert not home.own()
+
+
+def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "projects" / "thesis").mkdir(parents=True)
+    with pytest.raises(
+        InputError, match="others can enter this folder, and it holds other things; name a folder"
+    ) as it:
+        Home(tmp_path / "projects").own()
+    assert "\n" not in str(it.value)
+    assert mode(tmp_path / "projects") == 0o755
+    (tmp_path / "projects").chmod(0o700)
+    assert not Home(tmp_path / "projects").own()
+
+
+def test_somebody_elses_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise PermissionError(1, "Operation not permitted")
+
+    (tmp_path / "school").mkdir()
+    monkeypatch.setattr(Path, "chmod", refuse)  # root may change every folder's
+    with pytest.raises(
+        InputError, match="school: others can enter this home, chmod 700: Operation not permitted; name"
+    ):
+        Home(tmp_path / "school").own()
+
+
+@pytest.mark.parametrize("name", ["2026-11-20", "0a1b2c", "digest3", "v1.0_x"])
+def test_names_of_things_in_a_folder(tmp_path: Path, name: str) -> None:
+    assert inside(tmp_path, name) == tmp_path / name
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/../../x", "/etc", "a/b", ".hidden", "a\0b", "a\n", "~root", "-rf", "\\x", "․․"]
+)
+def test_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
+    with pytest.raises(NightError, match="is no name of anything in it") as caught:
+        inside(tmp_path, name)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(NightError):
+        Home(tmp_path).night(name)

@@ -1,0 +1,103 @@
+"""Passwords in URLs: found however they are written, struck out of what is told, refused in the configuration."""
+
+from pathlib import Path
+
+import pytest
+
+from conf.load import STARTER, load_night
+from conf.redact import MLFLOW, checked, struck
+from conf.storage.home import InputError
+
+CARRYING = {
+    "https://me:s3cret@host": "https://me:***@host",
+    "https://me:s3cret@host:5000/mlflow?x=1": "https://me:***@host:5000/mlflow?x=1",
+    "https://:s3cret@host/": "https://:***@host/",
+    "postgresql+psycopg2://me:s3cret@db/mlflow": "postgresql+psycopg2://me:***@db/mlflow",
+    "https://me:s3c/r#e?t@host": "https://me:***@host",
+    "https://me:s3c@ret@host": "https://me:***@host",
+    "https://me:1234@host": "https://me:***@host",
+    "https://me:12345678@host": "https://me:***@host",
+    "https://me:5000s3cret@host/": "https://me:***@host/",
+    "https://hf_s3cretS3cretS3cret@host/x": "https://***@host/x",
+    "postgresql://me@db/mlflow?sslpassword=s3cret&x=1": "postgresql://me@db/mlflow?sslpassword=***&x=1",
+    "https://host/api?token=s3cret": "https://host/api?token=***",
+    "https://host/v1?api-key=s3cret": "https://host/v1?api-key=***",
+    "https://host/v1?apikey=s3cret&x=1": "https://host/v1?apikey=***&x=1",
+    "https://host/v1?x=1&access_token=s3cret": "https://host/v1?x=1&access_token=***",
+    "https://host/v1?subscription-key=s3cret#x": "https://host/v1?subscription-key=***#x",
+    "https://host/v1?authToken=s3cret": "https://host/v1?authToken=***",
+    "https://host/v1?client_secret=s3cret": "https://host/v1?client_secret=***",
+    "https://host/v1?X-Amz-Signature=s3cret": "https://host/v1?X-Amz-Signature=***",
+}
+PLAIN = [
+    "",
+    "http://host:5000",
+    "http://host:5000/",
+    "http://host:5000/mail@example.org",
+    "http://[::1]:5000/x",
+    "https://me@host/mlflow",
+    "sqlite:////home/me:you@work/mlflow.db",
+    "databricks://profile",
+    "https://host/api?x=1&monkey=2",
+    "https://host/api?keys=1&tokenizer=owl&max_tokens=8&secretary=me&design=2",
+    "me:s3cret@host",
+]
+
+
+@pytest.mark.parametrize(("url", "told"), CARRYING.items())
+def test_a_password_is_refused_and_struck_out(url: str, told: str) -> None:
+    assert struck(url) == told
+    assert struck(f'see "{url}" and {url}, please') == f'see "{told}" and {told}, please'
+    assert struck(told) == told
+    with pytest.raises(InputError) as caught:
+        checked(url, "MLFLOW_TRACKING_URI", MLFLOW)
+    assert str(caught.value).startswith(
+        f"MLFLOW_TRACKING_URI: {told}: user and password of a URL would be written into"
+    )
+    assert str(caught.value).endswith(MLFLOW)
+
+
+@pytest.mark.parametrize("url", PLAIN)
+def test_other_urls_stay_as_they_are(url: str) -> None:
+    assert struck(url) == url
+    assert checked(url, "MLFLOW_TRACKING_URI", MLFLOW) == url
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "tracking.tracking_uri=https://me:s3cret@host",
+        "trackng.tracking_uri=https://me:s3cret@host",
+        "tracking=[https://me:s3cret@host]",
+        "tracking=[https://me:s3cret-that-is-so-long-that-its-end-would-be-cut-off-before-the-host@host]",
+        "tracking.tracking_uri={a: 'https://me:s3cret@host'}",
+    ],
+)
+def test_no_complaint_about_the_configuration_repeats_a_password(override: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_night(STARTER, [override])
+    assert "s3cret" not in str(caught.value)
+    assert "tracking" in str(caught.value)
+
+
+def test_a_configuration_file_with_a_password(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(STARTER.read_text() + "tracking: {tracking_uri: 'https://me:s3cret@host'}\n")
+    with pytest.raises(InputError, match=r"mine.yaml: tracking\S+: https://me:\*\*\*@host: user and") as caught:
+        load_night(file)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("revision", ["main", "v1.0.0", "refs/pr/1", "a1b2c3d4", "007", "release-2"])
+def test_revisions_of_a_hub(revision: str) -> None:
+    override = f"student.revision='{revision}'"
+    assert load_night(STARTER, [override]).student.revision == revision
+    data = load_night(STARTER, [f"benchmarks=[{{name: gsm8k, revision: '{revision}'}}]"])
+    assert data.benchmarks[0].revision == revision
+
+
+@pytest.mark.parametrize("revision", ["..", "../x", "a/../x", "/etc", "a//b", "a..b", "", "a/", "a b", "main\n"])
+def test_a_revision_that_would_lead_out_of_the_hubs_cache(revision: str) -> None:
+    for place in (f'student={{revision: "{revision}"}}', f'benchmarks=[{{name: gsm8k, revision: "{revision}"}}]'):
+        with pytest.raises(InputError, match="revision: .* is not allowed; must match"):
+            load_night(STARTER, [place.replace("\n", "\\n")])

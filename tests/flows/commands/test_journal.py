@@ -1,0 +1,192 @@
+"""`nightschool journal`: what people and programs add, see and import; each wrong input is one line."""
+
+import datetime
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from conf.storage.home import Home
+from conf.storage.journal import KINDS, schema
+from conf.storage.journal_file import read_file
+from flows import cli
+
+Run = Callable[..., SimpleNamespace]
+TODAY = datetime.date.today().isoformat()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "school"))
+    return Home(tmp_path / "school")
+
+
+@pytest.fixture
+def run(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process."""
+
+    def call(*arguments: str, given: bytes | None = None) -> SimpleNamespace:
+        stdin = SimpleNamespace(isatty=lambda: given is None, buffer=io.BytesIO(given or b""))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(sys, "argv", ["nightschool", "journal", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        found = capsys.readouterr()
+        return SimpleNamespace(code=int(ended.value.code or 0), out=found.out, err=found.err)
+
+    return call
+
+
+def refused(outcome: SimpleNamespace) -> str:
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1), outcome
+    return outcome.err.removeprefix("nightschool: ").rstrip()
+
+
+ADDED = {
+    "preference": ["--prompt", "2 + 2?", "--response", "4", "--response", "5", "--chosen", "0", "--policy", "cafe42"],
+    "correction": ["--prompt", "2 + 2?", "--system", "Be brief.", "--response", "5", "--correction", "4"],
+    "feedback": ["--prompt", "2 + 2?", "--response", "5", "--value", "-0.5"],
+    "words": ["--text", "Owls hunt\nat night."],
+    "trace": ["--prompt", "2 + 2?", "--response", "#### 4", "--teacher", "me", "--benchmark", "arithmetic"],
+}
+
+
+def test_the_help_names_every_kind_and_what_becomes_of_it(run: Run) -> None:
+    told = run("--help").out
+    for kind in KINDS:
+        line = next(line for line in told.splitlines() if line.strip().startswith(f"{kind}  "))
+        assert {"preference": "reward model", "feedback": "KTO", "words": "pretraining"}.get(kind, "lesson") in line
+    for example in ("add words --text", "add --help", "import", "show", "check"):
+        assert f"nightschool journal {example}" in told
+    assert max(map(len, told.splitlines())) <= 80
+    assert "nightschool journal add" in run("add", "--help").out
+
+
+def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Home) -> None:
+    for kind, options in ADDED.items():
+        outcome = run("add", kind, *options)
+        assert (outcome.code, outcome.out) == (0, f"{home.journal / TODAY}.jsonl: 1 line added\n")
+    good, bad = read_file(home.journal / f"{TODAY}.jsonl")
+    assert ([entry.kind for _, entry in good], bad) == (list(KINDS), [])
+    assert home.root.stat().st_mode & 0o777 == 0o700
+    shown = run("show").out.splitlines()
+    assert shown[0] == str(home.journal / f"{TODAY}.jsonl")
+    assert [line.split()[0] for line in shown[1:]] == ["1", "2", "3", "4", "5"]
+    assert shown[1].endswith("preference  2 + 2? → 1. of 2: 4")
+    assert shown[2].endswith("correction  2 + 2? → 5 ⇒ 4")
+    assert shown[3].endswith("feedback    2 + 2? → -0.5: 5")
+    assert shown[4].endswith("words       Owls hunt at night.")
+    assert shown[5].endswith("trace       2 + 2? → me: #### 4")
+    told = run("show", TODAY, "--json").out
+    assert told.count("\n") == 1
+    found = json.loads(told)
+    assert found.keys() == {"file", "lines", "bad"}
+    assert found["lines"][1]["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert [line["line"] for line in found["lines"]] == [1, 2, 3, 4, 5]
+
+
+def test_lines_from_a_program(run: Run, home: Home) -> None:
+    lines = b'{"kind": "words", "text": "one"}\n\n{"version": 1, "at": "2026-11-20", "kind": "words", "text": "two"}'
+    outcome = run("add", "--json", given=lines)
+    assert json.loads(outcome.out) == {"file": str(home.journal / f"{TODAY}.jsonl"), "added": 2}
+    assert outcome.out.count("\n") == 1
+    assert [entry.at for _, entry in read_file(home.journal / f"{TODAY}.jsonl")[0]][1] == "2026-11-20"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"not JSON", "Expecting value"),
+        (b"[1]", "not an object of JSON"),
+        (b"\xff\xfe\xff", "codec can't decode"),
+        (b'{"kind": "gossip"}', "Input tag 'gossip'"),
+        (b'{"kind": "words", "text": "x", "at": "2099-01-01"}', "in the future"),
+        (b'{"kind": "words", "text": "' + b"x" * 2_000_000 + b'"}', "at most 1000000 are allowed"),
+        (b'{"kind": "words", "text": "\\ud800"}', "surrogates not allowed"),
+    ],
+)
+def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home, line: bytes, reason: str) -> None:
+    said = refused(run("add", given=b'{"kind": "words", "text": "one"}\n' + line))
+    assert said.startswith("add: standard input, line 2: ")
+    assert reason in said
+    assert said.endswith("; nothing was written")
+    assert not home.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (
+            [],
+            "add: name the kind of the line (preference, correction, feedback, words, trace), or pipe lines of JSON in",
+        ),
+        (["--text", "x"], "add: name the kind of the line first: "),
+        (["words"], "add: words.text: Field required"),
+        (["words", "--text", " "], "add: words.text: is blank"),
+        (["words", "--text", "x", "--value", "1"], "add: words has no value; `nightschool journal add --help`"),
+        (["correction", "--prompt", "x", "--response", "a", "--response", "b"], "add: --response is given 2 times"),
+        (
+            ["correction", "--system", "x", "--response", "a", "--correction", "b"],
+            "add: correction: messages: ",
+        ),
+        (
+            [*("preference", *ADDED["preference"][:6]), "--chosen", "2", "--policy", "p"],
+            "add: preference: chosen is 2",
+        ),
+    ],
+)
+def test_options_that_make_no_line(run: Run, home: Home, arguments: list[str], reason: str) -> None:
+    assert refused(run("add", *arguments)).startswith(reason)
+    assert not home.root.exists()
+
+
+def test_days_that_cannot_be_shown(run: Run, home: Home) -> None:
+    assert refused(run("show")).startswith(f"{home.journal}: no journal yet; `nightschool journal add --help`")
+    assert refused(run("show", "2026-11-20")) == f"{home.journal}/2026-11-20.jsonl: that day has no journal"
+    assert refused(run("show", "../../etc")) == "show: ../../etc is no date; write it as 2026-11-20"
+
+
+def test_what_is_shown_does_not_steer_the_terminal(run: Run, home: Home) -> None:
+    run("add", "words", "--text", "\x1b]0;owned\x07\x1b[2J\u202eowl" + "x" * 200)
+    with (home.journal / f"{TODAY}.jsonl").open("a") as stream:
+        stream.write('{"version": 1, "kind": "words", "text": "x", "at": "\\u001b[2J"}\nnot JSON\n')
+    shown = run("show").out
+    assert "]0;owned[2Jowlxx" in shown
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert max(map(len, shown.splitlines()[1:])) < 160
+    assert [line.split(":")[0] for line in shown.splitlines()[2:]] == ["  line 2", "  line 3"]
+
+
+def test_an_import_and_once_more(run: Run, home: Home, tmp_path: Path) -> None:
+    rows = [{"prompt": "?", "chosen": "a", "rejected": other} for other in "bca"]
+    (tmp_path / "picks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    file = home.journal / f"{TODAY}.jsonl"
+    told = run("import", str(tmp_path / "picks.jsonl"), "--limit", "3").out.splitlines()
+    assert told[0] == f"{file}: 2 lines added, 0 there already, 1 refused"
+    assert told[1].startswith("  row 3: preference: all 2 responses are the same")
+    again = json.loads(run("import", str(tmp_path / "picks.jsonl"), "--json").out)
+    assert (again["added"], again["known"], len(again["refused"])) == (0, 2, 1)
+    assert len(read_file(file)[0]) == 2
+
+
+def test_an_import_of_worked_solutions(run: Run, home: Home, tmp_path: Path) -> None:
+    (tmp_path / "some.jsonl").write_text('{"prompt": "2 + 2?", "response": "#### 4", "ground_truth": "4"}\n')
+    assert run("import", str(tmp_path / "some.jsonl"), "--benchmark", "arithmetic").code == 0
+    (line,) = json.loads(run("show", "--json").out)["lines"]
+    assert (line["benchmark"], line["truth"]) == ("arithmetic", "4")
+
+
+def test_the_schema_for_programs(run: Run) -> None:
+    assert run("schema").out == schema()
+
+
+@pytest.mark.parametrize("command", ["add", "check", "show", "import", "schema"])
+def test_every_command_explains_itself(run: Run, command: str) -> None:
+    assert f" {command} " in run("--help").out
+    outcome = run(command, "--help")
+    assert outcome.code == 0
+    assert "Usage" in outcome.out

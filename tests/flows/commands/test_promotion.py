@@ -1,0 +1,138 @@
+"""An owner moves the aliases: never to another model, never to what is damaged, and never while a night does."""
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mlflow.exceptions import MlflowException
+
+from conf.storage.home import Home, InputError
+from conf.storage.locks import alias_lock
+from flows.commands.promote import promote_version, roll_back
+from models.checkpoint import keep, write_lineage
+from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS
+from tests.tasks.registry.test_mlflow_registry import School
+
+LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 97, "hidden_size": 32}
+
+
+def model(home: Home, weights: str, tokenizer: str = "letters", **shape: object) -> Path:
+    draft = home.checkpoints / "draft"
+    draft.mkdir(parents=True)
+    (draft / "model.safetensors").write_text(weights)
+    (draft / "config.json").write_text(json.dumps(LLAMA | shape))
+    (draft / "tokenizer.json").write_text(tokenizer)
+    write_lineage(draft, None)
+    return keep(draft, home.checkpoints)
+
+
+@pytest.fixture
+def school(home_with_mlflow: Callable[[str], Home]) -> School:
+    """Version 1 serves; 2 is its relative, 3 has another tokenizer, 4 and 5 are other models."""
+    home = home_with_mlflow("school")
+    school = School(home)
+    school.checkpoints = [
+        model(home, "one"),
+        model(home, "two", transformers_version="9.9"),
+        model(home, "three", tokenizer="syllables"),
+        model(home, "four", model_type="qwen3"),
+        model(home, "five", hidden_size=64),
+    ]
+    for number in range(5):
+        school.register(number)
+    promote_version(home, school.registry, "1")
+    return school
+
+
+def home_of(school: School) -> Home:
+    return Home(school.checkpoints[0].parents[1])
+
+
+def test_a_relative_serves_and_the_way_back_is_known(school: School) -> None:
+    assert promote_version(home_of(school), school.registry, "2")
+    assert school.aliases() == ("2", "1")
+    assert not promote_version(home_of(school), school.registry, "2")  # it serves already: a rollback would undo more
+    serving, finished = roll_back(home_of(school), school.registry)
+    assert (serving.version, finished) == ("1", False)
+    assert school.aliases() == ("1", "2")
+
+
+def test_a_rollback_that_was_killed_and_is_repeated_is_one(school: School) -> None:
+    promote_version(home_of(school), school.registry, "2")
+    moves = json.dumps({PREVIOUS: "2", DAYTIME: "1"})
+    school.registry.client.set_registered_model_tag(school.registry.model, MOVING, moves)
+    school.registry.client.set_registered_model_alias(school.registry.model, PREVIOUS, "2")
+    serving, finished = roll_back(home_of(school), school.registry)
+    assert (serving.version, finished) == ("1", True)
+    assert school.aliases() == ("1", "2")
+
+
+def test_a_registry_that_fails_is_one_line(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked() -> bool:
+        raise MlflowException("database is locked\nSELECT …")
+
+    monkeypatch.setattr(school.registry, "settle", locked)
+    with pytest.raises(InputError, match=r"^rollback: the registry does not answer \(database is locked\); the same"):
+        roll_back(home_of(school), school.registry)
+
+
+def test_after_dry_runs_the_way_back_is_that_nights_student(
+    home_with_mlflow: Callable[[str], Home],
+) -> None:
+    """Two students of one name: the other one, of the earlier night, is no predecessor."""
+    home = home_with_mlflow("school")
+    school = School(home)
+    for role, weights, architecture in (
+        ("champion", "one", "llama"),
+        ("candidate", "two", "llama"),
+        ("champion", "three", "qwen3"),
+        ("candidate", "four", "qwen3"),
+    ):
+        school.checkpoints[0] = model(home, weights, model_type=architecture)
+        school.register(0, role)
+    assert promote_version(home, school.registry, "4")
+    assert school.aliases() == ("4", "3")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("3", "another tokenizer (tokenizer.json differs)"),
+        ("4", "another architecture (model_type: qwen3, not llama)"),
+        ("5", "another architecture (hidden_size: 64, not 32)"),
+    ],
+)
+def test_another_model_is_refused_in_one_line(school: School, version: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        promote_version(home_of(school), school.registry, version)
+    assert str(refused.value).startswith(
+        f"promote: version {version} is not like the champion, version 1: {said}; give another student a name"
+    )
+    assert school.aliases() == ("1", None)
+
+
+def test_nobody_moves_an_alias_while_another_does(school: School) -> None:
+    """The lock is held: the command waits, and then sees what was done meanwhile."""
+    home, done = home_of(school), threading.Event()
+
+    def go_back() -> None:
+        roll_back(home, school.registry)
+        done.set()
+
+    promote_version(home, school.registry, "2")
+    with alias_lock(home):
+        waiting = threading.Thread(target=go_back)
+        waiting.start()
+        assert not done.wait(1.0)
+        school.registry.promote("1")
+        assert school.aliases() == ("1", "2")
+    waiting.join()
+    assert school.aliases() == ("2", "1")  # back from what was promoted meanwhile
+
+
+def test_no_home_no_lock(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no home here"), alias_lock(Home(tmp_path / "nowhere")):
+        pass
+    assert not (tmp_path / "nowhere").exists()

@@ -1,0 +1,411 @@
+"""Exam problems can enter no training stage: every way in is tried with the question in several dresses.
+
+Each way gets the leak and an innocent line beside it; what the stage would teach, ask or practise has the second alone.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, SandboxConfig, StudentConfig, TrainerConfig
+from conf.sections.benchmark import ExamPart
+from conf.sections.lessons import (
+    CorrectionsConfig,
+    DistillConfig,
+    FeedbackConfig,
+    PicksConfig,
+    RewardModelConfig,
+    TeacherConfig,
+    TraceFile,
+    WordsConfig,
+)
+from models.hf.loading import load_tokenizer
+from tasks.distillation.distill import distill
+from tasks.distillation.import_traces import import_traces
+from tasks.distillation.query_teacher import ask_teacher
+from tasks.distillation.self_distill import own_answers
+from tasks.evaluation.evaluate import quiz
+from tasks.feedback import train
+from tasks.reward_model.fit import fit_reward_model
+from tasks.rollouts.owner_prompts import owner_prompts
+from tasks.rollouts.select_prompts import select_prompts
+from tasks.stage import Artifact, Stage
+from tasks.tables import (
+    CORRECTIONS,
+    EVALUATIONS,
+    FEEDBACK,
+    HELD_OUT,
+    OWNER_PROMPTS,
+    PREFERENCES,
+    PROMPTS,
+    TRACES,
+    WORDS,
+    read_table,
+)
+from tests.models.chat_server import chat_server, said
+from tests.tasks.committed_tables import write_stage
+from tests.tasks.evaluation.test_evaluate import TableEngine
+from tests.tasks.practised_rounds import RIGHT, WRONG, write_round
+from tests.tasks.tiny_student import write_student
+
+EXAM = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
+INNOCENT = "How many mice does an owl that hunts every night of the week eat?"
+SIGNS = ("dice", "an owl that hunts every night")  # what tells the two in whatever was learnt
+LEAKS = {
+    "word for word": EXAM,
+    "in another dress": f"  {EXAM.upper()}  ".replace(" ", "\n", 3),
+    "with a word changed": EXAM.replace("fair", "ordinary"),
+    "inside other words": f"Please help me with my homework: {EXAM} Thank you!",
+    "changed, between other numbers": f"Problem 7 (3 points): {EXAM.replace('fair', 'plain')} It is 10 of 36.",
+    "changed, below other numbers": f"Exercise 7 of 12, for 3 points.\n{EXAM.replace('fair', 'plain')}\nTime: 5 min.",
+}
+EXCLUDED = ("gsm8k/test/0", EXAM)
+
+
+class Trainer:
+    """Remembers what it was to learn."""
+
+    def __init__(self, student: Path) -> None:
+        self.tokenizer: Any = load_tokenizer(student)
+        self.texts: list[str] = []
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        self.texts += self.texts_in(arguments)
+        return arguments[0], []
+
+    def texts_in(self, value: Any) -> Iterator[str]:
+        """All token ids in lists, tuples and dataclasses, as text."""
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            value = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        if isinstance(value, list | tuple) and value:
+            if all(isinstance(item, int) for item in value):
+                yield self.tokenizer.decode(list(value))
+            else:
+                for item in value:
+                    yield from self.texts_in(item)
+
+
+@dataclasses.dataclass
+class Desk:
+    """What a way in works with."""
+
+    folder: Path
+    student: Path
+
+    @property
+    def trainer(self) -> Trainer:
+        return Trainer(self.student)
+
+    def make(self, name: str) -> Path:
+        folder = self.folder / name
+        folder.mkdir()
+        return folder
+
+
+def said_in(*turns: str) -> str:
+    return json.dumps([{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in enumerate(turns)])
+
+
+def gsm8k(desk: Desk, leak: str) -> str:
+    """A training split that holds the exam's question: a source of one's own may."""
+    folder = desk.make("gsm8k")
+    rows = [json.dumps({"question": question, "answer": "#### 4"}) for question in (leak, INNOCENT)]
+    (folder / "train.jsonl").write_text("\n".join(rows))
+    return str(folder)
+
+
+def selected(desk: Desk, leak: str, **changes: Any) -> list[str]:
+    folder = desk.make("select_prompts")
+    arguments: dict[str, Any] = {
+        "sources": (BenchmarkConfig(name="gsm8k", source=gsm8k(desk, leak)),),
+        "grpo": GrpoConfig(),
+        "student": StudentConfig(),
+        "checkpoint": desk.student,
+        "solve_rates": None,
+        "seed": "1",
+        "excluded": EXCLUDED,
+        "max_prompt_tokens": 10_000,
+        "count": 10,
+        "drawn": (),
+    }
+    select_prompts.write(folder, **arguments | changes)
+    return list(read_table(folder / "prompts.parquet", PROMPTS).messages)
+
+
+def refilled(desk: Desk, leak: str) -> list[str]:
+    other = {"problem_id": "gsm8k/train/9", "question": "?", "messages": "[]", "kind": "x", "source": "benchmark"}
+    rows = [other | {"group": 0, "prompt_token_ids": [1]}]
+    return selected(desk, leak, drawn=(write_stage(desk.folder / "drawn", {"prompts": (PROMPTS, rows)}),))
+
+
+def quizzed(desk: Desk, leak: str) -> list[str]:
+    folder, engine = desk.make("quiz"), TableEngine(desk.student, {})
+    quiz.write(
+        folder,
+        part=ExamPart(benchmark="gsm8k", source=gsm8k(desk, leak)),
+        seed="1",
+        checkpoint=desk.student,
+        student=StudentConfig(),
+        config=EngineConfig(max_model_len=4096),
+        sandbox=SandboxConfig(),
+        max_completion_tokens=8,
+        exam_questions=EXCLUDED,
+        engine=engine,
+    )
+    return list(read_table(folder / "evaluations.parquet", EVALUATIONS).question)
+
+
+def trace(response: str, *turns: str) -> dict[str, Any]:
+    return {"messages": said_in(*turns), "response": response, "teacher": "me"}
+
+
+def distilled(desk: Desk, *traces: Artifact) -> list[str]:
+    trainer = desk.trainer
+    distill.write(
+        desk.make("distill"),
+        traces=traces,
+        checkpoint=desk.student,
+        config=DistillConfig(steps=1),
+        trainer_config=TrainerConfig(),
+        student=StudentConfig(),
+        sandbox=SandboxConfig(),
+        benchmarks=(),
+        exam_questions=(EXAM,),
+        unseen=(),
+        drawn_by="tonight",
+        max_tokens=10_000,
+        checkpoints=desk.folder,
+        trainer=trainer,
+    )
+    return trainer.texts
+
+
+def journal_traces(desk: Desk, *rows: dict[str, Any]) -> list[str]:
+    innocent = trace("About 4.", INNOCENT)
+    return distilled(desk, write_stage(desk.folder / "day", {"traces": (TRACES, [*rows, innocent])}))
+
+
+def traces_that_ask(desk: Desk, leak: str) -> list[str]:
+    return journal_traces(desk, trace("10 of 36.", leak))
+
+
+def traces_that_asked_before(desk: Desk, leak: str) -> list[str]:
+    return journal_traces(desk, trace("Because.", leak, "10 of 36.", "Why?"))
+
+
+def traces_that_answer_with_it(desk: Desk, leak: str) -> list[str]:
+    return journal_traces(desk, trace(f"{leak}\n\nIt is 10 of 36.", "Give me an exercise, and solve it."))
+
+
+def files_of_traces(desk: Desk, leak: str) -> list[str]:
+    file = desk.folder / "traces.jsonl"
+    rows = [{"question": question, "response": "#### 4"} for question in (leak, INNOCENT)]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    folder = desk.make("import_traces")
+    import_traces.write(folder, files=(TraceFile(source=str(file), benchmark="gsm8k"),))
+    return distilled(desk, Artifact(folder=folder, digest="files"))
+
+
+def own_answers_of_nights_with_another_exam(desk: Desk, leak: str) -> list[str]:
+    hard = {question: [RIGHT, WRONG, WRONG] for question in (leak, INNOCENT)}
+    write_round(desk.folder / "nights/2026-11-19/round-01", hard, benchmark="gsm8k", truth="right")
+    folder, nights = desk.make("own_answers"), desk.folder / "nights"
+    own_answers.write(
+        folder,
+        model="starter",
+        scores=(),
+        upto=0,
+        per_problem=4,
+        date="2026-11-20",
+        night=nights / "2026-11-20",
+        nights=nights,
+    )
+    rows = read_table(folder / "traces.parquet", TRACES)
+    assert len(rows) == 2
+    rows["benchmark"] = None  # whatever their verifier says
+    return distilled(desk, write_stage(desk.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
+
+
+def ask(desk: Desk, folder: Path, url: str) -> None:
+    ask_teacher.write(
+        folder,
+        config=TeacherConfig(base_url=url, model="wise", retries=0, answers=1),
+        exam_questions=(EXAM,),
+        model="starter",
+        scores=(),
+        upto=0,
+        date="2026-11-20",
+        night=desk.folder / "nights" / "2026-11-20",
+        nights=desk.folder / "nights",
+        cache=desk.folder / "teacher",
+    )
+
+
+def asked_of_a_teacher(desk: Desk, leak: str) -> list[str]:
+    write_round(desk.folder / "nights/2026-11-19/round-01", {question: [WRONG] for question in (leak, INNOCENT)})
+    with chat_server(lambda _: said("About 4.")) as server:
+        ask(desk, desk.make("ask_teacher"), server.url)
+    return [json.dumps(request["messages"]) for request in server.requests]
+
+
+def answers_of_a_teacher(desk: Desk, leak: str) -> list[str]:
+    """A teacher that tells the exam's question when it is asked something else."""
+    write_round(desk.folder / "nights/2026-11-19/round-01", {name: [WRONG] for name in ("tell", INNOCENT)})
+    folder = desk.make("ask_teacher")
+    with chat_server(lambda asked: said(leak if "tell" in str(asked["messages"]) else "About 4.")) as server:
+        ask(desk, folder, server.url)
+    rows = read_table(folder / "traces.parquet", TRACES)
+    assert len(rows) == 2
+    rows["benchmark"] = None
+    return distilled(desk, write_stage(desk.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
+
+
+def learnt(desk: Desk, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
+    trainer, day = desk.trainer, write_stage(desk.folder / "day", {table: (schema, rows)})
+    stage.write(
+        desk.make("lesson"),
+        config=config,
+        day=day,
+        checkpoint=desk.student,
+        trainer_config=TrainerConfig(),
+        student=StudentConfig(),
+        exam_questions=(EXAM,),
+        unseen_share=0.0,
+        max_tokens=10_000,
+        checkpoints=desk.folder,
+        trainer=trainer,
+    )
+    return trainer.texts
+
+
+def corrected(desk: Desk, leak: str, question: str, correction: str) -> list[str]:
+    rows = [
+        {"messages": said_in(question), "response": "Hm.", "correction": correction},
+        {"messages": said_in(INNOCENT), "response": "Hm.", "correction": "About 4."},
+    ]
+    return learnt(desk, train.corrections, CorrectionsConfig(), "corrections", CORRECTIONS, rows)
+
+
+def corrections(desk: Desk, leak: str) -> list[str]:
+    return corrected(desk, leak, leak, "10 of 36.")
+
+
+def corrections_that_tell_it(desk: Desk, leak: str) -> list[str]:
+    return corrected(desk, leak, "Tell me something.", f"{leak}\n10 of 36.")
+
+
+def words(desk: Desk, leak: str) -> list[str]:
+    rows = [{"text": f"A page of my notes.\n\n{leak}\n\nIt is 10 of 36."}, {"text": f"{INNOCENT} About 4."}]
+    return learnt(desk, train.words, WordsConfig(), "words", WORDS, rows)
+
+
+def feedback(desk: Desk, leak: str) -> list[str]:
+    rows = [{"messages": said_in(question), "response": "About 4.", "value": 1.0} for question in (leak, INNOCENT)]
+    rows.append({"messages": said_in("Say something."), "response": leak, "value": -1.0})
+    return learnt(desk, train.feedback, FeedbackConfig(), "feedback", FEEDBACK, rows)
+
+
+def preferences(leak: str) -> list[dict[str, Any]]:
+    asked = [(leak, ["10 of 36.", "9."]), ("Say something.", ["Hm.", leak]), (INNOCENT, ["About 4.", "None."])]
+    return [
+        {"messages": said_in(question), "responses": json.dumps(answers), "chosen": 0, "policy": "x"}
+        for question, answers in asked
+    ]
+
+
+def picks(desk: Desk, leak: str) -> list[str]:
+    return learnt(desk, train.picks, PicksConfig(), "preferences", PREFERENCES, preferences(leak))
+
+
+def reward_model(desk: Desk, leak: str) -> list[str]:
+    trainer, folder = desk.trainer, desk.make("fit")
+    tables = {"preferences": (PREFERENCES, preferences(leak)), "corrections": (CORRECTIONS, [])}
+    fit_reward_model.write(
+        folder,
+        day=write_stage(desk.folder / "day", tables),
+        date="2026-11-20",
+        checkpoint=desk.student,
+        config=RewardModelConfig(held_out_share=0.999),
+        trainer_config=TrainerConfig(),
+        student=StudentConfig(),
+        seed=1,
+        exam_questions=(EXAM,),
+        looser=(),
+        broke=None,
+        checkpoints=desk.folder,
+        trainer=trainer,
+    )
+    held_out = read_table(folder / "held_out.parquet", HELD_OUT)
+    return [*trainer.texts, *held_out.messages, *held_out.responses]
+
+
+def owners_prompts(desk: Desk, leak: str) -> list[str]:
+    tables = {
+        "preferences": (PREFERENCES, preferences(leak)),
+        "corrections": (CORRECTIONS, []),
+        "feedback": (FEEDBACK, [{"messages": said_in(leak, "Hm.", "Well?"), "response": "4", "value": 1.0}]),
+    }
+    folder = desk.make("owner_prompts")
+    owner_prompts.write(
+        folder,
+        day=write_stage(desk.folder / "day", tables),
+        unseen_share=0.0,
+        exam_questions=(EXAM,),
+        checkpoint=desk.student,
+        student=StudentConfig(),
+        max_prompt_tokens=10_000,
+    )
+    return list(read_table(folder / "owner_prompts.parquet", OWNER_PROMPTS).messages)
+
+
+WAYS_IN = [
+    selected,
+    refilled,
+    quizzed,
+    traces_that_ask,
+    traces_that_asked_before,
+    traces_that_answer_with_it,
+    files_of_traces,
+    own_answers_of_nights_with_another_exam,
+    asked_of_a_teacher,
+    answers_of_a_teacher,
+    corrections,
+    corrections_that_tell_it,
+    words,
+    feedback,
+    picks,
+    reward_model,
+    owners_prompts,
+]
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_student(tmp_path_factory.mktemp("students") / "tiny")
+
+
+@pytest.mark.parametrize("dress", LEAKS)
+@pytest.mark.parametrize("way_in", WAYS_IN, ids=lambda way: way.__name__)
+def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in: Any, dress: str) -> None:
+    entered = "\n".join(way_in(Desk(tmp_path, student), LEAKS[dress])).lower()
+    leaked, innocent = (sign in entered for sign in SIGNS)
+    assert not leaked
+    assert innocent  # else the way would be closed to everything
+
+
+@pytest.mark.parametrize("way_in", WAYS_IN, ids=lambda way: way.__name__)
+def test_another_problem_of_the_same_template_does_come_in(tmp_path: Path, student: Path, way_in: Any) -> None:
+    """It is well worth learning; and so each way is seen to be open to what these tests would find."""
+    other = EXAM.replace("9", "10")
+    assert SIGNS[0] in "\n".join(way_in(Desk(tmp_path, student), other)).lower()
+
+
+def test_an_id_of_the_exam_is_never_drawn_whatever_it_asks(tmp_path: Path, student: Path) -> None:
+    desk = Desk(tmp_path, student)
+    found = selected(desk, "Who are you?", excluded=("gsm8k/train/0",))
+    assert len(found) == 1
+    assert INNOCENT in found[0]

@@ -1,0 +1,239 @@
+"""Runs of nights that were killed: crashed in Prefect, killed in MLflow; whatever else a server holds is left alone."""
+
+import datetime
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from mlflow import MlflowClient
+from prefect import flow
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import StateType
+from prefect.runtime import flow_run
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from prefect.states import Cancelled, Crashed, Failed, Running, State
+
+from conf.load import STARTER, load_night
+from conf.sections.hours import time_zone
+from conf.storage.home import SUMMARY, Home
+from conf.storage.locks import hold
+from flows.orchestration.reconcile import (
+    MESSAGE,
+    claim_flow_run,
+    claim_mlflow_run,
+    client_of,
+    go_on,
+    show_crashed,
+    show_killed,
+)
+from tasks.tracking import HOME_TAG, Tracking, home_mark
+from tests.conf.storage.test_locks import holder
+
+NIGHT = """
+import sys, time
+from pathlib import Path
+from prefect import flow, task
+from prefect.runtime import flow_run
+from conf.storage.home import SUMMARY, Home
+from flows.orchestration.reconcile import claim_flow_run
+from conf.storage.locks import hold
+
+@task
+def sample():
+    time.sleep(600)
+
+@flow(name="nightly")
+def nightly():
+    home = Home(Path(sys.argv[1]))
+    with hold(home.root, "the night 2026-11-20"):
+        claim_flow_run(home)
+        print(flow_run.get_id(), flush=True)
+        sample()
+
+nightly()
+"""
+
+
+@pytest.fixture
+def client(prefect_server: Path) -> Iterator[SyncPrefectClient]:
+    with get_client(sync_client=True) as client:
+        yield client
+
+
+@flow(name="nightly")
+def tonight(home: Home) -> str | None:
+    with hold(home.root, "the night 2026-11-21"):
+        claim_flow_run(home)
+    return flow_run.get_id()
+
+
+@flow(name="another")
+def another() -> None:
+    """Of another name than a night's."""
+
+
+def killed_night(home: Home, client: SyncPrefectClient) -> UUID:
+    """A flow run whose process was killed within a task."""
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "PREFECT_API_URL": PREFECT_API_URL.value() or "",
+    }
+    command = [sys.executable, "-c", NIGHT, str(home.root)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as night:
+        assert night.stdout is not None
+        try:
+            run = UUID(night.stdout.readline().strip())
+            limit = time.monotonic() + 60
+            while task_states(client, run) != [StateType.RUNNING]:
+                assert time.monotonic() < limit
+                time.sleep(0.2)
+        finally:
+            night.kill()
+    return run
+
+
+def task_states(client: SyncPrefectClient, run: UUID) -> list[StateType | None]:
+    found = client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])))
+    return [task.state_type for task in found]
+
+
+def test_a_killed_night_is_shown_as_crashed_when_the_next_begins(tmp_path: Path, client: SyncPrefectClient) -> None:
+    home = Home(tmp_path / "school")
+    dead = killed_night(home, client)
+    elsewhere = client.create_flow_run(tonight, tags=["home-elsewhere"], state=Running())
+    other_flow = client.create_flow_run(another, tags=[home_mark(home)], state=Running())
+    unmarked = client.create_flow_run(tonight, state=Running())
+    assert client.read_flow_run(dead).state_type == StateType.RUNNING
+    own = tonight(home)
+    found = client.read_flow_run(dead)
+    assert found.state_type == StateType.CRASHED
+    assert found.state is not None
+    assert found.state.message == MESSAGE
+    assert task_states(client, dead) == [StateType.CRASHED]
+    for run in (elsewhere, other_flow, unmarked):
+        assert client.read_flow_run(run.id).state_type == StateType.RUNNING
+    assert own is not None
+    mine = client.read_flow_run(UUID(own))
+    assert (mine.state_type, mine.tags) == (StateType.COMPLETED, [home_mark(home)])
+
+
+def test_the_pages_of_a_home_show_its_dead_nights(tmp_path: Path, client: SyncPrefectClient) -> None:
+    """Marked or not: the database is the home's own. Not while a night runs there."""
+    api = PREFECT_API_URL.value() or ""
+    dead = client.create_flow_run(tonight, state=Running())
+    with holder(tmp_path):
+        show_crashed(Home(tmp_path), api)
+    assert client.read_flow_run(dead.id).state_type == StateType.RUNNING
+    show_crashed(Home(tmp_path), api)
+    assert client.read_flow_run(dead.id).state_type == StateType.CRASHED
+
+
+def test_a_night_that_was_killed_when_it_was_finished_is_shown_as_finished(
+    tmp_path: Path, client: SyncPrefectClient
+) -> None:
+    """Its summary is written before its process ends; what a run is called is anybody's to say."""
+    home = Home(tmp_path / "school")
+    finish(home, "2026-11-20")
+    names = ("2026-11-20", "2026-11-19", "../nights/2026-11-20")
+    runs = [client.create_flow_run(tonight, name=name, tags=[home_mark(home)], state=Running()).id for name in names]
+    tonight(home)
+    found = [client.read_flow_run(run).state_type for run in runs]
+    assert found == [StateType.COMPLETED, StateType.CRASHED, StateType.CRASHED]
+
+
+def finish(home: Home, date: str) -> None:
+    home.night(date).mkdir(parents=True, exist_ok=True)
+    (home.night(date) / SUMMARY).write_text("{}")
+
+
+def test_a_workers_night_that_crashed_goes_on_until_noon(
+    client: SyncPrefectClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not an older one, not one that failed or was cancelled, and not a command's, which its owner goes on with."""
+    deployment = client.create_deployment(client.create_flow(tonight), "goes-on")
+
+    def run(name: str, state: State, **parameters: Any) -> UUID:
+        made = client.create_flow_run_from_deployment(deployment, parameters=parameters, name=name)
+        client.set_flow_run_state(made.id, state, force=True)
+        return made.id
+
+    mine = run("2026-11-20", Crashed())
+    eastern = run("2026-11-21", Crashed(), config={"deadline_time_zone": "Pacific/Kiritimati"})  # 14 hours ahead of UTC
+    others = [run("2026-11-19", Crashed()), run("2026-11-20", Failed()), run("2026-11-20", Cancelled())]
+    command = client.create_flow_run(tonight, name="2026-11-20", state=Crashed()).id
+    hour = 12
+
+    def clocks(zone: str | None) -> datetime.datetime:
+        return datetime.datetime(2026, 11, 21, hour, tzinfo=datetime.UTC).astimezone(time_zone(zone or "Etc/UTC"))
+
+    monkeypatch.setattr("flows.orchestration.reconcile.clocks_in", clocks)
+    assert go_on(client) == ["2026-11-21"]  # there it is two in the morning
+    hour = 3
+    assert go_on(client) == ["2026-11-20"]
+    assert go_on(client) == []
+    for id in (mine, eastern):
+        state = client.read_flow_run(id).state
+        assert state is not None
+        assert (state.type, state.name) == (StateType.SCHEDULED, "AwaitingRetry")
+    for id in (*others, command):
+        assert client.read_flow_run(id).state_type != StateType.SCHEDULED
+
+
+def test_a_server_that_does_not_answer_costs_no_night(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):
+        show_crashed(Home(tmp_path), "http://127.0.0.1:9/api")
+        with client_of("http://127.0.0.1:9/api") as client:
+            assert go_on(client) == []
+    assert "runs that died could not be shown as crashed" in caplog.text
+
+
+def test_homes_have_marks_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = home_mark(Home(tmp_path / "one"))
+    assert one == home_mark(Home(tmp_path / "one")) != home_mark(Home(tmp_path / "two"))
+    assert "one" not in one  # a path is private
+    monkeypatch.setattr("socket.gethostname", lambda: "another-machine")
+    assert one != home_mark(Home(tmp_path / "one"))
+
+
+def test_a_killed_night_is_killed_in_mlflow_too_until_it_goes_on(home_with_mlflow: Callable[[str], Home]) -> None:
+    home, config = home_with_mlflow("school"), load_night(STARTER)
+    tracking = Tracking(home, config)
+    runs = {}
+    for date, mark in (
+        ("2026-11-18", home_mark(home)),
+        ("2026-11-19", "home-elsewhere"),
+        ("2026-11-20", home_mark(home)),
+    ):
+        home.night(date).mkdir(parents=True)
+        tracking.open_run(home.night(date), config, {HOME_TAG: mark})
+        runs[date] = tracking.run_id
+    by_hand = tracking.client.create_run(tracking.experiment_id).info.run_id
+    client = MlflowClient(tracking_uri=home.database)
+
+    def statuses() -> list[str]:
+        return [client.get_run(run).info.status for run in (*runs.values(), by_hand)]
+
+    claim_mlflow_run(home, tracking.client, tracking.experiment_id, runs["2026-11-20"])
+    assert statuses() == ["KILLED", "RUNNING", "RUNNING", "RUNNING"]
+    tracking.open_run(home.night("2026-11-18"), config, {})
+    assert tracking.run_id == runs["2026-11-18"]
+    assert statuses() == ["RUNNING", "RUNNING", "RUNNING", "RUNNING"]
+    with holder(home.root):
+        show_killed(home)
+    assert statuses() == ["RUNNING", "RUNNING", "RUNNING", "RUNNING"]
+    finish(home, "2026-11-20")
+    show_killed(home)
+    assert statuses() == ["KILLED", "KILLED", "FINISHED", "RUNNING"]
+    finish(home, "2026-11-18")
+    tracking.open_run(home.night("2026-11-18"), config, {})
+    claim_mlflow_run(home, tracking.client, tracking.experiment_id, "another")
+    assert statuses() == ["FINISHED", "KILLED", "FINISHED", "RUNNING"]
+    show_killed(Home(home.root / "nowhere"))
+    assert not (home.root / "nowhere").exists()

@@ -1,0 +1,175 @@
+"""A night's identity, and where things lie in it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.load import STARTER, load_night
+from conf.schema import NightConfig
+from conf.storage.home import Home, InputError, NightError
+from flows.run.context import Night, check_identity, freeze_config
+from flows.training.inputs import champion_of
+from models.checkpoint import DamagedCheckpointError, keep, verify
+from tasks.journal.spans import consumed, note_taken
+from tasks.stage import Artifact, Stage, commit, stage
+
+
+def starter(*overrides: str) -> NightConfig:
+    return load_night(STARTER, overrides)
+
+
+def test_the_configuration_is_frozen_once(tmp_path: Path) -> None:
+    folder = tmp_path / "2026-11-20"
+    check_identity(folder, starter())
+    assert not folder.exists()
+    freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
+    frozen = (folder / "config.yaml").read_text()
+    assert load_night(folder / "config.yaml") == starter("grpo.rounds=3")
+    freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
+    assert (folder / "config.yaml").read_text() == frozen
+
+
+def test_ports_and_urls_do_not_make_it_another_night(tmp_path: Path) -> None:
+    freeze_config(tmp_path / "night", starter(), fresh=False)
+    moved = starter("prefect.port=4300", "tracking.tracking_uri=http://here:5000")
+    freeze_config(tmp_path / "night", moved, fresh=False)
+    assert load_night(tmp_path / "night" / "config.yaml") == starter()
+
+
+def test_another_configuration_is_refused_with_the_difference(tmp_path: Path) -> None:
+    folder = tmp_path / "2026-11-20"
+    freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
+    with pytest.raises(InputError) as caught:
+        check_identity(folder, starter("grpo.rounds=4", "seed=9"))
+    assert str(caught.value) == (
+        "the night 2026-11-20 was begun with another configuration (seed: 1 → 9; grpo.rounds: 3 → 4): "
+        "go on with that one, name another --date, or begin it anew with --fresh"
+    )
+    with pytest.raises(InputError):
+        freeze_config(folder, starter("grpo.rounds=4"), fresh=False)
+    assert load_night(folder / "config.yaml") == starter("grpo.rounds=3")
+
+
+def test_fresh_throws_away_what_the_night_has(tmp_path: Path) -> None:
+    folder = tmp_path / "2026-11-20"
+    freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
+    (folder / "distill").mkdir()
+    freeze_config(folder, starter("grpo.rounds=4"), fresh=True)
+    assert [file.name for file in folder.iterdir()] == ["config.yaml"]
+    assert load_night(folder / "config.yaml") == starter("grpo.rounds=4")
+    freeze_config(tmp_path / "2026-11-21", starter(), fresh=True)
+
+
+def test_a_frozen_configuration_that_was_damaged_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("name: [")
+    with pytest.raises(InputError, match="config.yaml: .*not valid YAML"):
+        check_identity(tmp_path, starter())
+
+
+def test_the_lessons_leave_time_for_all_exams_and_rankings(tmp_path: Path) -> None:
+    """As long as the night before: three exams of 20 s and three rankings of 4 s, with a vault two exams more."""
+    home = Home(tmp_path)
+    assert Night(home, "2026-11-20", starter()).exams == 0
+    before = home.night("2026-11-19")
+    freeze_config(before, starter(), fresh=False)
+    (before / "summary.json").write_text("{}")
+    for name, seconds in {"evaluate": 20.0, "rank_picks": 4.0}.items():
+        (before / name).mkdir()
+        (before / name / "manifest.json").write_text(json.dumps({"stage": name, "seconds": seconds}))
+    assert Night(home, "2026-11-20", starter()).exams == 72
+    assert Night(home, "2026-11-20", starter("exam.vault=100")).exams == 112
+
+
+def test_where_things_lie(tmp_path: Path) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", starter())
+    assert night.folder == tmp_path / "nights" / "2026-11-20"
+    distilled = Artifact(folder=tmp_path, digest="")
+    (tmp_path / "checkpoint.txt").write_text("cafe42")
+    assert night.checkpoint(distilled) == tmp_path / "checkpoints" / "cafe42"
+    night.close()
+    assert not night.folder.exists()  # the children start on first use, and only they write logs
+
+
+@pytest.mark.parametrize("noted", ["..", "../../elsewhere", "/etc", ""])
+def test_a_note_that_names_no_checkpoint(tmp_path: Path, noted: str) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", starter())
+    (tmp_path / "checkpoint.txt").write_text(noted)
+    with pytest.raises(NightError, match="checkpoints: .* is no name of anything in it"):
+        night.checkpoint(Artifact(folder=tmp_path, digest=""))
+    night.close()
+
+
+def test_a_date_that_would_lead_out_of_the_home(tmp_path: Path) -> None:
+    """As a flow's parameter it comes unchecked."""
+    with pytest.raises(NightError, match="nights: .* is no name of anything in it"):
+        Night(Home(tmp_path), "../../elsewhere", starter())
+
+
+def test_a_night_that_is_half_thrown_away_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in the midst of --fresh: what lies about has no manifest any more, so its journal lines are free again."""
+    folder = tmp_path / "2026-11-20"
+    freeze_config(folder, starter(), fresh=False)
+    (folder / "freeze_journal").mkdir()
+    note_taken(folder / "freeze_journal", "starter", {"2026-11-20.jsonl": [(0, 7)]}, [])
+    commit(folder / "freeze_journal", "freeze_journal", {}, 0.0)
+    assert consumed(tmp_path) == {"2026-11-20.jsonl": [(0, 7)]}
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            freeze_config(folder, starter(), fresh=True)
+    assert consumed(tmp_path) == {}
+    assert not folder.exists()  # and no note of it counts: neither a summary nor a promotion
+    freeze_config(folder, starter(), fresh=False)
+    assert [place.name for place in tmp_path.iterdir()] == ["2026-11-20"]
+
+
+def killed(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+# --- checkpoints that were damaged
+
+
+def writing(night: Night) -> Stage:
+    """A stage that makes a checkpoint, always the same."""
+
+    def write(folder: Path) -> None:
+        draft = night.home.checkpoints / "draft"
+        draft.mkdir(parents=True)
+        (draft / "model.safetensors").write_text("weights")
+        (folder / "checkpoint.txt").write_text(keep(draft, night.home.checkpoints).name)
+
+    return stage(tags=[])(write)
+
+
+def flip_a_byte(checkpoint: Path) -> None:
+    (checkpoint / "model.safetensors").write_text("wejghts")
+
+
+@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.parametrize("damage", [flip_a_byte, shutil.rmtree])
+def test_a_checkpoint_that_was_damaged_is_made_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", starter())
+    first = night.made(writing(night), "distill")
+    damage(first)
+    assert night.made(writing(night), "distill") == first
+    verify(first, "")
+
+
+def test_a_damaged_champion_is_refused_by_name_with_what_to_do(tmp_path: Path) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", starter())
+    night.home.checkpoints.mkdir()
+    champion = night.home.checkpoints / ("cafe42" * 4)
+    night.folder.mkdir(parents=True)
+    (night.folder / "champion.txt").write_text(champion.name)
+    nobody: Any = None  # whose registry is not asked: the night knows its champion
+    for what, damage in (("this checkpoint is gone", lambda: None), ("it was changed or damaged", champion.mkdir)):
+        damage()
+        with pytest.raises(
+            DamagedCheckpointError, match=f"{champion}: .*{what}; .*`nightschool rollback .*`, .*--fresh"
+        ):
+            champion_of(night, nobody)

@@ -1,0 +1,205 @@
+"""Which night a start belongs to, and the starts that are refused: by the command, and under Prefect's scheduler."""
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.flow_engine import run_flow
+from prefect.states import Scheduled
+
+from conf.load import STARTER, load_night
+from conf.storage.home import Home, InputError
+from flows import nightly as nightly_module
+from flows.nightly import nightly
+from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
+from tests.conf.storage.test_locks import holder
+
+UTC = datetime.UTC
+
+
+def at(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
+
+
+@pytest.mark.parametrize(
+    ("now", "date"),
+    [
+        ("2026-11-20T22:30:00", "2026-11-20"),
+        ("2026-11-20T12:00:00", "2026-11-20"),
+        ("2026-11-21T00:00:00", "2026-11-20"),
+        ("2026-11-21T11:59:59", "2026-11-20"),
+        ("2026-03-01T03:00:00", "2026-02-28"),
+        ("2027-01-01T01:00:00", "2026-12-31"),
+        ("2026-11-21T00:30:00+13:00", "2026-11-20"),  # by the clocks of its own zone
+    ],
+)
+def test_before_noon_it_is_still_last_night(now: str, date: str) -> None:
+    assert date_of_night(at(now)) == date
+
+
+def test_a_date_is_today_at_the_latest() -> None:
+    now = at("2026-11-20T10:00:00+13:00")
+    assert checked_date("2026-11-20", "--date", now) == "2026-11-20"
+    assert checked_date("20250103", "--date", now) == "2025-01-03"
+    with pytest.raises(InputError) as caught:
+        checked_date("2026-11-21", "--date", now)
+    assert str(caught.value) == (
+        "--date: 2026-11-21 is in the future, today is 2026-11-20; leave it out for tonight's night"
+    )
+    with pytest.raises(InputError, match="^date: ../../x is no date; write it as 2026-11-20$"):
+        checked_date("../../x", "date", now)
+
+
+def test_a_deadline_that_is_past() -> None:
+    config = load_night(STARTER, ["deadline=06:30", "deadline_time_zone=Europe/Berlin"])
+    check_deadline(config, "2026-11-20", at("2026-11-21T05:29:59+00:00"))
+    with pytest.raises(InputError) as caught:
+        check_deadline(config, "2026-11-20", at("2026-11-21T05:30:00+00:00"))
+    assert str(caught.value) == (
+        "deadline: 06:30 of the night 2026-11-20 is past, it was at 2026-11-21 06:30 CET; "
+        "name another, or go on without: --set deadline=null"
+    )
+    check_deadline(load_night(STARTER), "2020-01-01", at("2026-11-21T05:30:00+00:00"))
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "now", "late"),
+    [
+        ("2026-03-29T00:55:00+00:00", "2026-03-29T01:10:00+00:00", False),  # 01:55 CET and 03:10 CEST
+        ("2026-10-25T00:30:00+00:00", "2026-10-25T02:10:00+00:00", True),  # 02:30 CEST and 03:10 CET
+    ],
+)
+def test_lateness_while_the_clocks_are_changed(scheduled: str, now: str, late: bool) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    assert (too_late(at(scheduled).astimezone(zone), at(now).astimezone(zone), 1) is not None) == late
+
+
+def test_a_start_may_be_an_hour_late_and_a_further_try_as_late_as_it_likes() -> None:
+    scheduled = at("2026-11-21T01:00:00+00:00")
+    for now in ("2026-11-21T00:59:50+00:00", "2026-11-21T01:00:00+00:00", "2026-11-21T02:00:00+00:00"):
+        assert too_late(scheduled, at(now), 1) is None
+    later = at("2026-11-21T02:01:00+00:00")
+    assert too_late(scheduled, later, 2) is None
+    assert too_late(scheduled, later, 1) == (
+        "scheduled for 2026-11-21 01:00 UTC, started 61 minutes later; a night begins at most 60 minutes late. "
+        "Nothing is lost: the next one takes what the day brought"
+    )
+
+
+Start = Callable[..., FlowRun]
+
+
+@pytest.fixture
+def home(prefect_server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Where the nights would go; not there yet."""
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "school"))
+    return Home.here()
+
+
+@pytest.fixture
+def start(home: Home) -> Start:
+    """Runs the flow as a worker does: a run that was scheduled so many minutes ago. Returns it as the server has it."""
+
+    def run(minutes: float, parameters: dict[str, Any], tries: int = 1) -> FlowRun:
+        scheduled = datetime.datetime.now(UTC) - datetime.timedelta(minutes=minutes)
+        with get_client(sync_client=True) as client:
+            created = client.create_flow_run(nightly, parameters=parameters, state=Scheduled(scheduled_time=scheduled))
+            for number in range(tries):
+                if number:
+                    again = Scheduled(scheduled_time=datetime.datetime.now(UTC), name="AwaitingRetry")
+                    client.set_flow_run_state(created.id, again, force=True)
+                run_flow(nightly, flow_run=client.read_flow_run(created.id), parameters=parameters, return_type="state")
+            return client.read_flow_run(created.id)
+
+    return run
+
+
+@pytest.fixture
+def studied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The dates of the nights that came so far as to study; each tries and fails."""
+    dates: list[str] = []
+
+    def study(night: Any) -> dict[str, Any]:
+        dates.append(night.date)
+        raise RuntimeError("the engine is on fire")
+
+    monkeypatch.setattr(nightly_module, "study", study)
+    return dates
+
+
+def test_a_scheduled_start_has_the_date_of_its_time(start: Start, studied: list[str], home: Home) -> None:
+    ended = start(45, {})
+    assert ended.state is not None
+    assert ended.state.type.value == "FAILED"
+    scheduled = datetime.datetime.now().astimezone() - datetime.timedelta(minutes=45)
+    assert studied == [date_of_night(scheduled)] == [ended.name]
+    assert [folder.name for folder in home.nights.iterdir()] == studied
+
+
+def test_a_start_that_comes_too_late_is_refused_and_no_failure(start: Start, studied: list[str], home: Home) -> None:
+    ended = start(61, {})
+    assert ended.state is not None
+    assert (ended.state.type.value, ended.state.name) == ("COMPLETED", "Refused")
+    assert ended.state.message is not None
+    assert "started 61 minutes later" in ended.state.message
+    assert studied == []
+    assert not home.root.exists()
+
+
+def test_a_run_that_failed_may_be_tried_again_at_any_hour(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    dates: list[str] = []
+
+    def study(night: Any) -> dict[str, Any]:
+        dates.append(night.date)
+        monkeypatch.setattr("flows.run.dates.START_WITHIN", 0)  # from now on every first try comes too late
+        raise RuntimeError("the engine is on fire")
+
+    monkeypatch.setattr(nightly_module, "study", study)
+    scheduled = datetime.datetime.now().astimezone() - datetime.timedelta(minutes=45)
+    start(45, {}, 2)
+    assert dates == [date_of_night(scheduled)] * 2
+    refused = start(45, {})
+    assert refused.state is not None
+    assert refused.state.name == "Refused"
+    assert len(dates) == 2
+
+
+def test_a_second_start_is_refused_in_the_name_of_the_first(start: Start, studied: list[str], home: Home) -> None:
+    with holder(home.root) as other:
+        ended = start(0, {"date": "2026-01-01"})
+    assert ended.state is not None
+    assert (ended.state.type.value, ended.state.name) == ("COMPLETED", "Refused")
+    assert f"the night 2026-11-20 is running (process {other.pid})" in str(ended.state.message)
+    assert studied == []
+    assert [file.name for file in home.root.iterdir()] == ["night.lock"]
+
+
+@pytest.mark.parametrize(
+    ("date", "settings", "said"),
+    [
+        ("../elsewhere", [], "date: ../elsewhere is no date; write it as 2026-11-20"),
+        ("2999-01-01", [], "date: 2999-01-01 is in the future"),
+        ("2026-01-01", ["deadline=06:30"], "deadline: 06:30 of the night 2026-01-01 is past"),
+    ],
+)
+def test_wrong_parameters_fail_before_anything_is_written(
+    studied: list[str], home: Home, date: str, settings: list[str], said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        nightly(load_night(STARTER, settings), date)
+    assert str(caught.value).startswith(said)
+    assert studied == []
+    assert not home.root.exists()
+
+
+def test_a_finished_night_is_not_gone_through_again(studied: list[str], home: Home) -> None:
+    folder = home.night("2026-01-01")
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text('{"night": "2026-01-01"}')
+    assert nightly(load_night(STARTER), "2026-01-01") == {"night": "2026-01-01"}
+    assert studied == []

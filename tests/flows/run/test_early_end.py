@@ -1,0 +1,169 @@
+"""Nights whose rounds end early, for want of time or because a child hangs: on the real stages, trainer and Prefect."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.run.history import round_metrics
+from models.engine.environment import trainer_environment
+from tasks.incidents import EARLY, EarlyEnd, ended_early, incidents
+from tasks.training import trainer_process
+from tasks.workers import HoursOverError, Worker
+from tests.flows.test_grpo import SCRIPT, School, ScriptedEngine, school  # noqa: F401  # pytest finds the fixture here
+
+
+class SlowEngine(ScriptedEngine):
+    """An engine in whose n-th call the clock is put forward."""
+
+    def __init__(self, student: Path, clock: list[float], call: int, seconds: float) -> None:
+        super().__init__(student, SCRIPT)
+        self.clock, self.slow_call, self.slow_seconds = clock, call, seconds
+
+    def sample(self, *arguments: Any, **options: Any) -> Any:
+        if len(self.seeds) + 1 == self.slow_call:
+            self.clock[0] += self.slow_seconds
+        return super().sample(*arguments, **options)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds by which the clock that the hours go by is fast."""
+    fast, now = [0.0], time.time
+
+    class Clock:
+        @staticmethod
+        def time() -> float:
+            return now() + fast[0]
+
+    monkeypatch.setattr("flows.run.budget.time", Clock)
+    return fast
+
+
+def candidate_of(folder: Path, number: int) -> str:
+    return (folder / f"round-0{number}" / "checkpoint" / "checkpoint.txt").read_text()
+
+
+def sentences(folder: Path) -> list[str]:
+    return [line.split(" ", 1)[1] for line in incidents(folder)]
+
+
+def test_a_night_without_time_for_another_round_ends_with_those_it_has(
+    school: School,  # noqa: F811
+    clock: list[float],
+) -> None:
+    """60 minutes; after round 1 a minute less than the exam and the report need is left."""
+    engine = SlowEngine(school.student, clock, call=1, seconds=3600 - 59)
+    folder, candidate = school.study("short", engine, "budget_minutes=60")
+    assert len(engine.seeds) == 1
+    assert candidate.name == candidate_of(folder, 1)
+    early = ended_early(folder)
+    assert early is not None
+    assert early.rounds == 1
+    assert early.why.startswith("The night ended its rounds after 1 of 3: round 2 was not begun: it would take about ")
+    assert sentences(folder) == [early.why]
+    assert not (folder / "round-02").exists()
+
+    again = ScriptedEngine(school.student, [])
+    _, same = school.study("short", again)  # with all the time in the world: what was decided stays
+    assert same == candidate
+    assert sentences(folder) == [early.why]
+
+    (folder / EARLY).unlink()
+    whole = ScriptedEngine(school.student, SCRIPT[1:])
+    assert school.study("short", whole)[1].name == candidate_of(folder, 3) != candidate.name
+
+
+def test_committed_rounds_need_no_time(school: School, clock: list[float]) -> None:  # noqa: F811
+    _, candidate = school.study("done", ScriptedEngine(school.student, SCRIPT), "grpo.rounds=1")
+    engine = SlowEngine(school.student, clock, call=0, seconds=0)
+    folder, same = school.study("done", engine, "grpo.rounds=1", "budget_minutes=0.001")
+    assert same == candidate
+    assert engine.seeds == []
+    assert ended_early(folder) is None
+
+
+def test_a_night_without_time_for_any_round_goes_to_its_exam_all_the_same(
+    school: School,  # noqa: F811
+) -> None:
+    engine = ScriptedEngine(school.student, [])
+    folder, candidate = school.study("none", engine, "budget_minutes=0.5")
+    assert candidate.name == school.student.name
+    early = ended_early(folder)
+    assert early is not None
+    assert early.rounds == 0
+    assert "what comes after the rounds 1.0 minutes, but budget_minutes (0.5) left 0.5 minutes" in early.why
+
+
+class LateTrainer:
+    """A trainer that is not waited for when it distils."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.worker, name)
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if function is trainer_process.lesson:
+            raise HoursOverError("the night's hours were over before distill · lesson was done")
+        return self.worker.call(function, *arguments, **options)
+
+
+def test_a_lesson_that_takes_longer_than_the_night_is_left_out(
+    school: School,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would end every night: a book that somebody put into the journal, say."""
+    engine, settings = ScriptedEngine(school.student, []), ("stages=[distill, lessons, grpo]", "distill.steps=2")
+    with monkeypatch.context() as patch:
+        patch.setattr(school, "trainer", LateTrainer(school.trainer))
+        folder, candidate = school.study("late", engine, *settings)
+    why = (
+        "The night ended its lessons, and had no rounds: the night's hours were over before distill · lesson was done."
+    )
+    assert ended_early(folder) == EarlyEnd(0, why, 0)
+    assert sentences(folder) == [why]
+    assert candidate.name == school.student.name
+    assert not list(folder.glob("round-*")) + list(folder.glob("distill/manifest.json")) + list(folder.glob("lessons"))
+    _, same = school.study("late", engine, *settings)  # what was decided stays
+    assert same == candidate
+
+
+class StuckTrainer(Worker):
+    """A trainer whose child sleeps through every update after the first ones."""
+
+    updates = 0
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Future[Any]:
+        if function is trainer_process.update:
+            self.updates += 1
+            if self.updates > 1:
+                return super().submit(time.sleep, 600)
+        return super().submit(function, *arguments, **options)
+
+
+@pytest.fixture
+def stuck(school: School, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:  # noqa: F811
+    losses: list[str] = []
+    trainer = StuckTrainer("trainer", trainer_environment(), on_loss=losses.append, quiet=4.0)
+    monkeypatch.setattr(school, "trainer", trainer)
+    yield losses
+    trainer.end(grace=0)
+
+
+@pytest.mark.full  # three trainers are started: 45 s
+def test_a_round_whose_trainer_hangs_three_times_is_left_out(school: School, stuck: list[str]) -> None:  # noqa: F811
+    engine = ScriptedEngine(school.student, SCRIPT)
+    folder, candidate = school.study("stuck", engine)
+    assert len(stuck) == 3
+    assert {loss.split(" for ")[0] for loss in stuck} == {"the trainer process was stuck: no processor time used"}
+    assert candidate.name == candidate_of(folder, 1)
+    early = ended_early(folder)
+    assert early is not None
+    assert early.rounds == len(round_metrics(folder)) == 1
+    assert early.why.startswith("The night ended its rounds after 1 of 3: the trainer process was stuck")
+    assert (folder / "round-02" / "sample" / "manifest.json").exists()  # what was sampled is not lost

@@ -1,0 +1,102 @@
+"""What the nights of a home have come to."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.load import STARTER, frozen_yaml, load_night
+from conf.storage.home import Home, InputError
+from flows.run.history import last_finished, last_report, nights, unfinished_before, usual_seconds
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path)
+    for date in ("2026-11-20", "2026-11-18", "2026-11-19"):
+        home.night(date).mkdir(parents=True)
+    (home.nights / "notes").mkdir()
+    accuracy = {"champion": {"accuracy": 0.055}, "candidate": {"accuracy": 0.6125}}
+    summary = {"decision": "promoted", "target": "arithmetic-1-2", "accuracy": accuracy, "alarms": ["an alarm"]}
+    (home.night("2026-11-18") / "summary.json").write_text(json.dumps(summary))
+    for seconds, place in enumerate(("round-02/sample", "freeze_journal", "round-02/score")):
+        folder = home.night("2026-11-20") / place
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text("{}")
+        os.utime(folder / "manifest.json", (seconds, seconds))
+    return home
+
+
+def test_every_night_with_its_state(home: Home) -> None:
+    assert nights(home) == [
+        {
+            "night": "2026-11-18",
+            "state": "promoted",
+            "detail": "arithmetic-1-2: 0.055 → 0.613",
+            "alarms": ["an alarm"],
+        },
+        {"night": "2026-11-19", **interrupted(home, "2026-11-19", "nothing yet")},
+        {"night": "2026-11-20", **interrupted(home, "2026-11-20", "round 2 · score")},
+    ]
+    running = nights(home, "2026-11-20")[-1]
+    assert (running["state"], running["detail"]) == ("running", "committed last: round 2 · score")
+    raised = [{"name": "no-signal", "severe": False, "sentence": "Hardly any group had a signal.", "round": 2}]
+    (home.night("2026-11-20") / "alarms.json").write_text(json.dumps(raised))
+    assert nights(home)[-1]["alarms"] == nights(home, "2026-11-20")[-1]["alarms"] == ["Hardly any group had a signal."]
+
+
+def interrupted(home: Home, date: str, last: str) -> dict[str, Any]:
+    again = f"nightschool night --config {home.night(date)}/config.yaml --date {date}"
+    return {"state": "interrupted", "detail": f"committed last: {last}; go on with: {again}", "alarms": []}
+
+
+def test_a_home_without_nights(tmp_path: Path) -> None:
+    assert nights(Home(tmp_path / "school")) == []
+    with pytest.raises(InputError, match="no report yet; `nightschool night` makes one"):
+        last_report(Home(tmp_path / "school"), None)
+
+
+def test_the_same_command_goes_on_with_the_night_before(home: Home) -> None:
+    """Where that was interrupted, is the newest, and has the same configuration; older ones are the owner's to name."""
+    config, newest = load_night(STARTER), home.night("2026-11-20")
+    assert unfinished_before(home, "2026-11-21", config) is None  # nothing is frozen: it never began
+    (newest / "config.yaml").write_text(frozen_yaml(config))
+    assert unfinished_before(home, "2026-11-21", config) == "2026-11-20"
+    assert unfinished_before(home, "2026-11-22", config) is None
+    assert unfinished_before(home, "2026-11-20", config) is None
+    assert unfinished_before(home, "2026-11-21", load_night(STARTER, ["seed=9"])) is None
+    (newest / "summary.json").write_text("{}")
+    assert unfinished_before(home, "2026-11-21", config) is None
+
+
+def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:
+    assert last_finished(home.nights, "starter") is None
+    assert usual_seconds(None) == {}
+    for date in ("2026-11-18", "2026-11-20"):  # the second is not finished
+        (home.night(date) / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
+    night = last_finished(home.nights, "starter")
+    assert night == home.night("2026-11-18")
+    assert last_finished(home.nights, "nightly") is None
+    for place, seconds in {"round-01/sample": 3.0, "round-02/sample": 5.0, "decide": 1.0}.items():
+        (night / place).mkdir(parents=True)
+        (night / place / "manifest.json").write_text(json.dumps({"stage": place.split("/")[-1], "seconds": seconds}))
+    for who, sat in {"champion": 2.0, "candidate": 61.0}.items():  # one had sat it before: it was taken from there
+        (night / "evaluate" / who).mkdir(parents=True)
+        manifest = {"stage": "evaluate", "seconds": 2.0, "figures": {"seconds_sat": sat}}
+        (night / "evaluate" / who / "manifest.json").write_text(json.dumps(manifest))
+    (night / "round-01" / "checkpoint").mkdir()
+    (night / "round-01" / "checkpoint" / "metrics.json").write_text(json.dumps({"seconds_update": 7.0}))
+    assert "update" not in usual_seconds(night)  # not committed
+    (night / "round-01" / "checkpoint" / "manifest.json").write_text("{}")
+    assert usual_seconds(night) == {"sample": 5.0, "decide": 1.0, "evaluate": 61.0, "update": 7.0}
+
+
+def test_the_last_report_or_that_of_a_night(home: Home) -> None:
+    for date in ("2026-11-18", "2026-11-19"):
+        (home.night(date) / "report.html").write_text("<html>")
+    assert last_report(home, None) == home.night("2026-11-19") / "report.html"
+    assert last_report(home, "2026-11-18") == home.night("2026-11-18") / "report.html"
+    with pytest.raises(InputError, match="no report of 2026-11-20 yet"):
+        last_report(home, "2026-11-20")

@@ -1,0 +1,116 @@
+"""The night's reward model: what MLflow keeps of it, and what its fit is told of the nights before."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import flow
+
+from conf.load import STARTER, load_night
+from conf.storage.home import Home
+from flows.run.context import Night
+from flows.training.inputs import reward_model_of
+from models.checkpoint import is_whole
+from tasks.reward_model.fit import figures, fit_reward_model
+from tasks.stage import Artifact
+from tasks.tables import CORRECTIONS, PREFERENCES
+from tasks.tracking import Tracking
+from tasks.training import trainer_process
+from tests.models.tiny import write_tiny
+from tests.models.tiny_picks import QUICK
+from tests.tasks.committed_tables import write_stage
+from tests.tasks.journal.test_replay import DAYS, decided
+from tests.tasks.reward_model.test_fit import OwnProcess, preferences
+
+SETTINGS = [f"reward_model={QUICK.model_dump_json()}"]
+
+
+@pytest.fixture
+def home(home_with_mlflow: Callable[[str], Home]) -> Iterator[Home]:
+    yield home_with_mlflow("school")
+    trainer_process._let_go()
+
+
+class BrokenProcess(OwnProcess):
+    """A trainer's process that runs out of memory."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        self.calls += 1
+        raise RuntimeError("not enough\nmemory")
+
+
+def fitted(home: Home, picks: int, trainer: OwnProcess | None = None) -> tuple[Artifact, Any, Path]:
+    """The stage, what MLflow has of its night, and the outcome that it keeps."""
+    night = Night(home, "2026-11-20", load_night(STARTER, SETTINGS))
+    night.engine.end()
+    night.trainer.end()
+    night.trainer = trainer or OwnProcess()  # pyright: ignore
+    night.folder.mkdir(parents=True, exist_ok=True)
+    tracking = Tracking(home, night.config)
+    tracking.open_run(night.folder, night.config, {})
+    tables = {"preferences": (PREFERENCES, preferences(picks)), "corrections": (CORRECTIONS, [])}
+    day = write_stage(night.folder / "freeze_journal", tables)
+
+    @flow
+    def fit() -> Artifact:
+        return reward_model_of(night, day, write_tiny(home.root / "champion"), tracking, ())
+
+    artifact = fit()
+    (kept,) = (home.root / "mlartifacts").rglob("reward_model/outcome.json")
+    return artifact, tracking.client.get_run(tracking.run_id).data, kept
+
+
+def test_mlflow_tells_which_reward_model_served(home: Home, prefect_server: Path) -> None:
+    artifact, run, kept = fitted(home, 160)
+    outcome = artifact.read_json("outcome.json")
+    assert outcome["serves"]
+    assert json.loads(kept.read_text()) == outcome
+    assert run.tags["reward_model"] == outcome["checkpoint"]
+    assert is_whole(home.checkpoints / run.tags["reward_model"])
+    assert {name: value for name, value in run.metrics.items() if name.startswith("reward_model/")} == figures(outcome)
+
+
+def test_of_a_refusal_it_keeps_the_reason(home: Home, prefect_server: Path) -> None:
+    _, run, kept = fitted(home, 20)
+    assert json.loads(kept.read_text())["reason"] == "with fewer than 30 usable picks none is fitted"
+    assert run.metrics["reward_model/serves"] == 0
+    assert "reward_model" not in run.tags
+
+
+def test_a_fit_that_breaks_each_time_costs_no_night_and_stays_a_refusal(home: Home, prefect_server: Path) -> None:
+    broken = BrokenProcess()
+    artifact, _, kept = fitted(home, 40, broken)
+    outcome = artifact.read_json("outcome.json")
+    assert (outcome["serves"], outcome["reason"]) == (False, "it could not be fitted: RuntimeError: not enough memory")
+    assert json.loads(kept.read_text()) == outcome
+    assert broken.calls == 1
+    shutil.rmtree(home.night("2026-11-20") / "freeze_journal")  # it is written again
+    again, _, _ = fitted(home, 40)
+    assert again.digest == artifact.digest
+
+
+class ToldError(Exception):
+    """Ends the stage before it begins, with what it was given."""
+
+
+@pytest.mark.parametrize(("how", "looser"), [("both", ((DAYS[0], 0.0),)), ("direct", ())])
+def test_what_a_direct_night_taught_the_champion_is_told_to_the_next_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, looser: Any
+) -> None:
+    home = Home(tmp_path)
+    decided(home.root, DAYS[0], "first", "winner", "", "preference_learning=direct")
+
+    def told(stage: Any, place: str, **arguments: Any) -> Any:
+        assert stage is fit_reward_model
+        stage._inputs(arguments)  # all of it has a digest
+        raise ToldError(arguments["looser"])
+
+    night = Night(home, DAYS[1], load_night(STARTER, [f"preference_learning={how}"]))
+    monkeypatch.setattr(night, "run", told)
+    day = write_stage(night.folder / "freeze_journal", {})
+    with pytest.raises(ToldError) as found:
+        reward_model_of(night, day, home.checkpoints / "winner", None, ())  # pyright: ignore[reportArgumentType]
+    assert found.value.args == (looser,)

@@ -1,0 +1,90 @@
+"""The lessons of worked solutions in a night: all sources into one lesson, and the student's own answers after it."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conf.load import STARTER, load_night
+from conf.storage.home import Home
+from flows.run.context import Night
+from flows.training.distillation import learn_own_answers, learn_traces
+from models.checkpoint import keep
+from rewards.arithmetic import Arithmetic
+from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
+from tests.models.chat_server import chat_server, said
+from tests.models.tiny import write_tiny
+from tests.tasks.committed_tables import write_stage
+from tests.tasks.practised_rounds import WRONG, write_round
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+DATE = "2026-11-20"
+UNSEEN = '[{"role": "user", "content": "How are you?"}]'  # its hash says that it judges the reward model
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Iterator[Callable[..., Night]]:
+    """Makes nights of one home; their children end with the test."""
+    made: list[Night] = []
+
+    def make(*settings: str) -> Night:
+        small = "distill={steps: 2, batch_size: 2, learning_rate: 0.01, warmup_steps: 0}"
+        config = load_night(STARTER, [small, "engine.max_model_len=128", "student.system=null", *settings])
+        made.append(Night(Home(tmp_path / "school"), DATE, config))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close(grace=0)
+
+
+def champion(home: Home) -> Path:
+    home.checkpoints.mkdir(parents=True, exist_ok=True)
+    return keep(write_tiny(home.checkpoints / "draft"), home.checkpoints)
+
+
+def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable[..., Night]) -> None:
+    file = tmp_path / "some.jsonl"
+    rows = [{"prompt": "7 + 6?", "response": "<think>So</think><answer>13</answer>", "truth": "13"}, "no row"]
+    file.write_text("\n".join(json.dumps(row) for row in rows))
+    exam = tuple(problem.question for problem in Arithmetic(levels=["1"]).problems("test"))
+    with chat_server(lambda request: said("7 + 8 = 15\n#### 12")) as server:
+        tonight = night(
+            f"distill.files=[{{source: {file}, benchmark: arithmetic}}]",
+            f"distill.teacher={{base_url: '{server.url}', model: wise, answers: 1, retries: 0}}",
+        )
+        home = tonight.home
+        write_round(home.nights / "2026-11-19/round-01", {"7 + 8?": [WRONG]})
+        own = {"messages": '[{"role": "user", "content": "7 + 5?"}]', "teacher": "me", "source": "2026-11-20.jsonl:1"}
+        own |= {"response": "#### 12", "benchmark": "arithmetic", "truth": "12"}
+        shown = {"messages": UNSEEN, "responses": '["12", "13"]', "chosen": 0, "policy": "?"}
+        lessons = [own, own | {"messages": UNSEEN}]
+        tables = {"traces": (TRACES, lessons), "preferences": (PREFERENCES, [shown]), "corrections": (CORRECTIONS, [])}
+        day = write_stage(home.night(DATE) / "freeze_journal", tables)
+        before = champion(home)
+        after = learn_traces(tonight, day, 0, before, exam)
+        assert len(server.requests) == 1
+    assert after != before
+    assert (after / "config.json").exists()
+    sources = json.loads((tonight.folder / "distill" / "sources.json").read_text())
+    assert {(row["source"], row["kept"], row["held_out"]) for row in sources} == {
+        ("2026-11-20.jsonl", 1, 1),
+        ("asked by night", 1, 0),
+        ("some.jsonl", 1, 0),
+    }
+    assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 2
+    assert learn_traces(tonight, day, 0, before, exam) == after  # committed: the server is down, and nobody misses it
+
+
+def test_its_own_answers(night: Callable[..., Night]) -> None:
+    tonight = night()
+    before = champion(tonight.home)
+    assert learn_own_answers(tonight, 1, before, ()) == before  # none yet: nothing is learnt
+    right = ("#### 12", 1.0)
+    write_round(tonight.folder / "round-01", {"7 + 5?": [right, WRONG, WRONG], "7 + 6?": [WRONG, WRONG]})
+    write_round(tonight.folder / "round-02", {"7 + 7?": [right, WRONG, WRONG]})
+    after = learn_own_answers(tonight, 1, before, ())
+    assert after != before
+    assert json.loads((tonight.folder / "self_distill" / "counts.json").read_text())["kept"] == 1
+    assert learn_own_answers(tonight, 1, before, ()) == after

@@ -1,0 +1,394 @@
+"""Rounds with a learned reward: the real stages and trainer on a tiny student, which samples for itself.
+
+The reward model is a stand-in with the same seam: one that likes length, and so can be hacked, and one that likes what
+the owner picks.
+"""
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from prefect import flow
+
+import flows.training.reward_model
+from conf.load import STARTER, load_night
+from conf.storage.home import Home
+from flows.grpo import Rounds
+from flows.run.context import Night
+from flows.run.history import round_metrics
+from flows.training.lost_round import LostRoundError
+from flows.training.recipe import Course
+from flows.training.reward_model import learned_reward
+from models.checkpoint import keep, write_lineage
+from models.engine.environment import trainer_environment
+from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.rollout import Rollout
+from models.trainer import Trainer
+from tasks.incidents import incidents
+from tasks.report.page import render
+from tasks.reward_model import process
+from tasks.reward_model.overoptimization import learned_reward_hacked
+from tasks.rollouts import engine_process as in_engine
+from tasks.stage import Artifact
+from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES, PROMPTS, SCORES, read_table
+from tasks.tracking import Tracking
+from tasks.workers import Worker
+from tests.flows.test_grpo import write_problems
+from tests.models.tiny import plain_model, trainer_config, write_tiny
+from tests.tasks.committed_tables import write_stage
+
+DATE = "2026-11-20"
+ROUNDS = 6
+SETTINGS = [
+    f"grpo.rounds={ROUNDS}",
+    "grpo.prompts_per_round=8",
+    "grpo.group_size=8",
+    "grpo.refills=0",
+    "grpo.max_completion_tokens=24",
+    "grpo.quiz_every_rounds=0",
+    "grpo.sampler_ratio_band=[0.0, 1000.0]",
+    "engine.max_model_len=1000",
+    "learned_reward.owner_share=0.75",
+    "learned_reward.format=0.0",
+    "learned_reward.language=0.0",
+    "optimizer.learning_rate=0.004",
+    "optimizer.warmup_steps=0",
+]
+PICKS, LETTERS = 40, "abcdefgh"
+OUTCOME = {  # what the report reads of it
+    "reason": "",
+    "picks": 160,
+    "held_out": PICKS,
+    "accuracy": {"value": 0.9, "low": 0.8, "high": 0.95},
+    "chance": 0.5,
+    "length": {"longest_alone": 0.0, "shortest_alone": 0.0, "longest_top": 0.0},
+    "calibration": [],
+    "learning_curve": [],
+}
+
+Taste = Callable[[list[int]], float]
+
+
+def likes_length(answer: list[int]) -> float:
+    return float(len(answer))
+
+
+def likes_brevity(answer: list[int]) -> float:
+    """As the owner, whose picks are the short answers."""
+    return -float(len(answer))
+
+
+def breaks(answer: list[int]) -> float:
+    """As a reward model that the GPU has no memory for."""
+    raise RuntimeError("CUDA out of memory.\nTried to allocate 2 GiB")
+
+
+class SelfSampler:
+    """In vLLM's place: the checkpoint itself, as transformers samples from it."""
+
+    running = True
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if function is in_engine.sample:
+            return self.sample(*arguments, **options)
+        return {"sync": 0.25, "generate": 0.5} if function is in_engine.figures else None
+
+    def sample(
+        self,
+        checkpoint: Path,
+        config: Any,
+        prompts: list[list[int]],
+        size: int,
+        *,
+        seed: int,
+        max_tokens: int,
+        **options: Any,
+    ) -> list[list[Rollout]]:
+        self.calls += 1
+        model: Any = plain_model(checkpoint)
+        words: Any = load_tokenizer(checkpoint)
+        torch.manual_seed(seed)
+        return [[self._answer(model, words, prompt, place, max_tokens) for place in range(size)] for prompt in prompts]
+
+    def _answer(self, model: Any, words: Any, prompt: list[int], place: int, longest: int) -> Rollout:
+        found = model.generate(
+            torch.tensor([prompt]),
+            do_sample=True,
+            max_new_tokens=longest,
+            pad_token_id=1,
+            output_logits=True,
+            return_dict_in_generate=True,
+        )
+        tokens: list[int] = found.sequences[0, len(prompt) :].tolist()
+        logprobs = [float(logits[0].log_softmax(0)[t]) for t, logits in zip(tokens, found.logits, strict=True)]
+        ended = "stop" if tokens[-1] == 1 else "length"
+        text = words.decode(tokens, skip_special_tokens=True)
+        return Rollout("", 0, place, prompt, tokens, logprobs, [True] * len(tokens), ended, text, "")
+
+
+class JudgingTrainer:
+    """The trainer's process, with a stand-in for the reward model."""
+
+    def __init__(self, worker: Worker, taste: Taste) -> None:
+        self.worker, self.taste, self.judged = worker, taste, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.worker, name)
+
+    def call(self, function: Any, *arguments: Any, **options: Any) -> Any:
+        if function is process.judge:
+            self.judged += 1
+            return [[self.taste(answer) for answer in answers] for _, answers in arguments[1]]
+        return self.worker.call(function, *arguments, **options)
+
+
+@dataclass
+class School:
+    root: Path
+    database: Path
+    student: Path
+    trainer: Worker
+
+    def study(self, name: str, taste: Taste, *settings: str, serves: bool = True) -> "Studied":
+        """All rounds of a night, or what is left of them; the same night for the same name."""
+        home = Home(self.root / name)
+        if not home.root.exists():
+            home.checkpoints.mkdir(parents=True)
+            shutil.copy(self.database, home.database_file)
+            shutil.copytree(self.student, home.checkpoints / self.student.name)
+        source = write_problems(self.root / "gsm8k", 40)
+        config = load_night(STARTER, [*SETTINGS, *settings, f"benchmarks=[{{name: gsm8k, source: {source}}}]"])
+        night = Night(home, DATE, config)
+        trainer, engine = JudgingTrainer(self.trainer, taste), SelfSampler()
+        night.engine, night.trainer = engine, trainer  # pyright: ignore
+        night.folder.mkdir(parents=True, exist_ok=True)
+        tracking = Tracking(home, config)
+        tracking.open_run(night.folder, config, {})
+        base = home.checkpoints / self.student.name
+        day, fit = write_day(night.folder, base.name, serves)
+        taught = learned_reward(night, day, fit, base, [])
+
+        @flow
+        def rounds() -> tuple[Path, Rounds]:
+            found = Rounds(night, [], tracking, set(), learned=taught)
+            return Course(night, day, ()).run(found, base), found
+
+        candidate, found = rounds()
+        return Studied(night.folder, candidate, found, trainer, engine)
+
+
+@dataclass
+class Studied:
+    folder: Path
+    candidate: Path
+    rounds: Rounds
+    trainer: JudgingTrainer
+    engine: SelfSampler
+
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        return list(round_metrics(self.folder))
+
+    def ranked(self, number: int) -> float:
+        place = self.folder / f"round-{number:02d}" if number else self.folder
+        return json.loads((place / "rank_picks" / "ranking.json").read_text())["accuracy"]
+
+
+def write_day(night: Path, checkpoint: str, serves: bool) -> tuple[Artifact, Artifact]:
+    """A day with prompts of its owner, and held-out picks of the reward model: of two answers always the short one."""
+    if not (night / "freeze_journal").exists():
+        nothing = dict.fromkeys(PREFERENCES.names)
+        asked = [
+            nothing | {"messages": said(f"Tell {n}"), "responses": '["a", "b"]', "chosen": 0, "policy": "cafe"}
+            for n in range(12)
+        ]
+        tables = {"preferences": (PREFERENCES, asked), "corrections": (CORRECTIONS, []), "feedback": (FEEDBACK, [])}
+        write_stage(night / "freeze_journal", tables)
+        chance = random.Random(1)
+        picks = [
+            {"messages": said(f"Say {n}"), "responses": json.dumps([words(chance, 3), words(chance, 14)]), "chosen": 0}
+            for n in range(PICKS)
+        ]
+        fitted = write_stage(night / "fit_reward_model", {"held_out": (HELD_OUT, picks)}).folder
+        (fitted / "outcome.json").write_text(json.dumps(OUTCOME | {"serves": serves}))
+        (fitted / "checkpoint.txt").write_text(checkpoint)
+    day, fit = (night / name for name in ("freeze_journal", "fit_reward_model"))
+    return Artifact(folder=day, digest="day"), Artifact(folder=fit, digest="fit")
+
+
+def said(text: str) -> str:
+    return json.dumps([{"role": "user", "content": text}])
+
+
+def words(chance: random.Random, length: int) -> str:
+    return "".join(chance.choice(LETTERS) for _ in range(length))
+
+
+def taught_student(folder: Path) -> Path:
+    """A tiny student that gives short answers of a few letters, as its owner likes them."""
+    draft, taught = write_tiny(folder / "draft"), folder / "taught"
+    tokenizer, config = load_tokenizer(draft), load_night(STARTER, []).student
+    trainer = Trainer.load(draft, trainer_config(learning_rate=0.01))
+    chance = random.Random(0)
+    for _ in range(40):
+        trainer.imitate(
+            [
+                (
+                    prompt_tokens(tokenizer, json.loads(said(f"Tell {chance.randrange(99)}")), config),
+                    answer_tokens(tokenizer, words(chance, chance.randint(1, 8))),
+                )
+                for _ in range(16)
+            ]
+        )
+    trainer.save_checkpoint(taught)
+    write_lineage(taught, None)
+    return keep(taught, folder / "students")
+
+
+@pytest.fixture(scope="module")
+def school(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path, _empty_mlflow: Path) -> Iterator[School]:
+    root = tmp_path_factory.mktemp("rounds")
+    trainer = Worker("trainer", trainer_environment())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        patch.setattr(flows.training.reward_model, "RANKED_EVERY", 2)
+        yield School(root, _empty_mlflow, taught_student(root), trainer)
+    trainer.close()
+
+
+@pytest.fixture(scope="module")
+def hacked(school: School) -> Studied:
+    return school.study("hacked", likes_length)
+
+
+def scores(folder: Path, number: int) -> Any:
+    place = folder / f"round-{number:02d}"
+    table: Any = read_table(place / "score" / "scores.parquet", SCORES)
+    asked = read_table(place / "select_prompts" / "prompts.parquet", PROMPTS)
+    return table.merge(asked[["group", "benchmark", "source"]], on="group")
+
+
+def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
+    alarm = hacked.rounds.watch.hacked
+    assert alarm is not None
+    assert alarm.name == "learned_reward_hacked"
+    assert alarm.sentence in hacked.rounds.watch.book.sentences
+    assert not hacked.rounds.watch.severe  # the night goes on, without it
+    ended = alarm.round
+    assert ended is not None
+    assert ended < ROUNDS
+    lengths = [figures["completion_length"] for figures in hacked.figures]
+    assert lengths[ended - 1] > 1.2 * lengths[0]
+    assert hacked.ranked(ended) < hacked.ranked(0) - 0.1
+    for number, figures in enumerate(hacked.figures, 1):
+        assert ("reward/learned" in figures) == (number <= ended)
+        assert set(scores(hacked.folder, number).source) == (
+            {"journal", "benchmark"} if number <= ended else {"benchmark"}
+        )
+    assert hacked.trainer.judged == ended
+
+
+def test_the_kl_term_stays_all_night(hacked: Studied) -> None:
+    assert hacked.rounds._trainer_config.grpo.kl_coefficient == 0.02
+    assert hacked.figures[1]["kl"] > 0
+    manifests = [json.loads(file.read_text()) for file in hacked.folder.glob("round-*/checkpoint/manifest.json")]
+    assert len(manifests) == ROUNDS
+    assert len({manifest["inputs"]["config"] for manifest in manifests}) == 1
+
+
+def test_the_report_tells_of_it(hacked: Studied) -> None:
+    summary = {"night": DATE, "alarms": hacked.rounds.watch.book.sentences}
+    page = render(hacked.folder, summary)
+    assert "The learned reward" in page
+    assert "from then on it was not used" in page
+    assert f"{hacked.figures[0]['reward/learned']:.2f}" in page
+
+
+def test_a_reward_that_likes_what_the_owner_picks_stays(school: School) -> None:
+    studied = school.study("healthy", likes_brevity)
+    assert studied.rounds.watch.hacked is None
+    assert learned_reward_hacked(studied.figures, studied.rounds.watch.rankings) is None
+    assert studied.trainer.judged == ROUNDS
+    assert studied.figures[-1]["reward/learned"] > studied.figures[0]["reward/learned"]  # it is optimised all the same
+    assert studied.ranked(ROUNDS) >= studied.ranked(0)
+
+
+def test_the_picks_are_ranked_as_each_block_begins_and_ends(school: School) -> None:
+    blocks = ("stages=[{grpo: 2}, {grpo: 1}]",)
+    studied = school.study("blocks", likes_brevity, *blocks)
+    rankings = studied.rounds.watch.rankings
+    assert list(rankings) == [(1, 0), (1, 2), (3, 2), (3, 3)]
+    assert rankings[3, 2] == rankings[1, 2] != rankings[1, 0]  # the second block begins with what the first came to
+    assert (studied.folder / "rank_picks-3" / "ranking.json").exists()
+    page = render(studied.folder, {"night": DATE})
+    assert "The reward model took part in 3 rounds" in page
+    assert [f'<th scope="row">before {number}</th>' in page for number in (1, 2, 3)] == [True, False, True]
+    over = school.study("blocks", likes_brevity, *blocks)
+    assert (over.engine.calls, over.rounds.watch.rankings) == (0, rankings)
+
+
+def test_a_night_killed_where_the_reward_is_judged_goes_on_to_the_same_end(school: School, hacked: Studied) -> None:
+    """The states that the rounds before went on from are gone, so that all updates are taken again."""
+    shutil.copytree(school.root / "hacked", school.root / "killed")
+    night, alarm = school.root / "killed" / "nights" / DATE, hacked.rounds.watch.hacked
+    assert alarm is not None
+    assert alarm.round is not None
+    (night / "alarms.json").unlink()
+    for lost in ("judge", "score", "credit", "checkpoint", "rank_picks"):
+        shutil.rmtree(night / f"round-{alarm.round:02d}" / lost)
+    for number in range(alarm.round + 1, ROUNDS + 1):
+        shutil.rmtree(night / f"round-{number:02d}")
+    studied = school.study("killed", likes_length)
+    assert (studied.engine.calls, studied.trainer.judged) == (ROUNDS - alarm.round, 1)
+    assert studied.candidate.name == hacked.candidate.name
+    assert studied.rounds.watch.hacked == alarm
+    over = school.study("killed", likes_length)
+    assert (over.engine.calls, over.trainer.judged) == (0, 0)
+    assert over.candidate.name == hacked.candidate.name
+
+
+def test_a_reward_model_that_cannot_judge_costs_no_night_and_is_not_asked_again(school: School) -> None:
+    settings = ("grpo.rounds=3", "learned_reward.owner_share=0.25")
+    studied = school.study("broken", breaks, *settings)
+    assert (studied.trainer.judged, len(studied.figures), studied.rounds.watch.severe) == (1, 3, ())
+    asked = [scores(studied.folder, number) for number in (1, 2, 3)]
+    assert [set(table.source) for table in asked] == [{"journal", "benchmark"}, {"benchmark"}, {"benchmark"}]
+    assert asked[0].reward.isna().tolist() == (asked[0].source == "journal").tolist()
+    assert not any("reward/learned" in figures for figures in studied.figures)
+    assert list(studied.rounds.watch.rankings) == [(1, 0)]  # there is nothing to watch any more
+    (incident,) = incidents(studied.folder)
+    assert "could not judge what was sampled, and was not used from then on: CUDA out of memory. Tried" in incident
+    shutil.copytree(school.root / "broken", school.root / "broken-killed")
+    night = school.root / "broken-killed" / "nights" / DATE
+    (night / "alarms.json").unlink()
+    for lost in ("score", "credit", "checkpoint"):
+        shutil.rmtree(night / "round-01" / lost)
+    for number in (2, 3):
+        shutil.rmtree(night / f"round-{number:02d}")
+    over = school.study("broken-killed", likes_brevity, *settings)  # who has the memory by now
+    assert (over.engine.calls, over.trainer.judged) == (2, 0)
+    assert over.candidate.name == studied.candidate.name
+    over.rounds.take_back(LostRoundError(1, "its checkpoint is gone"))
+    assert over.rounds.learned is not None
+    assert not over.rounds.learned.broke  # all rounds are gone through again, the first with it
+
+
+def test_without_a_reward_model_nothing_is_different(school: School) -> None:
+    studied = school.study("plain", likes_length, serves=False)
+    assert studied.trainer.judged == 0
+    assert not list(studied.folder.rglob("rank_picks"))
+    assert not (studied.folder / "owner_prompts").exists()
+    inputs = json.loads((studied.folder / "round-01" / "score" / "manifest.json").read_text())["inputs"]
+    assert not {"learned", "learned_reward"} & set(inputs)
+    inputs = json.loads((studied.folder / "round-01" / "select_prompts" / "manifest.json").read_text())["inputs"]
+    assert not {"owner", "owner_share"} & set(inputs)
+    assert studied.rounds._trainer_config == studied.rounds.night.config.trainer

@@ -1,0 +1,48 @@
+"""The quizzes between rounds: one that was sat counts for as long as the night goes on."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conf.load import STARTER, load_night
+from conf.storage.home import Home
+from flows.run.context import Night
+from flows.training.validation import hold_quiz, is_quizzed, quiz_accuracy
+from tasks.tables import EVALUATIONS
+from tests.tasks.committed_tables import write_stage
+from tests.tasks.evaluation.test_evaluate import TableEngine
+from tests.tasks.tiny_student import write_student
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_quiz_outlives_the_checkpoint_that_sat_it(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    checkpoint = write_student(home.checkpoints / "cafe42")
+    night = Night(home, "2026-11-20", load_night(STARTER, ["grpo.quiz_problems=3", "engine.max_model_len=4096"]))
+    engine = TableEngine(checkpoint, {})
+    night.engine.end()
+    night.engine = engine  # pyright: ignore
+    sat = hold_quiz(night, 5, checkpoint, ())
+    assert sat is not None
+    assert quiz_accuracy(sat) == 0.0
+    shutil.rmtree(checkpoint)  # pruned, when later rounds took its place
+    assert hold_quiz(night, 5, checkpoint, ()) == sat
+    assert hold_quiz(night, 10, checkpoint, ()) is None
+    assert engine.calls == 1
+    night.trainer.end()
+
+
+def test_a_quiz_that_nobody_could_grade_has_no_accuracy(tmp_path: Path) -> None:
+    row = {"policy_digest": "p", "benchmark": "own", "problem_id": "1", "sample": 0, "verdict": "grader_failed"}
+    row |= {"question": "?", "text": "", "tokens": 0, "finish_reason": "stop"}
+    for name, rows in {"none": [], "failed": [row]}.items():
+        assert quiz_accuracy(write_stage(tmp_path / name, {"evaluations": (EVALUATIONS, rows)})) is None
+    mixed = [row, row | {"correct": True}, row | {"correct": False}]
+    assert quiz_accuracy(write_stage(tmp_path / "mixed", {"evaluations": (EVALUATIONS, mixed)})) == 0.5
+
+
+def test_quizzes_come_every_so_many_rounds() -> None:
+    config = load_night(STARTER, ["grpo.quiz_every_rounds=5"])
+    assert [number for number in range(1, 23) if is_quizzed(config, number)] == [5, 10, 15, 20]
+    assert not is_quizzed(load_night(STARTER, ["grpo.quiz_every_rounds=0"]), 5)

@@ -1,0 +1,53 @@
+"""The probe: what it is made of, and how far two sets of log-probabilities are apart."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.engine.sync_probe import FILE, LENGTH, Probe, file_logprobs, read_probe, take_probe, write_probe
+from models.hf.loading import load_tokenizer
+from models.rollout import Rollout
+from models.trainer import Trainer
+from tests.models.tiny import plain_logprobs, plain_model, trainer_config, write_tiny
+
+
+def test_the_difference_by_hand() -> None:
+    probe = Probe([5, 6, 7, 8], [-1.0, -2.0, -4.0])
+    assert probe.difference([-1.5, -2.0, -3.0]) == pytest.approx(0.5)
+    assert probe.difference([-1.5]) == pytest.approx(0.5)  # an engine with little context: the first tokens
+    assert not probe.difference([-1.0, float("nan"), -4.0]) <= 10.0
+
+
+def test_written_and_read(tmp_path: Path) -> None:
+    assert read_probe(tmp_path) is None
+    probe = Probe([3, 1, 2], [-0.1, torch.tensor(1 / 3).item()])
+    write_probe(tmp_path, probe)
+    assert read_probe(tmp_path) == probe
+    assert json.loads((tmp_path / FILE).read_text()).keys() == {"version", "token_ids", "logprobs"}
+
+
+def test_the_first_token_is_given_and_the_others_predicted(tmp_path: Path) -> None:
+    def logprobs(rollouts: list[Rollout]) -> list[list[float]]:
+        (asked,) = rollouts
+        assert (asked.prompt_token_ids, len(asked.token_ids)) == (tokens[:1], LENGTH - 1)
+        return [[-float(token) for token in asked.token_ids]]
+
+    tokenizer = load_tokenizer(write_tiny(tmp_path))
+    tokens = tokenizer.encode("A farmer has 17 sheep and buys 25 more at the market.")[:LENGTH]
+    probe = take_probe(tokenizer, logprobs)  # type: ignore[arg-type]
+    assert probe == Probe(tokens, [-float(token) for token in tokens[1:]])
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_every_checkpoint_of_the_trainer_has_one(tmp_path: Path, architecture: str) -> None:
+    folder = write_tiny(tmp_path / "tiny", architecture)  # type: ignore[arg-type]
+    Trainer.load(folder, trainer_config()).save_checkpoint(tmp_path / "saved")
+    probe = read_probe(tmp_path / "saved")
+    assert probe is not None
+    assert len(probe.logprobs) == LENGTH - 1
+    with torch.no_grad():
+        expected = plain_logprobs(plain_model(folder), probe.token_ids[:1], probe.token_ids[1:])
+    assert probe.difference(expected.tolist()) < 0.05
+    assert probe.difference(file_logprobs(tmp_path / "saved", probe.token_ids)) < 0.05

@@ -1,0 +1,236 @@
+"""The steps of the owner's channels: their gradients against the plain model, their order, and that they teach."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, PicksConfig, WordsConfig
+from models.lessons.preference_data import Judged, Pick
+from models.lessons.sft_preference import answer_groups, answer_logprobs, batches, dpo, imitation, kto
+from models.trainer import Trainer
+from tests.models.tiny import plain_logprobs, plain_model, random_tokens, trainer_config
+from tests.models.weights import gradients_of_steps, same, weights_of
+
+END = 1
+SHOWN = [[4, 5, 1, 0], [2, 4], [7, 3, 1, 1, 6]]  # tokens of the answers before their end tokens
+PICKS = [
+    Pick(
+        tuple(random_tokens(4, n)),
+        tuple((*random_tokens(length, 20 * n + place + 5), END) for place, length in enumerate(lengths)),
+        chosen=n % len(lengths),
+    )
+    for n, lengths in enumerate(SHOWN)
+]
+JUDGED = [Judged(random_tokens(3 + n, n), [*random_tokens(n % 4, 30 + n), END], desirable=n % 3 != 0) for n in range(5)]
+BETA = 0.5
+
+Gradients = dict[str, Tensor]
+
+
+def plain_answer(model: Any, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
+    return plain_logprobs(model, prompt, answer).sum()
+
+
+def gradients_of(model: Any, loss: Tensor) -> Gradients:
+    model.zero_grad()
+    loss.backward()  # pyright: ignore[reportUnknownMemberType]
+    return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def assert_close(left: Gradients, right: Gradients) -> None:
+    assert left.keys() == right.keys()
+    for name in left:
+        torch.testing.assert_close(left[name], right[name], atol=2e-6, rtol=1e-3, msg=name)
+
+
+# --- gradients, against the plain model
+
+
+@pytest.mark.usefixtures("exact")
+@pytest.mark.parametrize("budget", [2048, 7], ids=["one microbatch", "picks are cut"])
+def test_the_gradient_of_a_dpo_step_is_that_of_the_answers_alone(folder: Path, budget: int) -> None:
+    """The second step: the policy has left the reference by then."""
+    trainer = Trainer.load(folder, trainer_config(microbatch_tokens=budget, learning_rate=5e-3))
+    steps = dpo(trainer, PICKS, PicksConfig(epochs=2, batch_size=8, beta=BETA), seed=1)
+    metrics = [next(steps)]
+    between = weights_of(trainer)
+    (found,) = gradients_of_steps(trainer, lambda: metrics.append(next(steps)))
+
+    reference, policy = plain_model(folder), plain_model(folder)
+    policy.load_state_dict(between)
+    losses = []
+    for pick in PICKS:
+        picked = ratio(policy, reference, pick.prompt, pick.answers[pick.chosen])
+        others = [answer for place, answer in enumerate(pick.answers) if place != pick.chosen]
+        losses += [-logsigmoid(BETA * (picked - ratio(policy, reference, pick.prompt, other))) for other in others]
+    loss = torch.stack(losses).mean()
+    assert_close(found, gradients_of(policy, loss))
+    assert metrics[0]["loss"] == pytest.approx(math.log(2), abs=1e-6)
+    assert metrics[0]["margin"] == 0.0
+    assert metrics[1]["loss"] == pytest.approx(float(loss.detach()), abs=1e-4)
+    assert metrics[1]["loss"] < metrics[0]["loss"]
+
+
+def ratio(policy: Any, reference: Any, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
+    return plain_answer(policy, prompt, answer) - plain_answer(reference, prompt, answer).detach()
+
+
+@pytest.mark.usefixtures("exact")
+@pytest.mark.parametrize("budget", [2048, 7], ids=["one microbatch", "cut"])
+def test_the_gradient_of_a_kto_step_knows_the_mismatched_pairs(folder: Path, budget: int) -> None:
+    config = FeedbackConfig(epochs=2, batch_size=8, beta=BETA, desirable_weight=2.0, undesirable_weight=0.5)
+    trainer = Trainer.load(folder, trainer_config(microbatch_tokens=budget, learning_rate=5e-3))
+    steps = kto(trainer, JUDGED, config, seed=1)
+    metrics = [next(steps)]
+    reference, policy = plain_model(folder), plain_model(folder)
+    policy.load_state_dict(weights_of(trainer))
+    (found,) = gradients_of_steps(trainer, lambda: metrics.append(next(steps)))
+
+    order = batches(JUDGED, config, 1)[1]
+    pairs = [(one.prompt, order[place - 1].answer) for place, one in enumerate(order)]
+    kl = torch.stack([ratio(policy, reference, *pair) for pair in pairs]).mean().detach().clamp(min=0)
+    terms = []
+    for one in order:
+        own = ratio(policy, reference, one.prompt, one.answer) - kl
+        terms.append(2.0 * (1 - (BETA * own).sigmoid()) if one.desirable else 0.5 * (1 - (-BETA * own).sigmoid()))
+    loss = torch.stack(terms).mean()
+    assert_close(found, gradients_of(policy, loss))
+    weights = [2.0 if one.desirable else 0.5 for one in JUDGED]
+    assert metrics[0]["loss"] == pytest.approx(sum(weights) / 2 / len(weights))
+    assert metrics[0]["kl"] == metrics[0]["desirable"] == metrics[0]["undesirable"] == 0.0
+    assert metrics[1]["loss"] == pytest.approx(float(loss.detach()), abs=1e-4)
+    assert metrics[1]["kl"] == pytest.approx(float(kl), abs=1e-4)
+
+
+@pytest.mark.parametrize("steps", [dpo, kto])
+def test_before_the_first_step_every_ratio_is_one_in_bf16_too(folder: Path, steps: Callable[..., Any]) -> None:
+    """However the steps are cut: the reference was computed as the step computes."""
+    trainer = Trainer.load(folder, trainer_config(microbatch_tokens=9))
+    found = next(
+        dpo(trainer, PICKS, PicksConfig(batch_size=2), 1)
+        if steps is dpo
+        else kto(trainer, JUDGED, FeedbackConfig(batch_size=2), 1)
+    )
+    assert found["loss"] == pytest.approx(math.log(2) if steps is dpo else 0.5, abs=1e-6)
+    assert found.get("margin", 0.0) == found.get("kl", 0.0) == 0.0
+
+
+@pytest.mark.usefixtures("exact")
+def test_a_lonely_answer_has_no_mismatched_pair(folder: Path) -> None:
+    trainer = Trainer.load(folder, trainer_config(learning_rate=5e-3))
+    curve = list(kto(trainer, JUDGED[:1], FeedbackConfig(epochs=3), 1))
+    assert [one["kl"] for one in curve] == [0.0, 0.0, 0.0]
+    assert curve[-1]["loss"] < curve[0]["loss"]
+
+
+def test_the_answers_log_probabilities_come_in_the_order_of_the_rows(folder: Path) -> None:
+    trainer, model = Trainer.load(folder, trainer_config(microbatch_tokens=9)), plain_model(folder)
+    groups = answer_groups([(pick.prompt, pick.answers) for pick in PICKS])
+    with torch.no_grad():
+        expected = [plain_answer(model, g.prompt, answer) for g in groups for answer in g.completions]
+    torch.testing.assert_close(answer_logprobs(trainer, groups), torch.stack(expected), atol=0.1, rtol=0.02)
+    assert answer_logprobs(trainer, []).shape == (0,)
+
+
+# --- what they teach
+
+
+def margins(trainer: Trainer, picks: Sequence[Pick]) -> Tensor:
+    """log π of each answer picked, the first of its pick, less that of the best of the others."""
+    groups = answer_groups([(pick.prompt, pick.answers) for pick in picks])
+    found = answer_logprobs(trainer, groups)
+    return torch.stack([found[g.rows[0]] - found[list(g.rows[1:])].max() for g in groups])
+
+
+def twenty_picks() -> list[Pick]:
+    """Of five answers, the shortest is picked."""
+    shown = [[random_tokens(3, 100 + n), *(random_tokens(6 + k, 200 + 9 * n + k) for k in range(4))] for n in range(20)]
+    return [
+        Pick(tuple(random_tokens(5, n)), tuple((*answer, END) for answer in answers), 0)
+        for n, answers in enumerate(shown)
+    ]
+
+
+@pytest.mark.parametrize("method", ["dpo", "best_of_n"])
+def test_twenty_picks_teach_something(folder: Path, method: Any) -> None:
+    picks, trainer = twenty_picks(), Trainer.load(folder, trainer_config(learning_rate=1e-3))
+    config, before = PicksConfig(method=method, epochs=2, batch_size=8), margins(trainer, picks)
+    if method == "dpo":
+        curve = list(dpo(trainer, picks, config, 1))
+        assert curve[-1]["accuracy"] > 0.8
+    else:
+        curve = list(imitation(trainer, [(list(pick.prompt), list(pick.answers[0])) for pick in picks], config, 1))
+    assert len(curve) == trainer.step == 6
+    assert curve[-1]["loss"] < curve[0]["loss"]
+    after = margins(trainer, picks)
+    assert float((after > before).float().mean()) > 0.9
+    assert float((after - before).mean()) > 0.5
+
+
+def test_praise_raises_and_scolding_lowers(folder: Path) -> None:
+    trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
+    groups = answer_groups([(one.prompt, [one.answer]) for one in JUDGED])
+    before = answer_logprobs(trainer, groups)
+    curve = list(kto(trainer, JUDGED, FeedbackConfig(epochs=8), 1))
+    change = answer_logprobs(trainer, groups) - before
+    praised = torch.tensor([one.desirable for one in JUDGED])
+    assert float(change[praised].mean()) > float(change[~praised].mean()) + 0.5
+    assert curve[-1]["desirable"] > curve[-1]["undesirable"]
+
+
+def test_words_of_two_tokens_and_answers_of_an_end_token_alone(folder: Path) -> None:
+    trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
+    curve = list(imitation(trainer, [([5], [6]), ([7, 8], [END])], WordsConfig(epochs=6), 1))
+    assert [one["tokens"] for one in curve] == [2.0] * 6
+    assert curve[-1]["loss"] < curve[0]["loss"]
+
+
+@pytest.mark.parametrize("channel", ["imitation", "kto", "dpo"])
+def test_a_lesson_comes_to_the_same_bits_again(folder: Path, channel: str) -> None:
+    def learn(seed: int) -> dict[str, Tensor]:
+        trainer = Trainer.load(folder, trainer_config(microbatch_tokens=20))
+        list(
+            {
+                "imitation": lambda: imitation(trainer, [(one.prompt, one.answer) for one in JUDGED], two, seed),
+                "kto": lambda: kto(trainer, JUDGED, FeedbackConfig(batch_size=2), seed),
+                "dpo": lambda: dpo(trainer, PICKS, PicksConfig(batch_size=2), seed),
+            }[channel]()
+        )
+        return weights_of(trainer)
+
+    two = CorrectionsConfig(epochs=1, batch_size=2)
+    assert same(learn(1), learn(1))
+    assert not same(learn(1), learn(5))
+
+
+# --- the order
+
+
+@given(st.integers(0, 40), st.integers(1, 12), st.integers(1, 3), st.integers(0, 9))
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_line_once_an_epoch_in_equal_steps(lines: int, size: int, epochs: int, seed: int) -> None:
+    config = CorrectionsConfig(epochs=epochs, batch_size=size)
+    found = batches(range(lines), config, seed)
+    assert found == batches(range(lines), config, seed)
+    assert len(found) == epochs * math.ceil(lines / size)
+    assert all(1 <= len(batch) <= size for batch in found)
+    assert not found or max(map(len, found)) - min(map(len, found)) <= 1
+    each = len(found) // epochs
+    for epoch in range(epochs):
+        assert Counter(n for batch in found[epoch * each : (epoch + 1) * each] for n in batch) == Counter(range(lines))
+
+
+def test_the_epochs_and_the_seeds_differ() -> None:
+    config = CorrectionsConfig(epochs=2, batch_size=30)
+    first, second = batches(range(30), config, 1)
+    assert first != second
+    assert first != batches(range(30), config, 2)[0]

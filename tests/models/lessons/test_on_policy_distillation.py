@@ -1,0 +1,171 @@
+"""On-policy distillation: the tokens' advantages, the gradient they make, and a student that comes nearer."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conf.storage.home import InputError
+from models.hf.loading import check_tokenizers
+from models.lessons.on_policy_distillation import teacher_logprobs, token_advantages
+from models.rollout import Rollout
+from models.trainer import Trainer
+from tests.models.tiny import (
+    END,
+    VOCABULARY,
+    plain_logprobs,
+    plain_model,
+    random_tokens,
+    rollout,
+    sampled_groups,
+    trainer_config,
+    write_tiny,
+)
+from tests.models.weights import gradients_of_steps
+
+PROMPT = random_tokens(6, 5)
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The student's shape and tokenizer, and other weights."""
+    folder = write_tiny(tmp_path_factory.mktemp("teacher") / "teacher")
+    model: Any = plain_model(folder, torch.bfloat16)
+    torch.manual_seed(7)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.add_(torch.randn_like(weights) * 0.15)
+    model.save_pretrained(folder)
+    return folder
+
+
+def test_advantages_by_hand() -> None:
+    assert token_advantages([-1.0, -3.0, -2.0], [-1.5, -1.0, -2.0]) == [-0.5, 2.0, 0.0]
+    assert token_advantages([], []) == []
+
+
+def test_advantages_are_always_numbers_but_where_the_sampler_has_none() -> None:
+    assert token_advantages([-1.0, -math.inf], [-math.inf, -1.0]) == [-20.0, 20.0]
+    assert math.isnan(token_advantages([math.nan], [-1.0])[0])
+
+
+def test_the_teachers_logprobs_are_what_transformers_computes(folder: Path, teacher: Path) -> None:
+    rollouts = sampled_groups(folder, [[4, 1, 6], [2, 5]])
+    rollouts.insert(2, rollout(PROMPT, [], 9, 0))
+    found = teacher_logprobs(teacher, trainer_config(microbatch_tokens=12), rollouts)
+    model = plain_model(teacher)
+    assert found[2] == []
+    for one, logprobs in zip(rollouts, found, strict=True):
+        if one.token_ids:
+            expected = plain_logprobs(model, one.prompt_token_ids, one.token_ids)
+            torch.testing.assert_close(torch.tensor(logprobs), expected.detach(), atol=0.1, rtol=0)  # bf16 and fp32
+
+
+@pytest.mark.usefixtures("exact")
+def test_the_gradient_is_that_of_the_reverse_kl(folder: Path, teacher: Path) -> None:
+    """At one position, over the whole vocabulary: every token once, from an even sampler, weighted by π ÷ (1/V)."""
+    student, other = plain_model(folder), plain_model(teacher)
+    policy, expert = (_next_token(model) for model in (student, other))
+    (policy.exp() * (policy - expert.detach())).sum().backward()
+    even = [math.log(1 / VOCABULARY)]
+    rollouts = [rollout(PROMPT, [token], 0, token, sampler=even) for token in range(VOCABULARY)]
+    pairs = zip(policy.tolist(), expert.tolist(), strict=True)
+    advantages = [token_advantages([own], [teachers]) for own, teachers in pairs]
+    trainer = Trainer.load(
+        folder, trainer_config(sampler_ratio_cap=1e6, sampler_ratio_band=(0.0, 1e9), min_useful_groups=1)
+    )
+    (found,) = gradients_of_steps(trainer, lambda: trainer.update(rollouts, advantages))
+    for name, weights in student.named_parameters():
+        torch.testing.assert_close(found[name], weights.grad, atol=1e-5, rtol=1e-3)
+
+
+def _next_token(model: Any) -> torch.Tensor:
+    """log π over the vocabulary after the prompt."""
+    return model(input_ids=torch.tensor([PROMPT])).logits[0, -1].float().log_softmax(dim=-1)
+
+
+def test_a_few_updates_bring_the_student_nearer_to_the_teacher(folder: Path, teacher: Path, tmp_path: Path) -> None:
+    """The exact KL at the prompt's end falls, as does its estimate on the student's own tokens."""
+    before = _reverse_kl(folder, teacher)
+    trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3, min_useful_groups=1))
+    estimates = []
+    for round_number in range(8):
+        checkpoint = tmp_path / f"{round_number}"
+        trainer.save_checkpoint(checkpoint)
+        rollouts = _sampled(checkpoint, 64, seed=round_number)
+        scored = teacher_logprobs(teacher, trainer.config, rollouts)
+        advantages = [token_advantages(r.sampler_logprobs, own) for r, own in zip(rollouts, scored, strict=True)]
+        estimates.append(-sum(map(sum, advantages)) / sum(map(len, advantages)))
+        assert trainer.update(rollouts, advantages)["skipped"] == 0.0
+    trainer.save_checkpoint(tmp_path / "last")
+    assert _reverse_kl(tmp_path / "last", teacher) < 0.7 * before
+    assert estimates[-1] < 0.8 * estimates[0]
+
+
+def _reverse_kl(student: Path, teacher: Path) -> float:
+    policy, expert = (_next_token(plain_model(folder)).detach() for folder in (student, teacher))
+    return float((policy.exp() * (policy - expert)).sum())
+
+
+@torch.no_grad()
+def _sampled(folder: Path, count: int, seed: int) -> list[Rollout]:
+    """Two tokens of the student's own after the prompt, `count` times."""
+    model, chance = plain_model(folder), torch.Generator().manual_seed(seed)
+    ids = torch.tensor([PROMPT] * count)
+    logprobs = []
+    for _ in range(2):
+        step = model(input_ids=ids, use_cache=False).logits[:, -1].float().log_softmax(dim=-1)
+        drawn = step.exp().multinomial(1, generator=chance)
+        logprobs.append(step.gather(1, drawn))
+        ids = torch.cat([ids, drawn], dim=1)
+    own = torch.cat(logprobs, dim=1).tolist()
+    return [rollout(PROMPT, ids[row, len(PROMPT) :].tolist(), 0, row, sampler=own[row]) for row in range(count)]
+
+
+# --- tokenizers
+
+
+def test_the_same_tokenizer(folder: Path, teacher: Path) -> None:
+    check_tokenizers(folder, teacher, "on_policy.teacher")
+
+
+def _other_number(tokenizer: dict[str, Any], config: dict[str, Any]) -> None:
+    words = tokenizer["model"]["vocab"]
+    words["a"], words["b"] = words["b"], words["a"]
+
+
+def _other_cut(tokenizer: dict[str, Any], config: dict[str, Any]) -> None:
+    """The same words of the same numbers; but what lies between spaces is one word, and no known one."""
+    tokenizer["pre_tokenizer"] = {"type": "WhitespaceSplit"}
+
+
+def _other_end(tokenizer: dict[str, Any], config: dict[str, Any]) -> None:
+    config["eos_token"] = config["pad_token"] = "<unknown>"
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (_other_number, "their vocabularies (79 and 79 tokens) differ"),
+        (_other_cut, "they cut the same text into other tokens"),
+        (_other_end, f"their end tokens ('{END}' and '<unknown>') differ"),
+    ],
+)
+def test_another_tokenizer_is_refused_in_one_line(
+    folder: Path, teacher: Path, tmp_path: Path, change: Any, what: str
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(teacher, other)
+    files = [other / "tokenizer.json", other / "tokenizer_config.json"]
+    contents = [json.loads(file.read_text()) for file in files]
+    change(*contents)
+    for file, content in zip(files, contents, strict=True):
+        file.write_text(json.dumps(content))
+    with pytest.raises(InputError) as caught:
+        check_tokenizers(folder, other, "on_policy.teacher")
+    assert str(caught.value).startswith(f"on_policy.teacher: {other}: its tokenizer is not the student's: {what}")
+    assert "\n" not in str(caught.value)

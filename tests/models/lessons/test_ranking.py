@@ -1,0 +1,124 @@
+"""What rewards are worth on held-out picks: numbers by hand, intervals against scipy, and whether they may serve."""
+
+import math
+import random
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from models.lessons.preference_data import Pick
+from models.lessons.ranking import Interval, Ranking, exact, hit, rank, reliability, wilson
+
+NAN = float("nan")
+
+
+def pick(lengths: list[int], chosen: int) -> Pick:
+    return Pick((1,), tuple((5,) * length for length in lengths), chosen)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "chosen", "expected"),
+    [([1, 3, 2], 1, 1), ([1, 3, 2], 0, 0), ([3, 3, 2], 0, 0.5), ([0, 0, 0, 0], 2, 0.25), ([3, 3, 2], 2, 0)],
+)
+def test_a_hit(rewards: list[float], chosen: int, expected: float) -> None:
+    assert hit(rewards, chosen) == expected
+
+
+@pytest.mark.parametrize(("interval", "method"), [(wilson, "wilson"), (exact, "exact")])
+def test_the_interval_is_scipys(interval: Callable[[float, int], Interval], method: Any) -> None:
+    @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+    def compare(counts: tuple[int, int]) -> None:
+        own, theirs = interval(*counts), binomtest(*counts).proportion_ci(0.95, method=method)
+        assert (own.low, own.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+
+    compare()
+
+
+@pytest.mark.parametrize("interval", [wilson, exact])
+def test_the_interval_of_half_hits_and_of_nothing(interval: Callable[[float, int], Interval]) -> None:
+    assert interval(4.5, 10).value == 0.45
+    assert interval(4, 10).low < interval(4.5, 10).low < interval(5, 10).low
+    assert (interval(0, 0).low, interval(0, 0).high) == (0, 1)
+
+
+def test_the_reliability_curve_by_hand() -> None:
+    sure, unsure = [math.log(9), 0.0], [0.0, 0.0]  # 0.9 and 0.5
+    bins = reliability([sure, sure, sure, unsure], [1.0, 1.0, 0.0, 0.5])
+    assert [(each.low, each.high, each.n) for each in bins] == [(0.5, 0.6, 1), (0.9, 1.0, 3)]
+    assert bins[1].confidence == pytest.approx(0.9)
+    assert bins[1].accuracy == pytest.approx(2 / 3)
+    picks = [pick([1, 1], chosen) for chosen in (0, 0, 1, 0)]
+    error = rank([sure, sure, sure, unsure], picks).expected_calibration_error
+    assert error == pytest.approx(3 / 4 * (0.9 - 2 / 3))
+
+
+def test_confidence_of_one_is_in_the_last_bin() -> None:
+    (only,) = reliability([[1e6, 0.0]], [1.0])
+    assert (only.low, only.high, only.confidence) == (0.9, 1.0, 1.0)
+
+
+def test_a_model_that_likes_length_is_seen() -> None:
+    picks = [pick([2, 5, 9], 2), pick([8, 1, 3], 0), pick([4, 6, 7], 0), pick([9, 2, 3], 1)]
+    found = rank([[float(length) for length in one.lengths] for one in picks], picks)
+    assert found.accuracy.value == 0.5
+    assert found.length.longest_alone == 0.5
+    assert found.length.shortest_alone == 0.5
+    assert found.length.longest_top == 1
+    assert (found.length.where_longest.value, found.length.where_longest.n) == (1, 2)
+    assert (found.length.elsewhere.value, found.length.elsewhere.n) == (0, 2)
+    assert found.length.correlation == pytest.approx(1)
+
+
+def test_chance_is_the_mean_of_one_over_n() -> None:
+    assert rank([[0.0] * 2, [0.0] * 5], [pick([1, 2], 0), pick([1] * 5, 0)]).chance == pytest.approx(
+        (1 / 2 + 1 / 5) / 2
+    )
+
+
+def served(right: int, of: int, *answers: int) -> Ranking:
+    """`right` of so many picks, of so many answers by turns."""
+    shown = [(answers or (5,))[place % max(1, len(answers))] for place in range(of)]
+    rewards = [[1.0 if place < right else -1.0, *[0.0] * (count - 1)] for place, count in enumerate(shown)]
+    return rank(rewards, [pick([1] * count, 0) for count in shown])
+
+
+def test_it_may_serve_where_the_lower_end_is_above_chance() -> None:
+    # scipy: the lower end of 19 in 60 is 0.2026, of 18 in 60 it is 0.1885
+    assert served(19, 60).refusal is None
+    refusal = served(18, 60).refusal
+    assert refusal == (
+        "on 60 held-out picks it is right 30% of the time, with a 95 % interval of 19% to 43%: that may be chance (20%)"
+    )
+
+
+@pytest.mark.parametrize("answers", [(2,), (5,), (8,), (50,), (2, 5)])
+@pytest.mark.parametrize("picks", [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60])
+def test_luck_serves_in_one_of_forty_cases_at_most_however_few_the_picks(answers: tuple[int, ...], picks: int) -> None:
+    chances = [1 / answers[place % len(answers)] for place in range(picks)]
+    right = reduce(np.convolve, [[1 - chance, chance] for chance in chances])  # the probability of 0, 1, 2 … right
+    lucky = sum(right[count] for count in range(picks + 1) if served(count, picks, *answers).refusal is None)
+    assert lucky <= 0.025
+    if picks == 60 and answers != (50,):
+        assert lucky > 0.01  # and no stricter than it has to be
+
+
+def test_rewards_that_say_nothing_may_not_serve() -> None:
+    picks = [pick([1] * 5, 0) for _ in range(400)]
+    assert rank([[0.0] * 5] * 400, picks).accuracy.value == pytest.approx(0.2)
+    assert rank([[0.0] * 5] * 400, picks).refusal is not None
+    assert rank([[NAN] * 5] * 400, picks).accuracy.value == pytest.approx(0.2)
+    assert rank([[math.inf, *[0.0] * 4]] * 400, picks).refusal is not None
+    assert rank([], []).refusal is not None
+
+
+def test_random_rewards_seldom_serve() -> None:
+    chance = random.Random(1)
+    picks = [pick([1] * 5, 0) for _ in range(60)]
+    found = [rank([[chance.random() for _ in range(5)] for _ in picks], picks) for _ in range(400)]
+    assert sum(ranking.refusal is not None for ranking in found) >= 0.95 * 400

@@ -1,0 +1,118 @@
+"""Lean layers: the same values and gradients as transformers' own, less kept, and hands off what is different."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    LlamaConfig,
+    MistralConfig,
+    PhiConfig,
+    PretrainedConfig,
+    Qwen3Config,
+)
+from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
+
+from models.packing.fused_layers import make_lean, rms_norm
+
+SHAPE: Any = {
+    "vocab_size": 50,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+}
+
+
+def model_of(config: PretrainedConfig, dtype: torch.dtype = torch.float32) -> Any:
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="eager")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" in name:
+                parameter.uniform_(0.5, 1.5)
+    return model.eval()
+
+
+def passes(model: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    ids = torch.arange(1, 41).view(2, 20)
+    logits = model(input_ids=ids, use_cache=False).logits
+    (logits.float() * torch.randn(logits.shape, generator=torch.Generator().manual_seed(1))).sum().backward()
+    return logits.detach(), {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def lean(model: Any) -> set[str]:
+    return {type(module).__name__ for module in model.modules() if "forward" in vars(module)}
+
+
+CONFIGS = [LlamaConfig(**SHAPE), Qwen3Config(**SHAPE, head_dim=12), MistralConfig(**SHAPE)]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.model_type)
+def test_values_and_gradients_of_the_usual_models(config: PretrainedConfig) -> None:
+    plain, ours = model_of(config), model_of(config)
+    make_lean(ours)
+    name = type(plain).__name__.removesuffix("ForCausalLM")
+    assert lean(ours) == {f"{name}RMSNorm", f"{name}MLP"}
+    logits, gradients = passes(plain)
+    found, own = passes(ours)
+    torch.testing.assert_close(found, logits, atol=1e-5, rtol=1e-5)
+    for key, gradient in gradients.items():
+        torch.testing.assert_close(own[key], gradient, atol=2e-4, rtol=1e-4, msg=key)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.model_type)
+def test_in_bf16_the_forward_pass_is_the_same_to_the_bit(config: PretrainedConfig) -> None:
+    plain, ours = model_of(config, torch.bfloat16), model_of(config, torch.bfloat16)
+    make_lean(ours)
+    logits, gradients = passes(plain)
+    found, own = passes(ours)
+    assert found.equal(logits)
+    for key, gradient in gradients.items():
+        distance = (own[key] - gradient).float().norm() / gradient.float().norm()
+        assert distance < 0.02, key
+
+
+@pytest.mark.parametrize("config", [Gemma2Config(**SHAPE, head_dim=8), PhiConfig(**SHAPE)], ids=lambda c: c.model_type)
+def test_layers_that_compute_something_else_stay(config: PretrainedConfig) -> None:
+    """Gemma's norms multiply by 1 + weight, and its gate is a GELU; Phi has neither."""
+    model = model_of(config)
+    make_lean(model)
+    assert lean(model) == set()
+
+
+def test_less_is_kept() -> None:
+    def kept(module: Any, inputs: Tensor) -> int:
+        sizes: dict[int, int] = {}
+
+        def note(tensor: Tensor) -> Tensor:
+            sizes[tensor.data_ptr()] = tensor.nbytes
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            output = module(inputs)
+        assert output.requires_grad
+        return sum(sizes.values())
+
+    config, inputs = LlamaConfig(**SHAPE), torch.randn(1, 100, 32, dtype=torch.bfloat16, requires_grad=True)
+    for module in (LlamaRMSNorm(32).bfloat16(), LlamaMLP(config).bfloat16()):
+        before = kept(module, inputs)
+        make_lean(torch.nn.Sequential(module))  # pyright: ignore[reportArgumentType]
+        assert kept(module, inputs) < 0.85 * before
+
+
+def test_rms_norm_by_hand() -> None:
+    """Mean square 12.5, so 3 and 4 become 3/√12.5 and 4/√12.5; the second is doubled."""
+    found = rms_norm(torch.tensor([1.0, 2.0]), 0.0, torch.tensor([[3.0, 4.0]]))
+    torch.testing.assert_close(found, torch.tensor([[0.848528, 2.262742]]))
+
+
+def test_rms_norm_gradients_numerically() -> None:
+    inputs = torch.randn(3, 5, dtype=torch.float32, requires_grad=True)
+    weight = torch.randn(5, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x, w: rms_norm(w, 1e-3, x), (inputs, weight), eps=1e-2, atol=1e-2, rtol=1e-2)

@@ -1,0 +1,103 @@
+"""Chunked log-probabilities and entropies, against a whole log-softmax."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.distributions import Categorical
+
+from models.packing import logprobs
+from models.packing.logprobs import token_logprobs
+
+
+def example(count: int, dtype: torch.dtype = torch.float32, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
+    chance = torch.Generator().manual_seed(count)
+    hidden = torch.randn(count, 8, generator=chance) * scale
+    head = torch.randn(31, 8, generator=chance)
+    targets = torch.randint(31, (count,), generator=chance)
+    return hidden.to(dtype).requires_grad_(), head.to(dtype).requires_grad_(), targets
+
+
+def whole(hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:
+    return (hidden @ head.T).float().log_softmax(dim=1).gather(1, targets[:, None]).squeeze(1)
+
+
+def test_by_hand() -> None:
+    """Logits 0 and ln 3: probabilities a quarter and three quarters, in both directions of the gradient."""
+    hidden = torch.tensor([[1.0], [1.0]], requires_grad=True)
+    head = torch.tensor([[0.0], [math.log(3)]], requires_grad=True)
+    found, entropies = token_logprobs(hidden, head, torch.tensor([0, 1]))
+    assert found.tolist() == pytest.approx([math.log(1 / 4), math.log(3 / 4)])
+    assert entropies.tolist() == pytest.approx([-(0.25 * math.log(0.25) + 0.75 * math.log(0.75))] * 2)
+    found[0].backward()
+    assert head.grad is not None
+    assert hidden.grad is not None
+    assert head.grad.flatten().tolist() == pytest.approx([0.75, -0.75])  # onehot − p
+    assert hidden.grad.flatten().tolist() == pytest.approx([-0.75 * math.log(3), 0.0])
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 12, 13])
+def test_chunks_do_not_show(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("ROWS", 4), ("COLUMNS", 10), ("BLOCK", 62)):
+        monkeypatch.setattr(logprobs, name, size)
+    hidden, head, targets = example(count)
+    weights = torch.randn(count, generator=torch.Generator().manual_seed(9))
+    found, entropies = token_logprobs(hidden, head, targets)
+    expected = whole(hidden, head, targets)
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(entropies, Categorical(logits=hidden @ head.T).entropy(), atol=1e-5, rtol=1e-5)
+    gradients = torch.autograd.grad((found * weights).sum(), (hidden, head))
+    for got, want in zip(gradients, torch.autograd.grad((expected * weights).sum(), (hidden, head)), strict=True):
+        torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
+
+
+@given(st.integers(1, 20), st.floats(0.01, 30))
+@settings(deadline=None, max_examples=50)
+def test_numbers_stay_numbers(count: int, scale: float) -> None:
+    hidden, head, targets = example(count, scale=scale)
+    found, entropies = token_logprobs(hidden, head, targets)
+    found.sum().backward()
+    assert hidden.grad is not None
+    assert (found <= 0).all()
+    assert ((entropies > -1e-5) & (entropies < math.log(31) + 1e-5)).all()
+    assert hidden.grad.isfinite().all()
+
+
+def test_certain_and_impossible_tokens() -> None:
+    """Logits of ±1e4: the certain token has 0, the other −2e4, and the entropy is 0; all gradients are finite."""
+    hidden = torch.tensor([[1e2], [1e2]], requires_grad=True)
+    head = torch.tensor([[1e2], [-1e2]], requires_grad=True)
+    found, entropies = token_logprobs(hidden, head, torch.tensor([0, 1]))
+    assert found.tolist() == [0.0, -2e4]
+    assert entropies.tolist() == [0.0, 0.0]
+    gradients = torch.autograd.grad(found.sum(), (hidden, head))
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_bf16_logits_are_normalised_in_fp32() -> None:
+    hidden, head, targets = example(40, torch.bfloat16)
+    found, _ = token_logprobs(hidden, head, targets)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, whole(hidden, head, targets), atol=1e-6, rtol=1e-6)
+    gradients = torch.autograd.grad(found.sum(), (hidden, head))
+    exact = torch.autograd.grad(whole(hidden.float(), head.float(), targets).sum(), (hidden, head))
+    for got, want in zip(gradients, exact, strict=True):
+        assert got.dtype == torch.bfloat16
+        torch.testing.assert_close(got.float(), want.float(), atol=0.05, rtol=0.05)
+
+
+def test_a_frozen_head_gets_no_gradient_and_hidden_the_same() -> None:
+    hidden, head, targets = example(7)
+    (expected,) = torch.autograd.grad(token_logprobs(hidden, head, targets)[0].sum(), hidden)
+    frozen = head.detach()
+    token_logprobs(hidden, frozen, targets)[0].sum().backward()
+    assert frozen.grad is None
+    assert hidden.grad is not None
+    assert hidden.grad.equal(expected)
+
+
+def test_the_entropy_is_only_reported() -> None:
+    assert not token_logprobs(*example(3))[1].requires_grad

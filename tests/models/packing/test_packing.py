@@ -1,0 +1,240 @@
+"""Packed groups: the layout by hand, and log-probabilities and gradients as the plain model computes them."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from conf.schema import StudentConfig
+from models.hf.loading import answer_tokens, load_model, load_tokenizer, prompt_tokens, write_starter
+from models.packing.packing import Group, pack, split
+from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
+from tests.models.tiny import PRECISION, plain_model, random_tokens, write_tiny
+from tests.models.tiny import plain_logprobs as logprobs_of
+
+CPU = torch.device("cpu")
+
+
+def group(prompt: int, lengths: Sequence[int], first_row: int = 0) -> Group:
+    """A group of random tokens: a prompt of so many, completions of these lengths."""
+    completions = [random_tokens(length, 100 * first_row + place) for place, length in enumerate(lengths)]
+    return Group(random_tokens(prompt, 7 + first_row), completions, list(range(first_row, first_row + len(lengths))))
+
+
+GROUPS = [group(5, [4, 1, 7], 0), group(1, [1, 1], 3), group(9, [2], 5), group(3, [6, 6, 1, 3, 5], 6)]
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen3"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp(request.param), request.param, dtype=torch.float32)
+
+
+def logprobs_by_row(model: Any, groups: Sequence[Group], budget: int) -> dict[int, Tensor]:
+    found: dict[int, Tensor] = {}
+    for batch in split(groups, budget):
+        packed = pack(batch, CPU)
+        flat, _ = packed_logprobs(model, packed)
+        found |= dict(zip(packed.rows, flat.split(packed.lengths), strict=True))
+    return found
+
+
+def packing_model(folder: Path) -> Any:
+    """A model as the trainer has it: packed, because that was seen to be the same."""
+    model = load_model(folder, torch.float32, CPU)
+    assert choose_packing(model) is packed_logprobs
+    return model
+
+
+def gradients(model: Any, logprobs: dict[int, Tensor]) -> dict[str, Tensor]:
+    """Of a sum in which every token of every row has its own weight."""
+    model.zero_grad()
+    chance = torch.Generator().manual_seed(3)
+    total = sum((row * torch.randn(len(row), generator=chance)).sum() for _, row in sorted(logprobs.items()))
+    total.backward()  # pyright: ignore
+    return {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+
+
+# --- against the plain model
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("budget", [1, 12, 1000], ids=["a completion at a time", "cut groups", "all at once"])
+def test_as_the_plain_model_one_sequence_at_a_time(folder: Path, attention: Any, budget: int) -> None:
+    ours, plain = packing_model(folder), plain_model(folder, attention=attention)
+    found = logprobs_by_row(ours, GROUPS, budget)
+    expected = {
+        row: logprobs_of(plain, group.prompt, completion)
+        for group in GROUPS
+        for row, completion in zip(group.rows, group.completions, strict=True)
+    }
+    assert found.keys() == expected.keys()
+    for row, logprobs in expected.items():
+        torch.testing.assert_close(found[row], logprobs, atol=1e-5, rtol=1e-5)
+    got, want = gradients(ours, found), gradients(plain, expected)
+    assert got.keys() == want.keys()
+    for name, gradient in want.items():
+        assert gradient.abs().max() > 1e-3, name
+        torch.testing.assert_close(got[name], gradient, atol=2e-5, rtol=1e-4, msg=name)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 8), st.lists(st.integers(1, 6), min_size=1, max_size=4)), min_size=1, max_size=3)
+)
+@settings(deadline=None, max_examples=15)
+def test_any_groups_and_any_budget(tmp_path_factory: pytest.TempPathFactory, shapes: list[Any]) -> None:
+    folder = tmp_path_factory.getbasetemp() / "any"
+    if not folder.exists():
+        write_tiny(folder, dtype=torch.float32)
+    groups, row = [], 0
+    for prompt, lengths in shapes:
+        groups.append(group(prompt, lengths, row))
+        row += len(lengths)
+    ours, plain = packing_model(folder), plain_model(folder)
+    with torch.no_grad():
+        for budget in (7, 500):
+            found = logprobs_by_row(ours, groups, budget)
+            for each in groups:
+                for row, completion in zip(each.rows, each.completions, strict=True):
+                    expected = logprobs_of(plain, each.prompt, completion)
+                    torch.testing.assert_close(found[row], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_nothing_leaks_between_completions_and_groups(folder: Path) -> None:
+    model = packing_model(folder)
+    first, second = group(4, [5, 6], 0), group(4, [5], 2)
+    before = logprobs_by_row(model, [first, second], 1000)
+    other = Group(first.prompt, [first.completions[0], random_tokens(6, 99)], first.rows)
+    after = logprobs_by_row(model, [other, Group(random_tokens(4, 98), second.completions, second.rows)], 1000)
+    torch.testing.assert_close(after[0], before[0], atol=1e-6, rtol=1e-6)
+    assert not torch.allclose(after[1], before[1], atol=1e-3)
+    assert not torch.allclose(after[2], before[2], atol=1e-3)  # its prompt changed
+
+
+NO_BF16 = "this CPU has no bf16 products: nobody would wait for them"
+# What may lie between packed and plain with the starter: nats in the mean, a share of the whole gradient's size, and of
+# that of each parameter. Measured in fp32: 8e-6 nats, 3e-5 of a parameter's. bf16 rounds to 8 bits, and single
+# parameters' gradients are small differences of large terms: 0.05 nats, 0.45 of one norm's 576 weights.
+STARTER_TOLERANCES = {torch.float32: (1e-4, 1e-4, 5e-4), torch.bfloat16: (0.1, 0.15, 0.7)}
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("starter")
+    write_starter(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(torch.float32, id="fp32"),
+        pytest.param(torch.bfloat16, id="bf16", marks=pytest.mark.skipif(torch.float32 == PRECISION, reason=NO_BF16)),
+    ],
+)
+def test_the_starter_packed_and_plain(starter: Path, dtype: torch.dtype) -> None:
+    """Log-probabilities, and every parameter's gradient."""
+    model = load_model(starter, dtype, CPU)
+    tokenizer = load_tokenizer(starter)
+    prompts = ["What is 17 + 25?", "Name a colour."]
+    answers = [["It is 42.", "17 + 25 = 42, so the answer is 42.", "4"], ["Blue is a colour.", "Red"]]
+    groups, row = [], 0
+    for prompt, own in zip(prompts, answers, strict=True):
+        ids = prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], StudentConfig())
+        groups.append(Group(ids, [answer_tokens(tokenizer, a) for a in own], list(range(row, row + len(own)))))
+        row += len(own)
+    packed = pack(groups, CPU)
+    weights = torch.randn(len(packed.targets), generator=torch.Generator().manual_seed(3))
+
+    def measured(logprobs: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        model.zero_grad()
+        found, _ = logprobs(model, packed)
+        (found * weights).sum().backward()
+        return found.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    expected, plain = measured(plain_logprobs)
+    assert choose_packing(model) is packed_logprobs
+    found, own = measured(packed_logprobs)
+    nats, share, own_share = STARTER_TOLERANCES[dtype]
+    assert (found - expected).abs().mean() <= nats
+    assert own.keys() == plain.keys() == dict(model.named_parameters()).keys()
+    distances = {name: float((own[name] - plain[name]).float().norm()) for name in plain}
+    sizes = {name: float(plain[name].float().norm()) for name in plain}
+    assert math.hypot(*distances.values()) <= share * math.hypot(*sizes.values())
+    for name, distance in distances.items():
+        assert distance <= own_share * sizes[name], name
+
+
+# --- the layout
+
+
+def test_the_layout_by_hand() -> None:
+    groups = [Group([10, 11], [[20, 21, 22], [30]], [4, 2]), Group([12], [[40, 41]], [0])]
+    packed = pack(groups, CPU)
+    assert packed.input_ids.tolist() == [[10, 11, 12, 20, 21, 40]]
+    assert packed.position_ids.tolist() == [[0, 1, 0, 2, 3, 1]]
+    assert packed.predictors.tolist() == [1, 3, 4, 1, 2, 5]
+    assert packed.targets.tolist() == [20, 21, 22, 30, 40, 41]
+    assert (packed.lengths, packed.rows) == ((3, 1, 2), (4, 2, 0))
+    prompts, completions = packed.layout.prompts, packed.layout.completions
+    assert (prompts.start, prompts.tokens, completions.start, completions.tokens) == (0, 3, 3, 3)
+    assert prompts.places.tolist() == [[0, 1], [2, 0]]
+    assert prompts.valid.tolist() == [[True, True], [True, False]]
+    assert prompts.slots.tolist() == [0, 1, 2]
+    assert completions.places.tolist() == [[0, 1], [2, 0]]  # the completion of one token has no row
+    assert packed.layout.owners.tolist() == [0, 1]
+    assert not prompts.full
+    assert pack([groups[0]], CPU).layout.prompts.full
+
+
+def test_tables_there_and_back() -> None:
+    layout = pack(GROUPS, CPU).layout
+    tokens = torch.randn(sum(group.tokens for group in GROUPS), 2, 3)
+    for table in (layout.prompts, layout.completions):
+        rows = table.rows(tokens)
+        assert rows.shape == (*table.valid.shape, 2, 3)
+        assert table.tokens_of(rows).equal(tokens[table.start : table.start + table.tokens])
+        assert rows[table.valid].equal(table.tokens_of(rows))
+
+
+SHAPES = st.lists(
+    st.tuples(st.integers(1, 30), st.lists(st.integers(1, 30), min_size=1, max_size=6)), min_size=0, max_size=6
+)
+
+
+@given(SHAPES, st.integers(1, 120))
+@settings(deadline=None)
+def test_splitting_loses_nothing_and_keeps_the_budget(shapes: list[Any], budget: int) -> None:
+    groups, row = [], 0
+    for prompt, lengths in shapes:
+        groups.append(group(prompt, lengths, row))
+        row += len(lengths)
+    batches = split(groups, budget)
+    pieces = [piece for batch in batches for piece in batch]
+    assert sorted(row for piece in pieces for row in piece.rows) == list(range(row))
+    by_row = {r: (g.prompt, c) for g in groups for r, c in zip(g.rows, g.completions, strict=True)}
+    for piece in pieces:
+        for r, completion in zip(piece.rows, piece.completions, strict=True):
+            assert (piece.prompt, completion) == by_row[r]
+    for batch in batches:
+        tokens = sum(piece.tokens for piece in batch)
+        assert tokens == pack(batch, CPU).input_ids.shape[1]
+        assert tokens <= budget or (len(batch) == 1 and len(batch[0].completions) == 1)
+
+
+def test_a_group_is_cut_only_where_it_must_be() -> None:
+    assert [[len(piece.rows) for piece in batch] for batch in split([group(4, [5, 5, 5])], 12)] == [[2], [1]]
+    assert [[len(piece.rows) for piece in batch] for batch in split([group(4, [5, 5, 5])], 16)] == [[3]]
+    two = [group(4, [5, 5], 0), group(4, [5, 5], 2)]
+    assert [[len(piece.rows) for piece in batch] for batch in split(two, 24)] == [[2, 2]]
+    assert [[len(piece.rows) for piece in batch] for batch in split(two, 23)] == [[2], [2]]
+
+
+def test_groups_of_like_length_come_together() -> None:
+    batches = split([group(2, [9, 1], 0), group(2, [3, 3], 2), group(2, [9, 2], 4), group(2, [2], 6)], 22)
+    assert [[piece.rows[0] for piece in batch] for batch in batches] == [[6, 2, 0], [4]]

@@ -1,0 +1,159 @@
+"""Packed or plain: decided by equality, for models that can be packed and for models that cannot."""
+
+import copy
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    GPT2Config,
+    GraniteConfig,
+    LlamaConfig,
+    MambaConfig,
+    MistralConfig,
+    PretrainedConfig,
+    Qwen3Config,
+)
+
+from models.packing import attention, self_check
+from models.packing.packing import Group, pack
+from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
+from models.trainer import Trainer
+from tests.models.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.weights import masters_of
+
+CPU = torch.device("cpu")
+SHAPE: Any = {
+    "vocab_size": 60,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.15,
+    "pad_token_id": 0,
+}
+PACKED = [
+    LlamaConfig(**SHAPE),
+    Qwen3Config(**SHAPE, head_dim=12, tie_word_embeddings=False),
+    MistralConfig(**SHAPE, sliding_window=4),  # shorter than the probe
+    GPT2Config(vocab_size=60, n_embd=32, n_layer=2, n_head=4),
+]
+PLAIN = [
+    (Gemma2Config(**SHAPE, head_dim=8), "ValueError: its attention is softcapped, or has sinks"),
+    (GraniteConfig(**SHAPE, logits_scaling=8.0), "its log-probabilities would be off by"),
+    (MambaConfig(vocab_size=60, hidden_size=32, num_hidden_layers=2, state_size=4), "its log-probabilities would be"),
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test measures for itself."""
+    monkeypatch.setattr(self_check, "_packed", {})
+
+
+def model_of(config: PretrainedConfig, dtype: torch.dtype = torch.float32) -> Any:
+    torch.manual_seed(0)
+    return AutoModelForCausalLM.from_config(copy.deepcopy(config), dtype=dtype).eval()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("config", PACKED, ids=lambda config: config.model_type)
+def test_models_that_are_packed(config: PretrainedConfig, dtype: torch.dtype) -> None:
+    model = model_of(config, dtype)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    assert choose_packing(model) is packed_logprobs
+    after = model.state_dict()
+    assert all(after[name].dtype == own.dtype and after[name].equal(own) for name, own in before.items())
+    assert model.config._attn_implementation == attention.ATTENTION
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_models_of_one_configuration_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Any] = []
+    probe = self_check._is_packed
+    monkeypatch.setattr(self_check, "_is_packed", lambda model: measured.append(model) or probe(model))
+    first, again, other = (model_of(config) for config in (PACKED[0], PACKED[0], PACKED[1]))
+    assert [choose_packing(model) for model in (first, again, other)] == [packed_logprobs] * 3
+    assert measured == [first, other]
+    assert again.config._attn_implementation == attention.ATTENTION
+    plain = [model_of(PLAIN[0][0]) for _ in range(2)]
+    assert [choose_packing(model) for model in plain] == [plain_logprobs] * 2
+    assert measured == [first, other, plain[0]]
+
+
+@pytest.mark.parametrize(("config", "reason"), PLAIN, ids=lambda value: getattr(value, "model_type", ""))
+def test_models_that_are_not(config: PretrainedConfig, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    model = model_of(config)
+    before = model.config._attn_implementation
+    with caplog.at_level(logging.WARNING, "nightschool"):
+        assert choose_packing(model) is plain_logprobs
+    assert model.config._attn_implementation == before
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "nightschool"]
+    assert line.startswith(f"{type(model).__name__} is not trained in packed groups but, slower, one completion")
+    assert reason in line
+    found, entropies = plain_logprobs(model, pack([Group([1, 2, 3], [[4, 5], [6]], [0, 1])], CPU))
+    logits = [
+        model(input_ids=torch.tensor([ids])).logits[0].float().log_softmax(-1) for ids in ([1, 2, 3, 4], [1, 2, 3])
+    ]
+    expected = torch.stack([logits[0][2, 4], logits[0][3, 5], logits[1][2, 6]])
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    assert entropies[2].item() == pytest.approx(float(-(logits[1][2].exp() * logits[1][2]).sum()), abs=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("fault", ["off by one", "no prompt", "positions", "gradient"])
+def test_a_wrong_packing_is_found(fault: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    visible, collect = attention._visible, attention._collect
+
+    def off_by_one(layout: Any, prefixed: bool, columns: slice, keys: int, window: Any) -> Any:
+        seen = visible(layout, prefixed, columns, keys, window)
+        seen[:, 1:, -1] |= prefixed  # the last key is shown too early
+        return seen
+
+    def no_prompt(layout: Any, prefixed: bool, columns: slice, keys: int, window: Any) -> Any:
+        seen = visible(layout, prefixed, columns, keys, window)
+        seen[..., : keys - columns.stop] = False
+        return seen
+
+    def shifted(groups: Any, device: Any) -> Any:
+        packed = pack(groups, device)
+        packed.position_ids[0, -3:] += 1
+        return packed
+
+    def lost(whole: Any, d_rows: Any, layout: Any, prefixed: bool) -> None:
+        collect(whole, d_rows, layout, prefixed)
+        if prefixed:
+            whole[: layout.prompts.tokens] *= 0.5
+
+    if fault == "off by one":
+        monkeypatch.setattr(attention, "_visible", off_by_one)
+    elif fault == "no prompt":
+        monkeypatch.setattr(attention, "_visible", no_prompt)
+    elif fault == "positions":
+        monkeypatch.setattr(self_check, "pack", shifted)
+    else:
+        monkeypatch.setattr(attention, "_collect", lost)
+    assert choose_packing(model_of(LlamaConfig(**SHAPE), dtype)) is plain_logprobs
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_training_takes_the_same_steps_either_way(
+    architecture: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("models.trainer.computed_in", lambda device: torch.float32)
+    folder = write_tiny(tmp_path, architecture, dtype=torch.float32)
+    rollouts, advantages = sampled_groups(folder, [[4, 5, 1], [6, 3]]), [1.0, -1.0, 0.5, 0.7, -0.7]
+    packed, plain = (Trainer.load(folder, trainer_config(steps_per_round=2)) for _ in range(2))
+    plain.model.set_attn_implementation("sdpa")
+    plain.token_logprobs = plain_logprobs
+    first, second = (trainer.update(rollouts, advantages) for trainer in (packed, plain))
+    for name in ("loss", "grad_norm", "entropy", "mismatch", "clip_share"):
+        assert first[name] == pytest.approx(second[name], rel=1e-4, abs=1e-6), name
+    expected = masters_of(plain.weights)
+    for name, master in masters_of(packed.weights).items():
+        torch.testing.assert_close(master, expected[name], atol=2e-5, rtol=1e-4, msg=name)

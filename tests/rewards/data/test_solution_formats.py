@@ -1,0 +1,120 @@
+"""The common forms of worked solutions, read and written anew."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewards.arithmetic import Arithmetic
+from rewards.competition_math import CompetitionMath
+from rewards.data.solution_formats import Solution, has_tags, own_truth, read_question, read_solution, written
+from rewards.verifier import Problem
+
+PREAMBLE = (
+    "A conversation between User and Assistant. The User asks a question, and the Assistant solves it. The thinking"
+    " is enclosed within <think> </think> and answer is enclosed within <answer> </answer> tags.\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("response", "reasoning", "answer"),
+    [
+        (" 4 * 4 = 16. </think> <answer> 16 </answer>", "4 * 4 = 16.", "16"),
+        ("<think>4 * 4 = 16.</think>\n<answer>16.</answer>", "4 * 4 = 16.", "16"),
+        (r"<think>So</think><answer>It is $\boxed{\frac{1}{2}}$.</answer>", "So", r"\frac{1}{2}"),
+        ("<think>So</think><answer>The answer is 3.5 km.</answer>", "So", "3.5 km"),
+        (r"Half: \boxed{\frac{1}{2}}", r"Half: \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+        ("1 + 1 = 2\n#### 2", "1 + 1 = 2", "2"),
+        ("#### 1\nNo:\n#### 2", "#### 1\nNo:", "2"),
+        ("First 3, then 4. The answer is 7.", "First 3, then 4. The answer is 7.", "7"),
+        ("**Answer:** 7", "**Answer:** 7", "7"),
+        ("The answer is $\\$16$. Done", "The answer is $\\$16$. Done", "16"),
+        (r"<answer>\( x^2 \)</answer>", "", "x^2"),
+        ("<answer>1</answer> no, <answer>2</answer>", "1 no,", "2"),
+    ],
+)
+def test_reading(response: str, reasoning: str, answer: str) -> None:
+    assert read_solution(response) == Solution(reasoning, answer)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "",
+        "It is 14.",
+        "<think>1 + 1 = 2",
+        "x </think> <answer> 16",
+        "</think><answer> </answer>",
+        "####",
+        "<answer>$$</answer>",
+    ],
+)
+def test_no_answer(response: str) -> None:
+    assert read_solution(response) is None
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "told"),
+    [
+        ("math", "So\nThe answer is $\\boxed{16}$."),
+        ("gsm8k", "So\n#### 16"),
+        ("arithmetic", "So\n#### 16"),
+        ("triviaqa", "So\nAnswer: 16"),
+        ("mbpp", None),
+    ],
+)
+def test_writing(benchmark: str, told: str | None) -> None:
+    assert written(Solution("So", "16"), benchmark) == told
+
+
+def test_what_is_written_without_reasoning_is_the_answer_alone() -> None:
+    assert written(Solution("", "16"), "gsm8k") == "#### 16"
+
+
+@given(st.text(), st.from_regex(r"[a-z0-9+]{1,12}", fullmatch=True), st.sampled_from(["math", "gsm8k", "triviaqa"]))
+def test_what_was_written_reads_the_same(reasoning: str, answer: str, benchmark: str) -> None:
+    told = written(Solution(reasoning.replace("<", " "), answer), benchmark)
+    assert told is not None
+    again = read_solution(told)
+    assert again is not None
+    if not {"\\", "#"} & set(reasoning):  # a box in the reasoning, or a marker, is taken for the answer
+        assert again.answer == answer
+
+
+@given(st.text(alphabet="<>/thinkasweranswer#\\boxed{} \n$.is:"))
+def test_no_text_is_too_strange(text: str) -> None:
+    found = read_solution(text)
+    assert found is None or found.answer.strip()
+
+
+def test_a_long_text_takes_no_longer_than_its_length() -> None:
+    for piece in ("<answer>", "User:\n", "answer is ", "####", "<think>", "\\boxed{", "Assistant:\n"):
+        read_solution(piece * 100_000)
+        read_question(piece * 100_000)
+
+
+def test_tags() -> None:
+    assert has_tags("a </think> b")
+    assert not has_tags("a < b, c > d: <b>think</b>")
+
+
+def test_the_question_of_a_prompt() -> None:
+    question = "How many?\n\nUser: is a word here"
+    assert read_question(f"{PREAMBLE}User: {question}\nAssistant: <think>") == question
+    assert read_question(f"User: {question}\nAssistant:") == question
+    assert read_question(f"{PREAMBLE}User: {question}") == f"{PREAMBLE}User: {question}"
+    assert read_question("Who is the User: you\nAssistant: me") == "Who is the User: you\nAssistant: me"
+    assert read_question("  2 + 2? ") == "2 + 2?"
+
+
+@pytest.mark.parametrize("benchmark", [Arithmetic(), CompetitionMath()])
+def test_the_benchmarks_own_instruction_is_no_part_of_the_question(benchmark: Arithmetic | CompetitionMath) -> None:
+    asked = benchmark.prompt(Problem("1", benchmark.name, "What is 2?", "2"))
+    assert asked != "What is 2?"
+    assert read_question(asked, benchmark) == "What is 2?"
+    assert read_question("What is 2?", benchmark) == "What is 2?"
+
+
+def test_truths_of_gsm8k_get_their_marker() -> None:
+    assert own_truth(" 18 ", "gsm8k") == "#### 18"
+    assert own_truth("9 + 9\n#### 18", "gsm8k") == "9 + 9\n#### 18"
+    assert own_truth(" 18 ", "math") == " 18 "

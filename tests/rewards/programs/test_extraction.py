@@ -1,0 +1,133 @@
+"""Which program is taken from a completion: case by case, and that no text can upset or slow it."""
+
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewards.programs.extraction import last_block, program_text
+from tests.rewards.pace import LINEAR, LONGEST, walks
+
+CODE = "def f(x):\n    return x + 1\n"
+
+CASES = [
+    ("bare", CODE, CODE),
+    ("bare with blank lines around", f"\n\n{CODE}\n\n", f"\n\n{CODE}\n\n"),
+    ("bare with tabs", "def f(x):\n\treturn x\n", "def f(x):\n\treturn x\n"),
+    ("prose", "I cannot do this.", "I cannot do this."),
+    ("empty", "", None),
+    ("blank", " \n\t\r\n ", None),
+    ("python", f"```python\n{CODE}```", CODE),
+    ("py", f"```py\n{CODE}```", CODE),
+    ("python3", f"```python3\n{CODE}```", CODE),
+    ("capitals", f"```Python\n{CODE}```", CODE),
+    ("no label", f"```\n{CODE}```", CODE),
+    ("space before the label", f"``` python\n{CODE}```", CODE),
+    ("attributes", f"```{{.python .numberLines}}\n{CODE}```", CODE),
+    ("title", f'```python title="f.py"\n{CODE}```', CODE),
+    ("tildes", f"~~~\n{CODE}~~~", CODE),
+    ("labelled tildes", f"~~~python\n{CODE}~~~\n", CODE),
+    ("prose around", f"Here it is:\n\n```python\n{CODE}```\nIt adds one.", CODE),
+    ("two blocks: the last", f"```python\nx = 1\n```\nBetter:\n```python\n{CODE}```", CODE),
+    ("another language after it", f"```python\n{CODE}```\nRun:\n```bash\npython f.py\n```", CODE),
+    ("output after it", f"```python\n{CODE}```\nPrints:\n```text\n2\n```", CODE),
+    ("an unlabelled block after it counts", f"```python\n{CODE}```\n```\n2\n```", "2\n"),
+    ("only another language", f"```ruby\n{CODE}```", CODE),
+    ("never closed", f"```python\n{CODE}", CODE),
+    ("cut off in the second block", f"```python\nx = 1\n```\n```python\n{CODE}", CODE),
+    ("nothing but a fence", "```python", None),
+    ("an empty block", "```python\n\n```", None),
+    ("an empty block after a full one", f"```python\n{CODE}```\n```python\n```", CODE),
+    ("a stray fence at the end", f"```python\n{CODE}```\n```", CODE),
+    ("a bare program and a stray fence", f"{CODE}```", CODE),
+    ("prose and an empty block", "No.\n```\n```", "No.\n\n"),
+    ("a longer fence", f"````\n{CODE}````", CODE),
+    ("a longer closing fence", f"```\n{CODE}`````", CODE),
+    ("a shorter fence does not close", "````\n```\nx = 1\n```\n````", "```\nx = 1\n```\n"),
+    ("the other mark does not close", "```\n~~~\nx = 1\n```", "~~~\nx = 1\n"),
+    ("a labelled fence does not close", "```python\nx = 1\n```python\ny = 2\n```", "x = 1\n```python\ny = 2\n"),
+    ("spaces after the closing fence", f"```python\n{CODE}```  \nDone.", CODE),
+    ("in a list", "1. So:\n   ```python\n   def f(x):\n       return x\n   ```", "def f(x):\n    return x\n"),
+    ("less indented than its fence", "  ```\n x = 1\ny = 2\n  ```", "x = 1\ny = 2\n"),
+    (
+        "a fence in a docstring",
+        '```python\n"""\n    ```\n    f()\n    ```\n"""\n```',
+        '"""\n    ```\n    f()\n    ```\n"""\n',
+    ),
+    (
+        "a fence in a bare docstring",
+        'def f():\n    """\n    ```\n    f()\n    ```\n    """\n',
+        'def f():\n    """\n    ```\n    f()\n    ```\n    """\n',
+    ),
+    ("code within a line", "```x = 1``` is the answer", "```x = 1``` is the answer"),
+    ("backticks in a string", "```python\ns = '```'\n```", "s = '```'\n"),
+    ("Windows line ends", "```python\r\ndef f(x):\r\n    return x\r\n```\r\n", "def f(x):\n    return x\n"),
+    ("bare with Windows line ends", "def f(x):\r\n    return x\r\n", "def f(x):\n    return x\n"),
+    ("old Macintosh line ends", "```\rx = 1\r```", "x = 1\n"),
+    ("other line separators are left in strings", "```\ns = 'a\u2028b\x0cc'\n```", "s = 'a\u2028b\x0cc'\n"),
+    ("NUL and surrogates are handed on", "```\n\0\ud800\n```", "\0\ud800\n"),
+]
+
+
+@pytest.mark.parametrize(("completion", "program"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_the_program_of_a_completion(completion: str, program: str | None) -> None:
+    assert program_text(completion) == program
+
+
+def test_the_last_block_is_none_where_there_is_no_fence() -> None:
+    assert last_block(CODE) is None
+    assert last_block(f"Text\n```\n{CODE}```") == CODE
+
+
+FENCED = st.text(alphabet="`~\n\r pyx=1{.", max_size=300)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text() | FENCED | st.lists(FENCED | st.sampled_from(["```", "```python", "~~~", CODE])).map("\n".join))
+def test_no_text_upsets_it(completion: str) -> None:
+    program = program_text(completion)
+    assert program is None or program.strip()
+    assert (
+        program is not None
+        or not completion.replace("`", "").replace("~", "").strip()
+        or "```" in completion
+        or "~~~" in completion
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text(alphabet="abc =()1\n\t#'\"", min_size=1).filter(str.strip), st.sampled_from(["", "python", "py", "Python3"])
+)
+def test_a_fenced_program_is_the_bare_one(program: str, label: str) -> None:
+    assert program_text(f"Words.\n```{label}\n{program}\n```\nMore words.") == f"{program}\n"
+    assert program_text(program) == program
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "`",
+        "```",
+        "```\n",
+        "``` \n",
+        "```python\n",
+        "````\n```\n",
+        "~~~\n```\n",
+        "~",
+        " ",
+        "   ```",
+        "\n",
+        "\r",
+        "\r\n",
+        "{",
+        "```{",
+        "x\n",
+    ],
+)
+def test_no_text_takes_long(unit: str) -> None:
+    for start in ("", "```python\n", "   ```\n"):
+        for end in ("", "x", "\n```"):
+            text = start + unit * (LONGEST // len(unit)) + end
+            assert walks(partial(program_text, text)) < LINEAR, (start, end)

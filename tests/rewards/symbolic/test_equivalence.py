@@ -1,0 +1,244 @@
+"""Comparison by math-verify in processes: what it says, what kills it, and that nothing of it stays."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewards.symbolic.equivalence import MathEquality, MathWorkersError, Outcome
+
+HANGS = (r"\sin(x)^{80}\cos(x)^{80} + y", r"\frac{\sin(2x)^{80}}{2^{80}} + y")  # equal, but that takes very long
+EXPLODES = ("10^{10^{10}}", r"\sqrt{2}")
+PIECES = r"""
+    \frac \sqrt \sin \log_ \pi \infty \cup \left( \right) \begin{pmatrix} \end{pmatrix} \\ & \pm \text{or} {1} {x}
+    { } 2 x i 0 ^ _ ( ) [ ] , = <
+"""
+EQUAL = (r"\sqrt{12}", r"2\sqrt{3}")
+
+
+@pytest.fixture(scope="module")
+def equality() -> Iterator[MathEquality]:
+    with MathEquality(workers=2, seconds=5.0) as shared:
+        yield shared
+
+
+@pytest.mark.parametrize(
+    ("prediction", "truth"),
+    [
+        EQUAL,
+        ("(x+1)^2", "x^2 + 2x + 1"),
+        ("3, 1, 2", "1, 2, 3"),
+        (r"(1, \frac{1}{2})", "(1, 0.5)"),
+        (r"(8,\infty)\cup(-\infty,-8)", r"(-\infty,-8)\cup (8,\infty)"),
+        ("2x - y + 3 = 0", "y = 2x + 3"),
+        (r"1 \pm \sqrt{5}", r"1 - \sqrt{5}, 1 + \sqrt{5}"),
+        (r"1.414213562", r"\sqrt{2}"),
+        ("x > 2", "2 < x"),
+    ],
+)
+def test_equal(equality: MathEquality, prediction: str, truth: str) -> None:
+    assert equality.compare([(prediction, truth)]) == ["equal"]
+
+
+@pytest.mark.parametrize(
+    ("prediction", "truth"),
+    [
+        (r"\sqrt{12}", r"3\sqrt{2}"),
+        ("x^2", "y^2"),
+        ("3c", "3d"),  # math-verify's own units would strike both letters
+        ("5t", "5"),
+        ("1, 2, 3", "2"),
+        (r"\pm 5", "5"),
+        ("[1, 2]", "(1, 2)"),
+        ("(2, 1)", "(1, 2)"),
+        (r"\{1, 2\}", r"\{1, 2, 3\}"),
+        ("x = 5", "y = 5"),
+        ("x > 2", "x < 2"),
+        ("0.0", r"\frac{\sqrt{2}}{10^{9}}"),
+        (r"\frac{0}{0}", "5"),
+        (r"\frac{1}{0}", r"\infty"),
+        (r"\infty - \infty", "0"),
+        ("5 )", "5"),
+        ("5 = x = 6", "5"),
+        (r"5 \approx 6", "6"),
+        (r"x \ne 5", "5"),
+        (r"x \ge 5", "5"),
+        (r"\unknown{5}", "5"),
+        ("", "5"),
+        ("5", ""),
+        ("\x00", "5"),
+        ("\ud800", "5"),
+        ("5 # 6", "5"),
+    ],
+)
+def test_different(equality: MathEquality, prediction: str, truth: str) -> None:
+    assert equality.compare([(prediction, truth)]) == ["different"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text(alphabet=r"\{}()[]^_=<>,;.+-*/|!&0123456789xyie ", max_size=40)
+    | st.lists(st.sampled_from(PIECES.split())).map(" ".join)
+)
+def test_no_expression_raises(equality: MathEquality, expression: str) -> None:
+    outcomes = equality.compare([(expression, "x^2 + 1"), ("x^2 + 1", expression), (expression, "1, 2")])
+    assert set(outcomes) <= set(get_args(Outcome))
+
+
+def test_outcomes_come_in_the_pairs_order(equality: MathEquality) -> None:
+    pairs = [(f"{number} + x", f"x + {number // 2 * 2}") for number in range(40)] * 2
+    assert equality.compare(pairs) == ["equal", "different"] * 40
+
+
+def test_nothing_is_started_for_nothing() -> None:
+    with MathEquality() as equality:
+        assert equality.compare([]) == []
+        assert processes(equality) == []
+
+
+def test_what_hangs_is_killed_and_the_others_are_answered() -> None:
+    started = time.monotonic()
+    with MathEquality(workers=2, seconds=1.0) as equality:
+        assert equality.compare([HANGS, EQUAL, HANGS, EQUAL]) == ["timeout", "equal", "timeout", "equal"]
+        assert equality.compare([EQUAL]) == ["equal"]
+    assert time.monotonic() - started < 60
+
+
+def test_what_eats_memory_is_no_answer_and_harms_nobody() -> None:
+    with MathEquality(workers=1, seconds=1.0, memory_mb=512) as equality:
+        assert equality.compare([EXPLODES, EQUAL])[1] == "equal"
+        assert equality.compare([EXPLODES])[0] in ("different", "out_of_memory", "timeout", "crashed")
+
+
+def test_a_timeout_of_a_busy_machine_gets_a_second_try_alone() -> None:
+    with MathEquality(workers=2) as equality:
+        assert equality.compare([EQUAL]) == ["equal"]
+        [worker] = processes(equality)[1:]
+        os.kill(worker, signal.SIGSTOP)  # to the pool a worker that is never given the processor
+        equality.seconds = 1.0
+        assert equality.compare([("x + x", "2x")]) == ["equal"]
+        assert worker not in processes(equality)
+
+
+def test_a_worker_that_is_killed_from_outside_is_replaced() -> None:
+    with MathEquality(workers=1) as equality:
+        assert equality.compare([EQUAL]) == ["equal"]
+        [worker] = processes(equality)[1:]
+        os.kill(worker, signal.SIGKILL)
+        assert equality.compare([EQUAL, ("x", "2x")]) == ["equal", "different"]
+
+
+def test_the_loss_of_all_processes_is_said_and_mended() -> None:
+    with MathEquality(workers=1) as equality:
+        equality.compare([EQUAL])
+        os.kill(processes(equality)[0], signal.SIGKILL)
+        with pytest.raises(MathWorkersError, match="math-verify's processes are gone"):
+            equality.compare([EQUAL] + [(f"x + {number}", "x") for number in range(5)])
+        assert equality.compare([EQUAL]) == ["equal"]
+
+
+def test_a_parent_that_is_stuck_is_the_graders_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rewards.symbolic.equivalence.ORDER_SECONDS", 2.0)
+    with MathEquality(workers=1) as equality:
+        equality.compare([EQUAL])
+        family = processes(equality)
+        os.kill(family[0], signal.SIGSTOP)  # it forks no worker any more, and ends none
+        equality._idle.clear()
+        with pytest.raises(MathWorkersError, match="math-verify's processes are gone .timed out"):
+            equality.compare([EQUAL])
+        assert not alive(family[0])
+        assert equality.compare([EQUAL]) == ["equal"]
+
+
+def test_a_start_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "math_verify.py").write_text("raise ImportError('none here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with (
+        MathEquality() as equality,
+        pytest.raises(MathWorkersError, match="^math-verify's process did not start: ImportError: none here$"),
+    ):
+        equality.compare([EQUAL])
+
+
+def test_the_processes_hold_no_torch_and_no_secret_and_are_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "secret")
+    before = descriptors()
+    with MathEquality(workers=2) as equality:
+        equality.compare([EQUAL, ("x", "y^2")])
+        family = processes(equality)
+        assert len(family) == 3
+        for process in family:
+            assert "torch" not in Path(f"/proc/{process}/maps").read_text()
+            assert b"secret" not in Path(f"/proc/{process}/environ").read_bytes()
+    assert not any(Path(f"/proc/{process}").exists() for process in family)
+    assert descriptors() == before
+
+
+def test_the_callers_alarm_is_left_alone(equality: MathEquality) -> None:
+    signal.alarm(300)
+    try:
+        equality.compare([("x + 1", "1 + x")])
+        assert signal.alarm(0) > 200
+    finally:
+        signal.alarm(0)
+
+
+def test_it_works_in_any_thread() -> None:
+    def compare() -> list[str]:
+        with MathEquality(workers=1) as equality:
+            return list(equality.compare([EQUAL]))
+
+    with ThreadPoolExecutor(2) as threads:
+        assert [future.result() for future in [threads.submit(compare), threads.submit(compare)]] == [["equal"]] * 2
+
+
+def test_a_killed_caller_leaves_nothing_behind() -> None:
+    script = (
+        "from rewards.symbolic.equivalence import MathEquality\n"
+        "equality = MathEquality(workers=2)\n"
+        "equality.compare([('x', '2x'), ('y', '2y')])\n"
+        "print(equality._server.pid, flush=True)\n"
+        f"equality.compare([{HANGS!r}])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout is not None
+        server = int(caller.stdout.readline())
+        family = [server, *children(server)]
+        assert len(family) == 3
+        time.sleep(0.5)
+        caller.kill()
+    until = time.monotonic() + 10
+    while time.monotonic() < until and any(alive(process) for process in family):
+        time.sleep(0.05)
+    assert not any(alive(process) for process in family)
+
+
+def processes(equality: MathEquality) -> list[int]:
+    """The process that forks the workers, and the workers."""
+    server = equality._server
+    return [] if server is None else [server.pid, *children(server.pid)]
+
+
+def children(process: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def alive(process: int) -> bool:
+    """Whether it runs; one that is dead but waits for its parent to notice does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def descriptors() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))

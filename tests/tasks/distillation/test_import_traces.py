@@ -1,0 +1,150 @@
+"""Files of worked solutions become traces; what is none goes to a quarantine with its line and reason."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from conf.sections.lessons import TraceFile
+from conf.storage.home import InputError
+from rewards.competition_math import INSTRUCTION
+from tasks.distillation.import_traces import check_source, import_traces
+from tasks.tables import QUARANTINE, TRACES, read_table
+
+
+def imported(tmp_path: Path, *files: TraceFile) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    folder = tmp_path / "import_traces"
+    folder.mkdir()
+    import_traces.write(folder, files=files)
+    tables = ("traces", TRACES), ("quarantine", QUARANTINE)
+    traces, quarantine = (read_table(folder / f"{name}.parquet", schema).to_dict("records") for name, schema in tables)
+    return traces, quarantine  # pyright: ignore
+
+
+def asked(trace: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(turn["role"], turn["content"]) for turn in json.loads(trace["messages"])]
+
+
+def jsonl(file: Path, *rows: Any) -> TraceFile:
+    file.write_bytes(b"\n".join(row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows))
+    return TraceFile(source=str(file))
+
+
+def test_the_columns_of_the_common_files(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
+    found, bad = imported(
+        tmp_path,
+        jsonl(
+            tmp_path / "some.jsonl",
+            {"prompt": "2 + 2?", "response": "4", "ground_truth": "4"},
+            {"question": "2 + 2?", "solution": "4", "answer": 4},
+            {"problem": "2 + 2?", "completion": "4", "truth": None},
+            {"instruction": "2 + 2?", "output": "4", "teacher": "me"},
+            {"messages": turns},
+            {"prompt": turns[:1], "completion": turns[1:]},
+        ),
+    )
+    assert not bad
+    assert [asked(trace) for trace in found] == [[("user", "2 + 2?")]] * 6
+    assert [trace["response"] for trace in found] == ["4"] * 6
+    assert [trace["truth"] for trace in found] == ["4", "4", None, None, None, None]
+    assert [trace["teacher"] for trace in found] == ["file"] * 3 + ["me"] + ["file"] * 2
+    assert [trace["source"] for trace in found] == [f"some.jsonl:{line}" for line in range(1, 7)]
+    assert {trace["benchmark"] for trace in found} == {None}
+
+
+def test_the_question_is_asked_as_its_benchmark_asks(tmp_path: Path) -> None:
+    prompt = "A conversation between User and Assistant.\n\nUser: What is $2 + 2$?\nAssistant: <think>"
+    file = jsonl(
+        tmp_path / "r1.jsonl",
+        {"prompt": prompt, "response": " Four. </think> <answer> 4 </answer>", "ground_truth": "4"},
+        {"prompt": f"What is $2 + 2$?\n{INSTRUCTION}", "response": r"\boxed{4}", "ground_truth": "4"},
+        {"prompt": "2 + 2?", "response": "#### 4", "ground_truth": "#### 4", "benchmark": "gsm8k"},
+    )
+    found, _ = imported(tmp_path, file.model_copy(update={"benchmark": "math", "teacher": "R1"}))
+    assert asked(found[0]) == asked(found[1]) == [("user", f"What is $2 + 2$?\n{INSTRUCTION}")]
+    assert [trace["benchmark"] for trace in found] == ["math", "math", "gsm8k"]
+    assert {trace["teacher"] for trace in found} == {"R1"}
+
+
+def test_rows_that_are_no_traces(tmp_path: Path) -> None:
+    good = {"prompt": "2 + 2?", "response": "4"}
+    found, bad = imported(
+        tmp_path,
+        jsonl(
+            tmp_path / "bad.jsonl",
+            good,
+            b"<html>",
+            b"\xff\xfe",
+            b"[1]",
+            b"",
+            {"response": "4"},
+            {"prompt": "2 + 2?"},
+            {"prompt": "2 + 2?", "response": "  "},
+            {"prompt": [{"role": "user"}], "response": "4"},
+            {"prompt": 7, "response": "4"},
+            {"messages": [{"role": "assistant", "content": "4"}]},
+            b'{"prompt": "2 + 2?", "response": "\\ud800"}',
+            b'{"a":' * 100_000,
+            good | {"benchmark": "algebra"},
+            good,
+        ),
+    )
+    assert [trace["source"] for trace in found] == ["bad.jsonl:1", "bad.jsonl:15"]
+    assert [row["line"] for row in bad] == [2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+    reasons = [row["reason"] for row in bad]
+    assert reasons[0] == "not JSON (Expecting value at column 1)"
+    assert reasons[1] == "not UTF-8 (byte 0)"
+    assert reasons[2] == "not a JSON object"
+    assert reasons[3] == "no question: none of the columns prompt, question, problem, instruction, messages"
+    assert reasons[4] == "no solution: none of the columns response, solution, completion, output"
+    assert "surrogate" in reasons[9]
+    assert "algebra" in reasons[11]
+    assert all(len(reason.splitlines()) == 1 for reason in reasons)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    rows = [{"problem": "2 + 2?", "solution": "4", "answer": "4"}, {"problem": None, "solution": "4", "answer": "4"}]
+    pd.DataFrame(rows).to_parquet(tmp_path / "some.parquet")
+    found, bad = imported(tmp_path, TraceFile(source=str(tmp_path / "some.parquet")))
+    assert [(asked(trace), trace["truth"]) for trace in found] == [([("user", "2 + 2?")], "4")]
+    assert [row["line"] for row in bad] == [2]
+
+
+def test_files_that_are_not_there_or_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.jsonl: no such file"):
+        check_source(str(tmp_path / "nowhere.jsonl"))
+    check_source("somebody/their-traces")
+    (tmp_path / "no.parquet").write_bytes(b"PAR1?")
+    with pytest.raises(InputError, match="no Parquet file"):
+        imported(tmp_path, TraceFile(source=str(tmp_path / "no.parquet")))
+
+
+@pytest.mark.skipif("NIGHTSCHOOL_DATA" not in os.environ, reason="NIGHTSCHOOL_DATA is not set: no traces")
+def test_the_real_file(tmp_path: Path) -> None:
+    """Every trace of the file is read, most are right, and all that are kept are so in MATH's own form."""
+    from conf.schema import SandboxConfig
+    from rewards.data.solution_formats import has_tags
+    from rewards.symbolic.boxed import last_boxed
+    from tasks.distillation.trace_filter import counts, judged, traces_of
+
+    source = str(Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl")
+    folder = tmp_path / "import_traces"
+    folder.mkdir()
+    import_traces.write(folder, files=(TraceFile(source=source, benchmark="math", teacher="R1"),))
+    assert read_table(folder / "quarantine.parquet", QUARANTINE).empty
+    traces = traces_of(read_table(folder / "traces.parquet", TRACES))
+    assert len(traces) == 1767
+    found = judged(traces, SandboxConfig(), (), 10_000, lambda trace: None)
+    told = counts(found)
+    assert told["kept"] + told["duplicate"] == 1748
+    assert told["dropped"] == 19
+    kept = [trace for trace in found if trace.fate == "kept"]
+    assert all(last_boxed(trace.response) and not has_tags(trace.response) for trace in kept)
+    assert all(trace.messages[-1]["content"].endswith(INSTRUCTION) for trace in kept)
+    assert not any("A conversation between" in trace.messages[-1]["content"] for trace in kept)
+    few = judged(traces, SandboxConfig(), (), 4, lambda trace: None)
+    assert counts(few)["kept"] <= 4 * 128

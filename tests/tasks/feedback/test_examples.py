@@ -1,0 +1,179 @@
+"""Which of the day's lines become lessons, as which tokens, and what is counted of the others."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from conf.schema import StudentConfig
+from models.hf.loading import load_tokenizer
+from models.lessons.preference_data import is_held_out
+from tasks.feedback.examples import LessonLines
+from tests.tasks.tiny_student import END, write_student
+
+EXAM = ("What is 3 + 4?",)
+ASKED = "User: How are you?\nAssistant:"
+
+
+@pytest.fixture(scope="session")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_student(tmp_path_factory.mktemp("students") / "base")
+
+
+def reader(student: Path, max_tokens: int = 1000, unseen_share: float = 0.0) -> LessonLines:
+    return LessonLines(student, StudentConfig(), EXAM, max_tokens, unseen_share)
+
+
+def messages(*turns: str) -> str:
+    return json.dumps([{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in enumerate(turns)])
+
+
+def table(*rows: dict[str, Any]) -> pd.DataFrame:
+    return pd.DataFrame(rows)
+
+
+def text_of(student: Path, tokens: Sequence[int]) -> str:
+    return str(load_tokenizer(student).decode(tokens))
+
+
+def correction(asked: str, right: str) -> dict[str, Any]:
+    return {"messages": messages(asked), "response": "Bad.", "correction": right}
+
+
+def judged(asked: str, response: str, value: float) -> dict[str, Any]:
+    return {"messages": messages(asked), "response": response, "value": value}
+
+
+def pick(asked: str, responses: list[str], chosen: int) -> dict[str, Any]:
+    return {"messages": messages(asked), "responses": json.dumps(responses), "chosen": chosen}
+
+
+def test_a_correction_is_the_prompt_with_what_the_owner_wrote(student: Path) -> None:
+    lines = reader(student)
+    ((prompt, answer),) = lines.corrections(table(correction("How are you?", "Fine.")))
+    assert text_of(student, prompt) == ASKED
+    assert (text_of(student, answer[:-1]), answer[-1]) == ("Fine.", END)
+    assert dict(lines.counts) == {"lines": 1, "used": 1, "exam": 0, "too_long": 0}
+
+
+def test_what_holds_an_exam_question_is_no_lesson_in_any_channel(student: Path) -> None:
+    question = f"Tell me: {EXAM[0]}"
+    corrections, feedback, picks, words = (reader(student) for _ in range(4))
+    for lines, found in (
+        (corrections, corrections.corrections(table(correction(question, "7"), correction("Hm?", "7")))),
+        (feedback, feedback.feedback(table(judged(question, "7", 1), judged("Hm?", "7", 1)))),
+        (picks, picks.picks(table(pick(question, ["7", "8"], 0), pick("Hm?", ["7", "8"], 0)))),
+        (words, words.words(table({"text": f"{question} It is 7."}, {"text": "It"}), 100)),
+    ):
+        assert len(found) == 1
+        assert (lines.counts["lines"], lines.counts["used"], lines.counts["exam"]) == (2, 1, 1)
+    before = {"messages": messages(EXAM[0], "7", "And now?"), "response": "", "correction": "8"}
+    assert reader(student).corrections(table(before)) == []
+
+
+def test_an_answer_that_does_not_fit_is_left_out(student: Path) -> None:
+    whole = len(ASKED) + len("Fine.") + 1
+    one = table(correction("How are you?", "Fine."))
+    assert len(reader(student, whole).corrections(one)) == 1
+    lines = reader(student, whole - 1)
+    assert lines.corrections(one) == []
+    assert dict(lines.counts) == {"lines": 1, "used": 0, "exam": 0, "too_long": 1}
+
+
+def test_feedback_is_the_sign_of_its_value(student: Path) -> None:
+    lines = reader(student)
+    found = lines.feedback(
+        table(judged("a", "x", 1.0), judged("b", "x", 0.1), judged("c", "x", -0.5), judged("d", "x", 0.0))
+    )
+    assert [(text_of(student, one.prompt)[6], one.desirable) for one in found] == [
+        ("a", True),
+        ("b", True),
+        ("c", False),
+    ]
+    assert dict(lines.counts) == {"lines": 4, "used": 3, "exam": 0, "too_long": 0, "neutral": 1}
+
+
+def test_an_empty_answer_is_its_end_token(student: Path) -> None:
+    (found,) = reader(student).feedback(table(judged("a", "", -1.0)))
+    assert found.answer == [END]
+
+
+def test_a_pick_is_held_against_each_other_answer_once(student: Path) -> None:
+    (found,) = reader(student).picks(table(pick("a", ["no", "yes", "yes", "no", "hm"], 1)))
+    assert [text_of(student, answer[:-1]) for answer in found.answers] == ["yes", "no", "hm"]
+    assert found.chosen == 0
+
+
+def test_what_judges_the_reward_model_is_learnt_by_no_channel(student: Path) -> None:
+    asked = [f"a{n}" for n in range(40)]
+    seen = [text for text in asked if not is_held_out(json.loads(messages(text)), 0.5)]
+    assert 5 < len(seen) < 35
+    expected = [f"User: {text}\nAssistant:" for text in seen]
+    picks, corrections, feedback = (reader(student, unseen_share=0.5) for _ in range(3))
+    learnt = [
+        [one.prompt for one in picks.picks(table(*(pick(text, ["yes", "no"], 0) for text in asked)))],
+        [prompt for prompt, _ in corrections.corrections(table(*(correction(text, "yes") for text in asked)))],
+        [one.prompt for one in feedback.feedback(table(*(judged(text, "yes", 1.0) for text in asked)))],
+    ]
+    for lines, prompts in zip((picks, corrections, feedback), learnt, strict=True):
+        assert [text_of(student, prompt) for prompt in prompts] == expected
+        assert (lines.counts["held_out"], lines.counts["used"]) == (40 - len(seen), len(seen))
+    assert len(reader(student).picks(table(*(pick(text, ["yes", "no"], 0) for text in asked)))) == 40
+
+
+def test_a_pick_without_a_choice_teaches_nothing(student: Path) -> None:
+    lines = reader(student)
+    assert lines.picks(table(pick("a", ["yes", "yes"], 0))) == []
+    assert dict(lines.counts) == {"lines": 1, "used": 0, "exam": 0, "too_long": 0, "no_choice": 1}
+
+
+def test_of_a_pick_only_what_fits_is_learnt(student: Path) -> None:
+    room = len("User: a\nAssistant:") + 4
+    lines = reader(student, room)
+    found = lines.picks(
+        table(
+            pick("a", ["yes", "no", "a long one"], 0), pick("a", ["a long one", "no"], 0), pick("a", ["no", "long"], 0)
+        )
+    )
+    assert [len(one.answers) for one in found] == [2]
+    assert (lines.counts["used"], lines.counts["too_long"], lines.counts["no_choice"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("piece", [2, 3, 5, 6, 7, 100])
+def test_every_token_of_a_text_is_predicted_once_but_the_first(student: Path, piece: int) -> None:
+    text = "seven w"
+    found = reader(student).words(table({"text": text}), piece)
+    assert text_of(student, [token for _, rest in found for token in rest]) == text[1:]
+    assert all(len(first) == 1 and 1 <= len(rest) <= piece - 1 for first, rest in found)
+    before = text_of(student, [first[0] for first, _ in found])
+    starts = range(0, len(text) - 1, piece - 1)
+    assert before == "".join(text[at] for at in starts)
+
+
+def test_text_of_one_token_or_none_is_counted(student: Path) -> None:
+    lines = reader(student)
+    assert lines.words(table({"text": "a"}, {"text": ""}, {"text": "ab"}), 256) == [([64], [65])]
+    assert dict(lines.counts) == {"lines": 3, "used": 1, "exam": 0, "too_long": 0, "too_short": 2}
+
+
+def test_pieces_fit_the_student(student: Path) -> None:
+    assert max(len(rest) for _, rest in reader(student, 4).words(table({"text": "x" * 20}), 256)) == 3
+
+
+def test_a_conversation_that_the_template_refuses_costs_no_night(student: Path, tmp_path: Path) -> None:
+    strict = write_student(tmp_path / "strict")
+    tokenizer = load_tokenizer(strict, StudentConfig().trust_remote_code)  # the very one that is asked for
+    tokenizer.chat_template = "{{ raise_exception('speakers must take turns') }}"
+    lines = reader(strict)
+    assert lines.corrections(table(correction("How are you?", "Fine."))) == []
+    assert (lines.counts["refused"], lines.counts["used"]) == (1, 0)
+
+
+def test_an_empty_table_needs_no_tokenizer(tmp_path: Path) -> None:
+    lines = reader(tmp_path / "nowhere")
+    empty = pd.DataFrame({"messages": [], "correction": [], "text": []})
+    assert lines.corrections(empty) == lines.words(empty, 9) == []
+    assert dict(lines.counts) == {"lines": 0, "used": 0, "exam": 0, "too_long": 0}

@@ -1,0 +1,52 @@
+"""Which nights made the champion, each from the champion before."""
+
+from pathlib import Path
+
+from tasks.journal.lineage import line_of, looser
+from tests.tasks.journal.test_replay import DAYS, decided
+
+
+def test_the_line_of_a_checkpoint(tmp_path: Path) -> None:
+    nights = tmp_path / "nights"
+    assert list(line_of("first", nights)) == []
+    decided(tmp_path, DAYS[0], "first", "second", "lessons alone")
+    decided(tmp_path, DAYS[1], "second", "second", "second")  # nothing was learnt
+    decided(tmp_path, DAYS[2], "second", "third")
+    decided(tmp_path, DAYS[3], "second", "damaged")
+    (nights / DAYS[3] / "decide" / "decision.json").write_text("{")
+    first, third = nights / DAYS[0], nights / DAYS[2]
+    expected = {
+        "first": [],
+        "second": [(first, True)],
+        "lessons alone": [(first, False)],
+        "third": [(third, True), (first, True)],
+        "damaged": [],
+    }
+    assert {digest: list(line_of(digest, nights)) for digest in expected} == expected
+
+
+def test_a_night_of_an_earlier_date_may_have_been_the_later_one(tmp_path: Path) -> None:
+    """One that was interrupted before it had a champion, and was gone on with after the next one's promotion."""
+    nights = tmp_path / "nights"
+    decided(tmp_path, DAYS[1], "first", "second")
+    decided(tmp_path, DAYS[0], "second", "third")
+    assert list(line_of("third", nights)) == [(nights / DAYS[0], True), (nights / DAYS[1], True)]
+
+
+def test_checkpoints_that_were_made_from_each_other_end_the_line(tmp_path: Path) -> None:
+    decided(tmp_path, DAYS[0], "first", "second")
+    decided(tmp_path, DAYS[1], "second", "first")
+    assert [night.name for night, _ in line_of("first", tmp_path / "nights")] == [DAYS[1], DAYS[0]]
+
+
+def test_the_nights_of_the_line_that_held_out_less(tmp_path: Path) -> None:
+    nights, share = tmp_path / "nights", "reward_model.held_out_share={}".format
+    decided(tmp_path, DAYS[0], "first", "second", "", "preference_learning=direct")
+    decided(tmp_path, DAYS[1], "second", "loser", "", "preference_learning=direct")
+    decided(tmp_path, DAYS[2], "second", "third", "", share(0.25))
+    decided(tmp_path, DAYS[3], "third", "fourth", "", share(0.5))
+    assert looser("fourth", nights, 0.5) == ((DAYS[2], 0.25), (DAYS[0], 0.0))
+    assert looser("fourth", nights, 0.25) == looser("second", nights, 0.25) == ((DAYS[0], 0.0),)
+    assert looser("fourth", nights, 0.0) == looser("first", nights, 0.5) == ()
+    (nights / DAYS[2] / "config.yaml").write_text("seed: another version's")  # it may have taught everything
+    assert looser("fourth", nights, 0.25) == ((DAYS[2], 0.0), (DAYS[0], 0.0))

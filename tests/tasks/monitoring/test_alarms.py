@@ -1,0 +1,48 @@
+"""What the morning sees of a whole night: graders that failed in the exam, kinds never solved or forgotten."""
+
+import pytest
+
+from tasks.monitoring.alarms import Alarm, exam_alarms, kind_alarms
+
+
+def test_a_grader_that_failed_in_the_exam() -> None:
+    assert exam_alarms({}) == exam_alarms({"gsm8k": (0, 300)}) == []
+    assert exam_alarms({"gsm8k": (0, 300), "mbpp": (3, 150), "math": (1, 60)}) == [
+        Alarm(
+            "exam_graders_failing",
+            False,
+            "Exam answers on which the grader failed, and which were left out: 3 of 150 of mbpp, 1 of 60 of math.",
+        )
+    ]
+
+
+def test_a_kind_that_was_solved_and_then_no_more() -> None:
+    history = [{"2/compare": (20.0, 5.0)}, {"2/compare": (20.0, 2.0)}, {"2/compare": (20.0, 0.2)}]
+    assert kind_alarms(history) == [
+        Alarm("forgotten_kinds", False, "Solved during the night and hardly ever at its end: 2/compare (25%, then 1%).")
+    ]
+
+
+def test_kinds_that_were_never_solved() -> None:
+    history = [
+        {"b": (9.0, 0.0), "a": (9.0, 0.0), "c": (9.0, 5.0)},
+        {"b": (20.0, 0.3), "a": (9.0, 0.1), "c": (9.0, 5.0)},
+    ]
+    (alarm,) = kind_alarms(history)
+    assert (alarm.name, alarm.severe, alarm.round) == ("unsolved_kinds", False, None)
+    assert alarm.sentence == ("Practised to the end and hardly ever solved, so that worked solutions would help: a, b.")
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [],
+        [{"a": (20.0, 5.0)}, {"a": (20.0, 1.0)}],  # still solved sometimes
+        [{"a": (20.0, 2.0)}, {"a": (20.0, 0.0)}],  # never could
+        [{"a": (7.0, 7.0)}, {"a": (20.0, 0.0)}],  # seven tries may be luck
+        [{"a": (20.0, 10.0)}, {"a": (7.0, 0.0)}],
+        [{"a": (20.0, 0.0)}, {"a": (20.0, 10.0)}],  # learned, not forgotten
+    ],
+)
+def test_no_alarm_without_reason(history: list[dict[str, tuple[float, float]]]) -> None:
+    assert kind_alarms(history) == []

@@ -1,0 +1,139 @@
+"""Enrolment: a folder that is a student is copied whole and named by its content; what is none is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conf.schema import StudentConfig
+from conf.storage.home import InputError
+from models.checkpoint import digest_folder, parent_of, verify
+from models.hf.loading import PLAIN_TEMPLATE
+from tasks.registry import import_model as module
+from tasks.registry.import_model import check_source, check_student, enroll
+from tasks.workers import Worker
+from tests.tasks.tiny_student import write_student
+
+
+def enrolled(tmp_path: Path, source: Path, trusted: bool = False) -> Path:
+    folder = tmp_path / "enroll"
+    folder.mkdir(exist_ok=True)
+    student = StudentConfig(source=str(source), trust_remote_code=trusted)
+    trainer = Worker("trainer")  # which only the starter needs
+    enroll.write(folder, student=student, checkpoints=tmp_path / "checkpoints", trainer=trainer)
+    return tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
+
+
+def test_a_folder_is_copied_and_named_by_its_content(tmp_path: Path) -> None:
+    source = write_student(tmp_path / "mine")
+    (source / "chat_template.jinja").write_text("{{ messages }}")
+    (source / "nightschool.json").write_text('{"version": 1, "parent": "cafe42"}')
+    (source / "notes.md").write_text("mine")
+    checkpoint = enrolled(tmp_path, source)
+    verify(checkpoint)
+    assert checkpoint.name == digest_folder(checkpoint)
+    assert parent_of(checkpoint) is None
+    names = {file.name for file in checkpoint.iterdir()}
+    assert {"config.json", "tokenizer.json", "model.safetensors", "chat_template.jinja", "nightschool.json"} <= names
+    assert "notes.md" not in names
+    assert (checkpoint / "model.safetensors").read_bytes() == b"weights"
+    assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == [checkpoint.name]
+
+
+def test_the_same_student_twice_is_one_checkpoint_and_another_is_another(tmp_path: Path) -> None:
+    source = write_student(tmp_path / "mine")
+    first = enrolled(tmp_path, source)
+    assert enrolled(tmp_path, source) == first
+    (source / "model.safetensors").write_bytes(b"weightz")
+    assert enrolled(tmp_path, source) != first
+
+
+def test_what_an_enrolment_left_that_was_killed_is_no_part_of_the_next(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints" / "draft").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "draft" / "junk.json").write_text("{}")
+    checkpoint = enrolled(tmp_path, write_student(tmp_path / "mine"))
+    assert not (checkpoint / "junk.json").exists()
+
+
+def test_code_comes_along_only_where_it_is_trusted(tmp_path: Path) -> None:
+    source = write_student(tmp_path / "mine")
+    (source / "modeling_mine.py").write_text("import os")
+    assert not (enrolled(tmp_path, source) / "modeling_mine.py").exists()
+    assert (enrolled(tmp_path, source, trusted=True) / "modeling_mine.py").read_text() == "import os"
+
+
+@pytest.mark.parametrize(
+    ("missing", "what"),
+    [
+        ("tokenizer.json", "no tokenizer.json (a tokenizer)"),
+        ("config.json", "no config.json (a model's configuration)"),
+        ("model.safetensors", "no *.safetensors (weights)"),
+    ],
+)
+def test_a_folder_that_is_no_student(tmp_path: Path, missing: str, what: str) -> None:
+    source = write_student(tmp_path / "mine")
+    (source / missing).unlink()
+    for refuse in (lambda: check_student(source), lambda: check_source(StudentConfig(source=str(source)))):
+        with pytest.raises(InputError) as caught:
+            refuse()
+        assert str(caught.value).startswith(f"student.source: {source}: {what}")
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InputError):
+        enrolled(tmp_path, source)
+    assert not (tmp_path / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(("file", "content"), [("config.json", '{"model_type": "nobodys"}'), ("tokenizer.json", "{}")])
+def test_a_student_that_cannot_be_loaded(tmp_path: Path, file: str, content: str) -> None:
+    source = write_student(tmp_path / "mine")
+    (source / file).write_text(content)
+    with pytest.raises(InputError) as caught:
+        check_source(StudentConfig(source=str(source)))
+    assert str(caught.value).startswith(f"student.source: {source}: {file} cannot be loaded (")
+    assert "\n" not in str(caught.value)
+
+
+def test_sources_that_are_good(tmp_path: Path) -> None:
+    check_source(StudentConfig(source="starter"))
+    check_source(StudentConfig(source=str(write_student(tmp_path / "mine"))))
+
+
+@pytest.mark.parametrize("source", ["./mine", "/nowhere/mine", "~/mine", "a/b/c", "", "mine/"])
+def test_a_folder_that_is_not_there_is_no_hub_id(source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="no such folder|no config.json"):
+        check_source(StudentConfig(source=source))
+
+
+def test_a_hub_id_that_cannot_be_loaded_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fail(name: str, **options: object) -> str:
+        asked.append((name, options["revision"], options["allow_patterns"]))
+        raise ConnectionError("no route\nto the hub")
+
+    monkeypatch.setattr(module, "snapshot_download", fail)
+    with pytest.raises(InputError) as caught:
+        check_source(StudentConfig(source="Qwen/Qwen3-0.6B", revision="main"))
+    assert str(caught.value) == (
+        "student.source: Qwen/Qwen3-0.6B cannot be loaded from the hub (ConnectionError: no route to the hub); "
+        "check the id and the network, or name a folder"
+    )
+    assert asked == [("Qwen/Qwen3-0.6B", "main", ["config.json", "tokenizer.json"])]
+
+
+def test_a_student_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_student(tmp_path / "cache")
+    monkeypatch.setattr(module, "snapshot_download", lambda *_, **__: str(source))
+    checkpoint = enrolled(tmp_path, Path("Qwen/Qwen3-0.6B"))
+    verify(checkpoint)
+
+
+def test_a_base_model_without_a_template_gets_the_plain_one(tmp_path: Path) -> None:
+    """Else whoever serves it would not know how a conversation is written."""
+    source = write_student(tmp_path / "mine")
+    checkpoint = enrolled(tmp_path, source)
+    assert (checkpoint / "chat_template.jinja").read_text() == PLAIN_TEMPLATE
+    config = source / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": "{{ messages }}"}))
+    assert not (enrolled(tmp_path, source) / "chat_template.jinja").exists()

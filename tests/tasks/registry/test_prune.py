@@ -1,0 +1,295 @@
+"""Upkeep removes what no promotion chose and no night needs, and nothing else: on a real registry and real folders."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conf.load import STARTER, frozen_yaml, load_night
+from conf.storage.home import SUMMARY, Home
+from models.checkpoint import keep, write_lineage
+from tasks.evaluation.cache import keep as keep_exam
+from tasks.evaluation.cache import key
+from tasks.journal.spans import consumed, note_taken
+from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
+from tasks.registry.prune import plan, prune, remove, size_of
+from tasks.stage import commit
+from tasks.tracking import HOME_TAG, RUN_FILE, Tracking, home_mark
+from tests.tasks.evaluation.test_cache import EXAM, PART, depend
+
+DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
+
+PARTS = (PART, PART.model_copy(update={"levels": ("2",)}))
+
+ELSEWHERE = ("..", ".", "../journal", "digest1/..", "/tmp/elsewhere", "sha256:00")
+
+
+class School:
+    """A home with four finished nights, whose runs its MLflow knows: its own database, or a server that others use."""
+
+    def __init__(self, home: Home, server: str | None = None) -> None:
+        self.home, self.config = home, load_night(STARTER, [f"tracking.tracking_uri={server}"] if server else [])
+        self.tracking = Tracking(home, self.config)
+        self.registry = Registry(self.tracking.client, "starter")
+        home.night(DATES[0]).mkdir(parents=True)
+        self.tracking.open_run(home.night(DATES[0]), self.config, {HOME_TAG: home_mark(home)})
+        for date in DATES:
+            self.night(date)
+
+    def night(self, date: str, *, finished: bool = True, run: str | None = None, sat: tuple[Path, ...] = ()) -> Path:
+        folder = self.home.night(date)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.yaml").write_text(frozen_yaml(self.config))
+        (folder / RUN_FILE).write_text(run or self.tracking.run_id)
+        if finished:
+            digests = {str(place): checkpoint.name for place, checkpoint in enumerate(sat)}
+            (folder / SUMMARY).write_text(json.dumps({"digests": digests}))
+        return folder
+
+    def checkpoint(self, text: str, base: str | None = None) -> Path:
+        draft = self.home.checkpoints / "new"
+        draft.mkdir(parents=True)
+        (draft / "model.safetensors").write_text(text)
+        write_lineage(draft, None, base)
+        return keep(draft, self.home.checkpoints)
+
+    def version(self, text: str, date: str, *, model: str = "starter", promote: bool = False) -> Path:
+        checkpoint = self.checkpoint(text)
+        registry, tags = Registry(self.tracking.client, model), {"role": "candidate", "night": date}
+        made = registry.register(checkpoint, self.tracking.run_id, self.tracking.experiment_id, tags, {})
+        if promote:
+            registry.promote(made.version)
+        return checkpoint
+
+    def prune(self, keep_nights: int = 2) -> list[str]:
+        return prune.fn(self.home, keep_nights, self.registry)
+
+    def on_disk(self) -> set[str]:
+        return {folder.name for folder in self.home.checkpoints.iterdir()}
+
+    def registered(self, model: str = "starter") -> list[str]:
+        return [version.digest for version in Registry(self.tracking.client, model).versions()]
+
+
+@pytest.fixture
+def school(home_with_mlflow: Callable[[str], Home]) -> School:
+    return School(home_with_mlflow("school"))
+
+
+def names(*checkpoints: Path) -> set[str]:
+    return {checkpoint.name for checkpoint in checkpoints}
+
+
+def test_the_champion_of_a_home_of_dry_runs_stays(school: School) -> None:
+    """No alias names it and it was never promoted; but it is whom the newest nights compared with."""
+    champion, loser = school.version("champion", DATES[0]), school.version("a loser", DATES[0])
+    for date in DATES[1:3]:
+        (school.night(date) / "champion.txt").write_text(champion.name)
+    found = plan(school.home, 2, school.registry)
+    assert [item.what for item in found.goes] == [f"version 2 ({loser.name})"]
+    assert found.stays[champion.name] == f"the champion of {DATES[2]}, one of the newest nights"
+
+
+def test_old_losers_go_and_all_others_stay(school: School) -> None:
+    first = school.version("promoted once", DATES[0], promote=True)
+    before = school.version("the one before", DATES[0], promote=True)
+    loser, second = school.version("a loser", DATES[0]), school.version("another", DATES[1])
+    recent = school.version("recent", DATES[2])
+    serving = school.version("serving", DATES[1], promote=True)
+    named = school.version("named by hand", DATES[0])
+    school.tracking.client.set_registered_model_alias("starter", "mine", "7")
+    found = plan(school.home, 2, school.registry)
+    assert [(item.version, item.what) for item in found.goes] == [
+        ("3", f"version 3 ({loser.name})"),
+        ("4", f"version 4 ({second.name})"),
+    ]
+    assert found.goes[0].why == "never promoted, and the night 2026-11-17 is older than the newest 2"
+    assert found.goes[0].size == size_of(loser) == sum(file.stat().st_size for file in loser.iterdir())
+    assert found.stays == {
+        first.name: "it was promoted (version 1, the night 2026-11-17)",
+        before.name: f"{PREVIOUS} (version 2)",
+        recent.name: "the night 2026-11-19 is one of the newest (version 5)",
+        serving.name: f"{DAYTIME} (version 6)",
+        named.name: "mine (version 7)",
+    }
+    assert school.on_disk() == names(first, before, loser, second, recent, serving, named)  # to plan touches nothing
+    assert school.prune() == [f"version 3 ({loser.name})", f"version 4 ({second.name})"]
+    assert school.on_disk() == set(school.registered()) == names(first, before, recent, serving, named)
+    assert school.prune() == []
+
+
+def test_nothing_goes_before_there_are_as_many_nights(school: School) -> None:
+    loser = school.version("a loser", DATES[0])
+    assert school.prune(keep_nights=4) == []
+    assert school.prune(keep_nights=5) == []
+    assert school.prune(keep_nights=3) == [f"version 1 ({loser.name})"]
+
+
+def test_the_reward_models_of_the_newest_nights_stay(school: School) -> None:
+    fitted = {date: school.checkpoint(f"reward model of {date}") for date in DATES[1:]}
+    for date, checkpoint in fitted.items():
+        folder = school.home.night(date) / "fit_reward_model"
+        folder.mkdir()
+        (folder / "checkpoint.txt").write_text(checkpoint.name)
+    found = plan(school.home, 2, school.registry)
+    assert [item.what for item in found.goes] == [f"checkpoint {fitted[DATES[1]].name}"]
+    assert found.stays == {
+        fitted[date].name: f"the reward model of {date}, one of the newest nights" for date in DATES[2:]
+    }
+
+
+def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(
+    school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losers = [school.version(text, DATES[0]) for text in ("one", "two")]
+    killed: list[str] = []
+
+    def remove_and_die(version: str) -> None:
+        school.tracking.client.delete_model_version("starter", version)
+        killed.append(version)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(school.registry, "remove", remove_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            school.prune()
+    assert killed == ["1"]
+    assert school.registered() == [losers[1].name]
+    assert school.on_disk() == names(*losers)  # never an entry without weights
+    assert school.prune() == [f"version 2 ({losers[1].name})", f"checkpoint {losers[0].name}"]
+    assert school.on_disk() == set()
+
+
+def test_what_an_unfinished_night_goes_on_from_stays_whatever_the_registry_says(school: School) -> None:
+    champion = school.version("its champion", DATES[0])
+    base = school.checkpoint("the base of its adapter")
+    adapter, state, distilled = (
+        school.checkpoint("its adapter", base=base.name),
+        school.checkpoint("its state's"),
+        school.checkpoint("its lessons'"),
+    )
+    stray = school.checkpoint("nobody's")
+    night = school.night("2026-11-16", finished=False)
+    (night / "champion.txt").write_text(champion.name)
+    for place, checkpoint in (("distill", distilled), ("round-01/checkpoint", adapter)):
+        (night / place).mkdir(parents=True)
+        (night / place / "checkpoint.txt").write_text(checkpoint.name)
+    for number, note in (("01", json.dumps({"checkpoint": state.name})), ("02", "damaged")):
+        (night / "state" / f"round-{number}").mkdir(parents=True)
+        (night / "state" / f"round-{number}" / "state.json").write_text(note)
+    assert school.prune() == [f"checkpoint {stray.name}"]
+    assert school.on_disk() == names(champion, base, adapter, state, distilled)
+    assert school.registered() == [champion.name]
+    stays = plan(school.home, 2, school.registry).stays
+    assert stays[adapter.name] == "the night 2026-11-16 is unfinished: finish it, or remove its folder"
+    assert stays[base.name] == f"it is the base of {adapter.name}"
+    school.night("2026-11-16", finished=True)
+    assert len(school.prune()) == 5
+    assert school.on_disk() == set()
+
+
+def test_another_model_of_the_home_prunes_its_own(school: School) -> None:
+    own, others = school.version("own", DATES[0]), school.version("another's", DATES[0], model="gsm8k")
+    shared = school.version("both's", DATES[0])
+    school.version("both's", DATES[0], model="gsm8k", promote=True)
+    assert school.prune() == [f"version 1 ({own.name})"]
+    assert school.on_disk() == names(others, shared)
+    assert school.registered("gsm8k") == [others.name, shared.name]
+    assert school.registered() == [shared.name]
+    prune.fn(school.home, 2, Registry(school.tracking.client, "gsm8k"))
+    assert school.on_disk() == names(shared)
+
+
+def test_weights_of_nights_that_keep_their_books_elsewhere_stay(school: School) -> None:
+    """As with an empty database in the place of the one that knows what serves."""
+    sat = school.checkpoint("the champion of another database")
+    school.night("2026-11-16", run="0123456789abcdef0123456789abcdef", sat=(sat,))
+    assert school.prune() == []
+    assert plan(school.home, 2, school.registry).stays == {sat.name: "the night 2026-11-16 keeps its books elsewhere"}
+    (school.home.night("2026-11-16") / RUN_FILE).unlink()
+    assert school.prune() == []
+    school.night("2026-11-16", sat=(sat,))
+    assert school.prune() == [f"checkpoint {sat.name}"]
+
+
+def test_what_is_promoted_between_plan_and_removal_stays(school: School) -> None:
+    loser = school.version("a loser, yet", DATES[0])
+    found = plan(school.home, 2, school.registry)
+    assert len(found.goes) == 1
+    school.registry.promote("1")
+    remove(school.home, found, school.registry)
+    assert school.registered() == [loser.name]
+    assert school.on_disk() == names(loser)
+
+
+def test_a_draft_goes_and_what_is_none_of_ours_does_not(school: School, tmp_path: Path) -> None:
+    for name in ("draft", "my-model", "0123456789abcdef", "lost+found"):
+        (school.home.checkpoints / name).mkdir(parents=True)
+        (school.home.checkpoints / name / "file").write_text("12345")
+    os.link(school.home.checkpoints / "draft" / "file", tmp_path / "kept elsewhere")
+    (school.home.checkpoints / "draft" / "own").write_text("123")
+    (item,) = plan(school.home, 2, school.registry).goes
+    assert item.size == 3  # the other file's bytes would not be free
+    assert school.prune() == ["draft"]
+    assert school.on_disk() == {"my-model", "0123456789abcdef", "lost+found"}
+
+
+def test_a_hostile_digest_in_the_registry_leads_nowhere(school: School, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    school.version("a loser", DATES[0])
+    school.tracking.client.set_model_version_tag("starter", "1", "digest", "../../precious")
+    school.prune()
+    assert (tmp_path / "precious").is_dir()
+
+
+def write_round(folder: Path) -> None:
+    for place in ("select_prompts/prompts", "sample/rollouts", "score/scores", "credit/advantages"):
+        for one in (folder / "round-01", folder / "round-01" / "refill-1"):
+            (one / place).parent.mkdir(parents=True, exist_ok=True)
+            (one / place).with_suffix(".parquet").write_text("table")
+    (folder / "round-01" / "checkpoint").mkdir()
+    (folder / "round-01" / "checkpoint" / "metrics.json").write_text("{}")
+    (folder / "evaluate" / "candidate").mkdir(parents=True)
+    (folder / "evaluate" / "candidate" / "evaluations.parquet").write_text("table")
+    (folder / "freeze_journal").mkdir()
+    note_taken(folder / "freeze_journal", "starter", {f"{folder.name}.jsonl": [(0, 7)]}, [])
+    commit(folder / "freeze_journal", "freeze_journal", {}, 0.1)
+
+
+def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: School) -> None:
+    other = school.night("2026-11-16")
+    (other / "config.yaml").write_text(frozen_yaml(school.config).replace("name: starter", "name: gsm8k"))
+    unfinished = school.night("2026-11-15", finished=False)
+    folders = [*(school.home.night(date) for date in DATES), other, unfinished]
+    for folder in folders:
+        write_round(folder)
+    before = {folder: {file for file in folder.rglob("*") if file.is_file()} for folder in folders}
+    taken = consumed(school.home.nights)
+    assert len(taken) == 6
+    assert school.prune() == [f"rollouts of {DATES[0]}", f"rollouts of {DATES[1]}"]
+    gone = {folder: before[folder] - {*folder.rglob("*")} for folder in folders}
+    for folder in folders[2:]:
+        assert gone[folder] == set()
+    for folder in folders[:2]:
+        assert {str(file.relative_to(folder)) for file in gone[folder]} == {
+            f"round-01/{refill}{table}.parquet"
+            for refill in ("", "refill-1/")
+            for table in ("sample/rollouts", "score/scores", "credit/advantages")
+        }
+    assert consumed(school.home.nights) == taken  # no line of the journal is learnt twice
+    assert school.prune() == []
+
+
+def test_what_checkpoints_answered_goes_with_them(school: School) -> None:
+    loser, serving = school.version("a loser", DATES[0]), school.version("serving", DATES[0], promote=True)
+    for checkpoint in (loser, serving, Path("elsewhere")):
+        for part in PARTS:
+            keep_exam(school.home.exams, depend(checkpoint=checkpoint, part=part), EXAM)
+    kept = {key(depend(checkpoint=serving, part=part)) for part in PARTS}
+    gone = school.prune()
+    assert gone[0] == f"version 1 ({loser.name})"
+    assert sorted(gone[1:]) == sorted([f"exam of {loser.name}", "exam of elsewhere"] * 2)
+    assert {folder.name for folder in school.home.exams.iterdir()} == kept
+    assert school.prune() == []

@@ -1,0 +1,93 @@
+"""The morning report in a real browser, on a desk and on a telephone."""
+
+import html
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tasks.report.page import render
+from tests.tasks.night_folder import write_night
+from tests.tasks.report.test_history import three_nights
+
+CHROMIUM = shutil.which("chromium")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed (Debian: apt-get install chromium)"
+)
+
+
+def chromium(folder: Path, *arguments: str) -> str:
+    """Runs the browser without a network of its own and returns what it prints."""
+    quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    quiet += ["--disable-component-update", "--disable-sync", "--hide-scrollbars", f"--user-data-dir={folder / 'user'}"]
+    command = [str(CHROMIUM), *quiet, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def in_frame(folder: Path, page: str, width: int, measure: str) -> str:
+    """The URL of the page in a frame of that width: a headless window cannot be narrower than 500 pixels.
+
+    `measure` is JavaScript that sees the page's document as `d`; what it comes to is the frame's title.
+    """
+    file = folder / "frame.html"
+    file.write_text(
+        f'<body style="margin:0"><iframe style="width:{width}px;height:900px;border:0" srcdoc="{html.escape(page)}" '
+        f'onload="d = this.contentDocument; document.title = {html.escape(measure)}"></iframe>'
+    )
+    return f"file://{file}"
+
+
+def measured(folder: Path, url: str, width: int) -> list[str]:
+    shown = chromium(folder, f"--window-size={max(width, 500)},900", "--dump-dom", url)
+    title = re.search(r"<title>(.*?)</title>", shown)
+    assert title is not None
+    return html.unescape(title.group(1)).split("~")
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1200, 400])
+def test_in_a_real_browser_the_page_is_no_wider_than_the_window(tmp_path: Path, width: int) -> None:
+    long = "<script>document.title='hacked'</script>" + "1234567890" * 40
+    night, summary = three_nights(tmp_path)
+    shutil.rmtree(night)
+    summary |= write_night(night, rounds=12, groups=16, hostile=long)
+    page = render(night, summary | {"alarms": [long], "reasons": [long]})
+    measure = "[d.documentElement.scrollWidth, d.title, d.querySelectorAll('svg text').length].join('~')"
+    url, picture = in_frame(tmp_path, page, width, measure), tmp_path / f"{width}.png"
+    chromium(tmp_path, f"--window-size={max(width, 500)},900", f"--screenshot={picture}", url)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    wide, name, texts = measured(tmp_path, url, width)
+    assert int(wide) <= width
+    assert name.startswith("Night of 20 November 2026")
+    assert int(texts) > 50
+
+
+@needs_chromium
+def test_a_keyboard_finds_the_nights_of_the_history(tmp_path: Path) -> None:
+    """What is focused, or pointed at, is shown by the style sheet alone: the page may run no script."""
+    night, summary = three_nights(tmp_path)
+    seen = "getComputedStyle(a.querySelector('.told')).opacity"
+    measure = f"[a = d.querySelector('a.reading'), {seen}, a.focus(), {seen}, a.getAttribute('href')].join('~')"
+    url = in_frame(tmp_path, render(night, summary), 1200, measure)
+    _, before, _, focused, link = measured(tmp_path, url, 1200)
+    assert (before, focused) == ("0", "1")
+    assert link == "../2026-11-18/report.html"
+
+
+@needs_chromium
+def test_paper_has_what_is_closed_and_what_scrolls(tmp_path: Path) -> None:
+    """The rules for paper, put on a screen."""
+    night, summary = three_nights(tmp_path)
+    shutil.rmtree(night)
+    page = render(night, summary | write_night(night, rounds=12, groups=16))
+    folds = (
+        "[...d.querySelectorAll('details > :not(summary)')].map(one => one.offsetHeight > 20 && one.checkVisibility())"
+    )
+    clipped = "[...d.querySelectorAll('.scroll')].map(one => getComputedStyle(one).overflow)"
+    measure = f"[{folds}, {clipped}].map(found => [...new Set(found)]).join('~')"
+    screen = measured(tmp_path, in_frame(tmp_path, page, 700, measure), 700)
+    paper = measured(tmp_path, in_frame(tmp_path, page.replace("@media print", "@media all"), 700, measure), 700)
+    assert screen == ["false", "auto"]
+    assert paper == ["true", "visible"]

@@ -1,0 +1,200 @@
+"""From the freeze's tables to picks: what is a choice at all, corrections as pairs, ages, and the split by prompt."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import StudentConfig
+from conf.sections.lessons import DayConfig, RewardModelConfig
+from models.checkpoint import write_lineage
+from models.hf.loading import load_tokenizer
+from models.lessons.preference_data import Pick, is_held_out
+from tasks.journal.lineage import looser
+from tasks.reward_model.preferences import AT_ONCE, Choice, DayPicks, choices, day_picks
+from tasks.tables import CORRECTIONS, PREFERENCES
+from tests.tasks.committed_tables import write_stage
+from tests.tasks.journal.test_freeze import freeze, journal, line
+from tests.tasks.journal.test_replay import DAYS, decided
+from tests.tasks.tiny_student import END, write_student
+
+DATE = "2026-11-20"
+
+
+@pytest.fixture(scope="session")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_student(tmp_path_factory.mktemp("students") / "base")
+
+
+def asked(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def preference(text: str, responses: list[str], chosen: int) -> dict[str, Any]:
+    messages, shown = json.dumps(asked(text)), json.dumps(responses)
+    return {"messages": messages, "responses": shown, "chosen": chosen, "policy": "cafe42"}
+
+
+def sort_in(student: Path, found: list[Choice], **config: Any) -> DayPicks:
+    return day_picks(found, DATE, load_tokenizer(student), StudentConfig(), RewardModelConfig(**config))
+
+
+def all_of(picks: DayPicks) -> list[Pick]:
+    return [*picks.fitted, *picks.held_out]
+
+
+def test_a_pick_and_a_correction_in_full(tmp_path: Path, student: Path) -> None:
+    correction = {"messages": json.dumps(asked("And?")), "response": "No.", "correction": "Yes."}
+    day = write_stage(
+        tmp_path / "freeze_journal",
+        {
+            "preferences": (PREFERENCES, [preference("Why?", ["a", "bc", "a"], 2)]),
+            "corrections": (CORRECTIONS, [correction]),
+        },
+    )
+    pick, pair = choices(day.folder)
+    assert pick == Choice(asked("Why?"), ["a", "bc"], 0, None)  # the one picked was shown twice
+    assert pair == Choice(asked("And?"), ["No.", "Yes."], 1, None, corrected=True)
+    tokenizer = load_tokenizer(student)
+    found = {len(one.answers[0]): one for one in all_of(sort_in(student, [pick, pair]))}
+    assert tokenizer.decode(found[2].prompt) == "User: Why?\nAssistant:"
+    assert found[2].answers == ((*tokenizer.encode("a"), END), (*tokenizer.encode("bc"), END))
+    assert [tokenizer.decode(answer[:-1]) for answer in found[4].answers] == ["No.", "Yes."]
+    assert (found[4].chosen, found[4].weight) == (1, 1.0)
+
+
+@pytest.mark.parametrize("responses", [["same"], ["", ""]])
+def test_without_two_different_answers_there_was_no_choice(tmp_path: Path, student: Path, responses: list[str]) -> None:
+    rows = [preference("Why?", [*responses, responses[0]], 0)]
+    day = write_stage(tmp_path / "day", {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])})
+    found = sort_in(student, list(choices(day.folder)))
+    assert (len(found), found.left_out["no_choice"]) == (0, 1)
+
+
+def test_an_empty_answer_among_others_is_an_answer(student: Path) -> None:
+    (pick,) = all_of(sort_in(student, [Choice(asked("Why?"), ["", "Because."], 1, None)]))
+    assert pick.answers[0] == (END,)
+
+
+def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
+    choice = Choice(asked("Why?"), ["x", "y" * 50], 0, None)
+    whole = len("User: Why?\nAssistant:") + 51
+    assert len(sort_in(student, [choice], max_tokens=whole)) == 1
+    assert sort_in(student, [choice], max_tokens=whole - 1).left_out == {
+        "no_choice": 0,
+        "too_long": 1,
+        "refused": 0,
+        "exam": 0,
+        "known": 0,
+        "correction": 0,
+    }
+
+
+def test_a_pick_of_more_answers_than_memory_holds_is_left_out(student: Path) -> None:
+    """A line of a megabyte can have hundreds of long answers, and all go through the model together."""
+    length = len("User: Why?\nAssistant:") + 51
+    for count, fits in ((AT_ONCE, True), (AT_ONCE * length // 51 + 1, False)):
+        choice = Choice(asked("Why?"), [f"{n:050d}" for n in range(count)], 0, None)
+        found = sort_in(student, [choice], max_tokens=length)
+        assert (len(found), found.left_out["too_long"]) == (fits, not fits)
+
+
+def test_a_conversation_that_the_template_refuses_costs_no_night(tmp_path: Path) -> None:
+    strict = write_student(tmp_path / "strict")
+    load_tokenizer(strict).chat_template = "{{ raise_exception('speakers must take turns') }}"  # it is cached
+    found = sort_in(strict, [Choice(asked("Why?"), ["a", "b"], 0, None)])
+    assert (len(found), found.left_out["refused"]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("night", "weight"),
+    [(None, 1.0), ("2026-11-20", 1.0), ("2026-11-06", 0.5), ("2026-10-23", 0.25), ("2026-12-01", 1)],
+)
+def test_older_picks_weigh_less(student: Path, night: str | None, weight: float) -> None:
+    (pick,) = all_of(sort_in(student, [Choice(asked("Why?"), ["a", "b"], 0, night)], half_life_nights=14.0))
+    assert pick.weight == pytest.approx(weight)
+
+
+def test_all_picks_of_a_prompt_are_on_one_side(student: Path) -> None:
+    found = sort_in(
+        student,
+        [Choice(asked(f"Why {n % 40}?"), ["a", "b" * (n + 1)], n % 2, None) for n in range(200)],
+        held_out_share=0.5,
+    )
+    fitted, held_out = {pick.prompt for pick in found.fitted}, {pick.prompt for pick in found.held_out}
+    assert not fitted & held_out
+    assert len(fitted | held_out) == 40
+    assert min(len(fitted), len(held_out)) > 8
+    assert [json.loads(choice.row["messages"]) for choice in found.held_out_choices] == [
+        choice.messages for choice in found.held_out_choices
+    ]
+    assert len(found.held_out_choices) == len(found.held_out)
+
+
+def test_a_correction_is_fitted_and_judges_nothing(student: Path) -> None:
+    """Whoever wrote an answer can be told by its style; a model that tells no more would serve by it."""
+    rows = [(asked(f"Why {n}?"), ["a", "b"]) for n in range(40)]
+    picks = sort_in(student, [Choice(*row, 1, None) for row in rows], held_out_share=0.5)
+    found = sort_in(student, [Choice(*row, 1, None, corrected=True) for row in rows], held_out_share=0.5)
+    assert (found.fitted, found.held_out, found.held_out_choices) == (picks.fitted, [], [])
+    assert found.left_out["correction"] == len(picks.held_out) > 8
+
+
+def test_what_the_champion_was_taught_does_not_judge(student: Path) -> None:
+    """On the 18th a quarter of the conversations was held out, on the 10th none."""
+    choices = [
+        Choice(asked(f"Why {number}?"), ["a", "b"], 0, night)
+        for number in range(100)
+        for night in ("2026-11-10", "2026-11-18", "2026-11-19")[number % 3 :: 3]
+    ]
+    again = Choice(choices[0].messages, ["c", "d"], 1, "2026-11-19")  # of a conversation that was taught
+
+    def judges(*nights: tuple[str, float]) -> list[Choice]:
+        found = day_picks(
+            [*choices, again],
+            DATE,
+            load_tokenizer(student),
+            StudentConfig(),
+            RewardModelConfig(held_out_share=0.75),
+            looser=nights,
+        )
+        assert len(found) + found.left_out["known"] == len(choices) + 1
+        return found.held_out_choices
+
+    whole = judges()
+    assert again in whole
+    nights = [("2026-11-18", 0.25), ("2026-11-10", 0.0)]
+    expected = [
+        choice
+        for choice in whole
+        if choice.night == "2026-11-19" or (choice.night == "2026-11-18" and is_held_out(choice.messages, 0.25))
+    ]
+    assert judges(*nights) == [choice for choice in expected if choice != again]
+    assert {choice.night for choice in expected} == {"2026-11-18", "2026-11-19"}
+
+
+def test_a_generated_day_that_the_champion_was_taught_judges_on_no_later_night(tmp_path: Path, student: Path) -> None:
+    """The seed draws the same picks every night, and their rows are of the night that draws them."""
+    generated = DayConfig(generated_preferences=40)
+    freeze(tmp_path, DAYS[0], generated)
+    decided(tmp_path, DAYS[0], "as it came", "winner", "", "preference_learning=direct", done=("lessons/picks",))
+    champion = tmp_path / "checkpoints" / "winner"
+    champion.mkdir(parents=True)
+    write_lineage(champion, "as it came")
+    said = {"responses": ["a", "b"], "chosen": 0, "policy": "cafe42"}
+    journal(tmp_path, *(line("preference", messages=asked(f"Why {number}?"), **said) for number in range(40)))
+    second = freeze(tmp_path, DAYS[1], generated, champion="winner")
+
+    def judges(*nights: tuple[str, float]) -> list[Choice]:
+        found, config = list(choices(second.folder)), RewardModelConfig()
+        tokenizer = load_tokenizer(student)
+        return day_picks(found, DAYS[1], tokenizer, StudentConfig(), config, looser=nights).held_out_choices
+
+    whole = judges()
+    assert {(choice.generated, choice.night) for choice in whole} == {(True, DAYS[1]), (False, DAYS[1])}
+    line_before = looser("winner", tmp_path / "nights", 0.25)
+    assert line_before == ((DAYS[0], 0.0),)
+    assert judges(*line_before) == [choice for choice in whole if not choice.generated]
+    kept = [choice for choice in whole if not choice.generated or is_held_out(choice.messages, 0.1)]
+    assert judges((DAYS[0], 0.1)) == kept  # what that night held out as well

@@ -1,0 +1,213 @@
+"""Scores, and the running solve rates: what was tried fades, what was not graded does not count."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
+from conf.sections.lessons import LearnedRewardConfig
+from rewards.verifier import Attempt, Problem
+from tasks.rollouts.score import score, score_all
+from tasks.stage import Artifact
+from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
+from tests.tasks.committed_tables import prompt, rollout, solve_rate, write_stage
+
+ARITHMETIC = BenchmarkConfig(name="arithmetic")
+GSM8K = BenchmarkConfig(name="gsm8k")
+PLAIN = RewardConfig()
+
+
+def run(
+    folder: Path,
+    prompts: list[dict[str, Any]],
+    rollouts: list[dict[str, Any]],
+    before: Artifact | None = None,
+    decay: float = 0.7,
+    reward: RewardConfig = PLAIN,
+    sources: tuple[BenchmarkConfig, ...] = (ARITHMETIC, GSM8K),
+    learned: Sequence[float | None] | None = None,
+    scale: Literal["none", "std"] = "none",
+) -> Artifact:
+    """Scores a round in `folder` and returns it as the next round sees it."""
+    taught: dict[str, Any] = {}
+    if learned is not None:
+        places = [{name: row[name] for name in ("problem_id", "group", "sample")} for row in rollouts]
+        rows = [place | {"learned": reward} for place, reward in zip(places, learned, strict=True)]
+        judged = write_stage(folder / "judge", {"learned": (LEARNED, rows)})
+        taught = {"learned": judged, "learned_reward": LearnedRewardConfig()}
+    asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
+    sampled = write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
+    scored = folder / "score"
+    scored.mkdir()
+    score.write(
+        scored,
+        prompts=asked,
+        rollouts=sampled,
+        sources=sources,
+        grpo=GrpoConfig(max_completion_tokens=100, scale=scale),
+        reward=reward,
+        sandbox=SandboxConfig(),
+        solve_rates=before,
+        decay=decay,
+        night="2026-11-20",
+        **taught,
+    )
+    return Artifact(folder=scored, digest="score")
+
+
+def rates(scored: Artifact) -> dict[str, tuple[float, float]]:
+    rows = read_table(scored.folder / "solve_rates.parquet", SOLVE_RATES)
+    assert not rows.problem_id.duplicated().any()
+    return {row["problem_id"]: (row["tried"], row["solved"]) for row in rows.to_dict("records")}
+
+
+PLUS, MINUS = "arithmetic/1/plus", "arithmetic/1/minus"
+ASKED = [prompt("a", 0, "12"), prompt("b", 1, "5", kind=MINUS)]
+ANSWERED = [
+    rollout("a", 0, 0, "#### 12"),
+    rollout("a", 0, 1, "#### 13"),
+    rollout("a", 0, 2, "twelve"),
+    rollout("b", 1, 0, "10 - 5 = 5\n#### 5"),
+]
+
+
+def test_every_completion_gets_its_score(tmp_path: Path) -> None:
+    table = read_table(run(tmp_path, ASKED, ANSWERED).folder / "scores.parquet", SCORES)
+    assert table.verdict.tolist() == ["correct", "wrong", "no_answer", "correct"]
+    assert table.reward.tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert list(zip(table.problem_id, table.group, table["sample"], strict=True)) == [
+        *(("a", 0, number) for number in range(3)),
+        ("b", 1, 0),
+    ]
+    length = len("#### 12") / 100
+    assert json.loads(table.parts[0]) == {"correct": 1.0, "format": 1.0, "length": length}
+
+
+def test_solve_rates_by_hand(tmp_path: Path) -> None:
+    scored = run(tmp_path, ASKED, ANSWERED)
+    assert rates(scored) == {PLUS: (3, 1), MINUS: (1, 1)}
+    (row, _) = read_table(scored.folder / "solve_rates.parquet", SOLVE_RATES).sort_values("tried").to_dict("records")
+    assert (row["night"], row["policy_digest"], row["level"]) == ("2026-11-20", "cafe42", "1")
+
+
+def test_earlier_tries_fade_and_kinds_that_were_not_drawn_stay(tmp_path: Path) -> None:
+    known = [solve_rate(PLUS, 10, 4), solve_rate("arithmetic/2/compare", 20, 10, level="2")]
+    before = write_stage(tmp_path / "before", {"solve_rates": (SOLVE_RATES, known)})
+    found = rates(run(tmp_path / "after", ASKED, ANSWERED, before, decay=0.7))
+    assert found[PLUS] == pytest.approx((0.7 * 10 + 3, 0.7 * 4 + 1))
+    assert found[MINUS] == (1, 1)
+    assert found["arithmetic/2/compare"] == pytest.approx((14, 7))
+    assert rates(run(tmp_path / "forgetful", ASKED, ANSWERED, before, decay=0.0))[PLUS] == (3, 1)
+    assert rates(run(tmp_path / "refill", ASKED, ANSWERED, before, decay=1.0))[PLUS] == (13, 5)
+
+
+def test_what_the_grader_could_not_judge_is_no_try(tmp_path: Path) -> None:
+    """The truth of the first problem cannot be read: its completions have no reward, which is not a 0."""
+    asked = [
+        prompt("g/0", 0, "no marker", benchmark="gsm8k", kind="g/0", level=None, entry=1),
+        prompt("g/1", 1, "2 + 2 = 4 #### 4", benchmark="gsm8k", kind="g/1", level=None, entry=1),
+    ]
+    answered = [rollout("g/0", 0, 0, "#### 1"), rollout("g/1", 1, 0, "#### 4"), rollout("g/1", 1, 1, "#### 5")]
+    scored = run(tmp_path, asked, answered)
+    table = read_table(scored.folder / "scores.parquet", SCORES)
+    assert table.reward.isna().tolist() == [True, False, False]
+    assert table.verdict.tolist() == ["grader_failed", "correct", "wrong"]
+    assert rates(scored) == {"g/1": (2, 1)}
+
+
+def test_problems_without_a_level_are_one_kind_from_round_to_round(tmp_path: Path) -> None:
+    asked = [prompt("g/1", 0, "#### 4", benchmark="gsm8k", kind="g/1", level=None, entry=1)]
+    answered = [rollout("g/1", 0, 0, "#### 4"), rollout("g/1", 0, 1, "#### 4")]
+    first = run(tmp_path / "1", asked, answered)
+    second = run(tmp_path / "2", asked, answered, first, decay=0.5)
+    assert rates(second) == {"g/1": (3, 3)}
+    assert read_table(second.folder / "solve_rates.parquet", SOLVE_RATES).level.tolist() == [None]
+
+
+def test_each_attempt_is_judged_by_its_own_benchmark() -> None:
+    """`#### 1,000` is a number to GSM8K and none to Arithmetic."""
+    problems = [Problem("a", "arithmetic", "?", "1000"), Problem("g", "gsm8k", "?", "#### 1000")]
+    attempts = [Attempt(problems[n % 2], "#### 1,000") for n in range(4)]
+    verdicts = [found.verdict for found in score_all(attempts, [ARITHMETIC, GSM8K] * 2, SandboxConfig())]
+    assert verdicts == ["no_answer", "correct", "no_answer", "correct"]
+
+
+def test_two_entries_of_one_benchmark_judge_their_own(tmp_path: Path) -> None:
+    """One of them takes a last number for an answer; the other does not."""
+    lenient = BenchmarkConfig(name="gsm8k", source="elsewhere", lenient=True)
+    asked = [
+        prompt("gsm8k/train/0", 0, "#### 4", benchmark="gsm8k", kind="here", level=None, entry=0),
+        prompt("gsm8k/train/0", 1, "#### 4", benchmark="gsm8k", kind="elsewhere", level=None, entry=1),
+    ]
+    answered = [rollout("gsm8k/train/0", group, sample, "It is 4.") for group in (0, 1) for sample in (0, 1)]
+    scored = run(tmp_path, asked, answered, sources=(GSM8K, lenient))
+    table = read_table(scored.folder / "scores.parquet", SCORES)
+    assert table.verdict.tolist() == ["no_answer", "no_answer", "correct", "correct"]
+    assert rates(scored) == {"here": (2, 0), "elsewhere": (2, 2)}
+    assert scored.read_json("verdicts.json")["gsm8k"]["correct"] == 2
+
+
+def test_the_verdicts_are_counted_by_benchmark(tmp_path: Path) -> None:
+    asked = [
+        *ASKED,
+        prompt("g/1", 2, "#### 4", benchmark="gsm8k", kind="g/1", level=None, entry=1),
+        prompt("g/2", 3, "no marker", benchmark="gsm8k", kind="g/2", level=None, entry=1),
+    ]
+    answered = [*ANSWERED, rollout("g/1", 2, 0, "#### 4"), rollout("g/1", 2, 1, "four"), rollout("g/2", 3, 0, "#### 4")]
+    counts = run(tmp_path, asked, answered).read_json("verdicts.json")
+    told = {name: {verdict: number for verdict, number in own.items() if number} for name, own in counts.items()}
+    assert told == {
+        "arithmetic": {"correct": 2, "wrong": 1, "no_answer": 1},
+        "gsm8k": {"correct": 1, "no_answer": 1, "grader_failed": 1},
+    }
+    assert counts["arithmetic"]["timeout"] == 0
+
+
+def test_the_reward_is_composed_and_a_missing_one_stays_missing(tmp_path: Path) -> None:
+    asked = [ASKED[0], prompt("g/2", 1, "no marker", benchmark="gsm8k", kind="g/2", level=None, entry=1)]
+    answered = [*ANSWERED[:3], rollout("g/2", 1, 0, "#### 4")]
+    weights = RewardConfig(correct=1.0, format=0.25, length_penalty=0.5)
+    scored = run(tmp_path, asked, answered, reward=weights)
+    table = read_table(scored.folder / "scores.parquet", SCORES)
+    # 7, 7 and 6 bytes of text, a token each, of at most 100
+    assert table.reward.tolist()[:3] == pytest.approx([1.25 - 0.5 * 0.07, 0.25 - 0.5 * 0.07, -0.5 * 0.06])
+    assert table.reward.isna().tolist() == [False, False, False, True]
+    assert rates(scored) == {PLUS: (3, 1)}  # what is solved does not depend on what it is worth
+
+
+OWN = prompt("owner/1", 2, kind="owner") | {"benchmark": None, "truth": None, "level": None, "entry": None}
+OWN_ANSWERS = [rollout("owner/1", 2, 0, "Gladly."), rollout("owner/1", 2, 1, ""), rollout("owner/1", 2, 2, "Well.")]
+
+
+def test_an_owners_prompt_is_judged_and_counts_in_no_solve_rate(tmp_path: Path) -> None:
+    scored = run(tmp_path, [*ASKED, OWN], [*ANSWERED, *OWN_ANSWERS], learned=[0.5, 0.5, 0.5, 0.5, 1.0, 0.0, None])
+    table = read_table(scored.folder / "scores.parquet", SCORES)
+    assert table.verdict.tolist() == ["correct", "wrong", "no_answer", "correct", "judged", "judged", "grader_failed"]
+    assert table.reward[:6].tolist() == [1.0, 0.0, 0.0, 1.0, 1.0 + 0.5 + 0.5, -1.0 + 0.5]
+    assert table.reward.isna().tolist() == [False] * 6 + [True]
+    assert json.loads(table.parts[5]) == {
+        "learned": 0.0,
+        "learned_z": -1.0,
+        "format": 0.0,
+        "language": 1.0,
+        "length": 0.0,
+    }
+    assert rates(scored) == {PLUS: (3, 1), MINUS: (1, 1)}
+    counts = scored.read_json("verdicts.json")
+    assert (counts["owner"]["judged"], counts["owner"]["grader_failed"]) == (2, 1)
+    assert "judged" not in counts["arithmetic"]
+
+
+def test_a_tie_breaker_is_bounded_beside_what_a_right_answer_brings(tmp_path: Path) -> None:
+    answered = [rollout("a", 0, sample, text) for sample, text in enumerate(["#### 12", "#### 12", "#### 13"])]
+    step = 0.05 * math.tanh(1.0)
+    for correct in (1.0, 0.1):
+        scored = run(tmp_path / str(correct), ASKED, answered, learned=[1, 3, 9], reward=RewardConfig(correct=correct))
+        found = read_table(scored.folder / "scores.parquet", SCORES).reward.tolist()
+        assert found == pytest.approx([correct * (1 - step), correct * (1 + step), 0.0])
+    scaled = run(tmp_path / "std", ASKED, answered, learned=[1, 3, 9], scale="std")  # the group would be blown up
+    assert read_table(scaled.folder / "scores.parquet", SCORES).reward.tolist() == [1.0, 1.0, 0.0]

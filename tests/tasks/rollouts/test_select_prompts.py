@@ -1,0 +1,394 @@
+"""Which problems a round practises: where there is something to learn, everything sometimes, the exam never."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
+from conf.storage.home import InputError
+from models.hf.loading import load_tokenizer
+from rewards.arithmetic import Arithmetic
+from tasks.rollouts.select_prompts import expected_signal, kind_weights, select_prompts, shares
+from tasks.stage import Artifact
+from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
+from tests.tasks.committed_tables import solve_rate, write_stage
+from tests.tasks.tiny_student import write_student
+
+ARITHMETIC = BenchmarkConfig(name="arithmetic", levels=("1", "2"))
+KINDS = sorted({Arithmetic(levels=["1", "2"]).kind(p) for p in Arithmetic(levels=["1", "2"]).draw("0", 500)})
+
+
+@pytest.fixture(scope="session")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_student(tmp_path_factory.mktemp("students") / "tiny")
+
+
+def select(
+    folder: Path,
+    student: Path,
+    *,
+    sources: Sequence[BenchmarkConfig] = (ARITHMETIC,),
+    count: int = 40,
+    exploration: float = 0.3,
+    solve_rates: Artifact | None = None,
+    seed: str = "1 2026-11-20 round 1",
+    excluded: Sequence[str] = (),
+    longest: int = 10_000,
+    drawn: Sequence[Path] = (),
+    **owner: Any,
+) -> pd.DataFrame:
+    folder.mkdir(parents=True)
+    select_prompts.write(
+        folder,
+        sources=tuple(sources),
+        grpo=GrpoConfig(exploration=exploration),
+        student=StudentConfig(),
+        checkpoint=student,
+        solve_rates=solve_rates,
+        seed=seed,
+        excluded=excluded,
+        max_prompt_tokens=longest,
+        count=count,
+        drawn=tuple(Artifact(folder=place, digest="") for place in drawn),
+        **owner,
+    )
+    return read_table(folder / "prompts.parquet", PROMPTS)
+
+
+def rates(folder: Path, **solved: float) -> Artifact:
+    """Solve rates of 100 tries each, `solved` by the kind's last part, 0.5 for all others."""
+    rows = [solve_rate(kind, 100, 100 * solved.get(kind.split("/")[2], 0.5)) for kind in KINDS]
+    return write_stage(folder, {"solve_rates": (SOLVE_RATES, rows)})
+
+
+def gsm8k(folder: Path, problems: int, question: str = "How many?") -> BenchmarkConfig:
+    folder.mkdir()
+    for split in ("train", "test"):
+        rows = [{"question": f"{question} {n}", "answer": f"#### {n}"} for n in range(problems)]
+        (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return BenchmarkConfig(name="gsm8k", source=str(folder))
+
+
+def test_weights_by_hand() -> None:
+    # p(1 − p): 0.25, 0, 0.09, of 0.34 in all; three kinds share the 0.3 evenly
+    found = kind_weights(["half", "never", "often"], {"half": 0.5, "never": 0.0, "often": 0.9}, 0.3)
+    assert found == pytest.approx([0.7 * 0.25 / 0.34 + 0.1, 0.1, 0.7 * 0.09 / 0.34 + 0.1])
+    assert kind_weights(["new", "half"], {"half": 0.5}, 0.3) == [0.5, 0.5]
+    assert kind_weights(["never", "always"], {"never": 0.0, "always": 1.0}, 0.3) == [0.5, 0.5]
+    assert kind_weights(["never", "half"], {"never": 0.0, "half": 0.5}, 0.0) == [0.0, 1.0]
+    assert kind_weights([], {}, 0.3) == []
+    assert kind_weights(["hardly", "ever"], {"hardly": 5e-324, "ever": 5e-324}, 0.3) == [0.5, 0.5]  # no bits to lose
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0, 1))
+def test_weights_are_probabilities_with_a_floor(solved: list[float], exploration: float) -> None:
+    kinds = [str(number) for number in range(len(solved))]
+    found = kind_weights(kinds, dict(zip(kinds, solved, strict=True)), exploration)
+    assert sum(found) == pytest.approx(1)
+    assert min(found) >= exploration / len(kinds) - 1e-12
+
+
+def test_expected_signal_by_hand() -> None:
+    # of two completions: 1 − ¼ − ¼, nothing, and for the new kind 1 − 1/16 − 9/16 at the mean of the known, ¼
+    solved = {"half": 0.5, "never": 0.0}
+    assert expected_signal(["half"], solved, 2) == 0.5
+    assert expected_signal(["never"], solved, 2) == expected_signal(["always"], {"always": 1.0}, 8) == 0.0
+    assert expected_signal(["half", "never", "new"], solved, 2) == pytest.approx((0.5 + 0.0 + 0.375) / 3)
+
+
+@given(st.floats(0, 1), st.integers(2, 16))
+def test_expected_signal_is_that_of_the_binomial_distribution(rate: float, size: int) -> None:
+    mixed = sum(math.comb(size, k) * rate**k * (1 - rate) ** (size - k) for k in range(1, size))
+    assert expected_signal(["kind"], {"kind": rate}, size) == pytest.approx(mixed, abs=1e-12)
+
+
+def test_shares_by_hand() -> None:
+    assert shares([1, 1, 1], 10) == [4, 3, 3]
+    assert shares([3, 1], 40) == [30, 10]
+    assert shares([0.001, 1], 10) == [0, 10]
+    assert shares([5], 7) == [7]
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=6), st.integers(0, 200))
+def test_shares_add_up_and_are_fair(weights: list[float], count: int) -> None:
+    found = shares(weights, count)
+    assert sum(found) == count
+    for weight, share in zip(weights, found, strict=True):
+        assert abs(share - count * weight / sum(weights)) < 1 + 1e-9
+
+
+def test_a_round_of_prompts(tmp_path: Path, student: Path) -> None:
+    table = select(tmp_path / "round", student)
+    assert table.group.tolist() == list(range(40))
+    assert set(table.kind) <= set(KINDS)
+    assert len(set(zip(table.problem_id, table.question, strict=True))) == 40
+    tokenizer = load_tokenizer(student)
+    for row in table.to_dict("records"):
+        (message,) = json.loads(row["messages"])
+        assert message["content"].startswith(row["question"])
+        rendered = tokenizer.decode([int(token) for token in row["prompt_token_ids"]])
+        assert rendered == f"User: {message['content']}\nAssistant:"
+        assert (row["benchmark"], row["level"]) == ("arithmetic", row["kind"].split("/")[1])
+
+
+def test_the_same_seed_draws_the_same_and_another_does_not(tmp_path: Path, student: Path) -> None:
+    one, same = select(tmp_path / "one", student), select(tmp_path / "same", student)
+    other = select(tmp_path / "other", student, seed="1 2026-11-20 round 2")
+    assert one.question.tolist() == same.question.tolist()
+    assert (tmp_path / "one/prompts.parquet").read_bytes() == (tmp_path / "same/prompts.parquet").read_bytes()
+    assert set(one.question) != set(other.question)
+
+
+def test_no_exam_problem_is_ever_drawn(tmp_path: Path, student: Path) -> None:
+    exam = {problem.problem_id for problem in Arithmetic().problems("test")}
+    every_level = BenchmarkConfig(name="arithmetic")
+    drawn = select(tmp_path / "round", student, sources=[every_level], count=400)
+    assert not exam & set(drawn.problem_id)
+    excluded = drawn.problem_id.tolist()
+    again = select(tmp_path / "again", student, sources=[every_level], count=400, excluded=excluded)
+    assert len(again) == 400
+    assert not set(excluded) & set(again.problem_id)
+
+
+def drawn_kinds(tmp_path: Path, student: Path, solve_rates: Artifact, exploration: float) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for number in range(20):
+        folder = tmp_path / f"{exploration}-{number}"
+        table = select(folder, student, solve_rates=solve_rates, exploration=exploration, seed=f"round {number}")
+        counts.update(table.kind)
+    return counts
+
+
+def test_a_kind_that_is_never_solved_keeps_its_share(tmp_path: Path, student: Path) -> None:
+    """Without its share a kind that fell to 0 is never practised again, and nobody notices."""
+    solve_rates = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0})
+    with_share = drawn_kinds(tmp_path, student, solve_rates, 0.3)
+    expected = 800 * 0.3 / len(KINDS)  # 18 of 800
+    for kind in ("arithmetic/2/gain-lose", "arithmetic/1/plus"):
+        assert 0.4 * expected < with_share[kind] < 2 * expected
+    without = drawn_kinds(tmp_path, student, solve_rates, 0.0)
+    assert without["arithmetic/2/gain-lose"] == without["arithmetic/1/plus"] == 0
+    assert sum(without.values()) == 800
+
+
+def test_most_of_the_practice_is_where_there_is_most_to_learn(tmp_path: Path, student: Path) -> None:
+    others = {kind.split("/")[2]: 0.95 for kind in KINDS} | {"times": 0.5}
+    counts = drawn_kinds(tmp_path, student, rates(tmp_path / "rates", **others), 0.3)
+    # 0.25 against 12 × 0.0475 = 0.57: 0.7 × 0.305 + 0.3 / 13 = 0.237 of all, fewer as the pool of this kind runs low
+    assert counts.most_common(1)[0][0] == "arithmetic/1/times"
+    assert 0.1 < counts["arithmetic/1/times"] / 800 < 0.27
+
+
+def test_exploration_of_1_is_an_even_draw(tmp_path: Path, student: Path) -> None:
+    """Whatever was solved before: the very same problems are drawn."""
+    solved = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0, "times": 0.1})
+    knowing = select(tmp_path / "knowing", student, exploration=1.0, solve_rates=solved)
+    assert knowing.question.tolist() == select(tmp_path / "not", student, exploration=1.0).question.tolist()
+    assert knowing.question.tolist() != select(tmp_path / "weighted", student, solve_rates=solved).question.tolist()
+
+
+def selection(folder: Path) -> dict[str, float]:
+    return json.loads((folder / "selection.json").read_text())
+
+
+def test_what_the_solve_rates_let_hope_for(tmp_path: Path, student: Path) -> None:
+    """Two kinds of thirteen have no signal, the others of eight completions at p = ½ nearly always."""
+    half = 1 - 2 * 0.5**8
+    solved = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0})
+    select(tmp_path / "weighted", student, solve_rates=solved, exploration=0.0)
+    assert selection(tmp_path / "weighted") == {
+        "drawn": 40,
+        "expected_signal_share": pytest.approx(half),
+        "even_signal_share": pytest.approx(half * 11 / 13),
+    }
+    table = select(tmp_path / "even", student, solve_rates=solved, exploration=1.0)
+    learnable = sum(kind.split("/")[2] not in ("gain-lose", "plus") for kind in table.kind)
+    assert selection(tmp_path / "even")["expected_signal_share"] == pytest.approx(half * learnable / 40)
+    select(tmp_path / "first", student)
+    assert selection(tmp_path / "first") == {"drawn": 40}
+
+
+def test_an_even_draw_is_even_within_each_benchmarks_share(tmp_path: Path, student: Path) -> None:
+    """Ten of GSM8K, of which nothing is known, and thirty of Arithmetic."""
+    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC.model_copy(update={"weight": 3.0})]
+    solved = rates(tmp_path / "rates", **{kind.split("/")[2]: 0.0 for kind in KINDS[:10]})
+    select(tmp_path / "round", student, sources=sources, solve_rates=solved)
+    usual = 3 / 13 * 0.5
+    unknown, half = 1 - usual**8 - (1 - usual) ** 8, 1 - 2 * 0.5**8
+    assert selection(tmp_path / "round")["even_signal_share"] == pytest.approx((unknown + 3 * half * 3 / 13) / 4)
+
+
+def test_a_refill_draws_nothing_that_the_round_has(tmp_path: Path, student: Path) -> None:
+    source = [gsm8k(tmp_path / "gsm8k", 12)]
+    first = select(tmp_path / "first", student, sources=source, count=7)
+    folders = [tmp_path / "first", tmp_path / "second"]
+    second = select(folders[1], student, sources=source, count=3, drawn=folders[:1], seed="refill 1")
+    third = select(tmp_path / "third", student, sources=source, count=3, drawn=folders, seed="refill 2")
+    ids = [*first.problem_id, *second.problem_id, *third.problem_id]
+    assert sorted(ids) == sorted(f"gsm8k/train/{n}" for n in range(12))
+    assert [*first.group, *second.group, *third.group] == list(range(12))
+    nothing = select(tmp_path / "fourth", student, sources=source, count=3, drawn=[*folders, tmp_path / "third"])
+    assert len(nothing) == selection(tmp_path / "fourth")["drawn"] == 0
+
+
+def test_a_refill_of_an_endless_benchmark(tmp_path: Path, student: Path) -> None:
+    """With the seed of the round itself it would draw the same problems again."""
+    first = select(tmp_path / "first", student)
+    again = select(tmp_path / "again", student, drawn=[tmp_path / "first"])
+    assert len(again) == 40
+    assert not set(first.question) & set(again.question)
+
+
+def test_a_refill_of_one_prompt_has_every_kind_to_choose_from(tmp_path: Path, student: Path) -> None:
+    only = rates(tmp_path / "rates", **{kind.split("/")[2]: 0.0 for kind in KINDS if not kind.endswith("/times")})
+    for number in range(10):
+        (kind,) = select(
+            tmp_path / str(number), student, count=1, exploration=0.0, solve_rates=only, seed=str(number)
+        ).kind
+        assert kind == "arithmetic/1/times"
+
+
+def test_prompts_are_shared_out_by_the_benchmarks_weights(tmp_path: Path, student: Path) -> None:
+    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC.model_copy(update={"weight": 3.0})]
+    table = select(tmp_path / "round", student, sources=sources)
+    assert Counter(table.benchmark) == {"gsm8k": 10, "arithmetic": 30}
+    assert table.group.tolist() == list(range(40))
+    assert table[table.benchmark == "gsm8k"].level.tolist() == [None] * 10
+    assert len(set(table[table.benchmark == "gsm8k"].problem_id)) == 10
+
+
+@pytest.mark.parametrize("small", ["gsm8k", "arithmetic"])
+def test_a_benchmark_whose_weight_comes_to_no_prompt(tmp_path: Path, student: Path, small: str) -> None:
+    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC]
+    sources = [source.model_copy(update={"weight": 0.001 if source.name == small else 1.0}) for source in sources]
+    table = select(tmp_path / "round", student, sources=sources)
+    assert len(table) == 40
+    assert small not in set(table.benchmark)
+
+
+def test_a_small_benchmark_is_taken_whole(tmp_path: Path, student: Path) -> None:
+    table = select(tmp_path / "round", student, sources=[gsm8k(tmp_path / "gsm8k", 5)])
+    assert sorted(table.problem_id) == [f"gsm8k/train/{n}" for n in range(5)]
+
+
+def test_prompts_that_leave_no_room_are_passed_over(tmp_path: Path, student: Path) -> None:
+    lengths = select(tmp_path / "all", student).prompt_token_ids.map(len)
+    longest = int(lengths.median())
+    table = select(tmp_path / "short", student, longest=longest)
+    assert len(table) == 40
+    assert table.prompt_token_ids.map(len).max() <= longest
+    with pytest.raises(InputError, match="engine.max_model_len: no problem's prompt has at most 20 tokens"):
+        select(tmp_path / "none", student, longest=20)
+
+
+def test_thousands_of_kinds_do_not_make_the_weights_vanish(tmp_path: Path, student: Path) -> None:
+    source = gsm8k(tmp_path / "gsm8k", 4000)
+    never = [solve_rate(f"gsm8k/train/{n}", 8, 0, level=None) for n in range(3999)]
+    known = write_stage(tmp_path / "rates", {"solve_rates": (SOLVE_RATES, never)})
+    counts: Counter[str] = Counter()
+    for number in range(3):
+        table: Any = select(tmp_path / str(number), student, sources=[source], solve_rates=known, seed=str(number))
+        assert len(set(table.problem_id)) == 40
+        counts.update(table.problem_id)
+    # the one that was never tried has 0.7 of the weight; of all others hardly any comes twice
+    assert counts["gsm8k/train/3999"] == 3
+    assert len(counts) > 100
+
+
+def test_every_prompt_knows_the_entry_that_it_came_from(tmp_path: Path, student: Path) -> None:
+    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC, BenchmarkConfig(name="arithmetic", levels=("3",), weight=2.0)]
+    table = select(tmp_path / "round", student, sources=sources)
+    assert Counter(table.entry) == {0: 10, 1: 10, 2: 20}
+    assert set(table.benchmark[table.entry == 0]) == {"gsm8k"}
+    assert set(table.level[table.entry == 1]) <= {"1", "2"}
+    assert set(table.level[table.entry == 2]) == {"3"}
+
+
+def test_entries_that_share_problems_never_draw_one_twice(tmp_path: Path, student: Path) -> None:
+    sources = [gsm8k(tmp_path / "one", 12), gsm8k(tmp_path / "same", 12)]
+    table = select(tmp_path / "round", student, sources=sources, count=20)
+    assert len(table) == len(set(table.problem_id)) == 12
+
+
+def test_two_sources_of_one_benchmark_are_practised_by_their_own_solve_rates(tmp_path: Path, student: Path) -> None:
+    """Both have a `gsm8k/train/0`: the same name, and another problem."""
+    sources = [gsm8k(tmp_path / "easy", 20), gsm8k(tmp_path / "hard", 20, question="How many more?")]
+    table = select(tmp_path / "round", student, sources=sources)
+    assert len(table) == len(set(table.question)) == len(set(table.kind)) == 40
+    assert sorted(set(table.problem_id)) == sorted(f"gsm8k/train/{n}" for n in range(20))
+    # the hard ones were never solved, the easy ones half of the time: now only the hard problem 0 differs from them
+    never = [solve_rate(f"gsm8k/train/{n} of {tmp_path}/hard", 8, 0, level=None) for n in range(1, 20)]
+    half = [solve_rate(f"gsm8k/train/{n} of {tmp_path}/easy", 8, 4, level=None) for n in range(20)]
+    known = write_stage(tmp_path / "rates", {"solve_rates": (SOLVE_RATES, never + half)})
+    few = select(tmp_path / "few", student, sources=sources, count=2, solve_rates=known, exploration=0.0)
+    assert few.question.tolist()[1] == "How many more? 0"
+
+
+def test_an_exam_question_is_not_drawn_under_another_id(tmp_path: Path, student: Path) -> None:
+    source = gsm8k(tmp_path / "gsm8k", 20)
+    table = select(tmp_path / "round", student, sources=[source], excluded=["How many? 7", "gsm8k/train/3"])
+    assert sorted(set(range(20)) - {int(name.rpartition("/")[2]) for name in table.problem_id}) == [3, 7]
+
+
+def test_what_a_benchmark_left_out_is_noted(tmp_path: Path, student: Path) -> None:
+    source = gsm8k(tmp_path / "gsm8k", 5)
+    with (tmp_path / "gsm8k" / "train.jsonl").open("a") as file:
+        file.write('{"question": "How many?", "answer": "nobody knows"}\n')
+    select(tmp_path / "round", student, sources=[source, ARITHMETIC])
+    noted = json.loads((tmp_path / "round" / "excluded.json").read_text())
+    assert noted == {"gsm8k": ["gsm8k/train/5"], "arithmetic": []}
+
+
+def owned(folder: Path, count: int) -> Artifact:
+    rows = [
+        {"problem_id": f"owner/{n}", "messages": "[]", "prompt_token_ids": [n, 1], "question": f"Tell {n}"}
+        for n in range(count)
+    ]
+    return write_stage(folder, {"owner_prompts": (OWNER_PROMPTS, rows)})
+
+
+def test_the_owner_has_a_share_of_the_round_and_others_in_the_next(tmp_path: Path, student: Path) -> None:
+    owner = owned(tmp_path / "owner", 30)
+    first = select(tmp_path / "1", student, owner=owner, owner_share=0.25)
+    again = select(tmp_path / "again", student, owner=owner, owner_share=0.25)
+    assert list(first.problem_id) == list(again.problem_id)
+    own = first[first.benchmark.isna()]
+    assert (len(first), len(own)) == (40, 10)
+    assert sorted(first.group) == list(range(40))
+    assert own.problem_id.is_unique
+    assert (set(own.source), set(own.kind), own.truth.notna().any(), own.entry.notna().any()) == (
+        {"journal"},
+        {"owner"},
+        False,
+        False,
+    )
+    other = select(tmp_path / "2", student, owner=owner, owner_share=0.25, seed="1 2026-11-20 round 2")
+    assert set(other[other.benchmark.isna()].problem_id) != set(own.problem_id)
+    selection = json.loads((tmp_path / "1" / "selection.json").read_text())
+    assert selection["drawn"] == 40
+
+
+def test_few_prompts_of_the_owner_leave_the_rest_to_the_benchmarks(tmp_path: Path, student: Path) -> None:
+    owner = owned(tmp_path / "owner", 3)
+    found = select(tmp_path / "1", student, owner=owner, owner_share=0.5, count=10)
+    assert (len(found), int(found.benchmark.isna().sum())) == (10, 3)
+    refill = select(tmp_path / "2", student, owner=owner, owner_share=0.5, count=4, drawn=[tmp_path / "1"])
+    assert not refill.benchmark.isna().any()  # the round has them already
+    assert sorted(refill.group) == [10, 11, 12, 13]
+    alone = select(tmp_path / "3", student, owner=owner, owner_share=1.0, count=3)
+    assert alone.benchmark.isna().all()
+
+
+def test_the_owners_prompts_change_nothing_in_the_draw_of_the_others(tmp_path: Path, student: Path) -> None:
+    without = select(tmp_path / "1", student, count=10)
+    beside = select(tmp_path / "2", student, count=14, owner=owned(tmp_path / "owner", 4), owner_share=4 / 14)
+    drawn = ["problem_id", "group", "question", "kind", "entry"]
+    assert beside[drawn].head(10).to_dict("records") == without[drawn].to_dict("records")

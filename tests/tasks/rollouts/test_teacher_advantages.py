@@ -1,0 +1,94 @@
+"""A teacher's credit: a table with an advantage a token, and the figures that come of it."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.sections.stages import OnPolicyConfig
+from conf.storage.home import InputError
+from models.lessons.on_policy_distillation import teacher_logprobs
+from models.rollout import Rollout
+from tasks.rollouts.teacher_advantages import credit_by_teacher, find_teacher
+from tasks.stage import Artifact, commit
+from tasks.tables import ADVANTAGES, read_table, write_rollouts
+from tasks.training.metrics import _taught
+from tasks.training.update import advantages_by_place
+from tests.models.tiny import sampled_groups, trainer_config, write_tiny
+from tests.tasks.tiny_student import write_student
+
+CONFIG = trainer_config()
+
+
+class Here:
+    """The trainer's process is this one."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("teacher") / "teacher", "qwen3")  # another shape, the same tokens
+
+
+def credited(folder: Path, rollouts: list[Rollout], teacher: Path) -> Artifact:
+    (folder / "sample").mkdir(parents=True)
+    write_rollouts(folder / "sample" / "rollouts.parquet", rollouts)
+    sampled = commit(folder / "sample", "sample", {}, 1.0)
+    (folder / "credit").mkdir()
+    config = OnPolicyConfig(teacher=str(teacher))
+    arguments: dict[str, Any] = {"config": config, "trainer_config": CONFIG, "teacher": teacher, "trainer": Here()}
+    credit_by_teacher.write(folder / "credit", rollouts=sampled, **arguments)
+    return commit(folder / "credit", "credit", {}, 1.0)
+
+
+def test_every_token_has_an_advantage_of_its_own(tmp_path: Path, teacher: Path) -> None:
+    rollouts = sampled_groups(teacher, [[4, 1], [2, 5]])
+    unknown, empty = rollouts[1], rollouts[2]
+    rollouts[1] = dataclasses.replace(unknown, sampler_logprobs=[math.nan])
+    rollouts[2] = dataclasses.replace(empty, token_ids=[], sampler_logprobs=[], loss_mask=[])
+    artifact = credited(tmp_path, rollouts, teacher)
+    found = advantages_by_place(read_table(artifact.folder / "advantages.parquet", ADVANTAGES))
+    scored = teacher_logprobs(teacher, CONFIG, rollouts)
+    for row in (0, 3):
+        own = [q - p for q, p in zip(scored[row], rollouts[row].sampler_logprobs, strict=True)]
+        assert found[rollouts[row].group, rollouts[row].sample] == pytest.approx(own)
+    assert [math.isnan(value) for value in found[0, 1]] == [True]
+    assert found[1, 0] == []
+    assert artifact.read_json("signal.json") == {"groups": 2, "with_signal": 2}
+    known = [*found[0, 0], *found[1, 1]]
+    assert artifact.read_json("teacher.json") == {"tokens": 9, "kl": pytest.approx(-sum(known) / 9)}
+
+
+def test_a_group_without_a_token_has_no_signal(tmp_path: Path, teacher: Path) -> None:
+    rollouts = [
+        dataclasses.replace(one, token_ids=[], sampler_logprobs=[], loss_mask=[])
+        for one in sampled_groups(teacher, [[1, 1]])
+    ]
+    artifact = credited(tmp_path, rollouts, teacher)
+    assert artifact.read_json("signal.json") == {"groups": 1, "with_signal": 0}
+    assert artifact.read_json("teacher.json") == {"tokens": 0, "kl": 0.0}
+    assert _taught([artifact]) == {}
+
+
+def test_the_rounds_figure_is_a_mean_over_tokens(tmp_path: Path) -> None:
+    artifacts = []
+    for name, kl, tokens in (("a", 1.0, 30), ("b", 0.2, 10)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "teacher.json").write_text(json.dumps({"tokens": tokens, "kl": kl}))
+        artifacts.append(commit(tmp_path / name, "credit", {}, 1.0))
+    assert _taught(artifacts) == {"teacher_kl": pytest.approx(0.8)}
+
+
+def test_a_teacher_is_found_and_its_tokenizer_looked_at(tmp_path: Path, teacher: Path) -> None:
+    assert find_teacher(OnPolicyConfig(teacher=str(teacher)), teacher, False) == teacher
+    with pytest.raises(InputError, match=r"^on_policy\.teacher: /nowhere: there is no such folder; name one, or a hub"):
+        find_teacher(OnPolicyConfig(teacher="/nowhere"), teacher, False)
+    other = write_student(tmp_path / "other")
+    with pytest.raises(InputError, match=r"^on_policy\.teacher: .*: its tokenizer is not the student's: .* differ"):
+        find_teacher(OnPolicyConfig(teacher=str(other)), teacher, False)
