@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from conf.section import HubRevision, Outward, Positive, Section, Share
+from conf.section import HubRevision, NotInIdentity, Positive, Section, Share
 from conf.sections.benchmark import BenchmarkConfig
 from conf.sections.exam import ExamConfig
 from conf.sections.hours import time_of_day, time_zone
@@ -191,20 +191,20 @@ class NightConfig(Section):
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
-    budget_minutes: Outward[Annotated[float, Field(gt=0)] | None] = Field(
+    budget_minutes: NotInIdentity[Annotated[float, Field(gt=0)] | None] = Field(
         default=None,
         description="minutes after a start (of a worker's night: its first) in which it is to end; null: no limit",
     )
-    deadline: Outward[str | None] = Field(
+    deadline: NotInIdentity[str | None] = Field(
         default=None, description='time of day at which the night is to end, such as "06:30"'
     )
-    deadline_time_zone: Outward[str | None] = Field(
+    deadline_time_zone: NotInIdentity[str | None] = Field(
         default=None, description="IANA name of the zone of the deadline and of the date; null: the machine's"
     )
-    tracking: Outward[TrackingConfig] = TrackingConfig()
-    prefect: Outward[PrefectConfig] = PrefectConfig()
-    alarms: Outward[AlarmsConfig] = AlarmsConfig()
-    morning: Outward[MorningConfig] = MorningConfig()
+    tracking: NotInIdentity[TrackingConfig] = TrackingConfig()
+    prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
+    alarms: NotInIdentity[AlarmsConfig] = AlarmsConfig()
+    morning: NotInIdentity[MorningConfig] = MorningConfig()
 
     @field_validator("deadline")
     @classmethod

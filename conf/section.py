@@ -11,7 +11,7 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 T = TypeVar("T")
 _OUTWARD = "outward"
 # What makes no other night of a night: where its services are, who is told, by when it must end
-Outward = Annotated[T, _OUTWARD]
+NotInIdentity = Annotated[T, _OUTWARD]
 
 
 class Section(BaseModel):
@@ -20,7 +20,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
     def identity(self) -> dict[str, Any]:
-        """This part as JSON, without what is `Outward`, in it or in a part of it."""
+        """This part as JSON, without what is `NotInIdentity`, in it or in a part of it."""
         return self.model_dump(mode="json", exclude=_outward(self))
 
 

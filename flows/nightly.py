@@ -229,7 +229,7 @@ def _morning(
         log_exams(tracking, sat)
         log_rankings(tracking, night.folder, sitters)
         serving = carried_out["serving"] or sitters["champion"].name
-        watch.book.ring(vault.alarms(night.home.checkpoints / serving))
+        watch.book.record(vault.alarms(night.home.checkpoints / serving))
         prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
         rounds.retire(keep=set(sitters.values()))
         shutil.rmtree(night.folder / "state", ignore_errors=True)

@@ -59,19 +59,18 @@ class Stage:
 
     The function itself gets the folder to write into and the arguments; it may return figures of its run by
     name (the seconds that a part took, say). What the outcome depends on are its inputs: artifacts, configuration
-    sections, plain values; an argument named in `means` (a worker, say) is none.
+    sections, plain values; an argument named in `resources` (a worker, say) is none.
     """
 
-    def __init__(self, write: Write, tags: list[str], retries: int, means: tuple[str, ...]) -> None:
+    def __init__(self, write: Write, retries: int, resources: tuple[str, ...]) -> None:
         self.write = write
-        self.means = means
+        self.resources = resources
         self.name = write.__name__
         run: Any = self._run
         self._task: Any = task(
             run,
             name=self.name,
             description=inspect.getdoc(write),
-            tags=tags,
             task_run_name="{label}",
             retries=retries,
             retry_condition_fn=worker_died,
@@ -105,33 +104,33 @@ class Stage:
             "folder": night / place,
             "label": run_name(place),
             "inputs": self._inputs(arguments),
-            "means": _Means(arguments),
+            "arguments": _Arguments(arguments),
         }
 
     def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
-        return {name: _digest(value) for name, value in arguments.items() if name not in self.means}
+        return {name: _digest(value) for name, value in arguments.items() if name not in self.resources}
 
-    def _run(self, folder: Path, label: str, inputs: dict[str, str], means: "_Means") -> Artifact:
+    def _run(self, folder: Path, label: str, inputs: dict[str, str], arguments: "_Arguments") -> Artifact:
         if known := committed(folder, inputs):
             return known
         uncommit(folder)
         make_folder(folder)
         started = time.perf_counter()
         with room_for(folder), working_on(self.name):
-            figures = self.write(folder, **means.arguments)
+            figures = self.write(folder, **arguments.values)
             return commit(folder, self.name, inputs, time.perf_counter() - started, figures)
 
 
-class _Means:
+class _Arguments:
     """Arguments on their way through Prefect, which must neither copy nor walk through them."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.arguments = arguments
+        self.values = arguments
 
 
-def stage(*, tags: list[str], retries: int = 0, means: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
+def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
     """Makes a function `(folder, **arguments)` a committed stage; it is retried only where a worker died."""
-    return lambda write: Stage(write, tags, retries, means)
+    return lambda write: Stage(write, retries, resources)
 
 
 def run_name(place: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from conf.redact import complaint
-from conf.section import Outward, Positive, Section, Share
+from conf.section import NotInIdentity, Positive, Section, Share
 from conf.sections.benchmark import BenchmarkName
 
 Rate = Annotated[float, Field(gt=0)]
@@ -40,7 +40,7 @@ class TeacherConfig(Section):
     Its key comes from the environment and is never written anywhere.
     """
 
-    base_url: Outward[str] = Field(description='for example "http://127.0.0.1:8000/v1"')
+    base_url: NotInIdentity[str] = Field(description='for example "http://127.0.0.1:8000/v1"')
     model: str = Field(description="its name at the endpoint")
     key_variable: str = Field(default="NIGHTSCHOOL_TEACHER_KEY", description="environment variable of the key")
     problems: Positive = Field(default=64, description="at most so many problems a night")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flows.run.context import Night, log
 from tasks.layout import is_committed
-from tasks.monitoring.alarm_log import AlarmBook
+from tasks.monitoring.alarm_log import AlarmLog
 from tasks.monitoring.alarms import Alarm, exam_alarms, kind_alarms
 from tasks.monitoring.disk_space import bytes_of_a_round, disk_alarms, size_of
 from tasks.monitoring.round_alarms import round_alarms
@@ -22,7 +22,7 @@ class NightWatch:
 
     def __init__(self, night: Night, tracking: Tracking) -> None:
         self.night = night
-        self.book = AlarmBook(night.folder, tracking, night.config.alarms.command)
+        self.book = AlarmLog(night.folder, tracking, night.config.alarms.command)
         self.figures: list[dict[str, float]] = []
         self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
         self.rankings: dict[tuple[int, int], list[bool]] = {}  # by a block's first round, and round: see `rank_picks`
@@ -59,13 +59,13 @@ class NightWatch:
             held = sum(map(size_of, (state.parent, *policies)))  # first: what is moved meanwhile is counted as held
             room = held + shutil.disk_usage(self.night.home.root).free
             found += disk_alarms(room, bytes_of_a_round(policies[-1], state), number)
-        self.book.ring(found)
+        self.book.record(found)
         return any(alarm.round <= number for alarm in self.book.severe if alarm.round is not None)
 
     def morning(self) -> list[str]:
         """Raises the alarms that the whole night shows. Returns the sentences of all."""
         folder = self.night.folder
-        self.book.ring(exam_alarms(ungraded_answers(folder)) + kind_alarms(kind_history(folder)))
+        self.book.record(exam_alarms(ungraded_answers(folder)) + kind_alarms(kind_history(folder)))
         return self.book.sentences
 
     @property

@@ -19,7 +19,7 @@ from tasks.training import trainer_process
 from tasks.workers import Worker
 
 
-@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
+@stage(retries=2, resources=("trainer", "checkpoints"))
 def distill(
     folder: Path,
     *,

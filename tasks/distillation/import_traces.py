@@ -25,7 +25,7 @@ RESPONSES = ("response", "solution", "completion", "output")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-@stage(tags=["journal"])
+@stage()
 def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
     """Writes the files' worked solutions as traces, each asked as its benchmark asks; rows without one to a quarantine.
 

@@ -16,7 +16,7 @@ from tasks.tables import TRACES, write_table
 log = logging.getLogger("nightschool")
 
 
-@stage(tags=["teacher"], means=("night", "nights", "cache", "until"))
+@stage(resources=("night", "nights", "cache", "until"))
 def ask_teacher(
     folder: Path,
     *,

@@ -11,7 +11,7 @@ from tasks.tables import TRACES, write_table
 HARD = 0.5  # a problem solved less often is hard
 
 
-@stage(tags=["journal"], means=("night", "nights"))
+@stage(resources=("night", "nights"))
 def own_answers(
     folder: Path,
     *,

@@ -49,7 +49,7 @@ Terms = dict[str, str]
 
 
 @dataclass(frozen=True)
-class KeptExam:
+class CachedExam:
     """One checkpoint's answers to one part: rows of the evaluations table, the greedy ones and those sampled besides.
 
     `excluded`: the problems that the benchmark itself left out. `seconds`: what it took to sit it.
@@ -123,19 +123,19 @@ def grader_version() -> str:
     return " ".join([own, *map(_package, GRADERS), f"python {sys.version.split()[0]}"])
 
 
-def find(exams: Path, wanted: Terms) -> KeptExam | None:
+def find(exams: Path, wanted: Terms) -> CachedExam | None:
     """What was kept under these terms, if it is still whole."""
     artifact = committed(exams / key(wanted), wanted)
     if artifact is None:
         return None
     try:
         greedy, sampled = (table_rows(artifact.folder / f"{name}.parquet", EVALUATIONS) for name in TABLES)
-        return KeptExam(greedy, sampled, artifact.read_json("excluded.json"), artifact.seconds)
+        return CachedExam(greedy, sampled, artifact.read_json("excluded.json"), artifact.seconds)
     except (OSError, ValueError):  # removed meanwhile, or another version wrote it
         return None
 
 
-def keep(exams: Path, found_under: Terms, exam: KeptExam) -> None:
+def keep(exams: Path, found_under: Terms, exam: CachedExam) -> None:
     """Keeps what was sat under these terms: written beside its place, then moved there by one rename.
 
     Not kept is an exam with an answer, greedy or sampled, that its grader failed on (`correct` is null): whoever asks

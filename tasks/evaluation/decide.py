@@ -15,7 +15,7 @@ from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 
 
-@stage(tags=["exam"])
+@stage()
 def decide(
     folder: Path,
     *,

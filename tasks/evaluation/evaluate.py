@@ -18,7 +18,7 @@ from models.rollout import Rollout
 from rewards import benchmarks
 from rewards.contamination import exam_index
 from rewards.verifier import Attempt, Benchmark, Problem, Score
-from tasks.evaluation.cache import KeptExam, find, keep, terms
+from tasks.evaluation.cache import CachedExam, find, keep, terms
 from tasks.rollouts.sample import sample_proven
 from tasks.rollouts.score import scores_of
 from tasks.rollouts.select_prompts import training_problems
@@ -31,7 +31,7 @@ SAMPLED_SEED = 1  # of the answers besides the greedy ones: every checkpoint's a
 log = logging.getLogger("nightschool")
 
 
-@stage(tags=["engine", "exam"], retries=2, means=("engine", "exams"))
+@stage(retries=2, resources=("engine", "exams"))
 def evaluate(
     folder: Path,
     *,
@@ -53,7 +53,7 @@ def evaluate(
     `seconds_sat`: what sitting all of it took, whenever that was. `versions`: of what answers and judges; with others
     the stage runs again.
     """
-    found: dict[str, KeptExam] = {}
+    found: dict[str, CachedExam] = {}
     for part in parts:
         questions = exam_problems(part, sandbox)
         prompts = rendered(questions, checkpoint, student)
@@ -80,7 +80,7 @@ def _sat(
     config: EngineConfig,
     max_completion_tokens: int,
     engine: Worker,
-) -> KeptExam:
+) -> CachedExam:
     """A part of the exam, in calls of its own: which other parts there are must not change how sums are rounded."""
     started = time.perf_counter()
     arguments = (questions, prompts, checkpoint, student, config, max_completion_tokens, engine)
@@ -91,10 +91,10 @@ def _sat(
         sampled = sit(*arguments, samples=part.samples, temperature=part.temperature) if part.samples else []
     excluded = benchmarks.excluded(questions[0][0], "test") if questions else []
     named = ([row | {"benchmark": part.name} for row in rows] for rows in (greedy, sampled))
-    return KeptExam(*named, excluded=excluded, seconds=time.perf_counter() - started)
+    return CachedExam(*named, excluded=excluded, seconds=time.perf_counter() - started)
 
 
-@stage(tags=["engine", "quiz"], retries=2, means=("engine",))
+@stage(retries=2, resources=("engine",))
 def quiz(
     folder: Path,
     *,

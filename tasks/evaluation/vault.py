@@ -18,7 +18,7 @@ from tasks.tables import EVALUATIONS, read_table
 LEVEL = 0.025  # one-sided, as the end of a 95 % interval is
 
 
-@stage(tags=["exam"])
+@stage()
 def vault(folder: Path, *, ancestor: Artifact, serving: Artifact, exam: ExamConfig, seed: int) -> None:
     """Compares who serves from now on with the oldest ancestor, on the vault's part of each part of the exam.
 

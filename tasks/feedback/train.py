@@ -24,7 +24,7 @@ from tasks.workers import Worker
 log = logging.getLogger("nightschool")
 
 
-class Desk(TypedDict):
+class LessonInputs(TypedDict):
     """What every channel works with.
 
     `unseen_share`: of the owner's conversations, those that judge a reward model and are not learnt; 0 where there is
@@ -42,29 +42,29 @@ class Desk(TypedDict):
     trainer: Worker
 
 
-@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
-def corrections(folder: Path, *, config: CorrectionsConfig, **desk: Unpack[Desk]) -> None:
+@stage(retries=2, resources=("trainer", "checkpoints"))
+def corrections(folder: Path, *, config: CorrectionsConfig, **desk: Unpack[LessonInputs]) -> None:
     """Supervised lessons on the answers that the owner corrected."""
     lines, table = _opened(desk, "corrections", CORRECTIONS)
     _learn(folder, trainer_calls.imitate, config, lines.corrections(table), lines, desk)
 
 
-@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
-def words(folder: Path, *, config: WordsConfig, **desk: Unpack[Desk]) -> None:
+@stage(retries=2, resources=("trainer", "checkpoints"))
+def words(folder: Path, *, config: WordsConfig, **desk: Unpack[LessonInputs]) -> None:
     """Continued pretraining on the owner's texts: each token from those before it."""
     lines, table = _opened(desk, "words", WORDS)
     _learn(folder, trainer_calls.imitate, config, lines.words(table, config.max_tokens), lines, desk)
 
 
-@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
-def feedback(folder: Path, *, config: FeedbackConfig, **desk: Unpack[Desk]) -> None:
+@stage(retries=2, resources=("trainer", "checkpoints"))
+def feedback(folder: Path, *, config: FeedbackConfig, **desk: Unpack[LessonInputs]) -> None:
     """Praise and scolding by KTO, anchored at the checkpoint before."""
     lines, table = _opened(desk, "feedback", FEEDBACK)
     _learn(folder, trainer_calls.kto, config, lines.feedback(table), lines, desk)
 
 
-@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
-def picks(folder: Path, *, config: PicksConfig, **desk: Unpack[Desk]) -> None:
+@stage(retries=2, resources=("trainer", "checkpoints"))
+def picks(folder: Path, *, config: PicksConfig, **desk: Unpack[LessonInputs]) -> None:
     """The picks without a reward model: by DPO against the others, or supervised on the answer picked."""
     lines, table = _opened(desk, "preferences", PREFERENCES)
     found = lines.picks(table)
@@ -75,7 +75,7 @@ def picks(folder: Path, *, config: PicksConfig, **desk: Unpack[Desk]) -> None:
         _learn(folder, trainer_calls.imitate, config, best, lines, desk)
 
 
-def _opened(desk: Desk, name: str, schema: pa.Schema) -> tuple[LessonLines, pd.DataFrame]:
+def _opened(desk: LessonInputs, name: str, schema: pa.Schema) -> tuple[LessonLines, pd.DataFrame]:
     """One of the day's tables, without what the champion has learnt already, and who reads it."""
     exam, unseen = desk["exam_questions"], desk["unseen_share"]
     lines = LessonLines(desk["checkpoint"], desk["student"], exam, desk["max_tokens"], unseen)
@@ -89,7 +89,7 @@ def _learn(
     config: LessonConfig,
     examples: Sequence[Any],
     lines: LessonLines,
-    desk: Desk,
+    desk: LessonInputs,
 ) -> None:
     """Has the trainer's process learn the examples; writes the checkpoint, each step's figures, and the counts."""
     checkpoint = desk["checkpoint"]

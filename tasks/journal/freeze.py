@@ -29,7 +29,7 @@ LESSONS = {
 }
 
 
-@stage(tags=["journal"], means=("journal", "nights", "checkpoints"))
+@stage(resources=("journal", "nights", "checkpoints"))
 def freeze_journal(
     folder: Path,
     *,

@@ -18,7 +18,7 @@ ARTIFACT = "alarms"
 log = logging.getLogger("nightschool")
 
 
-class AlarmBook:
+class AlarmLog:
     """Raises alarms in the log, in Prefect, in MLflow and by the owner's command; `alarms.json` in the night's folder
     remembers which.
     """
@@ -29,7 +29,7 @@ class AlarmBook:
         kept = json.loads(self.file.read_text()) if self.file.exists() else []
         self.alarms = {_identity(alarm): alarm for alarm in (Alarm(**fields) for fields in kept)}
 
-    def ring(self, found: Sequence[Alarm]) -> None:
+    def record(self, found: Sequence[Alarm]) -> None:
         """Raises those that are new. One that is known gets its sentence over later rounds, unless it is severe.
 
         It is noted before it is raised: the owner's command is not run again for it, wherever the night is killed.

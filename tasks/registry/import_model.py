@@ -26,7 +26,7 @@ CODE = "*.py"  # comes along only where the owner trusts it
 GOOD = "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
 
 
-@stage(tags=["checkpoint"], retries=2, means=("checkpoints", "trainer"))
+@stage(retries=2, resources=("checkpoints", "trainer"))
 def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: Worker) -> None:
     """Brings the student into the home as a checkpoint without a parent; notes its digest."""
     draft = checkpoints / "draft"

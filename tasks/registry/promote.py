@@ -34,7 +34,6 @@ def registry_failed(task: Any, run: Any, state: Any) -> bool:
 @task(
     name="promote",
     task_run_name="promote",
-    tags=["registry"],
     retries=2,
     retry_delay_seconds=[10, 60],
     retry_condition_fn=registry_failed,

@@ -148,7 +148,7 @@ class Plan:
     stays: Mapping[str, str]
 
 
-@task(name="prune", task_run_name="prune", tags=["registry"], cache_policy=NO_CACHE)
+@task(name="prune", task_run_name="prune", cache_policy=NO_CACHE)
 def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
     """Removes what the rule lets go, under the home's lock. Returns what that was."""
     found = plan(home, keep_nights, registry)

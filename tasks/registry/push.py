@@ -13,7 +13,7 @@ from tasks.workers import WorkerDiedError, call_once
 LIMIT = 2 * 3600.0  # seconds
 
 
-@task(name="push", task_run_name="push", tags=["registry"], cache_policy=NO_CACHE)
+@task(name="push", task_run_name="push", cache_policy=NO_CACHE)
 def push(checkpoint: Path, repo: str, message: str) -> str | None:
     """Uploads a checkpoint, its card included, as one commit. Returns why that failed, in a line; None if it did not.
 

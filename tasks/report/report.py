@@ -28,7 +28,7 @@ from tasks.tracking import Tracking
 AGAIN = re.compile(r"-\d+$")  # the place of what comes twice in a night: distill-2
 
 
-@task(name="report", task_run_name="report", tags=["report"], retries=1, cache_policy=NO_CACHE)
+@task(name="report", task_run_name="report", retries=1, cache_policy=NO_CACHE)
 def report(
     folder: Path,
     decision: Mapping[str, Any],

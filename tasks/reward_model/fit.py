@@ -24,7 +24,7 @@ class UnfitError(Exception):
     """Why no reward model is fitted tonight, as half a sentence."""
 
 
-@stage(tags=["trainer"], retries=2, means=("trainer", "checkpoints"))
+@stage(retries=2, resources=("trainer", "checkpoints"))
 def fit_reward_model(
     folder: Path,
     *,

@@ -18,7 +18,7 @@ from tasks.workers import Worker
 MOST = 200  # picks: a share of them is then known to 7 points, and no round waits for it
 
 
-@stage(tags=["trainer"], retries=2, means=("predecessor", "trainer"))
+@stage(retries=2, resources=("predecessor", "trainer"))
 def rank_picks(
     folder: Path,
     *,

@@ -12,7 +12,7 @@ from tasks.stage import Artifact, stage
 from tasks.tables import ADVANTAGES, SCORES, read_rollouts, read_table, write_table
 
 
-@stage(tags=["trainer"])
+@stage()
 def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConfig) -> None:
     """Each completion's advantage over its own group; null where it was not graded, or was cut and is to be masked.
 

@@ -23,7 +23,7 @@ log = logging.getLogger("nightschool")
 Messages = list[dict[str, str]]
 
 
-@stage(tags=["prompts"])
+@stage()
 def owner_prompts(
     folder: Path,
     *,

@@ -11,7 +11,7 @@ from tasks.tables import LEARNED, read_rollouts, write_table
 from tasks.workers import Worker
 
 
-@stage(tags=["trainer"], retries=2, means=("trainer",))
+@stage(retries=2, resources=("trainer",))
 def judge(
     folder: Path, *, rollouts: Artifact, reward_model: Path, config: TrainerConfig, broke: bool, trainer: Worker
 ) -> None:

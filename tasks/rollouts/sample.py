@@ -30,7 +30,7 @@ def sample_proven(engine: Worker, *args: Any, **kwargs: Any) -> list[list[Rollou
         return engine.call(in_engine.sample, *args, **kwargs)
 
 
-@stage(tags=["engine"], retries=2, means=("engine",))
+@stage(retries=2, resources=("engine",))
 def sample(
     folder: Path,
     *,

@@ -53,7 +53,7 @@ def _can_travel(benchmark: Benchmark) -> bool:
 log = logging.getLogger("nightschool")
 
 
-@stage(tags=["grader"])
+@stage()
 def score(
     folder: Path,
     *,

@@ -30,7 +30,7 @@ log = logging.getLogger("nightschool")
 Kind = Callable[[Problem], str]
 
 
-@stage(tags=["prompts"])
+@stage()
 def select_prompts(
     folder: Path,
     *,

@@ -17,7 +17,7 @@ from tasks.workers import Worker
 TEACHER = "teacher.json"
 
 
-@stage(tags=["trainer"], retries=2, means=("teacher", "trainer"))
+@stage(retries=2, resources=("teacher", "trainer"))
 def credit_by_teacher(
     folder: Path,
     *,

@@ -24,7 +24,7 @@ from tasks.training.trainer_process import Predecessor, Updated
 from tasks.workers import Worker, working_on
 
 
-@stage(tags=["trainer", "checkpoint"], retries=2, means=("checkpoints", "trainer"))
+@stage(retries=2, resources=("checkpoints", "trainer"))
 def merge(folder: Path, *, adapter: Path, trust_remote_code: bool, checkpoints: Path, trainer: Worker) -> None:
     """Adds the adapter of the last round to its base's weights; the probe proves that nothing was lost on the way."""
     merged = trainer.call(trainer_process.merge, adapter, checkpoints, trust_remote_code)
@@ -59,7 +59,6 @@ class UpdateMeans:
 
 @task(
     name="update",
-    tags=["trainer"],
     task_run_name="{label}",
     retries=2,
     retry_condition_fn=worker_died,
@@ -114,9 +113,7 @@ def advantages_by_place(table: pd.DataFrame) -> dict[tuple[int, int], float | li
     }
 
 
-@stage(
-    tags=["trainer", "checkpoint"], retries=2, means=("prompts", "scores", "updated", "state", "means", "seconds_round")
-)
+@stage(retries=2, resources=("prompts", "scores", "updated", "state", "means", "seconds_round"))
 def checkpoint(
     folder: Path,
     *,

@@ -108,7 +108,7 @@ def test_a_child_that_dies_is_an_incident_and_one_that_is_ended_is_none(worker: 
 
 @pytest.mark.usefixtures("prefect_server")
 def test_a_stage_whose_child_hung_is_tried_again(worker: Worker, losses: Losses, tmp_path: Path) -> None:
-    @stage(tags=[], retries=2, means=("worker",))
+    @stage(retries=2, resources=("worker",))
     def ask(folder: Path, *, worker: Worker) -> None:
         """Asks a child that hangs the first time."""
         (folder / "answer.txt").write_text(worker.call(child_calls.hang_once, tmp_path / "note"))

@@ -55,7 +55,7 @@ class Notes:
             if failing:
                 raise failing.pop(0)
 
-        self.stage: Stage = stage(tags=["notes"], retries=retries, means=("helper",))(notes)
+        self.stage: Stage = stage(retries=retries, resources=("helper",))(notes)
 
     def __call__(self, night: Path, place: str = "notes", **arguments: Any) -> Artifact:
         return self.stage(night, place, **arguments)
@@ -91,7 +91,7 @@ def test_the_figures_of_a_run_do_not_make_it_another_artifact(tmp_path: Path) ->
             (folder / "out.txt").write_text(text)
             return {"generate": took}
 
-        found.append(stage(tags=[])(timed)(tmp_path / str(seconds), "timed", text="one"))
+        found.append(stage()(timed)(tmp_path / str(seconds), "timed", text="one"))
     assert [artifact.figure("generate") for artifact in found] == [1.5, 2.5]
     assert found[0].digest == found[1].digest
     assert found[0].figure("sync") is None
@@ -306,7 +306,7 @@ class Texts(Notes):
             self.runs.append(text)
             (folder / "out.txt").write_text(text)
 
-        self.stage: Stage = stage(tags=["texts"])(texts)
+        self.stage: Stage = stage()(texts)
 
 
 def test_a_full_disk_leaves_no_half_stage_and_the_next_try_goes_on(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_full_disk_leaves_no_half_stage_and_the_next_try_goes_on(tmp_path: Pat
             (folder / "out.txt").symlink_to("/dev/full")
         (folder / "out.txt").write_text("one")
 
-    made = stage(tags=[], retries=2)(writing)
+    made = stage(retries=2)(writing)
     with pytest.raises(DiskFullError, match="writing: the disk is full: more than"):
         made(tmp_path, "writing")
     assert not (tmp_path / "writing").exists()

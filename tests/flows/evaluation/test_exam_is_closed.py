@@ -90,7 +90,7 @@ class Trainer:
 
 
 @dataclasses.dataclass
-class Desk:
+class LessonInputs:
     """What a way in works with."""
 
     folder: Path
@@ -110,7 +110,7 @@ def said_in(*turns: str) -> str:
     return json.dumps([{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in enumerate(turns)])
 
 
-def gsm8k(desk: Desk, leak: str) -> str:
+def gsm8k(desk: LessonInputs, leak: str) -> str:
     """A training split that holds the exam's question: a source of one's own may."""
     folder = desk.make("gsm8k")
     rows = [json.dumps({"question": question, "answer": "#### 4"}) for question in (leak, INNOCENT)]
@@ -118,7 +118,7 @@ def gsm8k(desk: Desk, leak: str) -> str:
     return str(folder)
 
 
-def selected(desk: Desk, leak: str, **changes: Any) -> list[str]:
+def selected(desk: LessonInputs, leak: str, **changes: Any) -> list[str]:
     folder = desk.make("select_prompts")
     arguments: dict[str, Any] = {
         "sources": (BenchmarkConfig(name="gsm8k", source=gsm8k(desk, leak)),),
@@ -136,13 +136,13 @@ def selected(desk: Desk, leak: str, **changes: Any) -> list[str]:
     return list(read_table(folder / "prompts.parquet", PROMPTS).messages)
 
 
-def refilled(desk: Desk, leak: str) -> list[str]:
+def refilled(desk: LessonInputs, leak: str) -> list[str]:
     other = {"problem_id": "gsm8k/train/9", "question": "?", "messages": "[]", "kind": "x", "source": "benchmark"}
     rows = [other | {"group": 0, "prompt_token_ids": [1]}]
     return selected(desk, leak, drawn=(write_stage(desk.folder / "drawn", {"prompts": (PROMPTS, rows)}),))
 
 
-def quizzed(desk: Desk, leak: str) -> list[str]:
+def quizzed(desk: LessonInputs, leak: str) -> list[str]:
     folder, engine = desk.make("quiz"), TableEngine(desk.student, {})
     quiz.write(
         folder,
@@ -163,7 +163,7 @@ def trace(response: str, *turns: str) -> dict[str, Any]:
     return {"messages": said_in(*turns), "response": response, "teacher": "me"}
 
 
-def distilled(desk: Desk, *traces: Artifact) -> list[str]:
+def distilled(desk: LessonInputs, *traces: Artifact) -> list[str]:
     trainer = desk.trainer
     distill.write(
         desk.make("distill"),
@@ -184,24 +184,24 @@ def distilled(desk: Desk, *traces: Artifact) -> list[str]:
     return trainer.texts
 
 
-def journal_traces(desk: Desk, *rows: dict[str, Any]) -> list[str]:
+def journal_traces(desk: LessonInputs, *rows: dict[str, Any]) -> list[str]:
     innocent = trace("About 4.", INNOCENT)
     return distilled(desk, write_stage(desk.folder / "day", {"traces": (TRACES, [*rows, innocent])}))
 
 
-def traces_that_ask(desk: Desk, leak: str) -> list[str]:
+def traces_that_ask(desk: LessonInputs, leak: str) -> list[str]:
     return journal_traces(desk, trace("10 of 36.", leak))
 
 
-def traces_that_asked_before(desk: Desk, leak: str) -> list[str]:
+def traces_that_asked_before(desk: LessonInputs, leak: str) -> list[str]:
     return journal_traces(desk, trace("Because.", leak, "10 of 36.", "Why?"))
 
 
-def traces_that_answer_with_it(desk: Desk, leak: str) -> list[str]:
+def traces_that_answer_with_it(desk: LessonInputs, leak: str) -> list[str]:
     return journal_traces(desk, trace(f"{leak}\n\nIt is 10 of 36.", "Give me an exercise, and solve it."))
 
 
-def files_of_traces(desk: Desk, leak: str) -> list[str]:
+def files_of_traces(desk: LessonInputs, leak: str) -> list[str]:
     file = desk.folder / "traces.jsonl"
     rows = [{"question": question, "response": "#### 4"} for question in (leak, INNOCENT)]
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -210,7 +210,7 @@ def files_of_traces(desk: Desk, leak: str) -> list[str]:
     return distilled(desk, Artifact(folder=folder, digest="files"))
 
 
-def own_answers_of_nights_with_another_exam(desk: Desk, leak: str) -> list[str]:
+def own_answers_of_nights_with_another_exam(desk: LessonInputs, leak: str) -> list[str]:
     hard = {question: [RIGHT, WRONG, WRONG] for question in (leak, INNOCENT)}
     write_round(desk.folder / "nights/2026-11-19/round-01", hard, benchmark="gsm8k", truth="right")
     folder, nights = desk.make("own_answers"), desk.folder / "nights"
@@ -230,7 +230,7 @@ def own_answers_of_nights_with_another_exam(desk: Desk, leak: str) -> list[str]:
     return distilled(desk, write_stage(desk.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
 
 
-def ask(desk: Desk, folder: Path, url: str) -> None:
+def ask(desk: LessonInputs, folder: Path, url: str) -> None:
     ask_teacher.write(
         folder,
         config=TeacherConfig(base_url=url, model="wise", retries=0, answers=1),
@@ -245,14 +245,14 @@ def ask(desk: Desk, folder: Path, url: str) -> None:
     )
 
 
-def asked_of_a_teacher(desk: Desk, leak: str) -> list[str]:
+def asked_of_a_teacher(desk: LessonInputs, leak: str) -> list[str]:
     write_round(desk.folder / "nights/2026-11-19/round-01", {question: [WRONG] for question in (leak, INNOCENT)})
     with chat_server(lambda _: said("About 4.")) as server:
         ask(desk, desk.make("ask_teacher"), server.url)
     return [json.dumps(request["messages"]) for request in server.requests]
 
 
-def answers_of_a_teacher(desk: Desk, leak: str) -> list[str]:
+def answers_of_a_teacher(desk: LessonInputs, leak: str) -> list[str]:
     """A teacher that tells the exam's question when it is asked something else."""
     write_round(desk.folder / "nights/2026-11-19/round-01", {name: [WRONG] for name in ("tell", INNOCENT)})
     folder = desk.make("ask_teacher")
@@ -264,7 +264,7 @@ def answers_of_a_teacher(desk: Desk, leak: str) -> list[str]:
     return distilled(desk, write_stage(desk.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
 
 
-def learnt(desk: Desk, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
+def learnt(desk: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
     trainer, day = desk.trainer, write_stage(desk.folder / "day", {table: (schema, rows)})
     stage.write(
         desk.make("lesson"),
@@ -282,7 +282,7 @@ def learnt(desk: Desk, stage: Stage, config: Any, table: str, schema: Any, rows:
     return trainer.texts
 
 
-def corrected(desk: Desk, leak: str, question: str, correction: str) -> list[str]:
+def corrected(desk: LessonInputs, leak: str, question: str, correction: str) -> list[str]:
     rows = [
         {"messages": said_in(question), "response": "Hm.", "correction": correction},
         {"messages": said_in(INNOCENT), "response": "Hm.", "correction": "About 4."},
@@ -290,20 +290,20 @@ def corrected(desk: Desk, leak: str, question: str, correction: str) -> list[str
     return learnt(desk, train.corrections, CorrectionsConfig(), "corrections", CORRECTIONS, rows)
 
 
-def corrections(desk: Desk, leak: str) -> list[str]:
+def corrections(desk: LessonInputs, leak: str) -> list[str]:
     return corrected(desk, leak, leak, "10 of 36.")
 
 
-def corrections_that_tell_it(desk: Desk, leak: str) -> list[str]:
+def corrections_that_tell_it(desk: LessonInputs, leak: str) -> list[str]:
     return corrected(desk, leak, "Tell me something.", f"{leak}\n10 of 36.")
 
 
-def words(desk: Desk, leak: str) -> list[str]:
+def words(desk: LessonInputs, leak: str) -> list[str]:
     rows = [{"text": f"A page of my notes.\n\n{leak}\n\nIt is 10 of 36."}, {"text": f"{INNOCENT} About 4."}]
     return learnt(desk, train.words, WordsConfig(), "words", WORDS, rows)
 
 
-def feedback(desk: Desk, leak: str) -> list[str]:
+def feedback(desk: LessonInputs, leak: str) -> list[str]:
     rows = [{"messages": said_in(question), "response": "About 4.", "value": 1.0} for question in (leak, INNOCENT)]
     rows.append({"messages": said_in("Say something."), "response": leak, "value": -1.0})
     return learnt(desk, train.feedback, FeedbackConfig(), "feedback", FEEDBACK, rows)
@@ -317,11 +317,11 @@ def preferences(leak: str) -> list[dict[str, Any]]:
     ]
 
 
-def picks(desk: Desk, leak: str) -> list[str]:
+def picks(desk: LessonInputs, leak: str) -> list[str]:
     return learnt(desk, train.picks, PicksConfig(), "preferences", PREFERENCES, preferences(leak))
 
 
-def reward_model(desk: Desk, leak: str) -> list[str]:
+def reward_model(desk: LessonInputs, leak: str) -> list[str]:
     trainer, folder = desk.trainer, desk.make("fit")
     tables = {"preferences": (PREFERENCES, preferences(leak)), "corrections": (CORRECTIONS, [])}
     fit_reward_model.write(
@@ -343,7 +343,7 @@ def reward_model(desk: Desk, leak: str) -> list[str]:
     return [*trainer.texts, *held_out.messages, *held_out.responses]
 
 
-def owners_prompts(desk: Desk, leak: str) -> list[str]:
+def owners_prompts(desk: LessonInputs, leak: str) -> list[str]:
     tables = {
         "preferences": (PREFERENCES, preferences(leak)),
         "corrections": (CORRECTIONS, []),
@@ -391,7 +391,7 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("dress", LEAKS)
 @pytest.mark.parametrize("way_in", WAYS_IN, ids=lambda way: way.__name__)
 def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in: Any, dress: str) -> None:
-    entered = "\n".join(way_in(Desk(tmp_path, student), LEAKS[dress])).lower()
+    entered = "\n".join(way_in(LessonInputs(tmp_path, student), LEAKS[dress])).lower()
     leaked, innocent = (sign in entered for sign in SIGNS)
     assert not leaked
     assert innocent  # else the way would be closed to everything
@@ -401,11 +401,11 @@ def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in:
 def test_another_problem_of_the_same_template_does_come_in(tmp_path: Path, student: Path, way_in: Any) -> None:
     """It is well worth learning; and so each way is seen to be open to what these tests would find."""
     other = EXAM.replace("9", "10")
-    assert SIGNS[0] in "\n".join(way_in(Desk(tmp_path, student), other)).lower()
+    assert SIGNS[0] in "\n".join(way_in(LessonInputs(tmp_path, student), other)).lower()
 
 
 def test_an_id_of_the_exam_is_never_drawn_whatever_it_asks(tmp_path: Path, student: Path) -> None:
-    desk = Desk(tmp_path, student)
+    desk = LessonInputs(tmp_path, student)
     found = selected(desk, "Who are you?", excluded=("gsm8k/train/0",))
     assert len(found) == 1
     assert INNOCENT in found[0]

@@ -143,7 +143,7 @@ def writing(night: Night) -> Stage:
         (draft / "model.safetensors").write_text("weights")
         (folder / "checkpoint.txt").write_text(keep(draft, night.home.checkpoints).name)
 
-    return stage(tags=[])(write)
+    return stage()(write)
 
 
 def flip_a_byte(checkpoint: Path) -> None:

@@ -16,13 +16,13 @@ from conf.schema import EngineConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
 from tasks import stage
 from tasks.evaluation import cache
-from tasks.evaluation.cache import DRAFT, KeptExam, find, keep, key, orphans, terms
+from tasks.evaluation.cache import DRAFT, CachedExam, find, keep, key, orphans, terms
 from tasks.evaluation.evaluate import exam_problems
 from tasks.stage import MANIFEST
 from tests.tasks.evaluation.test_metrics import row
 
 PART = ExamPart(benchmark="arithmetic", levels=("1",), problems=3)
-EXAM = KeptExam([row("a"), row("b", "wrong")], [row("a", sample=1)], ["c"], 12.5)
+EXAM = CachedExam([row("a"), row("b", "wrong")], [row("a", sample=1)], ["c"], 12.5)
 
 
 def depend(**changes: Any) -> dict[str, str]:

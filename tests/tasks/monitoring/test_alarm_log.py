@@ -14,7 +14,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
-from tasks.monitoring.alarm_log import AlarmBook
+from tasks.monitoring.alarm_log import AlarmLog
 from tasks.monitoring.alarms import Alarm
 from tasks.tracking import Tracking
 
@@ -43,12 +43,12 @@ class Evening:
         self.tracking = Tracking(home, config)
         self.tracking.open_run(self.folder, config, {})
 
-    def book(self) -> AlarmBook:
-        return AlarmBook(self.folder, self.tracking, COMMAND)
+    def book(self) -> AlarmLog:
+        return AlarmLog(self.folder, self.tracking, COMMAND)
 
-    def ring(self, *alarms: Alarm) -> AlarmBook:
+    def record(self, *alarms: Alarm) -> AlarmLog:
         book = self.book()
-        in_flow(lambda: book.ring(alarms))
+        in_flow(lambda: book.record(alarms))
         return book
 
     def told(self) -> list[str]:
@@ -88,7 +88,7 @@ def artifacts() -> int:
 def test_an_alarm_is_in_the_log_in_prefect_in_mlflow_and_with_the_owner(
     evening: Evening, caplog: pytest.LogCaptureFixture
 ) -> None:
-    book = evening.ring(SLOW, SEVERE)
+    book = evening.record(SLOW, SEVERE)
     assert spoken(caplog) == [
         (logging.WARNING, f"alarm slow_round: {SLOW.sentence}"),
         (logging.ERROR, f"severe alarm graders_failing: {SEVERE.sentence}"),
@@ -112,10 +112,10 @@ def test_an_alarm_is_in_the_log_in_prefect_in_mlflow_and_with_the_owner(
 
 
 def test_a_night_that_goes_on_raises_none_again(evening: Evening, caplog: pytest.LogCaptureFixture) -> None:
-    evening.ring(SLOW)
-    evening.ring(SLOW, FAILING)
+    evening.record(SLOW)
+    evening.record(SLOW, FAILING)
     before = artifacts()
-    again = evening.ring(SLOW, FAILING)
+    again = evening.record(SLOW, FAILING)
     assert evening.told() == [SLOW.sentence, FAILING.sentence]
     assert len(spoken(caplog)) == 2
     assert artifacts() == before
@@ -125,9 +125,9 @@ def test_a_night_that_goes_on_raises_none_again(evening: Evening, caplog: pytest
 def test_what_is_known_gets_the_sentence_over_later_rounds_and_never_an_earlier_one(
     evening: Evening, caplog: pytest.LogCaptureFixture
 ) -> None:
-    evening.ring(FAILING)
-    evening.ring(MORE)
-    book = evening.ring(FAILING)
+    evening.record(FAILING)
+    evening.record(MORE)
+    book = evening.record(FAILING)
     assert book.sentences == [MORE.sentence]
     assert evening.tags() == {"alarms": "1", "alarm.graders_failing": MORE.sentence}
     assert evening.told() == [FAILING.sentence]
@@ -135,9 +135,9 @@ def test_what_is_known_gets_the_sentence_over_later_rounds_and_never_an_earlier_
 
 
 def test_the_severe_one_of_the_same_name_is_another_and_stays_as_it_was(evening: Evening) -> None:
-    evening.ring(FAILING)
-    evening.ring(SEVERE)
-    book = evening.ring(Alarm("graders_failing", True, "More.", 9))
+    evening.record(FAILING)
+    evening.record(SEVERE)
+    book = evening.record(Alarm("graders_failing", True, "More.", 9))
     assert book.sentences == [SEVERE.sentence, FAILING.sentence]
     assert evening.tags()["alarm.graders_failing"] == SEVERE.sentence
     assert evening.told() == [FAILING.sentence, SEVERE.sentence]
@@ -152,18 +152,18 @@ def test_a_night_killed_right_after_the_note_shows_the_alarm_and_runs_no_command
     with monkeypatch.context() as patch:
         patch.setattr("tasks.monitoring.alarm_log.tell_owner", killed)
         with pytest.raises(KeyboardInterrupt):
-            evening.book().ring([SLOW])
+            evening.book().record([SLOW])
     assert evening.tags() == {}
     book = evening.book()
     in_flow(book.publish)
     assert evening.tags() == {"alarms": "1", "alarm.slow_round": SLOW.sentence}
-    evening.ring(SLOW)
+    evening.record(SLOW)
     assert evening.told() == []
 
 
 def test_without_alarms_there_is_nothing_to_show(evening: Evening) -> None:
     before = artifacts()
-    evening.ring()
+    evening.record()
     in_flow(evening.book().publish)
     assert (evening.tags(), artifacts()) == ({}, before)
     assert not (evening.folder / "alarms.json").exists()
