@@ -1,0 +1,102 @@
+"""The hostile corpus: tests/rewards/jail/hostile/<category>.toml, one table per program.
+
+    what = "one line"
+    allowed = ["wrong", "crashed"]              # the verdicts that the program may get
+    tests = ["assert solve(3) == 4"]            # what an attack tries to pass
+    setup = "import math"                       # runs before the tests, on their side
+    entry_point = "solve"                       # the default; "none" if the judge is not told
+    needs = ["seccomp"]                         # layers without which the verdict cannot be promised
+    seconds = 2                                 # of CPU time
+    memory_mb = 128
+    transform = 'text.replace("\\n", "\\r\\n")'   # an expression that turns `source`, as `text`, into what is judged
+    source = '''…'''
+
+`what`, `allowed`, `tests` and `source` are required. A program does not contain its own tests. An attack is written so
+that its success is what the tests ask for: a verdict of `correct` outside odd.toml is a hole.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from rewards.sandbox import Layer, Program
+from rewards.verifier import Verdict
+
+FOLDER = Path(__file__).parent / "hostile"
+CATEGORIES = ("escape", "forging", "odd", "resources", "wrong")
+VERDICTS = frozenset(get_args(Verdict)) - {"grader_failed"}
+REQUIRED = {"what", "allowed", "tests", "source"}
+OPTIONAL = {"setup", "entry_point", "needs", "seconds", "memory_mb", "transform"}
+SECONDS = {"resources": 0.5}  # a category's default: short, to keep the whole run short
+MAX_SECONDS = 2.0
+
+
+class BrokenEntry(Exception):
+    """An entry of the corpus that lacks a key, or has one that means nothing; the text names file and program."""
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """A program, the verdicts that it may get, and the layers needed to be sure of them."""
+
+    name: str  # category/name
+    what: str
+    allowed: frozenset[str]
+    needs: frozenset[str]
+    program: Program
+
+    @property
+    def category(self) -> str:
+        """The file that the program is in."""
+        return self.name.partition("/")[0]
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the program ends before its seconds are used up: it may not be judged a timeout."""
+        return "timeout" not in self.allowed
+
+
+def read_corpus(folder: Path = FOLDER) -> list[Hostile]:
+    """Return all programs, sorted by category, then in the order of the file. Raises BrokenEntry."""
+    return [hostile for path in sorted(folder.glob("*.toml")) for hostile in read_category(path)]
+
+
+def read_category(path: Path) -> list[Hostile]:
+    """Return the programs of one file. Raises BrokenEntry."""
+    try:
+        entries = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BrokenEntry(f"{path}: {error}") from error
+    programs = []
+    for name, entry in entries.items():
+        try:
+            programs.append(_hostile(f"{path.stem}/{name}", entry))
+        except (BrokenEntry, SyntaxError, ValueError) as error:
+            raise BrokenEntry(f"{path}, {name}: {error}") from error
+    return programs
+
+
+def _hostile(name: str, entry: Mapping[str, Any]) -> Hostile:
+    category = name.partition("/")[0]
+    if not REQUIRED <= set(entry) <= REQUIRED | OPTIONAL or not entry["tests"] or category not in CATEGORIES:
+        raise BrokenEntry(f"required are {sorted(REQUIRED)}, known also {sorted(OPTIONAL)}")
+    for code in [entry.get("setup", ""), *entry["tests"]]:
+        compile(code, name, "exec")
+    text, entry_point = entry["source"], entry.get("entry_point", "solve")
+    program = Program(
+        source=eval(entry["transform"], {"text": text}) if "transform" in entry else text,
+        tests=tuple(entry["tests"]),
+        setup=entry.get("setup", ""),
+        entry_point=None if entry_point == "none" else entry_point,
+        seconds=float(entry.get("seconds", SECONDS.get(category, MAX_SECONDS))),
+        memory_mb=entry.get("memory_mb", 512),
+    )
+    allowed, needs = frozenset(entry["allowed"]), frozenset(entry.get("needs", ()))
+    expected = {"odd": {"correct"}, "wrong": {"wrong"}}.get(category, allowed)
+    if not allowed <= VERDICTS or ("correct" in allowed) != (category == "odd") or expected != allowed:
+        raise BrokenEntry(f"a program of this category cannot be allowed {sorted(allowed)}")
+    if not needs <= set(get_args(Layer)) or program.seconds > MAX_SECONDS:
+        raise BrokenEntry(f"unknown layers, or too many seconds: {sorted(needs)}, {program.seconds}")
+    return Hostile(name, entry["what"], allowed, needs, program)
