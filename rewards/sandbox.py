@@ -1,4 +1,4 @@
-"""Runs untrusted programs against tests that they never see, fast and many; docs/sandbox.md is its threat model."""
+"""Run many untrusted programs, each against tests that it never sees. Threat model: docs/sandbox.md."""
 
 import os
 import selectors
@@ -10,33 +10,18 @@ from types import TracebackType
 from typing import Self, get_args
 
 from rewards.jail.policy import Layer, SandboxUnavailable
+from rewards.jail.program import Program
 from rewards.jail.worker import Policy, Worker, scored
 from rewards.verifier import Score
 
 MAX_SOURCE_BYTES = 1 << 20
-MOST_STUCK = 8  # workers that did not answer in time: then it is the sandbox, and each further one would cost minutes
+MAX_STUCK = 8  # workers that miss their deadline before nothing more is run: each would cost minutes
 __all__ = ["Layer", "Program", "Sandbox", "SandboxUnavailable"]
 
 
 @dataclass(frozen=True)
-class Program:
-    """An untrusted source and the asserts that it must pass.
-
-    `setup` runs before the tests, on their side. `entry_point` is the function that the tests call. `seconds` of CPU
-    time, and as long without using any; `memory_mb` of address space on top of Python's own.
-    """
-
-    source: str
-    tests: tuple[str, ...]
-    setup: str = ""
-    entry_point: str | None = None
-    seconds: float = 5.0
-    memory_mb: int = 512
-
-
-@dataclass(frozen=True)
 class Canary:
-    """A program whose verdict is known, and the layer without which it is not."""
+    """A program whose verdict is known, and the layer that this verdict depends on."""
 
     program: Program
     allowed: frozenset[str]
@@ -56,16 +41,16 @@ CANARIES = (
 
 
 class Sandbox:
-    """A pool of workers, each a bubblewrap with a warden that forks a judge and a candidate for every program.
+    """A pool of workers; each is a warden inside bubblewrap that forks a judge and a candidate for every program.
 
-    `workers`: one a core by default. `without`: layers to do without, where the kernel lacks them or a test shows what
-    the others hold. Entering starts the workers and tries the canaries; raises SandboxUnavailable.
+    `workers`: default one per core. `without`: layers to switch off, because the kernel lacks them or because a test
+    examines the others. Entering starts the workers and runs the canaries; raises SandboxUnavailable.
     """
 
     def __init__(self, workers: int | None = None, without: Collection[Layer] = ()) -> None:
         unknown = set(without) - set(get_args(Layer))
         if unknown:
-            raise ValueError(f"no layer is called {', '.join(sorted(unknown))}; there are {', '.join(get_args(Layer))}")
+            raise ValueError(f"no layer is called {', '.join(sorted(unknown))}; known: {', '.join(get_args(Layer))}")
         self.size = workers or len(os.sched_getaffinity(0))
         self.without = frozenset(without)
         self.stuck = 0
@@ -87,7 +72,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """Ends all workers and whatever runs in them."""
+        """End all workers and whatever runs in them."""
         for worker in self.workers:
             worker.close()
         self.workers = []
@@ -96,34 +81,34 @@ class Sandbox:
             del self.policy
 
     def run(self, programs: Sequence[Program]) -> list[Score]:
-        """A score for each program, in the same order.
+        """Return a score for each program, in the same order.
 
-        What the sandbox itself failed at is tried again in a fresh worker; if that fails too while the canary passes,
-        the program is to blame and has crashed. Once MOST_STUCK workers were stuck, nothing is tried any more.
+        Where the sandbox itself failed, the program is run again in a new worker. If that fails too although the canary
+        passes, the program is to blame and gets `crashed`. Once MAX_STUCK workers are stuck, nothing more is run.
         """
         scores = self._run(programs)
         for index in [index for index, score in enumerate(scores) if score.verdict == "grader_failed"]:
-            if self.stuck < MOST_STUCK:
-                scores[index] = self._again(programs[index], scores[index])
+            if self.stuck < MAX_STUCK:
+                scores[index] = self._retry(programs[index], scores[index])
         return scores
 
-    def _again(self, program: Program, first: Score) -> Score:
+    def _retry(self, program: Program, first: Score) -> Score:
         self.workers[0].close()
-        self.workers[0] = self._fresh()
+        self.workers[0] = self._start_worker()
         second = self._run([program], self.workers[:1])[0]
         if second.verdict != "grader_failed" or not program.tests or "test cannot" in second.detail:
             return second
         if not self.workers[0].alive:
-            self.workers[0] = self._fresh()
+            self.workers[0] = self._start_worker()
         passes = self._run([CANARIES[0].program], self.workers[:1])[0].verdict == "correct"
         return scored("crashed", f"twice: {first.detail}", second.seconds) if passes else second
 
-    def _run(self, programs: Sequence[Program], workers: Sequence["Worker"] | None = None) -> list[Score]:
+    def _run(self, programs: Sequence[Program], workers: Sequence[Worker] | None = None) -> list[Score]:
         scores: dict[int, Score] = {}
         waiting = deque(enumerate(programs))
         pool = list(self.workers if workers is None else workers)
         while len(scores) < len(programs):
-            if self.stuck >= MOST_STUCK:
+            if self.stuck >= MAX_STUCK:
                 scores |= {index: scored("grader_failed", "the sandbox is stuck", 0.0) for index, _ in waiting}
                 waiting.clear()
             for worker in pool:
@@ -134,21 +119,21 @@ class Sandbox:
                         scores[index] = refused
                     else:
                         worker.begin(index, program)
-            for worker in _answering([worker for worker in pool if not worker.idle]):
+            for worker in _wait_for_answers([worker for worker in pool if not worker.idle]):
                 self.stuck += time.monotonic() > worker.deadline
                 index, score = worker.finish()
                 scores[index] = score
                 if not worker.alive:
-                    pool[pool.index(worker)] = self._replaced(worker)
+                    pool[pool.index(worker)] = self._replace(worker)
         return [scores[index] for index in range(len(programs))]
 
-    def _replaced(self, worker: "Worker") -> "Worker":
+    def _replace(self, worker: Worker) -> Worker:
         worker.close()
-        fresh = self._fresh()
+        fresh = self._start_worker()
         self.workers[self.workers.index(worker)] = fresh
         return fresh
 
-    def _fresh(self) -> "Worker":
+    def _start_worker(self) -> Worker:
         worker = Worker(self.policy, self.without)
         worker.wait_until_ready()
         return worker
@@ -165,7 +150,7 @@ class Sandbox:
 
 
 def refusal(program: Program) -> Score | None:
-    """The verdict on what is not worth running: an empty source, one that is no text, or a huge one."""
+    """Return the score of a program that is not worth running (empty, not text, huge), else None."""
     if not program.tests:
         return scored("grader_failed", "there is no test", 0.0)
     if not program.source.strip():
@@ -179,8 +164,8 @@ def refusal(program: Program) -> Score | None:
     return scored("crashed", f"a source of {size} bytes", 0.0) if size > MAX_SOURCE_BYTES else None
 
 
-def _answering(busy: Sequence[Worker]) -> list[Worker]:
-    """The workers that have answered, died or passed their deadline; waits for at least one."""
+def _wait_for_answers(busy: Sequence[Worker]) -> list[Worker]:
+    """Wait for at least one worker; return those that answered, died or missed their deadline."""
     with selectors.DefaultSelector() as selector:
         for worker in busy:
             if not worker.alive:

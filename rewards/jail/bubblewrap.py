@@ -1,4 +1,4 @@
-"""The command line that starts a warden inside bubblewrap: namespaces of its own and a read-only view of Python."""
+"""The command line that starts a warden inside bubblewrap: its own namespaces and a read-only view of Python."""
 
 import os
 import shutil
@@ -15,30 +15,30 @@ ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "LC_ALL": "C.UTF-8",
     "PYTHONHASHSEED": "0",
-    "MALLOC_ARENA_MAX": "1",  # 64 MB of address space a thread otherwise
+    "MALLOC_ARENA_MAX": "1",  # otherwise 64 MB of address space per thread
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
 def executable() -> str | None:
-    """bubblewrap's path, or None where it is not installed."""
+    """Return the path of bubblewrap, None if it is not installed."""
     return shutil.which("bwrap")
 
 
 def python() -> Path:
-    """The installation's interpreter itself, outside any virtual environment."""
+    """Return the real interpreter, outside any virtual environment."""
     return Path(os.path.realpath(sys.executable))
 
 
 def readable_folders() -> list[Path]:
-    """What a program inside may read: the system's libraries and Python's own."""
+    """Return the folders that a program may read: the system's libraries and Python's own."""
     prefix = Path(sys.base_prefix).resolve()
     folders = [Path("/usr"), PACKAGE] if prefix.is_relative_to("/usr") else [Path("/usr"), prefix, PACKAGE]
     return [*folders, *(Path(name) for name in SYSTEM if Path(name).is_dir() and not Path(name).is_symlink())]
 
 
 def command(wrapper: str, program: str) -> list[str]:
-    """The command for `python -c program` inside: no network, no host file but `readable_folders`, nothing writable.
+    """Return the command for `python -c program` inside: no network, only `readable_folders`, nothing writable.
 
     CAP_SYS_ADMIN holds only in the sandbox's own user namespace; the warden needs it to give every program a PID
     namespace, and each program loses it before it starts.
@@ -58,6 +58,6 @@ def command(wrapper: str, program: str) -> list[str]:
 
 
 def interpreter(root: Path, program: str) -> list[str]:
-    """Python with nothing but its standard library and, found below `root`, this package."""
+    """Return the command for Python with only its standard library and this package, which lies below `root`."""
     code = f"import sys; sys.path.insert(0, {str(root)!r}); {program}"
     return [str(python()), "-s", "-S", "-B", "-P", "-c", code]  # not -I: it would ignore the hash seed

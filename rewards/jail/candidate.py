@@ -1,7 +1,7 @@
-"""The process of the untrusted program: executes its source, then answers what the judge asks of it.
+"""The untrusted process: execute the program's source, then answer the judge's questions about it.
 
-Nothing here is trusted. The program shares this interpreter and may change every object in it; all that it can reach
-is the channel, on which the judge takes plain values only.
+Nothing here is trusted. The program shares this interpreter and may change every object in it. All that it can reach
+is the channel, on which the judge accepts plain values only.
 """
 
 import os
@@ -14,12 +14,12 @@ from typing import Any
 from rewards.jail.wire import Channel, Decoder, Encoder, WireError
 
 THREAD_STACK_BYTES = 1 << 20
-MODULE = "solution"  # not "__main__": a program's own demonstration at its end is not run
+MODULE = "solution"  # not "__main__": a demonstration at the end of the program is not run
 
 
 def serve(channel: Channel, source: bytes) -> None:
-    """Executes the program and answers until the judge is gone."""
-    threading.stack_size(THREAD_STACK_BYTES)  # of the address space, 8 MB each otherwise
+    """Execute the program, then answer until the judge is gone."""
+    threading.stack_size(THREAD_STACK_BYTES)  # otherwise each thread takes 8 MB of the address space
     candidate = Candidate(channel)
     candidate.load(source)
     while True:
@@ -41,7 +41,7 @@ class Candidate:
         self.decoder = Decoder(self._resolve)
 
     def load(self, source: bytes) -> None:
-        """Executes the source as a module. What it raises is kept as the answer to the first question."""
+        """Execute the source as a module. What it raises becomes the answer to every question."""
         sys.modules[MODULE] = self.module
         try:
             code = compile(source, "<solution>", "exec", dont_inherit=True)
@@ -57,7 +57,7 @@ class Candidate:
             self.failure = _freed(error)
 
     def answer(self, question: Any) -> None:
-        """Answers one question, `[operation, …]`, with `["value", …]` or `["raise", …]`."""
+        """Answer one question, `[operation, …]`, with `["value", …]` or `["raise", …]`."""
         try:
             if self.failure is not None:
                 raise self.failure
@@ -97,11 +97,11 @@ class Candidate:
     def _encode(self, value: Any) -> Any:
         try:
             return Encoder(self._refer).encode(value)
-        except Exception as error:  # also what an object that lies about its class provokes
+        except Exception as error:  # including what an object that lies about its class causes
             return ["opaque", type(error).__name__]
 
     def _refer(self, value: Any) -> list[Any]:
-        """A number for what the program itself defined (and for anything callable), else only the type's name."""
+        """Return a number for what the program itself defined or what is callable, else only the type's name."""
         kind = value if isinstance(value, type) else type(value)
         if not callable(value) and getattr(kind, "__module__", None) != MODULE:
             return ["opaque", kind.__name__]
@@ -120,10 +120,10 @@ class Candidate:
         raise WireError(f"no tag {tag}")
 
     def _callback(self, number: int) -> Callable[..., Any]:
-        """A function of the test, given as an argument: calling it asks the judge."""
+        """Return a stand-in for a function that the test passed as an argument: calling it asks the judge."""
 
         def call(*args: Any) -> Any:
-            """What the test's function returned; raises what it raised."""
+            """Return what the test's function returned; raise what it raised."""
             self.channel.send(["callback", number, Encoder(self._refer).encode(args)])
             while True:
                 message = self.channel.receive()
@@ -135,7 +135,7 @@ class Candidate:
 
 
 def _freed(error: BaseException) -> BaseException:
-    """Lets go of the frames that the exception holds, and of the memory that they hold: an answer needs some."""
+    """Drop the frames that the exception holds, and with them their memory: an answer needs some."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error
 

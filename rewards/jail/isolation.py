@@ -1,6 +1,6 @@
 """What a process inside the sandbox gives up before it runs anything untrusted.
 
-Runs inside the sandbox with the standard library alone. The seccomp filter and the Landlock ruleset are made outside
+It runs inside the sandbox with only the standard library. The seccomp filter and the Landlock ruleset are made outside
 (`rewards.jail.policy`) and arrive as a program and a descriptor.
 """
 
@@ -13,7 +13,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWPID = 0x20000000
 MNT_DETACH = 2
 MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
-# As statvfs(3) tells them, and as mount(2) wants them: nosuid, noexec, noatime, nodiratime, relatime.
+# As statvfs(3) returns them, and as mount(2) expects them: nosuid, noexec, noatime, nodiratime, relatime.
 LOCKED_FLAGS = {2: 2, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
@@ -36,12 +36,12 @@ class SeccompProgram:
         self.filter = _Filter(len(program) // INSTRUCTION_BYTES, program)
 
     def load(self) -> None:
-        """From here on the kernel kills the process at any system call outside the list."""
+        """Load the filter: from now on the kernel kills the process at any system call that is not listed."""
         _checked(LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(self.filter), 0, 0), "seccomp")
 
 
 def drop_privileges() -> None:
-    """Dies with its parent, is in no group with it, cannot be inspected, holds no capability and can never gain one."""
+    """Leave the parent's group, die with it, forbid inspection, and give up all capabilities for good."""
     os.setsid()  # a process group is not bounded by a PID namespace: a signal to it would reach the warden
     _checked(LIBC.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "parent-death signal")
     _checked(LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
@@ -52,12 +52,12 @@ def drop_privileges() -> None:
 
 
 def restrict_files(ruleset: int) -> None:
-    """Landlock: from here on only the files of the ruleset can be opened."""
+    """Apply Landlock: from now on only the files of the ruleset can be opened."""
     _checked(LIBC.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0), "Landlock")
 
 
 def limit(cpu_seconds: float, address_space: int) -> None:
-    """Kernel limits. `cpu_seconds` is a backstop of the warden's own, finer limit; `address_space` in bytes."""
+    """Set the kernel's limits. `cpu_seconds` backs up the warden's finer limit; `address_space` is in bytes."""
     cpu = int(cpu_seconds) + 2
     for kind, value in (
         (resource.RLIMIT_CPU, cpu),
@@ -72,28 +72,29 @@ def limit(cpu_seconds: float, address_space: int) -> None:
 
 
 class PidNamespaces:
-    """Forks children that are the first process of a PID namespace: killing one ends all its descendants."""
+    """Fork children that are the first process of a PID namespace: killing one ends all its descendants."""
 
     def __init__(self) -> None:
         self.own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def fork(self) -> int:
-        """Like os.fork, the child in a PID namespace of its own."""
+        """Fork like os.fork, but with the child in its own PID namespace."""
         _checked(LIBC.unshare(CLONE_NEWPID), "PID namespace")
         try:
             return os.fork()
-        finally:  # the next fork begins from here again
+        finally:  # so that the next fork starts from this namespace
             LIBC.setns(self.own, CLONE_NEWPID)
 
 
 def hide_proc() -> None:
-    """Takes /proc out of sight for all that is forked later. Only ever in a mount namespace of our own."""
+    """Hide /proc from everything forked later. Call it only in our own mount namespace."""
     _checked(LIBC.umount2(b"/proc", MNT_DETACH), "umount /proc")
 
 
 def protect_null() -> None:
-    """Mounts /dev/null anew, read-only: it takes what is written all the same, but its mode and times, which are the
-    host's, stay. What the mount already forbids has to be said again (mount_namespaces(7), locked flags).
+    """Remount /dev/null read-only: it still accepts writes, but its mode and times (the host's) cannot change.
+
+    What the mount already forbids has to be repeated (mount_namespaces(7), locked flags).
     """
     forbidden = os.statvfs("/dev/null").f_flag
     flags = sum(mount for held, mount in LOCKED_FLAGS.items() if forbidden & held)

@@ -1,6 +1,6 @@
-"""The trusted process that runs a problem's own tests, with the program's names replaced by proxies.
+"""The trusted process: run a problem's own tests, with the program's names replaced by proxies.
 
-The verdict is made here, from values that arrived as plain data: the program never sees a test, and whatever it does in
+The verdict is decided here, from values that arrive as plain data. The program never sees a test; whatever it does in
 its own process can at most return a wrong value.
 """
 
@@ -13,25 +13,28 @@ from typing import Any
 from rewards.jail.proxies import CandidateGone, CandidateRaised, Connection, as_raised
 from rewards.jail.wire import Channel
 
-# What tests use without importing it: in a plain run the program's own imports would have provided it.
+# Modules that tests use without importing them: in a plain run the program's own imports provide them.
 MODULES = frozenset(
     "bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re "
     "statistics string sys typing".split()
 )
-# Modules whose names tests use as they are (`Counter`, `isclose`, `List`): the judge's own, whatever the program has.
+# Modules whose names tests use bare (`Counter`, `isclose`, `List`): the judge's own, whatever the program defines.
 OPENED = "typing collections math fractions decimal datetime itertools functools heapq bisect".split()
 
 
 def open_names() -> dict[str, Any]:
-    """The public names of the opened modules; a builtin (`pow`) stays what it is."""
+    """Return the public names of the opened modules, except those that would hide a builtin (`pow`)."""
     modules = [importlib.import_module(name) for name in OPENED]
     named = [(name, getattr(module, name)) for module in modules for name in getattr(module, "__all__", dir(module))]
     return {name: value for name, value in named if not name.startswith("_") and not hasattr(builtins, name)}
 
 
 def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str | None) -> tuple[str, str]:
-    """Runs setup and tests. Returns `correct`, `wrong`, `crashed`, `forbidden`, `out_of_memory`, `grader_failed` or
-    `gone` (how the program ended is then the verdict), and the reason in a line."""
+    """Run setup and tests. Return the verdict and a one-line reason.
+
+    The verdict is `correct`, `wrong`, `crashed`, `forbidden`, `out_of_memory`, `grader_failed`, or `gone`: then the
+    warden decides by how the program's process ended.
+    """
     try:
         codes = [compile(text, "<test>", "exec", dont_inherit=True) for text in (setup, *tests)]
         names = free_names([setup, *tests], entry_point)
@@ -60,9 +63,10 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
 
 
 def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
-    """The names that the program has to provide: used by the tests and not defined there, nor by the standard library.
+    """Return the names that the program must provide: used by the tests, defined neither there nor by the library.
 
-    The entry point always; without one, and if there is no such name, the first one called: `assert sum(2, 3) == 5`.
+    An entry point that the tests use is always among them. Without an entry point and without such a name it is the
+    first name called: `assert sum(2, 3) == 5`.
     """
     used: dict[str, None] = {}
     defined: set[str] = set()
@@ -108,5 +112,5 @@ def _verdict_of(error: CandidateRaised) -> str:
 def _line(error: BaseException) -> str:
     try:
         return " ".join(str(error)[:200].split())
-    except BaseException:  # its arguments are values of the program
+    except BaseException:  # its arguments are the program's values
         return "no text"

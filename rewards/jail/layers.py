@@ -1,4 +1,4 @@
-"""Which layers of the sandbox this machine lacks, and a sandbox that goes without those that it may lack."""
+"""Find the sandbox layers that this machine lacks, and build a sandbox without those that it may lack."""
 
 import os
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from rewards.sandbox import Layer, Sandbox
 
 
 def missing_layers() -> dict[Layer, str]:
-    """The layers that the kernel, or a library that this needs, does not have here: why, and what would bring them."""
+    """Return the layers that the kernel or a library lacks here, each with the reason and the remedy."""
     missing: dict[Layer, str] = {}
     attempts: dict[Layer, Callable[[], object]] = {"seccomp": policy.seccomp_program, "landlock": _make_ruleset}
     for layer, attempt in attempts.items():
@@ -21,12 +21,12 @@ def missing_layers() -> dict[Layer, str]:
 
 
 def tolerated(config: SandboxConfig) -> frozenset[Layer]:
-    """The layers that are missing here and that the configuration allows to be missing."""
+    """Return the layers that are missing here and that the configuration allows to be missing."""
     return frozenset(missing_layers().keys() & set(config.allow_missing)) if config.allow_missing else frozenset()
 
 
 def configured_sandbox(config: SandboxConfig) -> Sandbox:
-    """The sandbox as configured, not entered yet."""
+    """Return the sandbox as configured, not entered yet."""
     return Sandbox(config.workers, without=tolerated(config))
 
 

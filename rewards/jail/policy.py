@@ -1,7 +1,7 @@
 """What untrusted processes may do, compiled outside the sandbox: the seccomp filter and the Landlock ruleset.
 
-Both are made by kept libraries (libseccomp through pyseccomp, py-landlock). Raises SandboxUnavailable where the machine
-lacks what they need.
+Both are built by maintained libraries (libseccomp through pyseccomp, py-landlock). Raises SandboxUnavailable where the
+machine lacks what they need.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-# Enough for computation: memory, time, threads, reading files that are allowed and talking over open descriptors.
+# Enough for computation: memory, time, threads, reading allowed files and using open descriptors.
 ALLOWED = """
     read write readv writev pread64 close fstat newfstatat stat lstat statx lseek getdents64 readlink readlinkat
     open openat access faccessat faccessat2 getcwd dup dup2 dup3 pipe pipe2 poll ppoll select pselect6 close_range
@@ -27,7 +27,7 @@ ALLOWED = """
     clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrlimit
     getrandom uname sysinfo getcpu arch_prctl exit exit_group
 """.split()
-# Refused with an error, not a kill: what the standard library tries by itself and can do without.
+# Refused with an error instead of a kill: the standard library tries these by itself and works without them.
 REFUSED = {
     "ioctl": errno.ENOTTY,
     "clone3": errno.ENOSYS,
@@ -42,13 +42,13 @@ Layer = Literal["bubblewrap", "landlock", "seccomp", "limits", "pid_namespace"]
 
 
 class SandboxUnavailable(Exception):
-    """This machine cannot isolate programs; the text says what is missing and what would bring it."""
+    """This machine cannot isolate programs; the text says what is missing and how to get it."""
 
 
 def seccomp_program(pid_namespace: bool = True) -> bytes:
-    """The filter as a BPF program: what is not listed kills the process. Threads may start, processes not.
+    """Return the filter as a BPF program: an unlisted call kills the process. Threads may start, processes may not.
 
-    In a PID namespace of its own a program is process 1, and may send signals to that one.
+    In its own PID namespace a program is process 1; it may send signals to itself only.
     """
     try:
         import pyseccomp
@@ -57,7 +57,7 @@ def seccomp_program(pid_namespace: bool = True) -> bytes:
             f"seccomp: libseccomp is missing ({error}); install it (apt install libseccomp2)"
         ) from None
     rules = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
-    with contextlib.suppress(OSError):  # older than 2.5: the list is walked instead of searched
+    with contextlib.suppress(OSError):  # libseccomp before 2.5: a linear search instead of a binary one
         rules.set_attr(pyseccomp.Attr.CTL_OPTIMIZE, 2)
     for name in ALLOWED:
         _add(rules, pyseccomp.ALLOW, name)
@@ -68,7 +68,8 @@ def seccomp_program(pid_namespace: bool = True) -> bytes:
     _add(rules, pyseccomp.ALLOW, "prlimit64", pyseccomp.Arg(2, pyseccomp.EQ, 0))  # reading limits
     setting = pyseccomp.Arg(2, pyseccomp.NE, 0)
     stack, other = (pyseccomp.Arg(1, sign, resource.RLIMIT_STACK) for sign in (pyseccomp.EQ, pyseccomp.NE))
-    _add(rules, pyseccomp.ERRNO(0), "prlimit64", setting, stack)  # before deep recursion: as if it were done
+    # programs raise the stack limit before deep recursion: pretend that it worked
+    _add(rules, pyseccomp.ERRNO(0), "prlimit64", setting, stack)
     _add(rules, pyseccomp.ERRNO(errno.EPERM), "prlimit64", setting, other)
     if pid_namespace:
         _add(rules, pyseccomp.ALLOW, "tgkill", pyseccomp.Arg(0, pyseccomp.EQ, 1))  # raise and abort
@@ -81,7 +82,7 @@ def seccomp_program(pid_namespace: bool = True) -> bytes:
 
 
 def landlock_ruleset(readable: Sequence[Path]) -> int:
-    """A descriptor of a ruleset that allows reading below `readable` and no other access to any file."""
+    """Return the descriptor of a ruleset that allows reading below `readable` and no other access to any file."""
     from py_landlock import errors, flags, landlock_sys
     from py_landlock.abi import get_supported_fs
 
@@ -103,6 +104,6 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
 
 
 def _add(rules: object, action: int, name: str, *arguments: object) -> None:
-    """A system call that this architecture does not have (arm64 has no `open`) needs no rule."""
+    """Add a rule, unless this architecture does not have the system call (arm64 has no `open`)."""
     with contextlib.suppress(OSError):
         rules.add_rule(action, name, *arguments)  # pyright: ignore

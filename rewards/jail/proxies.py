@@ -1,6 +1,6 @@
-"""The program's objects as the tests see them: proxies whose use is a question to the program's process.
+"""The program's objects as the tests see them: proxies that ask the program's process at every use.
 
-What arrives is a plain value, a proxy, or opaque. Nothing that the program says is executed on this side.
+What arrives is a plain value, a proxy, or opaque. Nothing that the program sends is executed on this side.
 """
 
 import builtins
@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 from rewards.jail.wire import TYPES, Channel, Decoder, Encoder, WireError
 
-# What the objects of a test's own world can do. Where the tests know of no class of the program's, an object of one
-# that does the same pretends to be a text or a list.
+# Methods of plain values. Where the tests name no class of the program's, an object that has one of these methods
+# pretends to be a string or a list.
 BUILTIN_METHODS = frozenset(name for kind in TYPES.values() for name in dir(kind) if not name.startswith("__"))
 
 
@@ -21,18 +21,18 @@ class CandidateGone(BaseException):
 
 
 class CandidateRaised(Exception):
-    """An exception of the program, as the test sees it: also of the nearest builtin exception's class."""
+    """An exception of the program as the test sees it: it is also of the nearest builtin exception's class."""
 
     names: tuple[str, ...] = ()
 
 
 class Unusable(Exception):
-    """A test used what did not cross by value: an opaque object, or a comparison with one."""
+    """A test used something that did not cross by value: an opaque object, or a comparison with one."""
 
 
 @dataclass(frozen=True)
 class Raised:
-    """An answer that is an exception: kept apart from those of the channel itself."""
+    """An answer that is an exception, as opposed to an exception of the channel itself."""
 
     exception: BaseException
 
@@ -42,14 +42,14 @@ class Connection:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.lent: list[Callable[..., Any]] = []  # the test's functions that the program was given
+        self.lent: list[Callable[..., Any]] = []  # the test's functions that were passed to the program
         self.knows_classes = True  # whether the tests name any of the program's classes
-        self.broken: BaseException | None = None  # kept, for a test may catch whatever is raised
+        self.broken: BaseException | None = None  # kept, because a test may catch whatever is raised
         self.proxies: dict[int, Proxy] = {}
         self.decoder = Decoder(self._resolve)
 
     def ask(self, *question: Any) -> Any:
-        """The answer's value. Raises what the program raised, CandidateGone, or Unusable for what is no answer."""
+        """Return the answer's value. Raises what the program raised, CandidateGone, or Unusable for a non-answer."""
         try:
             answer = self._answer_to(question)
         except (EOFError, OSError):
@@ -63,7 +63,7 @@ class Connection:
         return answer
 
     def refuse(self, what: str) -> NoReturn:
-        """Raises Unusable, which no test can catch for good."""
+        """Raise Unusable. A test that catches it fails all the same."""
         self.broken = self.broken or Unusable(what)
         raise self.broken
 
@@ -81,7 +81,7 @@ class Connection:
                     raise WireError("no answer")
 
     def encode(self, value: Any) -> Any:
-        """A value of the test in the wire's form."""
+        """Return a value of the test in the wire's form."""
         return Encoder(self._refer).encode(value)
 
     def _call_back(self, number: Any, args: Any) -> None:
@@ -111,9 +111,9 @@ class Connection:
 
 
 class Proxy:
-    """An object that the program defined: its attributes, and what `ABILITIES` it has, are asked of the program.
+    """An object that the program defined. Its attributes and `ABILITIES` are looked up in the program's process.
 
-    It has no arithmetic, no order and no truth, and is equal to itself only: whatever decides a test is a plain value.
+    It has no arithmetic, no order and no truth, and is equal only to itself: a test is always decided by a plain value.
     """
 
     _connection: Connection
@@ -178,7 +178,7 @@ ABILITIES = {"__call__": _call, "__getitem__": _item, "__iter__": _iterate, "__l
 
 @cache
 def proxy_class(abilities: frozenset[str]) -> type[Proxy]:
-    """A Proxy with some of the abilities: a test may ask whether an object can be called, or iterated over."""
+    """Return a Proxy class with some of the abilities: a test may ask whether an object is callable or iterable."""
     return type("Proxy", (Proxy,), {name: method for name, method in ABILITIES.items() if name in abilities})
 
 
@@ -196,14 +196,14 @@ class Opaque:
 
 
 def as_raised(names: list[Any], text: str) -> BaseException:
-    """The program's exception in the judge: of a class that `except ValueError` in a test catches."""
+    """Return the program's exception for the judge, of a class that `except ValueError` in a test catches."""
     known = tuple(str(name)[:50] for name in names[:10])
     kinds = [kind for name in known if isinstance(kind := getattr(builtins, name, None), type)]
     base = next((kind for kind in kinds if issubclass(kind, BaseException)), Exception)
     if not issubclass(base, Exception):
         return CandidateGone(f"{base.__name__}: {text[:200]}")
     if issubclass(base, (StopIteration, StopAsyncIteration, BaseExceptionGroup)):
-        base = Exception  # the one would end a loop of the test in silence, the other needs members
+        base = Exception  # the first two would silently end a loop of the test, a group needs members
     facts = {"names": known, "__init__": lambda self: None, "__str__": lambda self: text[:200]}
     bases = (CandidateRaised,) if base is Exception else (base, CandidateRaised)
     return type(base.__name__, bases, facts)()

@@ -1,8 +1,8 @@
-"""The process that stands over the sandbox's inside: for each program it forks a judge and a candidate, and ends both.
+"""The supervisor inside the sandbox: for each program it forks a judge and a candidate, and ends both.
 
-It never reads a source, a test or a judge's reason itself: each goes by a descriptor to or from the one child that may
-see it, so that no program can find them in memory that it inherits. Its own verdicts are those that only an observer
-can give: timeout, killed for memory, killed for a forbidden system call.
+It never reads a source, a test or a judge's reason itself: each passes by descriptor to or from the one child that may
+see it, so that no program can find them in inherited memory. Its own verdicts are those that only an observer can give:
+timeout, killed for memory, killed for a forbidden system call.
 """
 
 import fcntl
@@ -24,9 +24,9 @@ from rewards.jail import candidate, isolation, judge
 from rewards.jail.wire import Channel, WireError
 
 TICK_SECONDS = 0.02
-JUDGE_SECONDS = 1.0  # the least CPU time of the trusted side, else the program's: it works on the program's values
-JUDGE_MEMORY = 1 << 30  # bytes on top of its own
-WALL_FACTOR = 20.0  # wall clock as a backstop: this many times the CPU limit, on however busy a machine
+JUDGE_SECONDS = 1.0  # least CPU limit of the judge, else the program's: the judge handles the program's values
+JUDGE_MEMORY = 1 << 30  # bytes beyond what the process itself takes
+WALL_FACTOR = 20.0  # backstop: wall-clock limit as a multiple of the CPU limit, however busy the machine
 PATIENCE_SECONDS = (0.0, 0.001, 0.005, 0.02, 0.1, 0.5)
 FIRST_FREE = 3  # descriptors after the standard three
 REASON_BYTES = 300
@@ -41,21 +41,21 @@ PRELOADED = (
 
 @dataclass(frozen=True)
 class Isolation:
-    """The layers that children of this warden get; None or False where one is switched off."""
+    """The layers of this warden's children; None or False where a layer is switched off."""
 
     seccomp: isolation.SeccompProgram | None
     landlock: int | None
     pid_namespaces: isolation.PidNamespaces | None
     limits: bool
-    own_bytes: int  # address space that the warden itself takes
+    own_bytes: int  # address space of the warden itself
 
     def fork(self) -> int:
-        """A child, in a PID namespace of its own where that layer is on."""
+        """Fork a child, in its own PID namespace where that layer is on."""
         return os.fork() if self.pid_namespaces is None else self.pid_namespaces.fork()
 
 
 def main(control_descriptor: int, landlock: int, hidden_proc: bool, pid_namespaces: bool, limits: bool) -> NoReturn:
-    """Serves programs from the control socket until it closes. The first message is the seccomp program (or empty)."""
+    """Serve programs from the control socket until it closes. The first message is the seccomp program, or `none`."""
     control = socket.socket(fileno=control_descriptor)
     for name in PRELOADED:
         importlib.import_module(name)
@@ -70,7 +70,7 @@ def main(control_descriptor: int, landlock: int, hidden_proc: bool, pid_namespac
     own = own_pages * os.sysconf("SC_PAGE_SIZE")
     layers = Isolation(seccomp, landlock if landlock >= 0 else None, namespaces, limits, own)
     gc.collect()
-    gc.freeze()  # children then leave these pages shared
+    gc.freeze()  # so that children share these pages
     control.send(b"ready")
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 4096, 3)
@@ -80,7 +80,7 @@ def main(control_descriptor: int, landlock: int, hidden_proc: bool, pid_namespac
 
 
 class Trial:
-    """One program: its two processes, watched until there is a verdict."""
+    """The trial of one program: its two processes, watched until there is a verdict."""
 
     def __init__(self, layers: Isolation, control: socket.socket, proc: int, job: dict[str, float]) -> None:
         self.layers, self.control, self.proc = layers, control, proc
@@ -88,7 +88,7 @@ class Trial:
         self.judge_seconds = max(JUDGE_SECONDS, self.seconds)
 
     def run(self, source: int, tests: int, reason: int) -> dict[str, Any]:
-        """{verdict, detail, seconds}: seconds of CPU that the program took. Both children are gone afterwards.
+        """Return {verdict, detail, seconds}; `seconds` is the program's CPU time. Both children are gone afterwards.
 
         `detail` is null where the judge wrote its own into the pipe `reason`.
         """
@@ -110,7 +110,7 @@ class Trial:
         return {"verdict": verdict, "detail": detail, "seconds": used}
 
     def _fork(self, run: Callable[..., None], own: list[int], report: int, seconds: float, memory: int) -> int:
-        """A locked-down child that runs `run` with its own descriptors and the report's, and has no others."""
+        """Fork a locked-down child that calls `run` with its own descriptors and the report's, and has no others."""
         pid = self.layers.fork()
         if pid:
             return pid
@@ -125,9 +125,9 @@ class Trial:
             os._exit(0)
 
     def _lock_down(self, descriptors: list[int], seconds: float, memory: int) -> None:
-        """Keeps `descriptors`, as 3, 4, …, and closes all others; takes every layer on. The report's stays open."""
+        """Keep `descriptors` as 3, 4, …, close all others, and apply every layer. The report's stays open."""
         null = os.open(NULL, os.O_RDWR)
-        beyond = FIRST_FREE + len(descriptors)  # numbers that are free: the ruleset's descriptor may have any
+        beyond = FIRST_FREE + len(descriptors)  # free numbers: the ruleset's descriptor may have any
         kept = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, beyond) for descriptor in descriptors]
         isolation.drop_privileges()
         if self.layers.landlock is not None:
@@ -143,7 +143,7 @@ class Trial:
             self.layers.seccomp.load()
 
     def _watch(self, candidate_pid: int, judge_pid: int, verdict_out: int) -> tuple[str, str] | None:
-        """Waits for the judge's verdict (None) or gives the one of a limit that was passed."""
+        """Wait. Return None once the judge has a verdict, else the verdict and detail of a limit that was exceeded."""
         poll = select.poll()
         poll.register(verdict_out, select.POLLIN)
         poll.register(self.control, select.POLLIN)
@@ -153,7 +153,7 @@ class Trial:
             ready = poll.poll(TICK_SECONDS * 1000)
             if any(descriptor == verdict_out for descriptor, _ in ready):
                 return None
-            if ready:  # nothing is sent while a program runs: whoever asked is gone
+            if ready:  # nothing is sent while a program runs: the night is gone
                 os._exit(0)
             candidate_cpu, judge_cpu = _cpu_seconds(candidate_pid), _cpu_seconds(judge_pid)
             if candidate_cpu > self.seconds:
@@ -170,7 +170,7 @@ class Trial:
                 return "timeout", f"more than {WALL_FACTOR * (self.seconds + 1):g} s by the clock"
 
     def _runnable(self, pid: int) -> bool:
-        """Whether a thread of the process wants a core, which on a busy machine it may not get."""
+        """Return whether a thread of the process wants a core, which it may not get on a busy machine."""
         try:
             tasks = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
         except OSError:
@@ -181,7 +181,7 @@ class Trial:
             os.close(tasks)
 
     def _how_it_ended(self, status: int, used: float) -> tuple[str, str | None]:
-        """The verdict on a program whose process is gone before the judge was done."""
+        """Return the verdict on a program whose process ended before the judge was done."""
         fatal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         if fatal == signal.SIGSYS:
             return "forbidden", "a system call that is not allowed"
@@ -193,7 +193,7 @@ class Trial:
 
 
 def _run_candidate(channel: int, source: int, report: int) -> None:
-    os.close(report)  # a verdict is not the program's to give
+    os.close(report)  # the program must not be able to write a verdict
     random.seed(0)
     candidate.serve(Channel(channel), _read_file(source))
 
@@ -203,14 +203,14 @@ def _run_judge(channel: int, tests: int, reason: int, report: int) -> None:
     random.seed(job["seed"])
     try:
         verdict, why = judge.judge(Channel(channel), job["setup"], job["tests"], job["entry_point"])
-    except WireError as error:  # of the test's own arguments
+    except WireError as error:  # caused by the test's own arguments
         verdict, why = "grader_failed", f"the test cannot be run: {error}"
     os.write(reason, why.encode("utf-8", "backslashreplace")[:REASON_BYTES])
     os.write(report, verdict.encode("ascii"))
 
 
 def _read_file(descriptor: int) -> bytes:
-    """A whole memory file, closed afterwards: nothing of it stays within reach."""
+    """Read a whole memory file and close it, so that nothing of it stays within reach."""
     with os.fdopen(descriptor, "rb") as file:
         file.seek(0)
         return file.read()
@@ -221,7 +221,7 @@ def _judged(report: BinaryIO) -> str:
 
 
 def _state(tasks: int, thread: str) -> bytes:
-    """A thread's state as in proc(5), empty once it is gone."""
+    """Return a thread's state as in proc(5), empty once it is gone."""
     try:
         descriptor = os.open(f"{thread}/stat", os.O_RDONLY, dir_fd=tasks)
     except OSError:
@@ -235,7 +235,7 @@ def _state(tasks: int, thread: str) -> bytes:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """CPU seconds of a process with all its threads, 0 once it is gone (clock_getcpuclockid(3))."""
+    """Return the CPU seconds of a process with all its threads, 0 once it is gone (clock_getcpuclockid(3))."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
@@ -243,9 +243,10 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _end(pid: int, patient: bool = False) -> tuple[int, float]:
-    """Ends a child: at once, or when `patient` after a moment to end by itself, so that its own signal is seen.
+    """End a child and return its wait status and CPU seconds.
 
-    Returns wait status and CPU seconds."""
+    If `patient`, it first gets a moment to end by itself, so that its own signal is seen.
+    """
     for pause in PATIENCE_SECONDS if patient else ():
         time.sleep(pause)
         done, status, usage = os.wait4(pid, os.WNOHANG)
@@ -254,5 +255,5 @@ def _end(pid: int, patient: bool = False) -> tuple[int, float]:
     os.kill(pid, signal.SIGKILL)
     _, status, usage = os.wait4(pid, 0)
     if patient:
-        status = 0  # the kill was ours: it had only closed its channel
+        status = 0  # we killed it: it had only closed its channel
     return status, usage.ru_utime + usage.ru_stime

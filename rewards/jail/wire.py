@@ -1,8 +1,8 @@
 """What crosses between the judge and a candidate: frames of tagged JSON, plain values only.
 
-Nothing that arrives is ever executed or unpickled. None, booleans, texts, floats and small integers travel as they are,
-everything else as `[tag, payload]`. Values of a subclass lose it: what arrives is always the plain builtin.
-Standard library only: this runs inside the sandbox.
+Nothing that arrives is ever executed or unpickled. None, booleans, strings, floats and small integers travel as they
+are, everything else as `[tag, payload]`. A value of a subclass arrives as the plain builtin. It runs inside the sandbox
+with only the standard library.
 """
 
 import datetime
@@ -18,8 +18,8 @@ from typing import Any
 
 MAX_FRAME_BYTES = 16 << 20
 MAX_DEPTH = 100
-MAX_VALUES = 500_000  # of one message
-MAX_DRAINED = 100_000  # taken from a returned iterator; the rest is left
+MAX_VALUES = 500_000  # per message
+MAX_DRAINED = 100_000  # items taken from a returned iterator; the rest is dropped
 SMALL = 1 << 53
 LENGTH = struct.Struct("!I")
 
@@ -51,7 +51,7 @@ DICT_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.item
 
 
 class WireError(Exception):
-    """A message that is too large, too deep, cut off or not in the format; or a value that cannot cross."""
+    """A message that is too large, too deep, truncated or malformed; or a value that cannot cross."""
 
 
 class Channel:
@@ -61,7 +61,7 @@ class Channel:
         self.descriptor = descriptor
 
     def send(self, message: Any) -> None:
-        """Writes one message. Raises WireError if it is too large."""
+        """Write one message. Raises WireError if it is too large."""
         data = json.dumps(message, check_circular=False).encode("ascii")
         if len(data) > MAX_FRAME_BYTES:
             raise WireError(f"a message of {len(data)} bytes")
@@ -70,7 +70,7 @@ class Channel:
             view = view[os.write(self.descriptor, view) :]
 
     def receive(self) -> Any:
-        """The next message. Raises EOFError when the other side is gone, WireError for what is no message."""
+        """Return the next message. Raises EOFError when the other side is gone, WireError if it is malformed."""
         (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
         if length > MAX_FRAME_BYTES:
             raise WireError(f"a message of {length} bytes")
@@ -91,14 +91,14 @@ class Channel:
 
 
 class Encoder:
-    """Turns a value into what JSON can carry. `refer` names what does not cross by value, or raises WireError."""
+    """Turn a value into what JSON can carry. `refer` returns a reference to what cannot cross by value, or raises."""
 
     def __init__(self, refer: Callable[[Any], list[Any]]) -> None:
         self.refer = refer
         self.values = 0
 
     def encode(self, value: Any, depth: int = 0) -> Any:
-        """The tagged form. Raises WireError for what is too deep or too much."""
+        """Return the tagged form. Raises WireError for what is too deep or too large."""
         self.values += 1
         if depth > MAX_DEPTH or self.values > MAX_VALUES:
             raise WireError("too deep" if depth > MAX_DEPTH else "too many values")
@@ -112,9 +112,9 @@ class Encoder:
         return self._scalar(value) or self._collection(value, depth + 1) or self.refer(value)
 
     def _scalar(self, value: Any) -> Any:
-        """A subclass of a builtin is sent as that builtin, read by the builtin's own methods."""
+        """Return the tagged form of a scalar. A subclass is sent as its builtin, read by the builtin's own methods."""
         if isinstance(value, int):
-            return self.encode_int(int.__int__(value))
+            return ["int", hex(int.__int__(value))]  # hexadecimal: Python prints 4,300 decimal digits at most
         if isinstance(value, str):
             return ["str", str.__str__(value)]
         if isinstance(value, float):
@@ -128,10 +128,6 @@ class Encoder:
         if isinstance(value, Decimal):
             return ["Decimal", Decimal.__str__(value)]
         return self._date(value)
-
-    def encode_int(self, value: int) -> Any:
-        """Hexadecimal, for Python refuses to print integers of more than 4,300 digits in decimal."""
-        return ["int", hex(value)]
 
     def _date(self, value: Any) -> Any:
         if isinstance(value, datetime.datetime):
@@ -161,13 +157,13 @@ class Encoder:
 
 
 class Decoder:
-    """Turns what arrived back into plain values. `resolve` gives what a reference stands for."""
+    """Turn what arrived back into plain values. `resolve` returns what a reference stands for."""
 
     def __init__(self, resolve: Callable[[str, Any], Any]) -> None:
         self.resolve = resolve
 
     def decode(self, sent: Any) -> Any:
-        """The value. Raises WireError for whatever is not in the format."""
+        """Return the value. Raises WireError for anything malformed."""
         try:
             return self._decode(sent)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:

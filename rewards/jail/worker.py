@@ -1,4 +1,4 @@
-"""The outside of a sandbox's worker: starts a warden in its bubblewrap and hands it one program at a time."""
+"""The outer side of a worker: start a warden inside bubblewrap and hand it one program at a time."""
 
 import contextlib
 import hashlib
@@ -12,41 +12,39 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from rewards.jail import bubblewrap, policy
 from rewards.jail.policy import Layer, SandboxUnavailable
+from rewards.jail.program import Program
 from rewards.verifier import Score
 
-if TYPE_CHECKING:
-    from rewards.sandbox import Program
-
-START_SECONDS = 30.0  # a worker that is not ready by then never will be
-LOST_SECONDS = 60.0  # beyond a program's own limits, before a worker counts as stuck
+START_SECONDS = 30.0  # for a worker to be ready
+LOST_SECONDS = 60.0  # beyond a program's own limits: after that the worker counts as stuck
 
 
 @dataclass
 class Policy:
-    """What all workers share: the compiled filter and the ruleset's descriptor (-1: none)."""
+    """What all workers share: the compiled seccomp filter and the Landlock ruleset's descriptor (-1: none)."""
 
     seccomp: bytes
     ruleset: int
 
     @classmethod
     def compile(cls, without: Collection[Layer]) -> "Policy":
-        """Raises SandboxUnavailable where a layer that is wanted cannot be had."""
+        """Compile the layers that are not in `without`. Raises SandboxUnavailable where this machine lacks one."""
         seccomp = b"none" if "seccomp" in without else policy.seccomp_program("pid_namespace" not in without)
         folders = bubblewrap.readable_folders()
         return cls(seccomp, -1 if "landlock" in without else policy.landlock_ruleset(folders))
 
     def close(self) -> None:
-        """Closes the ruleset."""
+        """Close the ruleset."""
         if self.ruleset >= 0:
             os.close(self.ruleset)
 
 
 class Worker:
-    """A warden in its bubblewrap, judging one program at a time."""
+    """A warden inside bubblewrap, judging one program at a time."""
 
     def __init__(self, shared: Policy, without: Collection[Layer]) -> None:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -67,7 +65,7 @@ class Worker:
                 env=bubblewrap.ENVIRONMENT,
             )
         self.control.settimeout(START_SECONDS)
-        with contextlib.suppress(OSError):  # it has ended already: waiting for it says why
+        with contextlib.suppress(OSError):  # it has ended already: wait_until_ready reports why
             self.control.send(shared.seccomp)
 
     @property
@@ -76,7 +74,7 @@ class Worker:
         return self.index is None
 
     def wait_until_ready(self) -> None:
-        """Raises SandboxUnavailable with what the start-up wrote."""
+        """Wait for the warden. Raises SandboxUnavailable with the last line that the start-up wrote."""
         try:
             ready = self.control.recv(64) == b"ready"
         except OSError:
@@ -88,11 +86,11 @@ class Worker:
             words = self.errors.read().decode(errors="replace").strip().splitlines()
             raise SandboxUnavailable(f"the sandbox does not start: {words[-1] if words else 'no reason given'}")
 
-    def begin(self, index: int, program: "Program") -> None:
-        """Hands over a program: its source and its tests as memory files, and a pipe for the judge's reason."""
+    def begin(self, index: int, program: Program) -> None:
+        """Hand over a program: source and tests as memory files, and a pipe for the judge's reason."""
         self.index, self.deadline = index, time.monotonic() + 25 * (program.seconds + 1) + LOST_SECONDS
         job = {"setup": program.setup, "tests": program.tests, "entry_point": program.entry_point}
-        # A test's random inputs are the same for the same program, and no program can foretell them.
+        # A test's random inputs are reproducible, and no program can predict them.
         seed = hashlib.sha256(json.dumps([program.source, job]).encode()).hexdigest()
         tests = json.dumps(job | {"seed": seed})
         limits = json.dumps({"seconds": program.seconds, "memory_mb": program.memory_mb})
@@ -104,7 +102,7 @@ class Worker:
                 self.alive = False
 
     def finish(self) -> tuple[int, Score]:
-        """The program's index and score, once the control socket is readable or the deadline has passed."""
+        """Return the program's index and score, once the control socket is readable or the deadline has passed."""
         index, self.index = self.index, None
         assert index is not None
         self.control.settimeout(0.001)
@@ -114,7 +112,7 @@ class Worker:
             self.alive = False
             return index, scored("grader_failed", "the sandbox's worker died", 0.0)
         verdict, _, failure = outcome["verdict"].partition(" ")
-        reason = self._reason()  # read in any case: the next program's must not follow it
+        reason = self._reason()  # always read, so that it is not taken for the next program's
         return index, scored(verdict, outcome["detail"] or failure or reason, outcome["seconds"])
 
     def _reason(self) -> str:
@@ -124,7 +122,7 @@ class Worker:
             return ""
 
     def close(self) -> None:
-        """Ends the warden: it dies, and all within, when its control socket closes."""
+        """End the warden: it and everything inside die when the control socket closes."""
         self.control.close()
         try:
             self.process.wait(5)
@@ -165,7 +163,7 @@ def _memory_file(content: bytes) -> BinaryIO:
 
 
 def scored(verdict: str, detail: str, seconds: float) -> Score:
-    """A score without more parts than `correct`; null where the grader failed. The detail may be a program's words."""
+    """Return a score whose only part is `correct`, null where the grader failed. `detail` may be the program's text."""
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(detail.split()))
     correct = float(verdict == "correct")
     reward = None if verdict == "grader_failed" else correct

@@ -219,7 +219,7 @@ class TestTheGraderItself:
     def test_a_sandbox_that_is_stuck_grades_nothing_and_does_not_wait_for_ever(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("rewards.sandbox.MOST_STUCK", 1)
+        monkeypatch.setattr("rewards.sandbox.MAX_STUCK", 1)
         with Sandbox(workers=1) as opened:
             monkeypatch.setattr("rewards.jail.worker.LOST_SECONDS", -26.5)  # a second instead of a minute and a half
             for process in psutil.Process(opened.workers[0].process.pid).children(recursive=True):
