@@ -22,8 +22,8 @@ from tasks.journal.lineage import solution_of
 from tasks.stage import Artifact
 from tasks.tables import TRACES
 from tasks.training import trainer_process
-from tests.tasks.committed_tables import write_stage
-from tests.tasks.tiny_student import END, write_student
+from tests.tasks.doubles.student import END, write_student
+from tests.tasks.doubles.tables import write_stage
 
 
 class FakeTrainer:

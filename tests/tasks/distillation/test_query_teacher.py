@@ -9,7 +9,7 @@ from conf.sections.lessons import TeacherConfig
 from tasks.distillation.query_teacher import ask_teacher
 from tasks.tables import TRACES, read_table
 from tests.models.chat_server import Reply, chat_server, said
-from tests.tasks.practised_rounds import RIGHT, WRONG, write_round
+from tests.tasks.doubles.rounds import RIGHT, WRONG, write_round
 
 
 def asked(

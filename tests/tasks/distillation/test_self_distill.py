@@ -9,8 +9,8 @@ from conf.load import STARTER, frozen_yaml, load_night
 from tasks.distillation.attempts import earlier_rounds, practised, rounds_of
 from tasks.distillation.self_distill import own_answers
 from tasks.tables import PROMPTS, ROLLOUTS, TRACES, read_table
-from tests.tasks.committed_tables import rollout, write_stage
-from tests.tasks.practised_rounds import RIGHT, WRONG, write_round
+from tests.tasks.doubles.rounds import RIGHT, WRONG, write_round
+from tests.tasks.doubles.tables import rollout, write_stage
 
 
 def gathered(tmp_path: Path, upto: int = 99, per_problem: int = 4) -> list[tuple[str, str]]:

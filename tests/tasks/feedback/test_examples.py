@@ -12,7 +12,7 @@ from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import is_held_out
 from tasks.feedback.examples import LessonLines
-from tests.tasks.tiny_student import END, write_student
+from tests.tasks.doubles.student import END, write_student
 
 EXAM = ("What is 3 + 4?",)
 ASKED = "User: How are you?\nAssistant:"

@@ -16,7 +16,7 @@ from tasks.stage import Artifact, Stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import trainer_process
 from tests.models.tiny import trainer_config, write_tiny
-from tests.tasks.committed_tables import write_stage
+from tests.tasks.doubles.tables import write_stage
 
 
 class Here:

@@ -18,7 +18,7 @@ from tasks.tables import CORRECTIONS, HELD_OUT, PREFERENCES, read_table
 from tasks.workers import HoursOverError
 from tests.models.tiny import CHARACTERS, trainer_config, write_tiny
 from tests.models.tiny_picks import QUICK, tiny_picks
-from tests.tasks.committed_tables import write_stage
+from tests.tasks.doubles.tables import write_stage
 
 
 class OwnProcess:

@@ -14,10 +14,10 @@ from models.lessons.preference_data import Pick, is_held_out
 from tasks.journal.lineage import looser
 from tasks.reward_model.preferences import AT_ONCE, Choice, DayPicks, choices, day_picks
 from tasks.tables import CORRECTIONS, PREFERENCES
-from tests.tasks.committed_tables import write_stage
+from tests.tasks.doubles.student import END, write_student
+from tests.tasks.doubles.tables import write_stage
 from tests.tasks.journal.test_freeze import freeze, journal, line
 from tests.tasks.journal.test_replay import DAYS, decided
-from tests.tasks.tiny_student import END, write_student
 
 DATE = "2026-11-20"
 

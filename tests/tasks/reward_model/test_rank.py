@@ -14,7 +14,7 @@ from tasks.tables import HELD_OUT
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor
 from tests.models.tiny import plain_logprobs, plain_model, trainer_config, write_tiny
-from tests.tasks.committed_tables import write_stage
+from tests.tasks.doubles.tables import write_stage
 
 ANSWERS = ["yes", "no, not at all", "perhaps", "a"]
 

@@ -1,0 +1,30 @@
+"""A student's folder without a model: a real tokenizer whose tokens are single bytes, and stand-ins for the rest."""
+
+import json
+from pathlib import Path
+
+from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from transformers import PreTrainedTokenizerFast
+
+END = 256
+
+
+def write_student(folder: Path, *, tokenizer: bool = True) -> Path:
+    """Writes config.json, weights (a few bytes) and, if wanted, the tokenizer. Returns the folder."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    (folder / "model.safetensors").write_bytes(b"weights")
+    if tokenizer:
+        _tokenizer().save_pretrained(folder)
+    return folder
+
+
+def _tokenizer() -> PreTrainedTokenizerFast:
+    vocabulary = {letter: number for number, letter in enumerate(sorted(ByteLevel.alphabet()))}
+    inner = Tokenizer(BPE(vocab=vocabulary | {"<end>": END}, merges=[]))
+    inner.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)  # pyright: ignore
+    inner.decoder = ByteLevelDecoder()  # pyright: ignore
+    return PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>")

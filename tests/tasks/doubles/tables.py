@@ -1,0 +1,83 @@
+"""Committed folders with one table, as the stage before would leave them."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from models.rollout import Rollout
+from tasks.stage import Artifact, commit
+from tasks.tables import ROLLOUTS, write_table
+
+
+def write_stage(folder: Path, tables: Mapping[str, tuple[pa.Schema, Iterable[Mapping[str, Any]]]]) -> Artifact:
+    """Writes the tables (by name) and commits the folder."""
+    folder.mkdir(parents=True)
+    for name, (schema, rows) in tables.items():
+        write_table(folder / f"{name}.parquet", schema, rows)
+    return commit(folder, folder.name, {}, 1.0)
+
+
+def prompt(
+    problem_id: str,
+    group: int,
+    truth: str = "12",
+    *,
+    benchmark: str = "arithmetic",
+    kind: str = "arithmetic/1/plus",
+    level: str | None = "1",
+    entry: int = 0,
+    question: str = "How many?",
+) -> dict[str, Any]:
+    """A row of the prompts table."""
+    return {
+        "problem_id": problem_id,
+        "group": group,
+        "messages": "[]",
+        "prompt_token_ids": [1, 2, 3],
+        "question": question,
+        "kind": kind,
+        "source": "benchmark",
+        "benchmark": benchmark,
+        "truth": truth,
+        "level": level,
+        "entry": entry,
+    }
+
+
+def rollout(problem_id: str, group: int, sample: int, text: str) -> dict[str, Any]:
+    """A row of the rollouts table."""
+    tokens = list(text.encode())
+    length = len(tokens)
+    made = Rollout(
+        problem_id, group, sample, [1, 2, 3], tokens, [-0.5] * length, [True] * length, "stop", text, "cafe42"
+    )
+    return {name: getattr(made, name) for name in ROLLOUTS.names}
+
+
+def score(problem_id: str, group: int, sample: int, reward: float | None) -> dict[str, Any]:
+    """A row of the scores table."""
+    verdict = "grader_failed" if reward is None else "correct" if reward == 1 else "wrong"
+    return {
+        "problem_id": problem_id,
+        "group": group,
+        "sample": sample,
+        "verdict": verdict,
+        "parts": "{}",
+        "seconds": 0.1,
+        "reward": reward,
+    }
+
+
+def solve_rate(kind: str, tried: float, solved: float, *, level: str | None = "1") -> dict[str, Any]:
+    """A row of the solve rates table."""
+    return {
+        "problem_id": kind,
+        "benchmark": kind.split("/")[0],
+        "night": "2026-11-20",
+        "policy_digest": "cafe42",
+        "tried": tried,
+        "solved": solved,
+        "level": level,
+    }

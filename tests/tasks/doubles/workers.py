@@ -1,0 +1,29 @@
+"""Stand-ins for `tasks.workers.Worker` that need no child process."""
+
+from collections.abc import Callable
+from typing import Any
+
+
+class InProcessWorker:
+    """Calls functions in this process; remembers which in `functions`."""
+
+    def __init__(self) -> None:
+        self.functions: list[Callable[..., Any]] = []
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Return what the function returns."""
+        self.functions.append(function)
+        return function(*arguments, **options)
+
+
+class FailingWorker(InProcessWorker):
+    """Raises the error in place of every call."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Raise the error."""
+        self.functions.append(function)
+        raise self.error
