@@ -1,4 +1,4 @@
-"""Says in one line what is wrong with a configuration: pydantic's errors, in the user's words."""
+"""Turn pydantic's errors into one line in the user's words: what is wrong with a configuration."""
 
 import difflib
 import json
@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from conf.redact import struck
+from conf.redact import redact
 from conf.storage.home import InputError
 
 Key = tuple[str, ...]  # a dotted path, taken apart: ("benchmarks", "0", "weight")
@@ -33,39 +33,38 @@ _ALLOWED = {
 }
 
 
-def fault(place: str, what: str) -> InputError:
-    """`place: what` as an error of one line, without the passwords that a URL in it may carry."""
-    return InputError(struck(" ".join(f"{place}: {what}".splitlines())))
+def fault(text: str) -> InputError:
+    """Return an error of one line, without the passwords that a URL in it may carry."""
+    return InputError(redact(" ".join(text.splitlines())))
 
 
 def dotted(key: Key) -> str:
-    """The key as a user writes it: benchmarks.0.weight."""
+    """Return the key as a user writes it: benchmarks.0.weight."""
     return ".".join(key)
 
 
 def shown(value: Any) -> str:
-    """The value on one line, as JSON (which is YAML), at most 60 characters of it."""
-    text = struck(json.dumps(value, ensure_ascii=False, default=str))  # before it is cut: half a URL is none any more
+    """Return the value on one line, as JSON (which is YAML), cut to 60 characters."""
+    text = redact(json.dumps(value, ensure_ascii=False, default=str))  # first: half a URL is no longer recognised
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def first_fault(schema: type[BaseModel], data: Any, errors: Sequence[ErrorDetails]) -> tuple[Key, str]:
-    """Where the first of the errors lies in `data`, and one line for all of them.
+def all_faults(schema: type[BaseModel], data: Any, errors: Sequence[ErrorDetails]) -> list[tuple[Key, str]]:
+    """Return each wrong key of `data` with one line on what is wrong.
 
-    A misspelled key comes first, because others may only follow from it; what merely says that a list is
-    too short without its invalid items is no fault of its own.
+    Misspelled keys come first, because others may only follow from them. A list that is too short merely because
+    of its invalid items is left out.
     """
     faults: dict[Key, list[ErrorDetails]] = {}
     for error in errors:
         faults.setdefault(_key(data, error), []).append(error)
     inner = [key for key in faults if not any(key == other[: len(key)] and key != other for other in faults)]
-    key = min(inner, key=lambda key: faults[key][0]["type"] != "extra_forbidden")
-    more = f" (and {len(inner) - 1} more)" if len(inner) > 1 else ""
-    return key, _what(schema, key, faults[key]) + more
+    inner.sort(key=lambda key: faults[key][0]["type"] != "extra_forbidden")
+    return [(key, _what(schema, key, faults[key])) for key in inner]
 
 
 def _key(data: Any, error: ErrorDetails) -> Key:
-    """The error's place in the data: pydantic's, without the parts that name a branch of a union."""
+    """Return the error's key in the data: pydantic's location, without the parts that name a branch of a union."""
     key: list[str] = []
     for part in error["loc"]:
         inside: Any = dict(enumerate(data)) if isinstance(data, list) else data
@@ -78,7 +77,7 @@ def _key(data: Any, error: ErrorDetails) -> Key:
 
 
 def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> str:
-    """What is wrong with one value; several errors are the branches of a union."""
+    """Return what is wrong with one value; several errors are the branches of a union."""
     first = group[0]
     if first["type"] == "missing":
         return "is missing; it has no default"
@@ -100,7 +99,7 @@ def _allowed(error: ErrorDetails) -> str:
 
 
 def _section(section: type[BaseModel], key: Key) -> type[BaseModel]:
-    """The part of the schema that `key` leads to: ("benchmarks", "0") to BenchmarkConfig."""
+    """Return the part of the schema that `key` leads to: ("benchmarks", "0") to BenchmarkConfig."""
     for part in key:
         if part in section.model_fields:
             section = next(_models(section.model_fields[part].annotation), section)

@@ -1,36 +1,36 @@
-"""What all parts of the configuration have in common."""
+"""The base of all sections of the configuration, and the types that they share."""
 
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Positive = Annotated[int, Field(ge=1)]
-# A branch, tag or commit of a hub: no part of it may be .., because the hub's client makes folders of it
+# A branch, tag or commit on a hub. No part may be `..`, because the hub's client makes folders of it.
 HubRevision = Annotated[str, Field(pattern=r"^\w[\w-]*([./][\w-]+)*$")]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 T = TypeVar("T")
-_OUTWARD = "outward"
-# What makes no other night of a night: where its services are, who is told, by when it must end
-NotInIdentity = Annotated[T, _OUTWARD]
+_NOT_IN_IDENTITY = "not in identity"
+# A field that may change without making it another night: where services are, who is notified, when it must end.
+NotInIdentity = Annotated[T, _NOT_IN_IDENTITY]
 
 
 class Section(BaseModel):
-    """A part of the configuration: frozen, and no unknown keys."""
+    """A section of the configuration: frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
     def identity(self) -> dict[str, Any]:
-        """This part as JSON, without what is `NotInIdentity`, in it or in a part of it."""
-        return self.model_dump(mode="json", exclude=_outward(self))
+        """Return this section as JSON values, without the fields that are `NotInIdentity`, at any depth."""
+        return self.model_dump(mode="json", exclude=_excluded(self))
 
 
-def _outward(section: Section) -> dict[str, Any]:
-    """The outward fields, as `model_dump` is told to leave them out."""
+def _excluded(section: Section) -> dict[str, Any]:
+    """Return the fields that are `NotInIdentity`, in the form of `model_dump`'s argument `exclude`."""
     found: dict[str, Any] = {}
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
-        if _OUTWARD in field.metadata:
+        if _NOT_IN_IDENTITY in field.metadata:
             found[name] = True
-        elif isinstance(value, Section) and (within := _outward(value)):
+        elif isinstance(value, Section) and (within := _excluded(value)):
             found[name] = within
     return found

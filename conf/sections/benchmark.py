@@ -1,4 +1,4 @@
-"""Which problems are meant: of which benchmark, from where, and which part of it. In training and in the exam."""
+"""The choice of problems: which benchmark, from which source, which part of it. In training and in the exam."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -34,30 +34,30 @@ def _has_revisions(revision: str | None, info: ValidationInfo) -> str | None:
     if revision is not None and _benchmark(info) == "arithmetic":
         raise ValueError("arithmetic is generated, not loaded from the hub; remove `revision`")
     if revision is not None and ":" in (_benchmark(info) or ""):
-        raise ValueError("a benchmark of your own is given its `source` alone; remove `revision`")
+        raise ValueError("a benchmark of your own is only given its `source`; remove `revision`")
     if revision is not None and info.data.get("source") is not None:
-        raise ValueError("a revision is one of the hub's, and `source` names a folder; remove one of the two")
+        raise ValueError("a revision belongs to the hub, and `source` names a folder; remove one of them")
     return revision
 
 
 def _can_be_lenient(lenient: bool, info: ValidationInfo) -> bool:
     name = _benchmark(info)
     if lenient and name not in ("gsm8k", None):
-        raise ValueError(f"{name} knows no lenient reading, only gsm8k does; remove `lenient`")
+        raise ValueError(f"only gsm8k can be read leniently, not {name}; remove `lenient`")
     return lenient
 
 
 def _benchmark(info: ValidationInfo) -> str | None:
-    """The benchmark that the section is about; None where its name is wrong, which is complained of by itself."""
+    """Return the benchmark of the section; None if its name is wrong, which is an error of its own."""
     return info.data.get("name") or info.data.get("benchmark")
 
 
-# What says which problems of a benchmark are meant: the same in training and in the exam.
+# Fields that choose the problems of a benchmark: the same in training and in the exam.
 Source = Annotated[str | None, Field(description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")]
 Revision = Annotated[
     HubRevision | None,
     AfterValidator(_has_revisions),
-    Field(description="branch, tag or commit of the hub's dataset; null: its newest; a folder of JSONL has none"),
+    Field(description="branch, tag or commit of the hub's dataset; null: the newest"),
 ]
 Subset = Annotated[
     str | None,
@@ -68,14 +68,14 @@ Levels = Annotated[tuple[str, ...] | None, Field(description="only these levels;
 Lenient = Annotated[
     bool,
     AfterValidator(_can_be_lenient),
-    Field(description="gsm8k: without a marker the last number counts; rewards an answer without the format"),
+    Field(description="gsm8k: without a marker the last number counts"),
 ]
 
 
 class BenchmarkConfig(Section):
     """A benchmark that the night trains on."""
 
-    name: BenchmarkName | OwnBenchmark = Field(description="of a benchmark, or `module:Class` of one of your own")
+    name: BenchmarkName | OwnBenchmark = Field(description="its name, or `module:Class` of one of your own")
     source: Source = None
     revision: Revision = None
     subset: Subset = None
@@ -88,7 +88,7 @@ class BenchmarkConfig(Section):
     @field_validator("name")
     @classmethod
     def has_problems_to_train_on(cls, name: str) -> str:
-        """HumanEval is an exam: whoever trains on its problems measures nothing with it any more."""
+        """Refuse HumanEval, which has exam problems only."""
         if name == "humaneval":
             raise ValueError("humaneval cannot be trained on: it has exam problems only; train on mbpp instead")
         return name
@@ -96,19 +96,19 @@ class BenchmarkConfig(Section):
     @field_validator("subset")
     @classmethod
     def is_not_the_exam(cls, subset: str | None, info: ValidationInfo) -> str | None:
-        """MATH-500 is a part of the test split."""
+        """Refuse MATH-500, which is part of the test split."""
         if subset == SUBSETS["math"] and _benchmark(info) == "math":
-            raise ValueError("MATH-500 cannot be trained on: it is a part of the exam's problems; remove `subset`")
+            raise ValueError("MATH-500 cannot be trained on: it is part of the exam; remove `subset`")
         return subset
 
     @property
     def label(self) -> str:
-        """The benchmark's name, with subset and levels where only they are meant: `math-1-2`."""
+        """The benchmark's name with its subset and levels, if any: `math-1-2`."""
         return _label(self.name, self.subset, self.levels)
 
 
 class ExamPart(Section):
-    """A set of exam problems that is judged by itself: the target, or a guard."""
+    """A set of exam problems with its own verdict: a target or a guard."""
 
     benchmark: BenchmarkName | OwnBenchmark = Field(description="its name, or `module:Class` of one of your own")
     source: Source = None
@@ -117,29 +117,29 @@ class ExamPart(Section):
     levels: Levels = None
     lenient: Lenient = False
     problems: Positive = Field(
-        default=400, description="at most so many, the first of the test split in a fixed order by lot"
+        default=400, description="at most so many: the first of the test split in a fixed random order"
     )
     after: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="leaves out so many of that order's first problems"
+        default=0, description="skips so many of the first problems in that order"
     )
     margin: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.05, description="loss of accuracy that a guard, or one of several targets, may not exceed"
+        default=0.05, description="largest loss of accuracy allowed to a guard, or to one of several targets"
     )
     samples: Annotated[int, Field(ge=0, le=1000)] = Field(
-        default=0, description="further answers sampled of each problem, for pass@k; they decide nothing"
+        default=0, description="further answers sampled per problem, for pass@k; they decide nothing"
     )
     temperature: Annotated[float, Field(gt=0, le=2)] = Field(default=1.0, description="of those further answers")
 
     def following(self, problems: int) -> Self:
-        """The part of so many problems that begins in the test split where this one ends, answered once, greedily."""
+        """Return the next `problems` of the test split after this part, each answered once, greedily."""
         return self.model_copy(update={"after": self.after + self.problems, "problems": problems, "samples": 0})
 
     @property
     def name(self) -> str:
-        """The benchmark's name, with subset and levels where only they are meant: `math-500`, `arithmetic-1-2`."""
+        """The benchmark's name with its subset and levels, if any: `math-500`, `arithmetic-1-2`."""
         return _label(self.benchmark, self.subset, self.levels)
 
 
 def _label(name: str, subset: str | None, levels: tuple[str, ...] | None) -> str:
-    own = name.rpartition(":")[2].lower()  # of module:Class the class: it names folders and figures
-    return "-".join([own, *([subset] if subset else []), *(levels or ())])
+    short = name.rpartition(":")[2].lower()  # the class of module:Class, because it names folders and metrics
+    return "-".join([short, *([subset] if subset else []), *(levels or ())])

@@ -1,4 +1,4 @@
-"""An exam of benchmarks that are named one by one, outside of any night."""
+"""Build an exam from benchmark names, outside of any night."""
 
 import difflib
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from conf.schema import NightConfig
 from conf.sections.benchmark import BenchmarkName, ExamPart
 from conf.storage.home import InputError
 
-# Each benchmark's exam as it is published (of TriviaQA's 17,944 problems the first 1,000), and tokens for an answer.
+# Each benchmark's published exam (the first 1,000 of TriviaQA's 17,944 problems), and tokens for an answer.
 PUBLISHED: dict[str, tuple[ExamPart, int]] = {
     "arithmetic": (ExamPart(benchmark="arithmetic", problems=700), 64),
     "gsm8k": (ExamPart(benchmark="gsm8k", problems=1319), 512),
@@ -20,18 +20,18 @@ PUBLISHED: dict[str, tuple[ExamPart, int]] = {
 PROMPT_TOKENS = 1024  # room for a question
 
 
-def with_exam(config: NightConfig, named: Sequence[str], problems: int | None = None) -> NightConfig:
-    """The configuration with an exam of the parts that are named, of at most so many `problems` each (None: all).
+def with_exam(config: NightConfig, names: Sequence[str], problems: int | None = None) -> NightConfig:
+    """Return the configuration with an exam of the named parts, each of at most `problems` problems (None: all).
 
-    A name is a part's of the configuration's own exam, or a benchmark's: then all parts of that benchmark, or, where
-    the exam has none, the published exam, with room for its answers. Raises InputError for an unknown name.
+    A name is that of a part of the configured exam, or of a benchmark. The latter stands for all configured parts of
+    that benchmark, or for the published exam with room for its answers. Raises InputError for an unknown name.
     """
-    parts = list(dict.fromkeys(part for name in named for part in _parts(config, name)))
+    parts = list(dict.fromkeys(part for name in names for part in _parts(config, name)))
     room = max([config.exam.max_completion_tokens, *(_room(part) for part in parts if part not in config.exam.parts)])
     if problems is not None:
         parts = [part.model_copy(update={"problems": min(problems, part.problems)}) for part in parts]
-    named_alone = {"target": parts[0], "further_targets": (), "guards": tuple(parts[1:]), "vault": None}
-    exam = config.exam.model_copy(update={**named_alone, "max_completion_tokens": room})
+    only_these = {"target": parts[0], "further_targets": (), "guards": tuple(parts[1:]), "vault": None}
+    exam = config.exam.model_copy(update={**only_these, "max_completion_tokens": room})
     longest = config.engine.max_model_len
     if room > config.exam.max_completion_tokens:
         longest = max(longest, room + PROMPT_TOKENS)
@@ -40,14 +40,14 @@ def with_exam(config: NightConfig, named: Sequence[str], problems: int | None = 
 
 
 def _parts(config: NightConfig, name: str) -> list[ExamPart]:
-    own = [part for part in config.exam.parts if name in (part.name, part.benchmark)]
-    if own:
-        return own
+    configured = [part for part in config.exam.parts if name in (part.name, part.benchmark)]
+    if configured:
+        return configured
     if name not in PUBLISHED:
         known = sorted({*get_args(BenchmarkName), *(part.name for part in config.exam.parts)})
         near = difflib.get_close_matches(name, known, 1)
-        meant = f"; did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"--benchmarks: there is no benchmark {name!r}{meant}; there are {', '.join(known)}")
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"--benchmarks: unknown benchmark {name!r}; {hint}known are {', '.join(known)}")
     return [PUBLISHED[name][0]]
 
 

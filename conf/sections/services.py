@@ -1,45 +1,44 @@
-"""What a night has to do with besides its home: MLflow, Prefect, and its owner."""
+"""Services outside the home: MLflow, Prefect, and notifications to the owner."""
 
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from conf.redact import MLFLOW, complaint
+from conf.redact import MLFLOW, password_error
 from conf.section import Section
 
 
 class TrackingConfig(Section):
-    """Where MLflow keeps the evidence, and where else a promoted checkpoint goes."""
+    """Where MLflow keeps its records, and where a promoted checkpoint is pushed."""
 
     tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
-    experiment: str = Field(default="nightschool", description="name of MLflow's experiment")
+    experiment: str = Field(default="nightschool", description="name of the MLflow experiment")
     hub_repo: Annotated[str, Field(pattern=r"^[\w-][\w.-]*/[\w-][\w.-]*$")] | None = Field(
-        default=None, description="owner/name on the Hugging Face hub that who is promoted is pushed to; null: nowhere"
+        default=None, description="owner/name on the Hugging Face hub to push promoted checkpoints to; null: none"
     )
 
     @field_validator("tracking_uri")
     @classmethod
     def carries_no_password(cls, uri: str | None) -> str | None:
-        """The configuration is written into the night's folder and into MLflow."""
-        if uri is not None and (what := complaint(uri, MLFLOW)) is not None:
+        """Refuse a password: the configuration is written into the night's folder and into MLflow."""
+        if uri is not None and (what := password_error(uri, MLFLOW)) is not None:
             raise ValueError(what)
         return uri
 
 
 class AlarmsConfig(Section):
-    """How an alarm reaches the owner while the night runs; see docs/watching.md."""
+    """How alarms reach the owner during the night; see docs/watching.md."""
 
     command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
-        default=None, description="a program and its arguments, run once an alarm, which it finds on its input"
+        default=None, description="a program and its arguments, run for each alarm, which it reads from standard input"
     )
 
 
 class MorningConfig(Section):
-    """How the report's short form reaches the owner; see docs/report.md."""
+    """How the short report reaches the owner; see docs/report.md."""
 
     webhook_variable: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = Field(
-        default=None,
-        description="environment variable that holds the URL to which it is posted, once a night; null: nowhere",
+        default=None, description="environment variable with the URL that the report is posted to; null: none"
     )
 
 

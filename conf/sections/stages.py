@@ -1,4 +1,4 @@
-"""The order of what a night learns: lessons and blocks of rounds, one after the other."""
+"""The training steps of a night in order: lessons and blocks of rounds."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from conf.section import HubRevision, Positive, Section
 
 Lesson = Literal["distill", "lessons", "self_distill"]
 Rounds = Literal["grpo", "on_policy"]
-# As the configuration has it: `distill`, `grpo`, `{grpo: 10}`, `{on_policy: 4}`
+# An entry of the configuration: `distill`, `grpo`, `{grpo: 10}`, `{on_policy: 4}`
 StageConfig = Lesson | Literal["grpo"] | Annotated[dict[Rounds, Positive], Field(min_length=1, max_length=1)]
 
 
 def _lessons_once(stages: tuple[StageConfig, ...]) -> tuple[StageConfig, ...]:
-    """What the day brought is learnt once."""
+    """Refuse `lessons` twice: the day is learnt once."""
     if stages.count("lessons") > 1:
-        raise ValueError("`lessons` stands there twice, but what the day brought is learnt once; leave one out")
+        raise ValueError("`lessons` is listed twice, but the day is learnt once; remove one")
     return stages
 
 
@@ -26,7 +26,7 @@ Stages = Annotated[tuple[StageConfig, ...], Field(min_length=1), AfterValidator(
 
 
 class OnPolicyConfig(Section):
-    """On-policy distillation: a local model scores each token of the student's own completions."""
+    """On-policy distillation: a local teacher scores each token of the student's completions."""
 
     teacher: str = Field(description="'starter', or folder or hub id of a model with the student's tokenizer")
     revision: HubRevision | None = Field(default=None, description="branch, tag or commit of a hub id")
@@ -34,10 +34,10 @@ class OnPolicyConfig(Section):
 
 @dataclass(frozen=True)
 class Step:
-    """One of the night's stages that learn.
+    """One training step of the night.
 
-    `number`: its place in the order, from 1 on. `place`: a lesson's in the night's folder; a block's adapter is merged
-    there. `rounds`: a block's, numbered on through the night; a lesson has none, and begins with the round after it.
+    `number`: its position, from 1. `place`: its path in the night's folder (of a block: where its adapter is merged).
+    `rounds`: of a block, numbered through the night; of a lesson an empty range that starts at the next round.
     """
 
     number: int
@@ -47,21 +47,21 @@ class Step:
 
     @property
     def is_block(self) -> bool:
-        """Whether it is a block of rounds, be it of none."""
+        """Whether it is a block of rounds, possibly an empty one."""
         return self.kind in ("grpo", "on_policy")
 
     @property
     def exam(self) -> str:
-        """Where an exam after it lies in the night's folder, if there is one."""
+        """The path of an exam after this step in the night's folder."""
         return f"evaluate/step-{self.number}"
 
 
 def steps(stages: Sequence[StageConfig], rounds: int) -> tuple[Step, ...]:
-    """The steps that the configuration means. `rounds`: those of `grpo` without a number, evenly divided among them."""
+    """Return the steps of the configuration. `rounds` are divided evenly among the `grpo` entries without a number."""
     plain = stages.count("grpo")
-    shares = iter(rounds // plain + (place < rounds % plain) for place in range(plain))
+    shares = iter(rounds // plain + (index < rounds % plain) for index in range(plain))
     seen: Counter[str] = Counter()
-    found: list[Step] = []
+    result: list[Step] = []
     done = 0
     for number, stage in enumerate(stages, 1):
         kind, count = next(iter(stage.items())) if isinstance(stage, dict) else (stage, 0)
@@ -70,6 +70,6 @@ def steps(stages: Sequence[StageConfig], rounds: int) -> tuple[Step, ...]:
         name = "merge" if kind in ("grpo", "on_policy") else kind
         seen[name] += 1
         place = name if seen[name] == 1 else f"{name}-{seen[name]}"
-        found.append(Step(number, kind, place, range(done + 1, done + count + 1)))
+        result.append(Step(number, kind, place, range(done + 1, done + count + 1)))
         done += count
-    return tuple(found)
+    return tuple(result)

@@ -175,6 +175,16 @@ def wait_until_free(root: Path, limit: float = LIMIT) -> None:
             time.sleep(0.2)
 
 
+def server_of(root: Path) -> str | None:
+    """Return the process of the server that has an engine on this home; None where none has. Writes nothing."""
+    try:
+        handle = (root / FILE).open()
+    except OSError:  # nobody ever served
+        return None
+    with handle:
+        return None if _is_free(handle) else _process(handle)
+
+
 def _is_free(handle: TextIO) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,11 +1,11 @@
-"""Passwords in URLs: found however they are written, struck out of what is told, refused in the configuration."""
+"""Passwords in URLs: recognised in every form, removed from messages, refused in the configuration."""
 
 from pathlib import Path
 
 import pytest
 
 from conf.load import STARTER, load_night
-from conf.redact import MLFLOW, checked, struck
+from conf.redact import MLFLOW, redact, without_password
 from conf.storage.home import InputError
 
 CARRYING = {
@@ -44,23 +44,23 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize(("url", "told"), CARRYING.items())
-def test_a_password_is_refused_and_struck_out(url: str, told: str) -> None:
-    assert struck(url) == told
-    assert struck(f'see "{url}" and {url}, please') == f'see "{told}" and {told}, please'
-    assert struck(told) == told
+@pytest.mark.parametrize(("url", "redacted"), CARRYING.items())
+def test_a_password_is_refused_and_removed(url: str, redacted: str) -> None:
+    assert redact(url) == redacted
+    assert redact(f'see "{url}" and {url}, please') == f'see "{redacted}" and {redacted}, please'
+    assert redact(redacted) == redacted
     with pytest.raises(InputError) as caught:
-        checked(url, "MLFLOW_TRACKING_URI", MLFLOW)
+        without_password(url, "MLFLOW_TRACKING_URI", MLFLOW)
     assert str(caught.value).startswith(
-        f"MLFLOW_TRACKING_URI: {told}: user and password of a URL would be written into"
+        f"MLFLOW_TRACKING_URI: {redacted}: user and password of a URL would be written into"
     )
     assert str(caught.value).endswith(MLFLOW)
 
 
 @pytest.mark.parametrize("url", PLAIN)
 def test_other_urls_stay_as_they_are(url: str) -> None:
-    assert struck(url) == url
-    assert checked(url, "MLFLOW_TRACKING_URI", MLFLOW) == url
+    assert redact(url) == url
+    assert without_password(url, "MLFLOW_TRACKING_URI", MLFLOW) == url
 
 
 @pytest.mark.parametrize(

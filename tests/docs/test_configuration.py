@@ -44,9 +44,9 @@ def test_rows_by_hand() -> None:
     assert "\n| `temperature` | 1 | `1.0` | " in page
     assert "\n## `exam.target`, `exam.further_targets.N`, `exam.guards.N`\n" in page
     assert "\n## `distill.teacher`\n" in page
-    assert "\n| `clip_high` | a number, at least 0 | `0.28` | the ratio is cut at 1 + this |\n" in page
+    assert "\n| `clip_high` | a number, at least 0 | `0.28` | upper clip of the ratio: 1 + clip_high |\n" in page
     assert '\n| `overlong` | `train`, `mask`, `shape` | `"train"` | completions cut by length: ' in page
-    assert "\n| `budget_minutes` | a number, more than 0, or null | `null` | minutes after a start" in page
+    assert "\n| `budget_minutes` | a number, more than 0, or null | `null` | minutes from" in page
     assert "\n| `benchmarks` | a list of: a section, below, at least 1 | none: it must be given | what" in page
 
 

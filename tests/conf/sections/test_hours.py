@@ -68,19 +68,14 @@ def test_what_clocks_show() -> None:
 
 @pytest.mark.parametrize("text", ["", "24:00", "06:60", "0630", "6.30", "06:30:00", "half past six", "٠٦:٣٠", " 06:30"])
 def test_no_time_of_day(text: str) -> None:
-    with pytest.raises(ValueError, match="is no time of day; write it as"):
+    with pytest.raises(ValueError, match="is not a time of day; write it as"):
         time_of_day(text)
 
 
 @pytest.mark.parametrize("name", ["", "Europe", "Mars/Olympus", "../../etc/passwd", "/etc/passwd", "a\0b", "x" * 500])
 def test_no_time_zone(name: str) -> None:
-    with pytest.raises(ValueError, match="is no time zone; (did you mean|write it as in)"):
+    with pytest.raises(ValueError, match="is not a time zone; (did you mean|write it as)"):
         time_zone(name)
-
-
-def test_a_misspelled_zone_gets_a_proposal() -> None:
-    with pytest.raises(ValueError, match='^"Europe/Berln" is no time zone; did you mean Europe/Berlin[?]$'):
-        time_zone("Europe/Berln")
 
 
 def test_the_machines_zone_has_a_name_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

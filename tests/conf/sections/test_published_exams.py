@@ -28,7 +28,7 @@ def test_a_benchmark_that_the_configuration_has_not_is_its_published_exam_with_r
     assert found.engine.max_model_len == 1024 + PROMPT_TOKENS
 
 
-def test_nothing_else_of_the_nights_own_exam_is_sat() -> None:
+def test_the_rest_of_the_configured_exam_is_left_out() -> None:
     own = {"further_targets": CONFIG.exam.guards[:1], "guards": CONFIG.exam.guards[1:], "vault": 50}
     config = CONFIG.model_copy(update={"exam": CONFIG.exam.model_copy(update=own)})
     exam = with_exam(config, ["gsm8k"]).exam
@@ -48,8 +48,8 @@ def test_at_most_so_many_problems_of_each() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("gms8k", "there is no benchmark 'gms8k'; did you mean 'gsm8k'?; there are arithmetic, arithmetic-1-2"),
-        ("", "there is no benchmark ''; there are arithmetic"),
+        ("gms8k", "unknown benchmark 'gms8k'; did you mean 'gsm8k'? known are arithmetic, arithmetic-1-2"),
+        ("", "unknown benchmark ''; known are arithmetic"),
         ("math500", "did you mean 'math'?"),
     ],
 )
