@@ -15,7 +15,7 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 
 from conf.load import frozen_yaml
-from conf.redact import MLFLOW, checked
+from conf.redact import MLFLOW, without_password
 from conf.schema import NightConfig, Section
 from conf.storage.durable import write_atomically
 from conf.storage.home import Home
@@ -64,7 +64,7 @@ def tracking_uri(home: Home, config: NightConfig) -> str:
 
     Raises InputError where the variable carries a password; the configuration refuses one itself.
     """
-    named = checked(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
+    named = without_password(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
     return config.tracking.tracking_uri or named or home.database
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
-from conf.redact import PREFECT, checked
+from conf.redact import PREFECT, without_password
 from conf.storage.home import Home, NightError
 from flows.web.address import HERE, HOSTS, PREFECT_PORT, Address, free_port
 from tasks.workers import die_with_parent
@@ -61,7 +61,7 @@ def prefect_api(home: Path, port: int | None, on_loss: Callable[[str], None] = l
     results: dict[Any, Any] = {PREFECT_LOCAL_STORAGE_PATH: home / "prefect" / "storage"}
     configured = get_current_settings().api.url
     if configured:
-        check_prefect(checked(configured, "PREFECT_API_URL", PREFECT))
+        check_prefect(without_password(configured, "PREFECT_API_URL", PREFECT))
         Home(home).own()
         with temporary_settings(results):
             yield configured

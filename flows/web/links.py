@@ -2,7 +2,7 @@
 
 from prefect.runtime import flow_run
 
-from conf.redact import struck
+from conf.redact import redact
 from flows.web.address import HERE, MLFLOW_PORT
 from tasks.tracking import Tracking
 
@@ -16,7 +16,7 @@ def prefect_link() -> dict[str, str]:
 
 def _prefect_page() -> str:
     """Where the run is seen; a worker's API URL, which it is made of, may carry a password."""
-    return struck(flow_run.get_flow_run_ui_url() or "")
+    return redact(flow_run.get_flow_run_ui_url() or "")
 
 
 def links_of(tracking: Tracking) -> dict[str, str]:

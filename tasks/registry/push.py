@@ -7,7 +7,7 @@ from huggingface_hub import HfApi
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from conf.redact import struck
+from conf.redact import redact
 from tasks.workers import WorkerDiedError, call_once
 
 LIMIT = 2 * 3600.0  # seconds
@@ -35,5 +35,5 @@ def upload(checkpoint: Path, repo: str, message: str) -> str | None:
         api.create_repo(repo, private=True, exist_ok=True)
         api.upload_folder(repo_id=repo, folder_path=checkpoint, commit_message=message)
     except Exception as error:
-        return f"{type(error).__name__}: {struck(' '.join(str(error).split()))[:200]}"
+        return f"{type(error).__name__}: {redact(' '.join(str(error).split()))[:200]}"
     return None
