@@ -1,4 +1,4 @@
-"""`nightschool promote` and `nightschool rollback`: what is looked at before its owner moves the aliases of a home."""
+"""`nightschool promote` and `nightschool rollback`: the owner moves the aliases of a home."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,25 +21,26 @@ from tasks.tracking import tracking_uri
 
 
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
-    """Makes a registered version the one that serves by day. Returns whether a rollback undoes it.
+    """Make a registered version the one that serves by day. Return whether a rollback undoes it.
 
-    Where nobody serves yet, because all nights were dry runs, the champion that the version's night began with is its
-    predecessor: the last one that was registered before it. Raises InputError where there is none of this number, where
-    it is damaged, or where it is another model than the champion: its prompts would be other tokens, and the next night
-    could not compare the two.
+    Where no version serves yet, because all nights were dry runs, its predecessor becomes the champion of its own
+    night: the last champion that was registered before it.
+
+    Raises InputError for an unknown or damaged version, and for another model than the champion: its prompts would be
+    other tokens, and the next night could not compare the two.
     """
     if registry is None:
         raise _unknown(version, [])
     with _moving(home, "promote"):
         known = registry.versions()
-        chosen = next((one for one in known if one.version == version), None)
+        chosen = next((candidate for candidate in known if candidate.version == version), None)
         if chosen is None:
             raise _unknown(version, known)
-        registry.settle()
+        registry.finish_alias_move()
         _refuse_damaged(home, chosen)
         serving = registry.named(DAYTIME)
-        until = known[: known.index(chosen) + 1]
-        before = serving or next((one for one in reversed(until) if one.role == "champion"), None)
+        earlier = reversed(known[: known.index(chosen) + 1])
+        before = serving or next((other for other in earlier if other.role == "champion"), None)
         _refuse_another_model(home, chosen, before)
         if serving is None and before is not None:
             registry.promote(before.version)
@@ -48,33 +49,35 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
 
 
 def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
-    """Goes back to the version that served before. Returns who serves, and whether that is a move that was interrupted.
+    """Go back to the version that served before. Return the version that serves, and whether only an interrupted move
+    was finished: to swap again would undo it.
 
-    Such a move, perhaps of the same command, is finished and nothing else: to swap again would undo it. Raises
-    InputError where there is no predecessor, or where it is damaged.
+    Raises InputError where there is no predecessor, or where it is damaged.
     """
-    nowhere = InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
+    no_predecessor = InputError(
+        "rollback: there is no previous version to go back to; `nightschool checkpoints` lists them"
+    )
     if registry is None:
-        raise nowhere
+        raise no_predecessor
     with _moving(home, "rollback"):
-        if registry.settle() and (serving := registry.named(DAYTIME)) is not None:
+        if registry.finish_alias_move() and (serving := registry.named(DAYTIME)) is not None:
             return serving, True
         before = registry.named(PREVIOUS)
         if before is None:
-            raise nowhere
+            raise no_predecessor
         _refuse_damaged(home, before)
         registry.rollback()
         return before, False
 
 
 def _unknown(version: str, known: Sequence[Version]) -> InputError:
-    there = ", ".join(one.version for one in known) or "none yet"
+    there = ", ".join(each.version for each in known) or "none yet"
     return InputError(f"promote: there is no version {version}; there are {there}")
 
 
 @contextmanager
 def _moving(home: Home, command: str) -> Iterator[None]:
-    """No night moves the aliases meanwhile. Raises InputError where the registry does not answer."""
+    """Hold the lock of the aliases. Raises InputError where the registry does not answer."""
     try:
         with alias_lock(home):
             yield
@@ -86,9 +89,7 @@ def _moving(home: Home, command: str) -> Iterator[None]:
 def _refuse_damaged(home: Home, version: Version) -> None:
     checkpoint = home.checkpoints / version.digest
     if not is_whole(checkpoint):
-        raise InputError(
-            f"{checkpoint}: it was changed or damaged, or is gone: it cannot serve; choose another version"
-        )
+        raise InputError(f"{checkpoint}: changed, damaged or missing, so it cannot serve; choose another version")
 
 
 def _refuse_another_model(home: Home, chosen: Version, serving: Version | None) -> None:
@@ -101,9 +102,9 @@ def _refuse_another_model(home: Home, chosen: Version, serving: Version | None) 
         )
 
 
-@flow(name="by-hand", flow_run_name="{by} to version {version}", description="The owner moved the alias that serves.")
+@flow(name="by-hand", flow_run_name="{by} to version {version}", description="The owner moved the serving alias.")
 def moved_by_hand(by: str, version: str, config: NightConfig) -> State[None]:
-    """The move itself is done already: no server may stand between an owner and a rollback."""
+    """Show a move in Prefect that is done already: no server may stand between an owner and a rollback."""
     registry = open_registry(Home.here(), config)
     if registry is not None:
         show_who_serves(registry)
@@ -111,7 +112,7 @@ def moved_by_hand(by: str, version: str, config: NightConfig) -> State[None]:
 
 
 def tell_prefect(by: str, version: str, config: NightConfig) -> None:
-    """Leaves a run on the pages of the home's server; one that does not answer costs nothing but a line."""
+    """Record a move on the home's Prefect server; a server that fails costs no more than a line."""
     try:
         with prefect_api(Home.here().root, None):
             moved_by_hand(by, version, config)
@@ -120,12 +121,27 @@ def tell_prefect(by: str, version: str, config: NightConfig) -> None:
 
 
 def open_registry(home: Home, config: NightConfig) -> Registry | None:
-    """The registry that a configuration means; None where no night has begun one: who only looks makes no database.
+    """Return a configuration's registry; None where no night has begun one, so that reading makes no database.
 
-    Raises InputError where the place that the environment names carries a password, or its server does not fit.
+    Raises InputError where the environment's URL carries a password, or where its server does not fit.
     """
     uri = tracking_uri(home, config)
     if uri == home.database and not home.database_file.exists():
         return None
     check_mlflow(uri)
     return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), config.name)
+
+
+def moved_home(home: Home, config: NightConfig) -> str | None:
+    """Return a line where `models:/<name>@daytime` leads to another folder than this home's; None where it does not.
+
+    A home that is copied or moved keeps the old paths in its database.
+    """
+    registry = open_registry(home, config) if tracking_uri(home, config) == home.database else None
+    serving = registry and registry.named(DAYTIME)
+    if not registry or serving is None:
+        return None
+    source, expected = registry.source(serving.version), (home.checkpoints / serving.digest).as_uri()
+    if source == expected:
+        return None
+    return f"The registry points to {source.removeprefix('file://')}; this home was moved."

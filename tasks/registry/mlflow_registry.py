@@ -1,4 +1,4 @@
-"""The registry: checkpoints as MLflow model versions; `daytime` serves, `previous` is the one before."""
+"""The registry: checkpoints as MLflow model versions. `daytime` serves, `previous` is its predecessor."""
 
 import json
 import os
@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mlflow import MlflowClient
-from mlflow.entities import LoggedModel
-from mlflow.entities.model_registry import RegisteredModel
+from mlflow.entities.model_registry import ModelVersion, RegisteredModel
 from mlflow.exceptions import MlflowException
+from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NOTE
 
 DAYTIME, PREVIOUS = "daytime", "previous"
-MOVING = "moving"  # a tag of the model: which alias is on its way to which version, since when, and by whose doing
-SINCE = f"{DAYTIME}."  # begins a version's tags of the moments since which it served; each says by whose doing
+MOVING = "moving"  # a tag of the model: the move of the aliases that is under way
+SERVED = f"{DAYTIME}."  # begins a version's tags: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
 PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by hand
 
 
@@ -35,15 +35,19 @@ class Version:
 
 @dataclass(frozen=True)
 class Move:
-    """Since when (UTC, ISO 8601) a version served by day, and by whose doing: a command's, or `night 2026-11-20`."""
+    """The `number`-th move of `daytime`: since when (UTC, ISO 8601) a version serves, and what moved it.
 
+    `by`: a command, or `night 2026-11-20`.
+    """
+
+    number: int
     at: str
     version: str
     by: str
 
     @property
     def by_hand(self) -> bool:
-        """Whether the owner did it."""
+        """Whether the owner moved it."""
         return self.by in (PROMOTE, ROLLBACK)
 
 
@@ -54,11 +58,10 @@ class Registry:
         self.client, self.model = client, model
 
     def versions(self) -> list[Version]:
-        """All versions, the oldest first; none where nothing was registered yet."""
+        """Return all versions, the oldest first. A version without a digest was registered by others and is ignored."""
         model = self._registered()
         if model is None:
             return []
-        found = self.client.search_model_versions(f"name = '{self.model}'")
         return [
             Version(
                 version=str(v.version),
@@ -68,116 +71,127 @@ class Registry:
                 role=v.tags.get("role", ""),
                 accuracy=float(v.tags["accuracy"]) if "accuracy" in v.tags else None,
                 promoted="promoted" in v.tags,
-                aliases=tuple(
-                    sorted(name for name, version in model.aliases.items() if str(version) == str(v.version))
-                ),
+                aliases=tuple(sorted(name for name, number in model.aliases.items() if str(number) == str(v.version))),
             )
-            for v in sorted(found, key=lambda v: int(v.version))
-            if v.tags.get("digest")  # what others registered under this name is none of ours
+            for v in sorted(self._search(), key=lambda v: int(v.version))
+            if v.tags.get("digest")
         ]
 
     def others(self) -> dict[str, str]:
-        """The digests that other registered models name, each with the name of such a model."""
-        found: dict[str, str] = {}
+        """Return the digests that other registered models name, each with the name of such a model."""
+        digests: dict[str, str] = {}
         token = None
         while True:
             page = self.client.search_model_versions(page_token=token)
-            found |= {v.tags["digest"]: v.name for v in page if v.name != self.model and v.tags.get("digest")}
+            digests |= {v.tags["digest"]: v.name for v in page if v.name != self.model and v.tags.get("digest")}
             if not (token := page.token):
-                return found
+                return digests
 
     def named(self, alias: str) -> Version | None:
-        """The version under an alias."""
+        """Return the version under an alias."""
         return next((version for version in self.versions() if alias in version.aliases), None)
 
     def moves(self) -> list[Move]:
-        """Who served by day, one after the other, as far as the versions are still there."""
-        found = self.client.search_model_versions(f"name = '{self.model}'")
-        moves = [
-            Move(key.removeprefix(SINCE), str(v.version), by)
-            for v in found
-            for key, by in v.tags.items()
-            if key.startswith(SINCE)
-        ]
-        return sorted(moves, key=lambda move: move.at)
+        """Return the moves of `daytime` in order, as far as their versions are still registered."""
+        moves = []
+        for v in self._search():
+            for key, value in v.tags.items():
+                if key.startswith(SERVED):
+                    by, _, at = value.rpartition(" at ")
+                    moves.append(Move(int(key.removeprefix(SERVED)), at, str(v.version), by))
+        return sorted(moves, key=lambda move: move.number)
+
+    def source(self, version: str) -> str:
+        """Return the URI that `models:/<model>/<version>` loads from."""
+        return self.client.get_model_version_download_uri(self.model, version)
 
     def register(
         self, checkpoint: Path, run_id: str, experiment_id: str, tags: Mapping[str, str], metrics: Mapping[str, float]
     ) -> Version:
-        """Registers a checkpoint with its exam results, once: a digest that is there already keeps its version.
+        """Register a checkpoint with its exam results, once: a digest that is registered keeps its version.
 
-        On a database of our own the version's source is the checkpoint's own folder; a server takes no local paths,
-        so there the files are hard-linked (or copied) into the logged model's place.
+        Each version has a run of its own, nested in the night's run `run_id`, so that MLflow can compare versions. On
+        the home's own database the version's source is the checkpoint's folder. A server takes no local paths: there
+        the files are hard-linked or copied into the logged model's folder.
         """
         known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
         if known is not None:
             return known
-        if not self.versions():
-            self._create()
-        model = self._logged_model(checkpoint.name, run_id, experiment_id, tags)
+        self._create()
+        tags = {"digest": checkpoint.name, **tags}
+        name = f"{tags['role']}-{checkpoint.name[:8]}"
+        note = f"The {tags['role']} of the night {tags['night']}, checkpoint {checkpoint.name}."
+        run = self._nested_run(run_id, experiment_id, name, {**tags, MLFLOW_RUN_NOTE: note})
+        leftover = self.client.search_logged_models([experiment_id], filter_string=f"source_run_id = '{run}'")
+        model = (leftover or [self.client.create_logged_model(experiment_id, name, source_run_id=run, tags=tags)])[0]
         source = self._source(checkpoint, model.model_id, model.artifact_location)
         self.client.finalize_logged_model(model.model_id, "READY")
-        for name, value in metrics.items():
-            self.client.log_metric(run_id, name, value, model_id=model.model_id)
+        for key, value in metrics.items():
+            self.client.log_metric(run, key, value, model_id=model.model_id)
+        self.client.set_terminated(run)
         created = self.client.create_model_version(
-            self.model, source, run_id=run_id, tags={"digest": checkpoint.name, **tags}, model_id=model.model_id
+            self.model, source, run_id=run, tags=tags, model_id=model.model_id, description=note
         )
         return next(version for version in self.versions() if version.version == str(created.version))
 
-    def _logged_model(self, digest: str, run_id: str, experiment_id: str, tags: Mapping[str, str]) -> LoggedModel:
-        """The evidence behind a version; the one that a registration left which was interrupted, if there is one."""
-        left = self.client.search_logged_models([experiment_id], filter_string=f"tags.digest = '{digest}'")
-        if left:
-            return left[0]
-        name = f"{tags['role']}-{digest[:8]}"
-        return self.client.create_logged_model(
-            experiment_id, name=name, source_run_id=run_id, tags={"digest": digest, **tags}
-        )
+    def _nested_run(self, parent: str, experiment_id: str, name: str, tags: Mapping[str, str]) -> str:
+        """Return the id of a checkpoint's run; an interrupted registration has left one."""
+        nested = f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent}' and tags.digest = '{tags['digest']}'"
+        if leftover := self.client.search_runs([experiment_id], nested):
+            return leftover[0].info.run_id
+        return self.client.create_run(
+            experiment_id, run_name=name, tags={**tags, MLFLOW_PARENT_RUN_ID: parent}
+        ).info.run_id
 
     def promote(self, version: str, by: str = PROMOTE) -> None:
-        """Makes a version the one that serves by day; `by` says by whose doing.
+        """Make a version the one that serves by day. `by`: what moves it, a command or a night.
 
-        Aliases move one by one. What is to move is written down first, so that `settle` can finish it: otherwise a
-        crash in between would lose the predecessor, and the way back.
+        The aliases move one at a time, so the whole move is noted first: `finish_alias_move` completes it after a
+        crash, which would otherwise lose the predecessor.
         """
-        self.settle()
-        serving = self.named(DAYTIME)
-        moves = {DAYTIME: version}
+        self.finish_alias_move()
+        serving, moves = self.named(DAYTIME), self.moves()
+        move = {DAYTIME: version}
         if serving is None or serving.version != version:
-            moves |= {"since": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"), "by": by}
-            moves |= {PREVIOUS: serving.version} if serving else {}
+            at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            number = moves[-1].number + 1 if moves else 1
+            move |= {"tag": f"{SERVED}{number}", "value": f"{by} at {at}"}
+            move |= {PREVIOUS: serving.version} if serving else {}
         self.client.set_model_version_tag(self.model, version, "promoted", "yes")
-        self.client.set_registered_model_tag(self.model, MOVING, json.dumps(moves))
-        self.settle()
+        self.client.set_registered_model_tag(self.model, MOVING, json.dumps(move))
+        self.finish_alias_move()
 
-    def settle(self) -> bool:
-        """Finishes a move of the aliases that was interrupted, `previous` first: every moment between is whole.
+    def finish_alias_move(self) -> bool:
+        """Finish a move of the aliases that was interrupted. Return whether there was one.
 
-        Returns whether there was one.
+        `previous` moves first, so that both aliases always name a version.
         """
         model = self._registered()
         if model is None or MOVING not in model.tags:
             return False
-        moves = json.loads(model.tags[MOVING])
+        move = json.loads(model.tags[MOVING])
         for alias in (PREVIOUS, DAYTIME):
-            if alias in moves:
-                self.client.set_registered_model_alias(self.model, alias, moves[alias])
-        if "since" in moves:
-            self.client.set_model_version_tag(self.model, moves[DAYTIME], SINCE + moves["since"], moves["by"])
+            if alias in move:
+                self.client.set_registered_model_alias(self.model, alias, move[alias])
+        if "tag" in move:
+            self.client.set_model_version_tag(self.model, move[DAYTIME], move["tag"], move["value"])
         self.client.delete_registered_model_tag(self.model, MOVING)
         return True
 
     def rollback(self) -> Version | None:
-        """Swaps `daytime` and `previous`; a second rollback undoes the first. None where there is no predecessor."""
-        self.settle()
+        """Swap `daytime` and `previous`; a second rollback undoes the first. Return None without a predecessor."""
+        self.finish_alias_move()
         before = self.named(PREVIOUS)
         if before is not None:
             self.promote(before.version, ROLLBACK)
         return before
 
     def remove(self, version: str) -> None:
-        """Takes a version out of the registry; its runs and exam rows stay."""
+        """Remove a version from the registry; its run and its exam rows stay."""
         self.client.delete_model_version(self.model, version)
+
+    def _search(self) -> list[ModelVersion]:
+        return list(self.client.search_model_versions(f"name = '{self.model}'"))
 
     def _registered(self) -> RegisteredModel | None:
         try:
@@ -188,8 +202,9 @@ class Registry:
             return None
 
     def _create(self) -> None:
+        note = f"Checkpoints of `{self.model}`. The alias `{DAYTIME}` serves, `{PREVIOUS}` is its predecessor."
         try:
-            self.client.create_registered_model(self.model)
+            self.client.create_registered_model(self.model, description=note)
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise

@@ -1,4 +1,4 @@
-"""Promotion: the three that sat the exam become registered versions; the winner serves by day."""
+"""Promotion: the evaluated checkpoints become registered versions; the winner serves by day."""
 
 import dataclasses
 import json
@@ -20,12 +20,12 @@ from tasks.registry.mlflow_registry import DAYTIME, Registry, Version
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 
-OUTCOME = "promotion.json"  # in the night's folder: written once the aliases stand
-DRY_RUN = "dry_run"  # in the night's folder: nothing is to be moved
+OUTCOME = "promotion.json"  # in the night's folder: written once the aliases have moved
+DRY_RUN = "dry_run"  # in the night's folder: no alias may move
 
 
 def registry_failed(task: Any, run: Any, state: Any) -> bool:
-    """Prefect's question whether to run a failed promotion again: a damaged checkpoint will not heal."""
+    """Tell Prefect whether to retry a failed promotion: only where MLflow failed, as a damaged checkpoint stays so."""
     return isinstance(state.data, MlflowException) or isinstance(
         getattr(state.data, "exception", None), MlflowException
     )
@@ -40,97 +40,107 @@ def registry_failed(task: Any, run: Any, state: Any) -> bool:
     cache_policy=NO_CACHE,
 )
 def promote(
-    decision: Artifact, sitters: Mapping[str, Path], home: Home, tracking: Tracking, model: str
+    decision: Artifact, checkpoints: Mapping[str, Path], home: Home, tracking: Tracking, model: str
 ) -> dict[str, Any]:
-    """Registers champion, distilled and candidate with their accuracies, and moves the aliases if so decided.
+    """Register champion, distilled and candidate with their accuracies, and move the aliases if so decided.
 
-    `sitters`: the checkpoint behind each name. A registry that does not answer is asked again after 10 and 60 seconds.
-    A dry run moves nothing. Returns the decision as it was carried out, with the digest that is `serving` now, and all
-    that was moved `by_hand` up to now. Where another night has promoted somebody else meanwhile, this one's exam says
-    nothing about that champion, which stays. Doing it twice changes nothing, whatever happens to the aliases in
-    between, and wherever the first time was killed. Raises DamagedCheckpointError before an alias names what was
-    damaged, and MlflowException where the registry does not answer.
+    `checkpoints`: by role. Returns the decision as it was carried out, with the digest that is `serving` now and the
+    owner's moves so far (`by_hand`). A dry run moves nothing. A candidate whose champion was replaced since the exam is
+    not promoted: the exam says nothing about the new champion. The promotion is idempotent, wherever it was killed and
+    whatever the owner has moved since.
+
+    Raises DamagedCheckpointError before an alias names a damaged checkpoint, and MlflowException where the registry
+    does not answer (after two retries).
     """
     night, registry = decision.folder.parent, Registry(tracking.client, model)
     outcome = night / OUTCOME
     if outcome.exists():
         carried_out = json.loads(outcome.read_text())
     else:
-        carried_out = _once(decision.read_json("decision.json"), sitters, night, home, tracking, registry)
+        carried_out = _register_and_move(
+            decision.read_json("decision.json"), checkpoints, night, home, tracking, registry
+        )
         write_atomically(outcome, json.dumps(carried_out))
     serving, by_hand = registry.named(DAYTIME), [dataclasses.asdict(move) for move in registry.moves() if move.by_hand]
     return carried_out | {"serving": serving.digest if serving else None, "by_hand": by_hand}
 
 
 def show_who_serves(registry: Registry) -> None:
-    """Shows on Prefect's pages since when which version serves by day, and by whose doing, the newest first."""
+    """Show in Prefect which version serves by day, since when and who moved it, the newest move first."""
     rows = [f"| {move.at} | {move.version} | {move.by} |" for move in reversed(registry.moves())]
     table = "\n".join(["| since (UTC) | version | by |", "|:--|--:|:--|", *rows])
-    show_text(DAYTIME, table, f"Who serves by day: {registry.model}")
+    serving = registry.named(DAYTIME)
+    now = ""
+    if serving is not None:
+        accuracy = "" if serving.accuracy is None else f", accuracy {serving.accuracy:.3f}"
+        now = f"Version {serving.version} serves: checkpoint `{serving.digest}`{accuracy}.\n\n"
+    show_text(DAYTIME, now + table, f"Who serves by day: {registry.model}")
 
 
-def _once(
-    found: dict[str, Any],
-    sitters: Mapping[str, Path],
+def _register_and_move(
+    decision: dict[str, Any],
+    checkpoints: Mapping[str, Path],
     night: Path,
     home: Home,
     tracking: Tracking,
     registry: Registry,
 ) -> dict[str, Any]:
-    for checkpoint in sitters.values():
+    for checkpoint in checkpoints.values():
         verify(checkpoint)
     versions = {}
-    for who, checkpoint in sitters.items():
-        accuracies = accuracy_of(found, who)
+    for role, checkpoint in checkpoints.items():
+        accuracies = accuracy_of(decision, role)
         tags = {
-            "role": who,
+            "role": role,
             "night": night.name,
             "parent": parent_of(checkpoint) or "",
-            "accuracy": f"{accuracies[found['target']]:.4f}",
+            "accuracy": f"{accuracies[decision['target']]:.4f}",
         }
         metrics = {f"exam/{part}": accuracy for part, accuracy in accuracies.items()}
-        versions[who] = registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, metrics)
+        versions[role] = registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, metrics)
     with alias_lock(home):
         serving, candidate = registry.named(DAYTIME), versions["candidate"]
         if (night / DRY_RUN).exists() and (serving is None or serving.version != candidate.version):
-            return _withheld(found, candidate, night / "config.yaml")
-        return _carry_out(found, versions, registry, f"night {night.name}")
+            return _withhold(decision, candidate, night / "config.yaml")
+        return _move_aliases(decision, versions, registry, f"night {night.name}")
 
 
-def _carry_out(found: dict[str, Any], versions: Mapping[str, Version], registry: Registry, by: str) -> dict[str, Any]:
-    registry.settle()
+def _move_aliases(
+    decision: dict[str, Any], versions: Mapping[str, Version], registry: Registry, by: str
+) -> dict[str, Any]:
+    registry.finish_alias_move()
     if any((move.version, move.by) == (versions["candidate"].version, by) for move in registry.moves()):
-        return found  # the night was killed right after it; what its owner has moved since stands
+        return decision  # the night was killed right after the move; later moves by the owner stand
     serving = registry.named(DAYTIME)
     if serving is None:
         registry.promote(versions["champion"].version, by)
-    elif found["promote"] and serving.version not in (versions["champion"].version, versions["candidate"].version):
+    elif decision["promote"] and serving.version not in (versions["champion"].version, versions["candidate"].version):
         overtaken = (
-            f"The champion of this exam does not serve any more, since version {serving.version} was promoted "
-            "meanwhile: that one stays, and another night may beat it."
+            f"Version {serving.version} was promoted after this exam's champion was chosen, so it stays; "
+            "another night may beat it."
         )
-        return found | {"promote": False, "reasons": [*found["reasons"], overtaken]}
-    if found["promote"]:
+        return decision | {"promote": False, "reasons": [*decision["reasons"], overtaken]}
+    if decision["promote"]:
         registry.promote(versions["candidate"].version, by)
-    return found
+    return decision
 
 
-def _withheld(found: dict[str, Any], candidate: Version, config: Path) -> dict[str, Any]:
-    told = "A dry run: no alias was moved."
-    if found["promote"]:
+def _withhold(decision: dict[str, Any], candidate: Version, config: Path) -> dict[str, Any]:
+    reason = "A dry run: no alias was moved."
+    if decision["promote"]:
         command = shlex.join(["nightschool", "promote", candidate.version, "--config", str(config)])
-        told = f"{told} The candidate has earned its promotion, which `{command}` carries out."
-        found = found | {"withheld": command}
-    return found | {"promote": False, "reasons": [*found["reasons"], told]}
+        reason = f"{reason} The candidate has earned its promotion: `{command}`."
+        decision = decision | {"withheld": command}
+    return decision | {"promote": False, "reasons": [*decision["reasons"], reason]}
 
 
-def accuracy_of(decision: Mapping[str, Any], who: str) -> dict[str, float]:
-    """The accuracy of one of the three on every part of the exam."""
-    return {part: interval["accuracy"] for part, interval in intervals_of(decision, who).items()}
+def accuracy_of(decision: Mapping[str, Any], role: str) -> dict[str, float]:
+    """Return the accuracy of the champion, the distilled or the candidate on every part of the exam."""
+    return {part: interval["accuracy"] for part, interval in intervals_of(decision, role).items()}
 
 
-def intervals_of(decision: Mapping[str, Any], who: str) -> dict[str, dict[str, float]]:
-    """Accuracy, its 95 % interval and n, of one of the three on every part of the exam."""
-    side = "before" if who == "champion" else "after"
-    source = "candidate" if who == "champion" else who
-    return {part: found[side] for part, found in decision["comparisons"][source].items()}
+def intervals_of(decision: Mapping[str, Any], role: str) -> dict[str, dict[str, float]]:
+    """Return accuracy, 95 % interval and n of one of the three on every part of the exam."""
+    side = "before" if role == "champion" else "after"
+    compared = decision["comparisons"]["candidate" if role == "champion" else role]
+    return {part: comparison[side] for part, comparison in compared.items()}

@@ -12,7 +12,7 @@ from models.hf.loading import PLAIN_TEMPLATE
 from tasks.registry import import_model as module
 from tasks.registry.import_model import check_source, check_student, enroll
 from tasks.workers import Worker
-from tests.tasks.tiny_student import write_student
+from tests.tasks.doubles.student import write_student
 
 
 def enrolled(tmp_path: Path, source: Path, trusted: bool = False) -> Path:

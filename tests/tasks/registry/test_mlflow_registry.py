@@ -1,58 +1,23 @@
-"""The registry on a real MLflow database: versions, aliases, promotion, rollback, and the folder behind an alias."""
+"""The registry on a real MLflow database: versions, aliases, promotion, rollback, and kills between any two calls."""
 
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import mlflow
 import pytest
 
-from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from models.checkpoint import keep, verify, write_lineage
-from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry, Version
-from tasks.tracking import Tracking
+from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS, Registry
 from tests.models.tiny import plain_model, write_tiny
-
-
-class School:
-    """A home with a night's run in MLflow, three checkpoints, and their registry."""
-
-    def __init__(self, home: Home) -> None:
-        config = load_night(STARTER)
-        self.tracking = Tracking(home, config)
-        night = home.night("2026-11-20")
-        night.mkdir(parents=True)
-        self.tracking.open_run(night, config, {})
-        self.registry = Registry(self.tracking.client, "student")
-        self.checkpoints = [make_checkpoint(home.checkpoints, text) for text in ("one", "two", "three")]
-
-    def register(self, number: int, role: str = "candidate", accuracy: float = 0.5) -> Version:
-        tags = {"role": role, "night": "2026-11-20", "parent": "cafe42", "accuracy": f"{accuracy:.4f}"}
-        return self.registry.register(
-            self.checkpoints[number],
-            self.tracking.run_id,
-            self.tracking.experiment_id,
-            tags,
-            {"exam/arithmetic-1-2": accuracy},
-        )
-
-    def aliases(self) -> tuple[str | None, str | None]:
-        """The versions behind `daytime` and `previous`."""
-        found = [self.registry.named(alias) for alias in (DAYTIME, PREVIOUS)]
-        return found[0] and found[0].version, found[1] and found[1].version
-
-
-def make_checkpoint(checkpoints: Path, text: str, parent: str | None = None) -> Path:
-    draft = checkpoints / "draft"
-    draft.mkdir(parents=True)
-    (draft / "model.safetensors").write_text(text)
-    write_lineage(draft, parent)
-    return keep(draft, checkpoints)
+from tests.tasks.doubles.registry import Interrupted, School, forget_moves, interrupted_at_each_call
 
 
 @pytest.fixture
@@ -68,8 +33,7 @@ def test_an_empty_registry(school: School) -> None:
 
 def test_three_checkpoints_become_three_versions(school: School) -> None:
     for number, role in enumerate(("champion", "distilled", "candidate")):
-        version = school.register(number, role, accuracy=0.1 * number)
-        assert version.version == str(number + 1)
+        assert school.register(number, role, accuracy=0.1 * number).version == str(number + 1)
     versions = school.registry.versions()
     assert [version.digest for version in versions] == [checkpoint.name for checkpoint in school.checkpoints]
     assert [version.role for version in versions] == ["champion", "distilled", "candidate"]
@@ -78,21 +42,26 @@ def test_three_checkpoints_become_three_versions(school: School) -> None:
 
 
 def test_the_same_content_is_registered_once(school: School) -> None:
-    first = school.register(0, "candidate", 0.25)
-    again = school.register(0, "champion", 0.75)
-    assert again == first
+    assert school.register(0, "champion", 0.75) == school.register(0, "candidate", 0.25)
     assert len(school.registry.versions()) == 1
     assert len(school.tracking.client.search_logged_models([school.tracking.experiment_id])) == 1
 
 
-def test_a_version_shows_its_exam_in_mlflow(school: School) -> None:
-    school.register(0, "candidate", 0.25)
-    (model,) = school.tracking.client.search_logged_models([school.tracking.experiment_id])
-    assert model.name == f"candidate-{school.checkpoints[0].name[:8]}"
-    assert {(metric.key, metric.value) for metric in model.metrics or []} == {("exam/arithmetic-1-2", 0.25)}
-    assert str(model.status) in ("READY", "LoggedModelStatus.READY")
-    version = school.tracking.client.get_model_version("student", "1")
-    assert version.run_id == school.tracking.run_id
+def test_mlflow_compares_the_exams_of_two_versions(school: School) -> None:
+    """Its page shows the metrics of the two versions' runs: they are nested in the night's run, one each."""
+    client, compared = school.tracking.client, {}
+    for number, accuracy in ((0, 0.25), (1, 0.75)):
+        version = school.register(number, accuracy=accuracy).version
+        shown = client.get_model_version("student", version)
+        run = client.get_run(shown.run_id or "")
+        (model,) = client.search_logged_models([run.info.experiment_id], f"source_run_id = '{run.info.run_id}'")
+        assert (run.info.status, run.data.tags["mlflow.parentRunId"]) == ("FINISHED", school.tracking.run_id)
+        assert run.info.run_name == model.name == f"candidate-{school.checkpoints[number].name[:8]}"
+        assert {metric.key: metric.value for metric in model.metrics or []} == run.data.metrics
+        assert shown.description == run.data.tags["mlflow.note.content"]
+        compared[version] = run.data.metrics
+    assert compared == {"1": {"exam/arithmetic-1-2": 0.25}, "2": {"exam/arithmetic-1-2": 0.75}}
+    assert client.get_run(school.tracking.run_id).data.metrics == {}
 
 
 def test_promotion_moves_the_aliases_and_twice_changes_nothing(school: School) -> None:
@@ -100,19 +69,10 @@ def test_promotion_moves_the_aliases_and_twice_changes_nothing(school: School) -
     school.registry.promote(one.version)
     assert school.aliases() == (one.version, None)
     school.registry.promote(two.version)
-    assert school.aliases() == (two.version, one.version)
     versions = school.registry.versions()
     school.registry.promote(two.version)
     assert school.registry.versions() == versions
     assert [version.promoted for version in versions] == [True, True]
-
-
-def test_a_promotion_that_was_killed_between_its_two_moves_is_made_good(school: School) -> None:
-    one, two = school.register(0), school.register(1)
-    school.registry.promote(one.version)
-    school.tracking.client.set_registered_model_alias("student", PREVIOUS, one.version)
-    assert school.aliases() == (one.version, one.version)
-    school.registry.promote(two.version)
     assert school.aliases() == (two.version, one.version)
 
 
@@ -129,7 +89,7 @@ def test_rollback_goes_back_and_a_second_one_undoes_it(school: School) -> None:
     assert school.aliases() == (two.version, one.version)
 
 
-def test_every_move_of_who_serves_is_kept_with_its_time_and_by_whose_doing(school: School) -> None:
+def test_every_move_is_noted_with_its_time_and_who_moved_it(school: School) -> None:
     one, two = school.register(0), school.register(1)
     school.registry.promote(one.version, "night 2026-11-20")
     school.registry.promote(two.version, "night 2026-11-20")
@@ -137,34 +97,17 @@ def test_every_move_of_who_serves_is_kept_with_its_time_and_by_whose_doing(schoo
     school.registry.rollback()
     school.registry.promote(two.version)
     moves = school.registry.moves()
-    assert [(move.version, move.by, move.by_hand) for move in moves] == [
-        ("1", "night 2026-11-20", False),
-        ("2", "night 2026-11-20", False),
-        ("1", "rollback", True),
-        ("2", "promote", True),
+    assert [(move.number, move.version, move.by, move.by_hand) for move in moves] == [
+        (1, "1", "night 2026-11-20", False),
+        (2, "2", "night 2026-11-20", False),
+        (3, "1", "rollback", True),
+        (4, "2", "promote", True),
     ]
     times = [datetime.fromisoformat(move.at) for move in moves]
     assert times == sorted(times)
     assert all(abs(datetime.now(UTC) - at) < timedelta(minutes=10) for at in times)
-
-
-def test_the_alias_leads_to_the_very_folder(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
-    school.register(0)
-    two = school.register(1)
-    school.registry.promote(two.version)
-    client = school.tracking.client
-    serving = client.get_model_version_by_alias("student", DAYTIME)
-    assert client.get_model_version_download_uri("student", serving.version) == school.checkpoints[1].as_uri()
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", client.tracking_uri)
-    before = mlflow.get_tracking_uri(), mlflow.get_registry_uri()
-    try:
-        mlflow.set_tracking_uri(client.tracking_uri)
-        mlflow.set_registry_uri(client.tracking_uri)
-        found = mlflow.artifacts.download_artifacts("models:/student@daytime")
-    finally:
-        mlflow.set_tracking_uri(before[0])
-        mlflow.set_registry_uri(before[1])
-    assert Path(found).resolve() == school.checkpoints[1].resolve()
+    school.registry.remove("2")
+    assert [move.number for move in school.registry.moves()] == [1, 3]
 
 
 LOADS = """
@@ -177,10 +120,11 @@ print(json.dumps([folder, sum(weight.numel() for weight in model.parameters()), 
 """
 
 
+@pytest.mark.full
 def test_the_alias_loads_in_a_fresh_process_with_its_tokenizer_and_template(
     home_with_mlflow: Callable[[str], Home], tmp_path: Path
 ) -> None:
-    """What a stranger does, who knows nothing of this program: MLflow's name, then transformers."""
+    """With nothing but MLflow's name and transformers."""
     school = School(home_with_mlflow("school"))
     draft = write_tiny(tmp_path / "tiny")
     write_lineage(draft, None)
@@ -189,31 +133,106 @@ def test_the_alias_loads_in_a_fresh_process_with_its_tokenizer_and_template(
     school.registry.promote(school.register(0).version)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}  # of other tests
     environment = inherited | {"MLFLOW_TRACKING_URI": school.tracking.client.tracking_uri, "PYTHONPATH": ""}
-    found = subprocess.run(
+    loaded = subprocess.run(
         [sys.executable, "-c", LOADS], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert found.returncode == 0, found.stderr[-2000:]
-    assert json.loads(found.stdout.splitlines()[-1]) == [str(checkpoint), weights, "<user>hi\n<assistant>"]
+    assert loaded.returncode == 0, loaded.stderr[-2000:]
+    assert json.loads(loaded.stdout.splitlines()[-1]) == [str(checkpoint), weights, "<user>hi\n<assistant>"]
     verify(checkpoint)  # and nothing was written into it
 
 
-def test_two_models_do_not_see_each_other(school: School) -> None:
+def test_the_alias_leads_to_the_checkpoints_own_folder(school: School) -> None:
+    school.registry.promote(school.register(1).version)
+    client = school.tracking.client
+    before = mlflow.get_tracking_uri(), mlflow.get_registry_uri()
+    try:
+        mlflow.set_tracking_uri(client.tracking_uri)
+        mlflow.set_registry_uri(client.tracking_uri)
+        folder = mlflow.artifacts.download_artifacts("models:/student@daytime")
+    finally:
+        mlflow.set_tracking_uri(before[0])
+        mlflow.set_registry_uri(before[1])
+    assert Path(folder).resolve() == school.checkpoints[1].resolve()
+    assert school.registry.source("1") == school.checkpoints[1].as_uri()
+
+
+def test_models_and_versions_of_others_are_not_seen(school: School) -> None:
+    """A version without a digest would otherwise name the folder of all checkpoints."""
     school.register(0)
     assert Registry(school.tracking.client, "studen").versions() == []
     assert Registry(school.tracking.client, "student-2").versions() == []
-
-
-def test_what_others_registered_under_the_name_is_left_alone(school: School) -> None:
-    """A version without a digest would otherwise name the folder of all checkpoints."""
-    school.register(0)
     school.tracking.client.create_model_version("student", source=school.checkpoints[1].as_uri())
     assert [version.version for version in school.registry.versions()] == ["1"]
 
 
 def test_a_version_that_is_removed_leaves_its_run(school: School) -> None:
+    school.register(0)
+    run = school.tracking.client.get_model_version("student", "1").run_id or ""
+    school.registry.remove("1")
+    assert school.registry.versions() == []
+    assert school.tracking.client.get_run(run).data.metrics == {"exam/arithmetic-1-2": 0.5}
+    assert school.register(0).version == "2"
+
+
+def test_a_registration_that_is_interrupted_at_any_call_is_made_once(school: School) -> None:
+    stopped = list(interrupted_at_each_call(school.registry, lambda: school.register(0)))
+    assert {"create_registered_model", "create_run", "create_logged_model", "create_model_version"} <= set(stopped)
+    assert [version.version for version in school.registry.versions()] == ["1"]
+    experiment = [school.tracking.experiment_id]
+    assert len(school.tracking.client.search_logged_models(experiment)) == 1
+    assert len(school.tracking.client.search_runs(experiment)) == 2  # the night's and the checkpoint's
+
+
+def test_a_promotion_that_is_interrupted_at_any_call_loses_no_version(school: School) -> None:
+    """The old version serves, or the new one; once the move is finished, predecessor and move are known."""
     one, two = school.register(0), school.register(1)
-    school.registry.remove(one.version)
-    assert [version.version for version in school.registry.versions()] == [two.version]
-    assert school.tracking.client.get_run(school.tracking.run_id).data.metrics == {"exam/arithmetic-1-2": 0.5}
-    again = school.register(0)
-    assert again.version == "3"
+    school.registry.promote(one.version)
+    seen = []
+    for stopped in interrupted_at_each_call(school.registry, lambda: school.registry.promote(two.version)):
+        seen.append((stopped, school.aliases()))
+        school.registry.finish_alias_move()
+        moves = [move.version for move in school.registry.moves()]
+        assert (school.aliases(), moves) in (((one.version, None), ["1"]), ((two.version, one.version), ["1", "2"]))
+        forget_moves(school.registry)
+        school.registry.promote(one.version)
+    assert seen == [
+        ("set_model_version_tag", ("1", None)),
+        ("set_registered_model_tag", ("1", None)),
+        ("set_registered_model_alias", ("1", None)),
+        ("set_registered_model_alias", ("1", "1")),
+        ("set_model_version_tag", ("2", "1")),
+        ("delete_registered_model_tag", ("2", "1")),
+    ]
+    assert school.aliases() == (two.version, one.version)
+
+
+def test_a_move_is_finished_however_often_that_is_interrupted(school: School) -> None:
+    one, two = school.register(0), school.register(1)
+    school.registry.promote(one.version)
+    move = {DAYTIME: two.version, PREVIOUS: one.version, "tag": "daytime.2", "value": "night 2026-11-20 at 2026-11-21"}
+    school.tracking.client.set_registered_model_tag("student", MOVING, json.dumps(move))
+    stopped = list(interrupted_at_each_call(school.registry, school.registry.finish_alias_move))
+    assert (len(stopped), stopped[-1]) == (4, "delete_registered_model_tag")
+    assert school.aliases() == ("2", "1")
+    assert [(move.version, move.by) for move in school.registry.moves()] == [
+        ("1", "promote"),
+        ("2", "night 2026-11-20"),
+    ]
+    assert not school.registry.finish_alias_move()
+
+
+def test_a_rollback_that_is_interrupted_at_any_call_keeps_the_way_back(school: School) -> None:
+    one, two = school.register(0), school.register(1)
+    school.registry.promote(one.version)
+    school.registry.promote(two.version)
+    client = school.registry.client
+    for calls in range(9):
+        stand_in: Any = Interrupted(client, calls)
+        school.registry.client = stand_in
+        before = school.aliases()
+        with suppress(KeyboardInterrupt):
+            school.registry.rollback()
+        school.registry.client = client
+        school.registry.finish_alias_move()
+        assert school.aliases() in (before, before[::-1])
+    assert set(school.aliases()) == {one.version, two.version}

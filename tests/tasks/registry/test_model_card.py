@@ -12,7 +12,7 @@ from conf.load import STARTER, load_night
 from models.checkpoint import CARD, keep, verify, write_lineage
 from tasks.incidents import end_early
 from tasks.registry.model_card import write_cards
-from tests.tasks.night_folder import DIGESTS, TARGET, write_exam, write_lessons
+from tests.tasks.doubles.night import DIGESTS, TARGET, write_exam, write_lessons
 
 WHO = ("champion", "distilled", "candidate")
 

@@ -18,11 +18,10 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
 from tasks.registry.promote import DRY_RUN, OUTCOME, accuracy_of, intervals_of, promote
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
-from tests.tasks.night_folder import TARGET, write_exam
-from tests.tasks.registry.test_interrupted_registry import forget_moves, interrupted_at_each_call
-from tests.tasks.registry.test_mlflow_registry import make_checkpoint
+from tests.tasks.doubles.night import TARGET, write_exam
+from tests.tasks.doubles.registry import forget_moves, interrupted_at_each_call, make_checkpoint
 
-WHO = ("champion", "distilled", "candidate")
+ROLES = ("champion", "distilled", "candidate")
 
 
 @pytest.fixture(scope="module")
@@ -33,31 +32,43 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 class Morning:
     """A home in which the exam is over."""
 
-    def __init__(self, home: Home, found: dict[str, Any]) -> None:
+    def __init__(self, home: Home, decision: dict[str, Any]) -> None:
         self.home, self.tracking = home, Tracking(home, load_night(STARTER))
         self.registry = Registry(self.tracking.client, "student")
-        self.sitters: dict[str, Path] = {}
+        self.checkpoints: dict[str, Path] = {}
         parent = None
-        for who in WHO:
-            self.sitters[who] = make_checkpoint(home.checkpoints, who, parent)
-            parent = self.sitters[who].name
-        self.decide(found)
+        for role in ROLES:
+            self.checkpoints[role] = make_checkpoint(home.checkpoints, role, parent)
+            parent = self.checkpoints[role].name
+        self.decide(decision)
 
-    def decide(self, found: dict[str, Any], date: str = "2026-11-20") -> None:
-        self.night, self.found = self.home.night(date), found
+    def decide(self, decision: dict[str, Any], date: str = "2026-11-20", dry: bool = False) -> None:
+        self.night, self.decision = self.home.night(date), decision
         (self.night / "decide").mkdir(parents=True)
-        (self.night / "decide" / "decision.json").write_text(json.dumps(found))
+        (self.night / "decide" / "decision.json").write_text(json.dumps(decision))
         self.tracking.open_run(self.night, load_night(STARTER), {})
+        if dry:
+            (self.night / DRY_RUN).touch()
 
     def promote(self) -> dict[str, Any]:
         decision = Artifact(folder=self.night / "decide", digest="")
-        return promote.fn(decision, self.sitters, self.home, self.tracking, "student")
+        return promote.fn(decision, self.checkpoints, self.home, self.tracking, "student")
+
+    def register_newer(self) -> str:
+        checkpoint = make_checkpoint(self.home.checkpoints, "newer")
+        tags = {"role": "candidate", "night": "2026-11-21", "parent": "", "accuracy": "0.9"}
+        run, experiment = self.tracking.run_id, self.tracking.experiment_id
+        return self.registry.register(checkpoint, run, experiment, tags, {}).version
 
     def serving(self) -> tuple[str | None, str | None]:
-        """Who is behind `daytime`, and who behind `previous`."""
-        by_digest = {checkpoint.name: who for who, checkpoint in self.sitters.items()}
-        found = [self.registry.named(alias) for alias in (DAYTIME, PREVIOUS)]
-        return found[0] and by_digest[found[0].digest], found[1] and by_digest[found[1].digest]
+        """The roles behind `daytime` and `previous`."""
+        by_digest = {checkpoint.name: role for role, checkpoint in self.checkpoints.items()}
+        daytime, previous = (self.registry.named(alias) for alias in (DAYTIME, PREVIOUS))
+        return daytime and by_digest[daytime.digest], previous and by_digest[previous.digest]
+
+    def serving_version(self) -> str | None:
+        version = self.registry.named(DAYTIME)
+        return version and version.version
 
 
 @pytest.fixture
@@ -72,51 +83,41 @@ def test_the_winner_serves_and_twice_changes_nothing(
     morning.promote()
     assert morning.serving() == ("candidate", "champion")
     versions = morning.registry.versions()
-    assert [version.role for version in versions] == list(WHO)
-    assert [version.digest for version in versions] == [morning.sitters[who].name for who in WHO]
+    assert [(version.role, version.digest) for version in versions] == [
+        (role, morning.checkpoints[role].name) for role in ROLES
+    ]
     assert versions[1].parent == versions[0].digest
     for version in versions:
         assert version.accuracy == pytest.approx(accuracy_of(exam, version.role)[TARGET], abs=1e-4)
+        run = morning.tracking.client.get_model_version("student", version.version).run_id or ""
+        metrics = {f"exam/{part}": pytest.approx(value) for part, value in accuracy_of(exam, version.role).items()}
+        assert morning.tracking.client.get_run(run).data.metrics == metrics
     morning.promote()
     assert morning.registry.versions() == versions
 
 
-def test_the_accuracies_can_be_compared_in_mlflow(
-    make_morning: Callable[[bool], Morning], exam: dict[str, Any]
-) -> None:
-    morning = make_morning(False)
-    morning.promote()
-    models = morning.tracking.client.search_logged_models([morning.tracking.experiment_id])
-    found = {model.name.split("-")[0]: {m.key: m.value for m in model.metrics or []} for model in models}
-    assert found == {
-        who: {f"exam/{part}": pytest.approx(value) for part, value in accuracy_of(exam, who).items()} for who in WHO
-    }
-
-
 def test_a_loser_does_not_serve(make_morning: Callable[[bool], Morning]) -> None:
     morning = make_morning(False)
-    morning.promote()
-    assert morning.serving() == ("champion", None)
-    morning.promote()
-    assert morning.serving() == ("champion", None)
+    for _ in range(2):
+        morning.promote()
+        assert morning.serving() == ("champion", None)
 
 
-def test_the_night_after(make_morning: Callable[[bool], Morning], exam: dict[str, Any]) -> None:
-    """The winner of the first night is the champion of the second, keeps its version, and stays."""
+def test_the_winner_of_the_first_night_is_the_champion_of_the_second_and_keeps_its_version(
+    make_morning: Callable[[bool], Morning], exam: dict[str, Any]
+) -> None:
     morning = make_morning(True)
     morning.promote()
-    first = morning.sitters["candidate"]
+    first = morning.checkpoints["candidate"]
     second = make_checkpoint(morning.home.checkpoints, "second night", first.name)
-    morning.sitters = {"champion": first, "distilled": first, "candidate": second}
+    morning.checkpoints = {"champion": first, "distilled": first, "candidate": second}
     morning.decide(exam | {"promote": False}, "2026-11-21")
     morning.promote()
     assert [version.digest for version in morning.registry.versions()][3:] == [second.name]
-    serving = morning.registry.named(DAYTIME)
-    assert serving is not None
-    assert serving.digest == first.name
+    assert morning.serving_version() == "3"
 
 
-def test_whose_accuracy_is_whose(exam: dict[str, Any]) -> None:
+def test_the_intervals_of_each_of_the_three(exam: dict[str, Any]) -> None:
     compared = exam["comparisons"]
     assert intervals_of(exam, "champion")[TARGET] == compared["candidate"][TARGET]["before"]
     assert intervals_of(exam, "distilled")[TARGET] == compared["distilled"][TARGET]["after"]
@@ -124,44 +125,16 @@ def test_whose_accuracy_is_whose(exam: dict[str, Any]) -> None:
     assert accuracy_of(exam, "champion")[TARGET] < accuracy_of(exam, "distilled")[TARGET] < 0.6
 
 
-def test_a_night_that_was_overtaken_displaces_nobody(make_morning: Callable[[bool], Morning]) -> None:
+def test_a_night_does_not_displace_what_a_newer_one_promoted(make_morning: Callable[[bool], Morning]) -> None:
     """It was interrupted after its exam; meanwhile another night's winner was promoted."""
     morning = make_morning(True)
-    newer = make_registered(morning, "newer")
+    newer = morning.register_newer()
     morning.registry.promote(newer)
     carried_out = morning.promote()
-    assert (carried_out["promote"], carried_out["reasons"][:-1]) == (False, morning.found["reasons"])
-    assert f"version {newer} was promoted meanwhile" in carried_out["reasons"][-1]
-    serving = morning.registry.named(DAYTIME)
-    assert serving is not None
-    assert serving.version == newer
+    assert (carried_out["promote"], carried_out["reasons"][:-1]) == (False, morning.decision["reasons"])
+    assert carried_out["reasons"][-1].startswith(f"Version {newer} was promoted after this exam's champion was chosen")
+    assert morning.serving_version() == newer
     assert morning.promote() == carried_out
-
-
-def make_registered(morning: Morning, text: str) -> str:
-    checkpoint = make_checkpoint(morning.home.checkpoints, text)
-    tags = {"role": "candidate", "night": "2026-11-21", "parent": "", "accuracy": "0.9"}
-    tracking = morning.tracking
-    return morning.registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, {}).version
-
-
-def test_killed_after_the_aliases_were_moved_it_comes_to_the_same(make_morning: Callable[[bool], Morning]) -> None:
-    morning = make_morning(True)
-    first = morning.promote()
-    (morning.night / OUTCOME).unlink()
-    assert morning.promote() == first
-    assert morning.serving() == ("candidate", "champion")
-
-
-def test_a_promotion_is_not_repeated_after_the_owner_went_back(make_morning: Callable[[bool], Morning]) -> None:
-    """The night was killed between promotion and report, and gone on with after a rollback."""
-    morning = make_morning(True)
-    morning.promote()
-    morning.registry.rollback()
-    carried_out = morning.promote()
-    assert carried_out["promote"]
-    assert carried_out["serving"] == morning.sitters["champion"].name
-    assert morning.serving() == ("champion", "candidate")
 
 
 @pytest.mark.parametrize("owner_goes_back", [False, True])
@@ -177,8 +150,10 @@ def test_a_promotion_that_is_killed_at_any_call_is_carried_out_once(
         if gone_back[stopped]:
             morning.registry.rollback()
         carried_out = morning.promote()
-        assert (carried_out["promote"], carried_out["reasons"]) == (True, morning.found["reasons"])
-        assert morning.serving() == (("champion", "candidate") if gone_back[stopped] else ("candidate", "champion"))
+        assert (carried_out["promote"], carried_out["reasons"]) == (True, morning.decision["reasons"])
+        expected = ("champion", "candidate") if gone_back[stopped] else ("candidate", "champion")
+        assert morning.serving() == expected
+        assert carried_out["serving"] == morning.checkpoints[expected[0]].name
         moved = [move.by for move in morning.registry.moves()]
         assert moved == ["night 2026-11-20"] * 2 + ["rollback"] * gone_back[stopped], stopped
         begin_anew(morning)
@@ -192,41 +167,32 @@ def begin_anew(morning: Morning) -> None:
 
 def test_no_alias_ever_names_a_damaged_checkpoint(make_morning: Callable[[bool], Morning]) -> None:
     morning = make_morning(True)
-    weights = morning.sitters["candidate"] / "model.safetensors"
+    weights = morning.checkpoints["candidate"] / "model.safetensors"
     weights.write_bytes(bytes([weights.read_bytes()[0] ^ 1]) + weights.read_bytes()[1:])
-    with pytest.raises(
-        DamagedCheckpointError, match=f"{weights.parent.name}: it was changed or damaged; the same command"
-    ):
+    with pytest.raises(DamagedCheckpointError, match=weights.parent.name):
         morning.promote()
     assert morning.registry.versions() == []
 
 
-def test_a_dry_run_decides_registers_and_moves_nothing(make_morning: Callable[[bool], Morning]) -> None:
+def test_dry_runs_register_move_nothing_and_leave_a_way_back(
+    make_morning: Callable[[bool], Morning], exam: dict[str, Any]
+) -> None:
+    """Two nights began with the same champion, whose version keeps the date of the first."""
     morning = make_morning(True)
     (morning.night / DRY_RUN).touch()
     carried_out = morning.promote()
-    assert (carried_out["promote"], carried_out["reasons"][:-1]) == (False, morning.found["reasons"])
-    assert (carried_out["serving"], carried_out["withheld"][:23]) == (None, "nightschool promote 3 -")
-    assert carried_out["reasons"][-1] == (
-        "A dry run: no alias was moved. The candidate has earned its promotion, which "
-        f"`nightschool promote 3 --config {morning.night}/config.yaml` carries out."
-    )
-    assert [version.role for version in morning.registry.versions()] == list(WHO)
-    assert morning.serving() == (None, None)
+    assert (carried_out["promote"], carried_out["serving"]) == (False, None)
+    assert carried_out["withheld"] == f"nightschool promote 3 --config {morning.night}/config.yaml"
+    assert carried_out["reasons"] == [
+        *morning.decision["reasons"],
+        f"A dry run: no alias was moved. The candidate has earned its promotion: `{carried_out['withheld']}`.",
+    ]
+    assert [version.role for version in morning.registry.versions()] == list(ROLES)
     assert morning.promote() == carried_out
-    assert promote_version(morning.home, morning.registry, "3")  # there is a way back, to the champion of that night
-    assert morning.serving() == ("candidate", "champion")
-
-
-def test_after_two_dry_runs_there_is_a_way_back(make_morning: Callable[[bool], Morning], exam: dict[str, Any]) -> None:
-    """Both nights began with the same student, whose version keeps the date of the first."""
-    morning = make_morning(True)
-    (morning.night / DRY_RUN).touch()
-    morning.promote()
-    morning.sitters["candidate"] = make_checkpoint(morning.home.checkpoints, "second night")
-    morning.decide(exam | {"promote": True}, "2026-11-21")
-    (morning.night / DRY_RUN).touch()
+    morning.checkpoints["candidate"] = make_checkpoint(morning.home.checkpoints, "second night")
+    morning.decide(exam | {"promote": True}, "2026-11-21", dry=True)
     assert morning.promote()["withheld"].startswith("nightschool promote 4 ")
+    assert morning.serving() == (None, None)
     assert promote_version(morning.home, morning.registry, "4")
     assert morning.serving() == ("candidate", "champion")
 
@@ -237,19 +203,17 @@ def test_a_dry_run_without_a_winner_names_no_command(make_morning: Callable[[boo
     assert morning.promote()["reasons"][-1] == "A dry run: no alias was moved."
 
 
-def test_a_promotion_by_hand_and_one_by_a_night_do_not_meet(make_morning: Callable[[bool], Morning]) -> None:
-    """The owner's command holds the aliases when the night comes to move them: it waits, and then displaces nobody."""
-    morning, found = make_morning(True), dict[str, Any]()
+def test_a_night_waits_for_the_owner_who_is_moving_the_aliases(make_morning: Callable[[bool], Morning]) -> None:
+    """The night sees what was moved meanwhile, and displaces nothing."""
+    morning, carried_out = make_morning(True), dict[str, Any]()
     with alias_lock(morning.home):
-        night = threading.Thread(target=lambda: found.update(morning.promote()))
+        night = threading.Thread(target=lambda: carried_out.update(morning.promote()))
         night.start()
-        while len(morning.registry.versions()) < len(WHO):
+        while len(morning.registry.versions()) < len(ROLES):
             time.sleep(0.05)
         night.join(1.0)  # it could have moved them by now
-        newer = make_registered(morning, "newer")
+        newer = morning.register_newer()
         morning.registry.promote(newer)
     night.join()
-    assert f"version {newer} was promoted meanwhile" in found["reasons"][-1]
-    serving = morning.registry.named(DAYTIME)
-    assert serving is not None
-    assert serving.version == newer
+    assert carried_out["reasons"][-1].startswith(f"Version {newer} was promoted after")
+    assert morning.serving_version() == newer

@@ -1,4 +1,4 @@
-"""Upkeep removes what no promotion chose and no night needs, and nothing else: on a real registry and real folders."""
+"""Pruning removes what no promotion chose and no night needs, and nothing else: on a real registry and real folders."""
 
 import json
 import os
@@ -7,70 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from conf.load import STARTER, frozen_yaml, load_night
-from conf.storage.home import SUMMARY, Home
-from models.checkpoint import keep, write_lineage
+from conf.storage.home import Home
 from tasks.evaluation.cache import keep as keep_exam
 from tasks.evaluation.cache import key
 from tasks.journal.spans import consumed, note_taken
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
-from tasks.registry.prune import plan, prune, remove, size_of
+from tasks.registry.prune import bytes_freed, plan, prune, remove
 from tasks.stage import commit
-from tasks.tracking import HOME_TAG, RUN_FILE, Tracking, home_mark
-from tests.tasks.evaluation.test_cache import EXAM, PART, depend
-
-DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
-
-PARTS = (PART, PART.model_copy(update={"levels": ("2",)}))
-
-ELSEWHERE = ("..", ".", "../journal", "digest1/..", "/tmp/elsewhere", "sha256:00")
-
-
-class School:
-    """A home with four finished nights, whose runs its MLflow knows: its own database, or a server that others use."""
-
-    def __init__(self, home: Home, server: str | None = None) -> None:
-        self.home, self.config = home, load_night(STARTER, [f"tracking.tracking_uri={server}"] if server else [])
-        self.tracking = Tracking(home, self.config)
-        self.registry = Registry(self.tracking.client, "starter")
-        home.night(DATES[0]).mkdir(parents=True)
-        self.tracking.open_run(home.night(DATES[0]), self.config, {HOME_TAG: home_mark(home)})
-        for date in DATES:
-            self.night(date)
-
-    def night(self, date: str, *, finished: bool = True, run: str | None = None, sat: tuple[Path, ...] = ()) -> Path:
-        folder = self.home.night(date)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.yaml").write_text(frozen_yaml(self.config))
-        (folder / RUN_FILE).write_text(run or self.tracking.run_id)
-        if finished:
-            digests = {str(place): checkpoint.name for place, checkpoint in enumerate(sat)}
-            (folder / SUMMARY).write_text(json.dumps({"digests": digests}))
-        return folder
-
-    def checkpoint(self, text: str, base: str | None = None) -> Path:
-        draft = self.home.checkpoints / "new"
-        draft.mkdir(parents=True)
-        (draft / "model.safetensors").write_text(text)
-        write_lineage(draft, None, base)
-        return keep(draft, self.home.checkpoints)
-
-    def version(self, text: str, date: str, *, model: str = "starter", promote: bool = False) -> Path:
-        checkpoint = self.checkpoint(text)
-        registry, tags = Registry(self.tracking.client, model), {"role": "candidate", "night": date}
-        made = registry.register(checkpoint, self.tracking.run_id, self.tracking.experiment_id, tags, {})
-        if promote:
-            registry.promote(made.version)
-        return checkpoint
-
-    def prune(self, keep_nights: int = 2) -> list[str]:
-        return prune.fn(self.home, keep_nights, self.registry)
-
-    def on_disk(self) -> set[str]:
-        return {folder.name for folder in self.home.checkpoints.iterdir()}
-
-    def registered(self, model: str = "starter") -> list[str]:
-        return [version.digest for version in Registry(self.tracking.client, model).versions()]
+from tasks.tracking import RUN_FILE, Tracking
+from tests.tasks.doubles.registry import DATES
+from tests.tasks.doubles.registry import PrunedSchool as School
 
 
 @pytest.fixture
@@ -83,13 +29,13 @@ def names(*checkpoints: Path) -> set[str]:
 
 
 def test_the_champion_of_a_home_of_dry_runs_stays(school: School) -> None:
-    """No alias names it and it was never promoted; but it is whom the newest nights compared with."""
+    """No alias names it and it was never promoted; but the newest nights compared with it."""
     champion, loser = school.version("champion", DATES[0]), school.version("a loser", DATES[0])
     for date in DATES[1:3]:
         (school.night(date) / "champion.txt").write_text(champion.name)
-    found = plan(school.home, 2, school.registry)
-    assert [item.what for item in found.goes] == [f"version 2 ({loser.name})"]
-    assert found.stays[champion.name] == f"the champion of {DATES[2]}, one of the newest nights"
+    planned = plan(school.home, 2, school.registry)
+    assert [item.what for item in planned.goes] == [f"version 2 ({loser.name})"]
+    assert planned.stays[champion.name] == f"the champion of {DATES[2]}, one of the newest nights"
 
 
 def test_old_losers_go_and_all_others_stay(school: School) -> None:
@@ -100,14 +46,14 @@ def test_old_losers_go_and_all_others_stay(school: School) -> None:
     serving = school.version("serving", DATES[1], promote=True)
     named = school.version("named by hand", DATES[0])
     school.tracking.client.set_registered_model_alias("starter", "mine", "7")
-    found = plan(school.home, 2, school.registry)
-    assert [(item.version, item.what) for item in found.goes] == [
+    planned = plan(school.home, 2, school.registry)
+    assert [(item.version, item.what) for item in planned.goes] == [
         ("3", f"version 3 ({loser.name})"),
         ("4", f"version 4 ({second.name})"),
     ]
-    assert found.goes[0].why == "never promoted, and the night 2026-11-17 is older than the newest 2"
-    assert found.goes[0].size == size_of(loser) == sum(file.stat().st_size for file in loser.iterdir())
-    assert found.stays == {
+    assert planned.goes[0].why == "never promoted, and the night 2026-11-17 is older than the newest 2"
+    assert planned.goes[0].size == bytes_freed(loser) == sum(file.stat().st_size for file in loser.iterdir())
+    assert planned.stays == {
         first.name: "it was promoted (version 1, the night 2026-11-17)",
         before.name: f"{PREVIOUS} (version 2)",
         recent.name: "the night 2026-11-19 is one of the newest (version 5)",
@@ -122,8 +68,7 @@ def test_old_losers_go_and_all_others_stay(school: School) -> None:
 
 def test_nothing_goes_before_there_are_as_many_nights(school: School) -> None:
     loser = school.version("a loser", DATES[0])
-    assert school.prune(keep_nights=4) == []
-    assert school.prune(keep_nights=5) == []
+    assert school.prune(keep_nights=4) == school.prune(keep_nights=5) == []
     assert school.prune(keep_nights=3) == [f"version 1 ({loser.name})"]
 
 
@@ -133,9 +78,9 @@ def test_the_reward_models_of_the_newest_nights_stay(school: School) -> None:
         folder = school.home.night(date) / "fit_reward_model"
         folder.mkdir()
         (folder / "checkpoint.txt").write_text(checkpoint.name)
-    found = plan(school.home, 2, school.registry)
-    assert [item.what for item in found.goes] == [f"checkpoint {fitted[DATES[1]].name}"]
-    assert found.stays == {
+    planned = plan(school.home, 2, school.registry)
+    assert [item.what for item in planned.goes] == [f"checkpoint {fitted[DATES[1]].name}"]
+    assert planned.stays == {
         fitted[date].name: f"the reward model of {date}, one of the newest nights" for date in DATES[2:]
     }
 
@@ -162,7 +107,7 @@ def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(
     assert school.on_disk() == set()
 
 
-def test_what_an_unfinished_night_goes_on_from_stays_whatever_the_registry_says(school: School) -> None:
+def test_what_an_unfinished_night_resumes_from_stays(school: School) -> None:
     champion = school.version("its champion", DATES[0])
     base = school.checkpoint("the base of its adapter")
     adapter, state, distilled = (
@@ -202,29 +147,31 @@ def test_another_model_of_the_home_prunes_its_own(school: School) -> None:
     assert school.on_disk() == names(shared)
 
 
-def test_weights_of_nights_that_keep_their_books_elsewhere_stay(school: School) -> None:
+def test_weights_of_nights_in_another_mlflow_database_stay(school: School) -> None:
     """As with an empty database in the place of the one that knows what serves."""
-    sat = school.checkpoint("the champion of another database")
-    school.night("2026-11-16", run="0123456789abcdef0123456789abcdef", sat=(sat,))
+    champion = school.checkpoint("the champion of another database")
+    school.night("2026-11-16", run="0123456789abcdef0123456789abcdef", digests=(champion.name,))
     assert school.prune() == []
-    assert plan(school.home, 2, school.registry).stays == {sat.name: "the night 2026-11-16 keeps its books elsewhere"}
+    assert plan(school.home, 2, school.registry).stays == {
+        champion.name: "the night 2026-11-16 is recorded in another MLflow database"
+    }
     (school.home.night("2026-11-16") / RUN_FILE).unlink()
     assert school.prune() == []
-    school.night("2026-11-16", sat=(sat,))
-    assert school.prune() == [f"checkpoint {sat.name}"]
+    school.night("2026-11-16", digests=(champion.name,))
+    assert school.prune() == [f"checkpoint {champion.name}"]
 
 
-def test_what_is_promoted_between_plan_and_removal_stays(school: School) -> None:
+def test_a_version_promoted_between_plan_and_removal_stays(school: School) -> None:
     loser = school.version("a loser, yet", DATES[0])
-    found = plan(school.home, 2, school.registry)
-    assert len(found.goes) == 1
+    planned = plan(school.home, 2, school.registry)
+    assert len(planned.goes) == 1
     school.registry.promote("1")
-    remove(school.home, found, school.registry)
+    remove(school.home, planned, school.registry)
     assert school.registered() == [loser.name]
     assert school.on_disk() == names(loser)
 
 
-def test_a_draft_goes_and_what_is_none_of_ours_does_not(school: School, tmp_path: Path) -> None:
+def test_a_draft_goes_and_other_folders_do_not(school: School, tmp_path: Path) -> None:
     for name in ("draft", "my-model", "0123456789abcdef", "lost+found"):
         (school.home.checkpoints / name).mkdir(parents=True)
         (school.home.checkpoints / name / "file").write_text("12345")
@@ -245,10 +192,10 @@ def test_a_hostile_digest_in_the_registry_leads_nowhere(school: School, tmp_path
 
 
 def write_round(folder: Path) -> None:
-    for place in ("select_prompts/prompts", "sample/rollouts", "score/scores", "credit/advantages"):
-        for one in (folder / "round-01", folder / "round-01" / "refill-1"):
-            (one / place).parent.mkdir(parents=True, exist_ok=True)
-            (one / place).with_suffix(".parquet").write_text("table")
+    for table in ("select_prompts/prompts", "sample/rollouts", "score/scores", "credit/advantages"):
+        for stages in (folder / "round-01", folder / "round-01" / "refill-1"):
+            (stages / table).parent.mkdir(parents=True, exist_ok=True)
+            (stages / table).with_suffix(".parquet").write_text("table")
     (folder / "round-01" / "checkpoint").mkdir()
     (folder / "round-01" / "checkpoint" / "metrics.json").write_text("{}")
     (folder / "evaluate" / "candidate").mkdir(parents=True)
@@ -282,7 +229,7 @@ def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: Scho
     assert school.prune() == []
 
 
-def test_what_checkpoints_answered_goes_with_them(school: School) -> None:
+def test_cached_exams_go_with_their_checkpoint(school: School) -> None:
     loser, serving = school.version("a loser", DATES[0]), school.version("serving", DATES[0], promote=True)
     for checkpoint in (loser, serving, Path("elsewhere")):
         for part in PARTS:
@@ -293,3 +240,38 @@ def test_what_checkpoints_answered_goes_with_them(school: School) -> None:
     assert sorted(gone[1:]) == sorted([f"exam of {loser.name}", "exam of elsewhere"] * 2)
     assert {folder.name for folder in school.home.exams.iterdir()} == kept
     assert school.prune() == []
+
+
+def test_a_version_of_another_home_on_the_same_server_stays(home_with_mlflow: Callable[[str], Home]) -> None:
+    school = School(home_with_mlflow("school"))
+    others, own = school.version("another home's", "2026-11-10"), school.version("own", "2026-11-16")
+    school.night("2026-11-16")
+    for checkpoint in (others, own):
+        for file in checkpoint.iterdir():
+            file.unlink()
+        checkpoint.rmdir()
+    assert school.prune() == [f"version 2 ({own.name})"]  # its weights were gone already
+    assert school.registered() == [others.name]
+
+
+def test_homes_that_share_a_server_and_dates_prune_their_own(
+    home_with_mlflow: Callable[[str], Home], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where MLflow puts the artifacts of a database that is not the home's
+    server = home_with_mlflow("server").database
+    one, two = School(Home(tmp_path / "one"), server), School(Home(tmp_path / "two"), server)
+    losers = [school.version(f"{school.home.root.name}'s", DATES[0]) for school in (one, two)]
+    own, both = two.version("registered by the other", DATES[0]), one.checkpoint("registered by the other")
+    assert own.name == both.name
+    assert one.prune() == [f"version 1 ({losers[0].name})"]
+    assert one.registered() == [losers[1].name, own.name]
+    assert one.on_disk() == names(own)
+
+
+def test_a_home_that_was_moved_prunes_its_own_database(home_with_mlflow: Callable[[str], Home], tmp_path: Path) -> None:
+    school = School(home_with_mlflow("school"))
+    loser = school.version("a loser", DATES[0])
+    school.home.root.rename(tmp_path / "moved")
+    home = Home(tmp_path / "moved")
+    registry = Registry(Tracking(home, school.config).client, "starter")
+    assert [item.what for item in plan(home, 2, registry).goes] == [f"version 1 ({loser.name})"]

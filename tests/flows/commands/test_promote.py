@@ -1,4 +1,4 @@
-"""An owner moves the aliases: never to another model, never to what is damaged, and never while a night does."""
+"""An owner moves the aliases: never to another model, never to a damaged one, and never while a night does."""
 
 import json
 import threading
@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from mlflow.exceptions import MlflowException
 
+from conf.load import STARTER, load_night
 from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
-from flows.commands.promote import promote_version, roll_back
+from flows.commands.promote import moved_home, promote_version, roll_back
 from models.checkpoint import keep, write_lineage
 from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS
-from tests.tasks.registry.test_mlflow_registry import School
+from tests.tasks.doubles.registry import School
 
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 97, "hidden_size": 32}
 
@@ -29,9 +30,13 @@ def model(home: Home, weights: str, tokenizer: str = "letters", **shape: object)
 
 
 @pytest.fixture
-def school(home_with_mlflow: Callable[[str], Home]) -> School:
+def home(home_with_mlflow: Callable[[str], Home]) -> Home:
+    return home_with_mlflow("school")
+
+
+@pytest.fixture
+def school(home: Home) -> School:
     """Version 1 serves; 2 is its relative, 3 has another tokenizer, 4 and 5 are other models."""
-    home = home_with_mlflow("school")
     school = School(home)
     school.checkpoints = [
         model(home, "one"),
@@ -46,43 +51,36 @@ def school(home_with_mlflow: Callable[[str], Home]) -> School:
     return school
 
 
-def home_of(school: School) -> Home:
-    return Home(school.checkpoints[0].parents[1])
-
-
-def test_a_relative_serves_and_the_way_back_is_known(school: School) -> None:
-    assert promote_version(home_of(school), school.registry, "2")
+def test_a_relative_serves_and_the_way_back_is_known(home: Home, school: School) -> None:
+    assert promote_version(home, school.registry, "2")
     assert school.aliases() == ("2", "1")
-    assert not promote_version(home_of(school), school.registry, "2")  # it serves already: a rollback would undo more
-    serving, finished = roll_back(home_of(school), school.registry)
+    assert not promote_version(home, school.registry, "2")  # it serves already: a rollback would undo more
+    serving, finished = roll_back(home, school.registry)
     assert (serving.version, finished) == ("1", False)
     assert school.aliases() == ("1", "2")
 
 
-def test_a_rollback_that_was_killed_and_is_repeated_is_one(school: School) -> None:
-    promote_version(home_of(school), school.registry, "2")
-    moves = json.dumps({PREVIOUS: "2", DAYTIME: "1"})
-    school.registry.client.set_registered_model_tag(school.registry.model, MOVING, moves)
+def test_a_rollback_that_was_killed_and_is_repeated_is_one(home: Home, school: School) -> None:
+    promote_version(home, school.registry, "2")
+    move = json.dumps({PREVIOUS: "2", DAYTIME: "1"})
+    school.registry.client.set_registered_model_tag(school.registry.model, MOVING, move)
     school.registry.client.set_registered_model_alias(school.registry.model, PREVIOUS, "2")
-    serving, finished = roll_back(home_of(school), school.registry)
+    serving, finished = roll_back(home, school.registry)
     assert (serving.version, finished) == ("1", True)
     assert school.aliases() == ("1", "2")
 
 
-def test_a_registry_that_fails_is_one_line(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_that_fails_is_one_line(home: Home, school: School, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked() -> bool:
         raise MlflowException("database is locked\nSELECT …")
 
-    monkeypatch.setattr(school.registry, "settle", locked)
+    monkeypatch.setattr(school.registry, "finish_alias_move", locked)
     with pytest.raises(InputError, match=r"^rollback: the registry does not answer \(database is locked\); the same"):
-        roll_back(home_of(school), school.registry)
+        roll_back(home, school.registry)
 
 
-def test_after_dry_runs_the_way_back_is_that_nights_student(
-    home_with_mlflow: Callable[[str], Home],
-) -> None:
+def test_after_dry_runs_the_way_back_is_that_nights_student(home: Home) -> None:
     """Two students of one name: the other one, of the earlier night, is no predecessor."""
-    home = home_with_mlflow("school")
     school = School(home)
     for role, weights, architecture in (
         ("champion", "one", "llama"),
@@ -97,25 +95,25 @@ def test_after_dry_runs_the_way_back_is_that_nights_student(
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "difference"),
     [
         ("3", "another tokenizer (tokenizer.json differs)"),
         ("4", "another architecture (model_type: qwen3, not llama)"),
         ("5", "another architecture (hidden_size: 64, not 32)"),
     ],
 )
-def test_another_model_is_refused_in_one_line(school: School, version: str, said: str) -> None:
+def test_another_model_is_refused_in_one_line(home: Home, school: School, version: str, difference: str) -> None:
     with pytest.raises(InputError) as refused:
-        promote_version(home_of(school), school.registry, version)
+        promote_version(home, school.registry, version)
     assert str(refused.value).startswith(
-        f"promote: version {version} is not like the champion, version 1: {said}; give another student a name"
+        f"promote: version {version} is not like the champion, version 1: {difference}; give another student a name"
     )
     assert school.aliases() == ("1", None)
 
 
-def test_nobody_moves_an_alias_while_another_does(school: School) -> None:
-    """The lock is held: the command waits, and then sees what was done meanwhile."""
-    home, done = home_of(school), threading.Event()
+def test_the_owner_waits_for_a_night_that_moves_the_aliases(home: Home, school: School) -> None:
+    """Then the rollback sees what was done meanwhile."""
+    done = threading.Event()
 
     def go_back() -> None:
         roll_back(home, school.registry)
@@ -129,10 +127,22 @@ def test_nobody_moves_an_alias_while_another_does(school: School) -> None:
         school.registry.promote("1")
         assert school.aliases() == ("1", "2")
     waiting.join()
-    assert school.aliases() == ("2", "1")  # back from what was promoted meanwhile
+    assert school.aliases() == ("2", "1")
 
 
 def test_no_home_no_lock(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no home here"), alias_lock(Home(tmp_path / "nowhere")):
         pass
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_home_that_was_moved_is_told_so(home: Home, tmp_path: Path) -> None:
+    """MLflow's names lead to the old folder, which may hold another model by now."""
+    config = load_night(STARTER, ["name=student"])
+    assert moved_home(Home(tmp_path / "empty"), config) is None
+    school = School(home)
+    school.registry.promote(school.register(0).version)
+    assert moved_home(home, config) is None
+    home.root.rename(tmp_path / "moved")
+    moved = moved_home(Home(tmp_path / "moved"), config)
+    assert moved == f"The registry points to {school.checkpoints[0]}; this home was moved."
