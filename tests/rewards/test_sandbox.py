@@ -1,9 +1,8 @@
-"""The sandbox's verdicts to the letter, its limits, retries and refusals. What attackers try: test_hostile.py."""
+"""The sandbox's exact verdicts, its limits, retries and refusals. Attacks: jail/test_hostile.py."""
 
 import importlib.util
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +19,6 @@ from rewards.jail import policy
 from rewards.sandbox import Program, Sandbox, SandboxUnavailable
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +27,8 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def verdict(sandbox: Sandbox, source: str, *tests: str, **more: object) -> str:
-    return sandbox.run([Program(source, tests or ("assert f(1) == 2",), **more)])[0].verdict  # pyright: ignore
+def verdict(sandbox: Sandbox, source: str, *tests: str, **options: object) -> str:
+    return sandbox.run([Program(source, tests or ("assert f(1) == 2",), **options)])[0].verdict  # pyright: ignore
 
 
 VERDICTS = [
@@ -107,11 +105,11 @@ def test_a_source_of_just_under_a_megabyte_is_run(sandbox: Sandbox) -> None:
         ("x = {'a': [1]}", "assert x == {'a': [1]}"),
     ],
 )  # fmt: skip
-def test_what_crosses(sandbox: Sandbox, source: str, test: str) -> None:
+def test_values_and_objects_that_cross(sandbox: Sandbox, source: str, test: str) -> None:
     assert verdict(sandbox, source, test) == "correct"
 
 
-def test_setup_runs_first_and_on_the_tests_side(sandbox: Sandbox) -> None:
+def test_setup_runs_first_in_the_judge(sandbox: Sandbox) -> None:
     program = Program("def f(x): return x", ("assert f(y) == 7",), setup="y = 7", entry_point="f")
     assert sandbox.run([program])[0].verdict == "correct"
 
@@ -132,7 +130,7 @@ def test_the_kernels_limits_are_set(sandbox: Sandbox) -> None:
     assert sandbox.run([Program(source, tests)])[0].verdict == "correct"
 
 
-def test_a_fixed_world(sandbox: Sandbox) -> None:
+def test_every_program_sees_the_same_world(sandbox: Sandbox) -> None:
     source = "import random, time, locale\ndef f(): return [hash('a'), random.random(), time.tzname[0], __name__]"
     probe = Program(source, ("assert f() == None",))
     details = {replace(score, seconds=0.0).detail for score in sandbox.run([probe] * 3)}
@@ -141,9 +139,9 @@ def test_a_fixed_world(sandbox: Sandbox) -> None:
     assert verdict(sandbox, source, "random.seed(0)\nassert f()[1] == random.random()") == "correct"
 
 
-def test_a_tests_random_inputs_are_fixed_and_cannot_be_foretold(sandbox: Sandbox) -> None:
-    told = Program("def f(x): return x", ("assert f(0) == random.random(), str(random.random())",))
-    assert sandbox.run([told])[0].detail == sandbox.run([told])[0].detail
+def test_a_tests_random_inputs_are_reproducible_and_unpredictable(sandbox: Sandbox) -> None:
+    program = Program("def f(x): return x", ("assert f(0) == random.random(), str(random.random())",))
+    assert sandbox.run([program])[0].detail == sandbox.run([program])[0].detail
     replay = "import random\ndef f(): return random.random()"
     assert verdict(sandbox, replay, "assert f() == random.random()") == "wrong"
 
@@ -164,7 +162,6 @@ class TestLimits:
         assert verdict(sandbox, "import time\ndef f(x):\n    time.sleep(0.1)\n    return 2", seconds=1.0) == "correct"
 
     def test_waiting_for_a_core_is_not_idling(self) -> None:
-        """Right stays right on a machine where every core is wanted by four others."""
         hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * (os.cpu_count() or 1))]
         try:
             with Sandbox(workers=2) as opened:
@@ -182,8 +179,7 @@ class TestLimits:
         assert verdict(sandbox, source, "assert list(f(1)) == [2]", seconds=0.5) == "out_of_memory"
 
 
-# Killed at import would be killed for a line that many a program begins with. `turtle` and `idlelib` want a screen,
-# `antigravity` and `this` speak.
+# `turtle` and `idlelib` need a screen, `antigravity` and `this` have side effects.
 IMPORTABLE = sorted(
     name
     for name in sys.stdlib_module_names
@@ -204,7 +200,7 @@ class TestTheGraderItself:
         score = sandbox.run([Program("def f(x): return 2", ())])[0]
         assert (score.reward, score.verdict) == (None, "grader_failed")
 
-    def test_a_test_that_is_no_python(self, sandbox: Sandbox) -> None:
+    def test_a_test_that_is_not_python(self, sandbox: Sandbox) -> None:
         assert verdict(sandbox, "def f(x): return 2", "assert f(1) ==") == "grader_failed"
 
     def test_a_worker_killed_from_outside_costs_no_verdict(self) -> None:
@@ -216,9 +212,7 @@ class TestTheGraderItself:
             assert [score.verdict for score in scores] == ["correct"] * 12
             assert all(worker.process.pid != outer.pid for worker in opened.workers)
 
-    def test_a_sandbox_that_is_stuck_grades_nothing_and_does_not_wait_for_ever(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_stuck_sandbox_grades_nothing_and_gives_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("rewards.sandbox.MAX_STUCK", 1)
         with Sandbox(workers=1) as opened:
             monkeypatch.setattr("rewards.jail.worker.LOST_SECONDS", -26.5)  # a second instead of a minute and a half
@@ -234,13 +228,13 @@ class TestTheGraderItself:
             "correct" if n % 3 else "wrong" for n in range(30)
         ]
 
-    def test_nothing_at_all(self, sandbox: Sandbox) -> None:
+    def test_no_programs(self, sandbox: Sandbox) -> None:
         assert sandbox.run([]) == []
 
 
-@pytest.mark.parametrize("lowest", [*range(198, 206), 500])  # of 1,024 that many machines allow
-def test_whatever_numbers_its_descriptors_have(lowest: int) -> None:
-    """The ruleset's is inherited as it is: a night has many files open, and its number may be any."""
+@pytest.mark.parametrize("lowest", [*range(198, 206), 500])  # many machines allow 1,024
+def test_the_ruleset_may_have_any_descriptor(lowest: int) -> None:
+    """It is inherited under its own number, and a night has many files open."""
     with ExitStack() as stack:
         while (number := os.open(os.devnull, os.O_RDONLY)) < lowest:
             stack.callback(os.close, number)
@@ -263,8 +257,7 @@ class TestRefusal:
         with pytest.raises(SandboxUnavailable, match="No permissions to create new namespace"), Sandbox():
             pass
 
-    def test_a_bubblewrap_that_isolates_nothing_is_found_by_the_canaries(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The layers inside still hold, so they are taken away too: then a canary must sing."""
+    def test_the_canaries_notice_a_layer_that_does_not_hold(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(policy, "ALLOWED", [*policy.ALLOWED, "socket"])
         with pytest.raises(SandboxUnavailable, match="does not hold"), Sandbox(workers=1):
             pass
@@ -282,49 +275,3 @@ class TestRefusal:
     def test_an_unknown_layer(self) -> None:
         with pytest.raises(ValueError, match="no layer is called moat"):
             Sandbox(without=("moat",))  # pyright: ignore
-
-
-def test_the_death_of_the_parent_ends_everything(tmp_path: Path) -> None:
-    """Killed with -9 in the middle of a program: no process of the sandbox is left."""
-    script = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from rewards.sandbox import *\n"
-        "with Sandbox(workers=2) as s:\n"
-        "    print(*(w.process.pid for w in s.workers), flush=True)\n"
-        "    s.run([Program('def f(x):\\n    while True: pass', ('assert f(1) == 2',), seconds=60)] * 2)\n"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    workers = [int(word) for word in parent.stdout.readline().split()]
-    time.sleep(0.5)
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
-    limit = time.monotonic() + 20
-    while any(_alive(pid) for pid in workers) and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert not any(_alive(pid) for pid in workers)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-@pytest.mark.full
-def test_memory_is_flat_over_twenty_thousand_programs() -> None:
-    programs = [Program(f"def f(x):\n    return [x] * {n}", ("assert len(f(1)) > -1",)) for n in range(1000)]
-    with Sandbox() as opened:
-        opened.run(programs)
-        before = _resident_bytes(opened)
-        for _ in range(20):
-            assert {score.verdict for score in opened.run(programs)} == {"correct"}
-        assert _resident_bytes(opened) - before < 4 << 20
-
-
-def _resident_bytes(opened: Sandbox) -> int:
-    """Of the wardens and their wrappers; what they share counts once."""
-    outer = [psutil.Process(worker.process.pid) for worker in opened.workers]
-    processes = [process for wrapper in outer for process in (wrapper, *wrapper.children(recursive=True))]
-    return sum(process.memory_full_info().pss for process in processes)

@@ -1,4 +1,4 @@
-"""What a run could leave on the machine: processes, mounts, shared memory, files, descriptors."""
+"""Find what a run can leave on the machine: processes, mounts, shared memory, files, descriptors."""
 
 import ctypes
 import os
@@ -9,24 +9,24 @@ from pathlib import Path
 
 MARK = "nightschool-hostile"  # in the name of every file that the corpus tries to make
 KEY = "4e5348"  # in the keys of its shared memory, as /proc/sysvipc shows them in decimal: see `_shared_memory`
-PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/dev", "/", "~", ".")
+FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/dev", "/", "~", ".")
 PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
-    """From now on a process whose parent has ended becomes a child of this one, and is found by `processes`."""
+    """Make orphans children of this process from now on, so that `processes` finds them."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def left_behind(patience_seconds: float = 0.0) -> dict[str, object]:
-    """All that may differ after a run; the same before and after. Processes that are just ending get a moment."""
+    """Return what a run must not change. Processes that are ending get `patience_seconds`."""
     until = time.monotonic() + patience_seconds
     while any(processes()) and time.monotonic() < until:
         time.sleep(0.02)
     return {
         "processes": dict(processes()),
         "mounts": Path("/proc/self/mountinfo").read_text(),
-        "files": sorted(str(path) for place in PLACES for path in Path(place).expanduser().glob(f"*{MARK}*")),
+        "files": sorted(str(path) for folder in FOLDERS for path in Path(folder).expanduser().glob(f"*{MARK}*")),
         "cores": sorted(str(path) for path in Path().glob("core*")),
         "temporary": sorted(os.listdir(tempfile.gettempdir())),
         "shared memory": _shared_memory(),
@@ -35,7 +35,7 @@ def left_behind(patience_seconds: float = 0.0) -> dict[str, object]:
 
 
 def processes() -> Iterator[tuple[int, str]]:
-    """Number and name of every descendant of this process that has not ended."""
+    """Return pid and name of every descendant of this process that has not ended."""
     parents: dict[int, tuple[int, str]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -44,16 +44,16 @@ def processes() -> Iterator[tuple[int, str]]:
             continue
         name, _, fields = rest.rpartition(") ")
         state, parent = fields.split()[:2]
-        if state != "Z":  # nobody has asked yet how it ended
+        if state != "Z":  # a zombie has ended
             parents[int(number)] = int(parent), name
-    found = {os.getpid()}
-    while more := {pid for pid, (parent, _) in parents.items() if parent in found and pid not in found}:
-        found |= more
-    return ((pid, parents[pid][1]) for pid in sorted(found - {os.getpid()}))
+    family = {os.getpid()}
+    while more := {pid for pid, (parent, _) in parents.items() if parent in family and pid not in family}:
+        family |= more
+    return ((pid, parents[pid][1]) for pid in sorted(family - {os.getpid()}))
 
 
 def memory_mb() -> float:
-    """Resident memory of all descendants together, pages that they share counted once in each."""
+    """Return the resident memory of all descendants; shared pages count once for each."""
     pages = 0
     for pid, _ in processes():
         try:
@@ -64,6 +64,6 @@ def memory_mb() -> float:
 
 
 def _shared_memory() -> list[str]:
-    """System V blocks with a key of the corpus (0x4e534831 and the like)."""
+    """Return the System V blocks with a key of the corpus (0x4e534831 and the like)."""
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     return [line for line in lines if f"{int(line.split()[0]) & 0xFFFFFFFF:x}".startswith(KEY)]

@@ -1,8 +1,8 @@
-"""A script: runs trusted programs and their tests unprotected, in a plain interpreter.
+"""A script that runs trusted programs and their tests unprotected, in a plain interpreter.
 
 Its argument is the CPU seconds (a whole number) that a program may use. It reads a JSON list of [source, setup, tests]
-from standard input and prints the indexes of those that pass. Each program has a forked process to itself, with limits,
-and its tests run in its own module. Standard library only.
+from standard input and prints the indexes of those that pass. Each program runs with its tests in one module of its own
+forked process, under limits. Standard library only.
 """
 
 import json
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def passes(source: str, setup: str, tests: list[str], seconds: int) -> bool:
-    """In a child: True if it reaches the end of its tests."""
+    """Return whether the program, in a child process, reaches the end of its tests."""
     pid = os.fork()
     if pid == 0:
         try_and_exit(source, setup, tests, seconds)
@@ -32,7 +32,7 @@ def passes(source: str, setup: str, tests: list[str], seconds: int) -> bool:
 
 
 def try_and_exit(source: str, setup: str, tests: list[str], seconds: int) -> NoReturn:
-    """Never returns: the exit status is 0 where all tests passed."""
+    """Run the tests and exit, with status 0 if all pass."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
@@ -44,7 +44,7 @@ def try_and_exit(source: str, setup: str, tests: list[str], seconds: int) -> NoR
         module: dict[str, object] = {"__name__": "solution"}
         for text in (source, setup, *tests):
             exec(compile(text, "<program>", "exec", dont_inherit=True), module)
-    except BaseException:  # sys.exit and the like are no pass either
+    except BaseException:  # sys.exit and the like do not count as a pass
         os._exit(1)
     os._exit(0)
 

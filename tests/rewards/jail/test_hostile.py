@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from rewards.sandbox import Layer, Sandbox
+from rewards.sandbox import Layer, Program, Sandbox
 from rewards.verifier import Score
 from tests.rewards.jail.hostile_programs import CATEGORIES, BrokenEntry, Hostile, read_category, read_corpus
 from tests.rewards.jail.left_behind import adopt_orphans, left_behind, memory_mb, processes
@@ -217,13 +217,17 @@ def test_nothing_outlives_a_night_that_is_killed() -> None:
     assert left_behind(patience_seconds=5) == before
 
 
+SAMPLE = [hostile.program for hostile in random.Random(1).sample(QUICK, 100)]
+BENIGN = [Program(f"def f(x):\n    return [x] * {n}", ("assert len(f(1)) > -1",)) for n in range(1000)]
+
+
 @pytest.mark.full
 @needs_bubblewrap
-def test_the_pool_does_not_grow() -> None:
-    sample = [hostile.program for hostile in random.Random(1).sample(QUICK, 100)]
+@pytest.mark.parametrize("programs", [BENIGN, SAMPLE], ids=["benign", "hostile"])
+def test_the_pools_memory_is_flat(programs: list[Program]) -> None:
     with Sandbox() as sandbox:
-        sandbox.run(sample)
-        first = memory_mb()
-        for _ in range(3):
-            sandbox.run(sample)
-        assert memory_mb() < first * 1.05 + 2
+        sandbox.run(programs)
+        before = memory_mb()
+        for _ in range(10):
+            sandbox.run(programs)
+        assert memory_mb() - before < 4

@@ -19,5 +19,5 @@ from rewards.jail.judge import free_names
         (["try:\n    f()\nexcept ValueError as error:\n    assert str(error)"], "f", ["f"]),
     ],
 )
-def test_names_that_the_program_provides(texts: list[str], entry_point: str | None, names: list[str]) -> None:
+def test_names_that_the_program_must_provide(texts: list[str], entry_point: str | None, names: list[str]) -> None:
     assert free_names(texts, entry_point) == names

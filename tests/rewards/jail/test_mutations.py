@@ -1,4 +1,4 @@
-"""Small mutations of references: the sandbox's verdict is that of their tests in a plain interpreter, for each one."""
+"""Small mutations of reference programs: the sandbox gives the verdict of a plain interpreter for each of them."""
 
 import ast
 import json
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from conf.schema import SandboxConfig
 from rewards.humaneval import HumanEval
 from rewards.mbpp import Mbpp
 from rewards.programs.unit_tests import ProgramTests, judged
@@ -22,6 +23,7 @@ needs_data = pytest.mark.skipif(
 )
 RUNNER = Path(__file__).parent / "plain_runner.py"
 SECONDS = 2.0  # of CPU; the plain interpreter gets twice that, so that only an endless mutant times out in both
+LIMITS = SandboxConfig(seconds=SECONDS)
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -75,7 +77,7 @@ def test_the_plain_interpreter_tells_passing_from_failing() -> None:
 
 @needs_data
 def test_some_mutants_get_the_verdict_of_a_plain_interpreter() -> None:
-    compare(references=20, mutants_each=2)
+    compare(references=10, mutants_each=2)
 
 
 @needs_data
@@ -104,25 +106,25 @@ def compare(references: int, mutants_each: int) -> None:
 
 
 def reference_programs() -> list[tuple[Program, str | None]]:
-    """Every reference that passes, and the function in which to change something (None: anywhere).
+    """Return every reference that passes, and the function to change (None: any).
 
-    HumanEval's helpers stay as they are: the judge has its own, a plain interpreter shares the program's.
+    HumanEval's helpers are not changed: the judge has its own, a plain interpreter shares the program's.
     """
-    found: list[tuple[Program, str | None]] = []
+    programs: list[tuple[Program, str | None]] = []
     for problem, code in Mbpp().references():
         tests = ProgramTests.read(problem.truth)
         assert tests is not None
-        found.append((tests.program(code, SECONDS, 512), None))
+        programs.append((tests.program(code, LIMITS), None))
     for problem, code in HumanEval().references():
         tests = ProgramTests.read(problem.truth)
         assert tests is not None
-        found.append((tests.program(problem.question + code, SECONDS, 512), tests.entry_point))
-    return found
+        programs.append((tests.program(problem.question + code, LIMITS), tests.entry_point))
+    return programs
 
 
 def mutants(source: str, within: str | None = None) -> Iterator[str]:
-    """The source once for every place (in the function `within`) where it can be changed a little."""
-    for place in range(len(list(ast.walk(ast.parse(source))))):
+    """Yield the source once for every small change that can be made to it (in the function `within`)."""
+    for index in range(len(list(ast.walk(ast.parse(source))))):
         tree = ast.parse(source)
         inside = {
             id(node)
@@ -130,13 +132,13 @@ def mutants(source: str, within: str | None = None) -> Iterator[str]:
             if within is None or (isinstance(function, ast.FunctionDef) and function.name == within)
             for node in ast.walk(function)
         }
-        node = list(ast.walk(tree))[place]
+        node = list(ast.walk(tree))[index]
         if id(node) in inside and changed(node):
             yield ast.unparse(tree)
 
 
 def changed(node: ast.AST) -> bool:
-    """Changes the node a little, if it is of a kind that can be."""
+    """Change the node a little. Return whether its kind allows that."""
     match node:
         case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) if type(op) in SWAPPED:
             node.op = SWAPPED[type(op)]()  # pyright: ignore
@@ -152,7 +154,7 @@ def changed(node: ast.AST) -> bool:
 
 
 def plain(programs: Sequence[Program], seconds: int) -> list[bool]:
-    """Whether each program passes its tests in a plain interpreter, in the same order; two at a time."""
+    """Return whether each program passes its tests in a plain interpreter, in the same order; two run at a time."""
     environment = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
     running = []
     for start in range(2):
@@ -161,10 +163,10 @@ def plain(programs: Sequence[Program], seconds: int) -> list[bool]:
             jobs.seek(0)
             command = [sys.executable, str(RUNNER), str(seconds)]
             running.append(subprocess.Popen(command, stdin=jobs, stdout=subprocess.PIPE, env=environment))
-    found = [False] * len(programs)
+    passed = [False] * len(programs)
     for start, process in enumerate(running):
         output, _ = process.communicate()
         assert process.returncode == 0
         for index in json.loads(output):
-            found[start + 2 * index] = True
-    return found
+            passed[start + 2 * index] = True
+    return passed
