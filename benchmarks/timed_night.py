@@ -80,7 +80,7 @@ def run_night(
     Raises RuntimeError where the night fails.
     """
     school = Home(home.resolve())
-    school.own()
+    school.make_private()
     folder = school.night(DATE)
     command = [sys.executable, "-m", "benchmarks.timed_night", str(home / MOMENTS), "night", "--json", "--date", DATE]
     command += ["--config", str(config), *(f"--set={override}" for override in overrides)]

@@ -13,6 +13,6 @@ def make(folder: Path) -> Path:
     Raises InputError where `school` is something else.
     """
     if SCHOOL.resolve() in folder.resolve().parents:
-        Home(SCHOOL.resolve()).own()
+        Home(SCHOOL.resolve()).make_private()
     folder.mkdir(parents=True, exist_ok=True)
     return folder

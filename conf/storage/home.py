@@ -1,4 +1,4 @@
-"""Where everything lies that a night writes: one home, one folder a night, one folder a stage."""
+"""The home: the folder that holds everything a night writes, with a folder for each night and each stage."""
 
 import json
 import os
@@ -7,31 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SHORT_REPORT = "report.md"  # beside report.html: the same for a chat or an e-mail
-DIGEST = re.compile(r"[0-9a-f]{20}")  # a checkpoint's folder; one of another name is none of ours
-SUMMARY = "summary.json"  # in the folder of a night, which is then finished
+DIGEST = re.compile(r"[0-9a-f]{20}")  # the name of a checkpoint's folder
+SUMMARY = "summary.json"  # in the folder of a finished night
 
 
 class InputError(Exception):
-    """The user's input is wrong: one line that says what, where, and what is allowed. Exit code 2."""
+    """The user's input is wrong: one line with what, where, and what is allowed. Exit code 2."""
 
 
 class NightError(Exception):
-    """The night cannot go on: one line that says what, where, and what to do. Exit code 1."""
+    """The night cannot go on: one line with what, where, and what to do. Exit code 1."""
 
 
-LAYOUT = 1  # the version of what lies where in a home, and of what the files in it mean
-# What makes a folder a home, one that a night never ended in too.
+LAYOUT = 1  # the version of a home's folders and files
+# A folder with any of these is a home, even if no night ever ended in it.
 PARTS = ("journal", "nights", "checkpoints", "exams", "prefect", "mlflow.db", "night.lock", "layout.json")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def inside(folder: Path, name: str) -> Path:
-    """`folder / name`, where the name was read from a file or a database.
+    """Return `folder / name` for a name that was read from a file or a database.
 
-    Raises NightError for a name that would lead out of the folder, or that is the folder itself.
+    Raises NightError for a name that would lead out of the folder, or to the folder itself.
     """
     if not NAME.fullmatch(name):
-        raise NightError(f"{folder}: {name[:60]!r} is no name of anything in it: what named it was damaged or forged")
+        raise NightError(f"{folder}: {name[:60]!r} is not a valid name here: its source is damaged or forged")
     return folder / name
 
 
@@ -43,9 +43,9 @@ class Home:
 
     @classmethod
     def here(cls) -> "Home":
-        """`NIGHTSCHOOL_HOME`; not set or empty: `./school`.
+        """Return the home named by `NIGHTSCHOOL_HOME`, by default `./school`.
 
-        Raises InputError where the home there is one of another version of Night school.
+        Raises InputError if another version of Night school wrote it.
         """
         home = cls(Path(os.environ.get("NIGHTSCHOOL_HOME") or "school").resolve())
         home._refuse_other_layout()
@@ -53,17 +53,17 @@ class Home:
 
     @property
     def layout_file(self) -> Path:
-        """Which version of the layout this home has; a home without the file is empty, or of the first version."""
+        """The version of this home's layout; the first night writes it."""
         return self.root / "layout.json"
 
     @property
     def journal(self) -> Path:
-        """One append-only JSONL file a day; the night never edits it."""
+        """One append-only JSONL file per day; a night never edits it."""
         return self.root / "journal"
 
     @property
     def nights(self) -> Path:
-        """One folder a night, named by its date."""
+        """One folder per night, named by its date."""
         return self.root / "nights"
 
     @property
@@ -73,12 +73,12 @@ class Home:
 
     @property
     def exams(self) -> Path:
-        """What was answered in exams: a folder for each checkpoint and part (see `tasks/evaluation/cache.py`)."""
+        """Cached exam answers: a folder for each checkpoint and part (see `tasks/evaluation/cache.py`)."""
         return self.root / "exams"
 
     @property
     def teacher(self) -> Path:
-        """What a teacher answered: a file an answer, so that it is asked nothing twice. May be removed at any time."""
+        """A teacher's answers, one file each, so that no question is paid for twice. May be removed at any time."""
         return self.root / "teacher"
 
     @property
@@ -92,14 +92,13 @@ class Home:
         return f"sqlite:///{self.database_file}"
 
     def night(self, date: str) -> Path:
-        """The folder of one night. Raises NightError where the date is nothing that could name one."""
+        """Return the folder of one night. Raises NightError if the date cannot be a folder's name."""
         return inside(self.nights, date)
 
-    def own(self) -> bool:
-        """Makes the home, its owner's alone (0700), or narrows one that others can enter. Returns whether it did that.
+    def make_private(self) -> bool:
+        """Make the home accessible to its owner alone (0700). Return whether others could enter it before.
 
-        Raises InputError where the folder cannot be narrowed, or where others may need it: it holds other things than
-        a home does.
+        Raises InputError if that is impossible, or if the folder holds other things, which others may need.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.root.stat().st_mode & 0o077:
@@ -110,24 +109,22 @@ class Home:
         try:
             self.root.chmod(0o700)
         except OSError as error:
-            raise InputError(
-                f"{self.root}: others can enter this home, chmod 700: {error.strerror}; {another}"
-            ) from None
+            raise InputError(f"{self.root}: others can enter it, and chmod 700: {error.strerror}; {another}") from None
         return True
 
     def _refuse_other_layout(self) -> None:
         try:
             version = json.loads(self.layout_file.read_text())["version"]
-        except OSError:  # none yet; and whether a home can be used at all is for other checks to say
+        except OSError:  # none yet, or a home that cannot be used, which other checks report
             return
         except (ValueError, KeyError, TypeError):
             raise InputError(
-                f"{self.layout_file}: it was damaged; write {json.dumps({'version': LAYOUT})} into it if this home is "
+                f"{self.layout_file}: damaged; write {json.dumps({'version': LAYOUT})} into it if this home is "
                 "one of this version of Night school"
             ) from None
         if version != LAYOUT:
             age = "a newer" if isinstance(version, int) and version > LAYOUT else "another"
             raise InputError(
                 f"{self.root}: {age} version of Night school wrote this home (layout {version}, this one knows "
-                f"{LAYOUT}): go on with that version, or name another home with NIGHTSCHOOL_HOME"
+                f"{LAYOUT}): use that version, or name another home with NIGHTSCHOOL_HOME"
             )

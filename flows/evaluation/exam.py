@@ -43,7 +43,7 @@ def exam(
         check_exam(config)
         if rows is not None:
             check_rows(rows, "rows")
-    home.own()
+    home.make_private()
     sitters = [find_sitter(source, "checkpoint", config.student, home) for source in (checkpoint, against) if source]
     with tempfile.TemporaryDirectory() as folder:
         sat = [_sit(sitter, config, home, Path(folder) / str(place)) for place, sitter in enumerate(sitters)]

@@ -62,11 +62,11 @@ def prefect_api(home: Path, port: int | None, on_loss: Callable[[str], None] = l
     configured = get_current_settings().api.url
     if configured:
         check_prefect(without_password(configured, "PREFECT_API_URL", PREFECT))
-        Home(home).own()
+        Home(home).make_private()
         with temporary_settings(results):
             yield configured
         return
-    Home(home).own()
+    Home(home).make_private()
     folder = home / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
     with (

@@ -1,8 +1,8 @@
 """Whether the disk has room for what the next round writes."""
 
-from contextlib import suppress
 from pathlib import Path
 
+from conf.storage.durable import size_of
 from tasks.monitoring.alarms import Alarm
 
 STATE_PER_CHECKPOINT = 6  # where no state was written yet: two moments and the weight, 4 bytes each, for a bf16 of 2
@@ -29,12 +29,3 @@ def bytes_of_a_round(checkpoint: Path, state: Path) -> int:
     """What a round writes: a checkpoint and a trainer state as large as these; of no state yet an estimate."""
     weights = size_of(checkpoint)
     return weights + (size_of(state) or STATE_PER_CHECKPOINT * weights)
-
-
-def size_of(folder: Path) -> int:
-    """The bytes of a folder's files, while others may write or remove some; 0 of none."""
-    found = 0
-    for file in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            found += file.stat().st_size
-    return found

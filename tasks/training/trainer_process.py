@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from conf.schema import TrainerConfig
 from conf.sections.lessons import DistillConfig
-from conf.storage.durable import bytes_of, room_for
+from conf.storage.durable import room_for, size_of
 from models.checkpoint import base_of, keep, write_lineage
 from models.hf.hardware import give_back
 from models.lessons.preference_data import Example
@@ -203,7 +203,7 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
     _let_go()  # it is not needed any more, and its memory is
     draft = _draft(checkpoints)
     base = base_of(adapter)
-    with room_for(draft, bytes_of(base)):
+    with room_for(draft, size_of(base)):
         lora.merge(base, adapter, draft, trust_remote_code)
         write_lineage(draft, adapter.name)
         return keep(draft, checkpoints)
@@ -212,7 +212,7 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
 def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None, *, durable: bool = True) -> Path:
     """Keeps the trainer's weights as a checkpoint, or, where there is a `base` (a digest), its adapters beside that."""
     draft = _draft(checkpoints)
-    with room_for(draft, bytes_of(trainer.checkpoint) if base is None else 0):
+    with room_for(draft, size_of(trainer.checkpoint) if base is None else 0):
         if base is None:
             trainer.save_checkpoint(draft)
         else:

@@ -13,6 +13,6 @@ def test_a_benchmark_before_the_first_night(tmp_path: Path, monkeypatch: pytest.
     for place in ("benchmarks/starter", "what-helps"):
         assert make(SCHOOL / place).is_dir()
     assert SCHOOL.stat().st_mode & 0o777 == 0o700
-    assert not Home(SCHOOL.resolve()).own()  # nothing to mend, and not refused
+    assert not Home(SCHOOL.resolve()).make_private()  # nothing to mend, and not refused
     elsewhere = make(tmp_path / "results")
     assert elsewhere.stat().st_mode & 0o077

@@ -108,5 +108,5 @@ def test_an_adapter_whose_base_would_lie_elsewhere(tmp_path: Path, base: str) ->
     adapter = tmp_path / "checkpoints" / "0a1b"
     adapter.mkdir(parents=True)
     (adapter / "nightschool.json").write_text(json.dumps({"version": 1, "parent": None, "base": base}))
-    with pytest.raises(NightError, match="is no name of anything in it"):
+    with pytest.raises(NightError, match="is not a valid name here"):
         base_of(adapter)

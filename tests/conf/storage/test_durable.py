@@ -1,4 +1,4 @@
-"""Writes that count: the old or the new, never a half; a full disk is one line, and the old still stands."""
+"""Durable writes: the old or the new, never half; a full disk is one line and leaves what was there."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from conf.storage.durable import DiskFullError, bytes_of, disk_is_full, room_for, write_atomically
+from conf.storage.durable import DiskFullError, disk_is_full, make_folder, room_for, size_of, write_atomically
 
 FULL = Path("/dev/full")  # the kernel's own: every write ends with ENOSPC
 
@@ -49,6 +49,15 @@ assert (disk / "good.txt").read_text() == "good"
 """
 
 
+def test_new_folders_are_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forced: list[Path] = []
+    monkeypatch.setattr("conf.storage.durable.sync", forced.append)
+    make_folder(tmp_path / "nights" / "2026-01-01" / "distill")
+    assert forced == [tmp_path, tmp_path / "nights", tmp_path / "nights" / "2026-01-01"]
+    make_folder(tmp_path / "nights" / "2026-01-01" / "distill")
+    assert (tmp_path / "nights" / "2026-01-01" / "distill").is_dir()
+
+
 def test_what_was_there_before_stands_when_the_disk_is_full(tmp_path: Path) -> None:
     file = tmp_path / "champion.txt"
     write_atomically(file, "old")
@@ -81,13 +90,13 @@ def test_a_half_written_folder_goes_with_the_error_and_no_other_error_takes_it(t
     (folder / "good.txt").write_bytes(b"x" * 300_000)
     with pytest.raises(ValueError, match="wrong"), room_for(folder):
         raise ValueError("wrong")
-    assert bytes_of(folder) == 300_000
+    assert size_of(folder) == 300_000
     with pytest.raises(DiskFullError, match=r"more than 0\.3 MB are needed"), room_for(folder):
         FULL.write_text("x")
     assert not folder.exists()
 
 
-def test_who_wrote_knows_best_what_was_needed(tmp_path: Path) -> None:
+def test_the_inner_guard_says_what_was_needed(tmp_path: Path) -> None:
     (tmp_path / "stage").mkdir()
     with (
         pytest.raises(DiskFullError, match="draft: the disk is full: about 7000000000.0 MB"),
@@ -109,7 +118,7 @@ def test_who_wrote_knows_best_what_was_needed(tmp_path: Path) -> None:
         (ValueError("wrong"), False),
     ],
 )
-def test_how_a_full_disk_is_told(error: Exception, full: bool) -> None:
+def test_how_a_full_disk_is_recognised(error: Exception, full: bool) -> None:
     assert disk_is_full(error) == full
 
 

@@ -1,4 +1,4 @@
-"""The home is its owner's alone, and no name that was read somewhere leads out of it."""
+"""The home is its owner's alone, of one version, and no name read from a file leads out of it."""
 
 import os
 import stat
@@ -9,6 +9,7 @@ from typing import NoReturn
 import pytest
 
 from conf.storage.home import Home, InputError, NightError, inside
+from flows.run.context import note_layout
 
 
 def mode(folder: Path) -> int:
@@ -24,10 +25,10 @@ def _usual_umask() -> Iterator[None]:
 
 def test_a_new_home_is_its_owners_alone(tmp_path: Path) -> None:
     home = Home(tmp_path / "away" / "school")
-    assert not home.own()
+    assert not home.make_private()
     assert mode(home.root) == 0o700
     assert mode(home.root.parent) == 0o755  # which may be anybody's
-    assert not home.own()
+    assert not home.make_private()
 
 
 @pytest.mark.parametrize("wide", [0o755, 0o750, 0o711, 0o777])
@@ -36,9 +37,9 @@ def test_a_wider_one_is_narrowed_once(tmp_path: Path, wide: int) -> None:
     home.journal.mkdir(parents=True)
     home.root.chmod(wide)
     (tmp_path / "school" / "notes.txt").write_text("mine")
-    assert home.own()
+    assert home.make_private()
     assert mode(home.root) == 0o700
-    assert not home.own()
+    assert not home.make_private()
 
 
 def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
@@ -46,11 +47,11 @@ def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="others can enter this folder, and it holds other things; name a folder"
     ) as it:
-        Home(tmp_path / "projects").own()
+        Home(tmp_path / "projects").make_private()
     assert "\n" not in str(it.value)
     assert mode(tmp_path / "projects") == 0o755
     (tmp_path / "projects").chmod(0o700)
-    assert not Home(tmp_path / "projects").own()
+    assert not Home(tmp_path / "projects").make_private()
 
 
 def test_somebody_elses_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,10 +60,8 @@ def test_somebody_elses_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     (tmp_path / "school").mkdir()
     monkeypatch.setattr(Path, "chmod", refuse)  # root may change every folder's
-    with pytest.raises(
-        InputError, match="school: others can enter this home, chmod 700: Operation not permitted; name"
-    ):
-        Home(tmp_path / "school").own()
+    with pytest.raises(InputError, match="school: others can enter it, and chmod 700: Operation not permitted; name"):
+        Home(tmp_path / "school").make_private()
 
 
 @pytest.mark.parametrize("name", ["2026-11-20", "0a1b2c", "digest3", "v1.0_x"])
@@ -74,8 +73,40 @@ def test_names_of_things_in_a_folder(tmp_path: Path, name: str) -> None:
     "name", ["", ".", "..", "../x", "a/../../x", "/etc", "a/b", ".hidden", "a\0b", "a\n", "~root", "-rf", "\\x", "․․"]
 )
 def test_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
-    with pytest.raises(NightError, match="is no name of anything in it") as caught:
+    with pytest.raises(NightError, match="is not a valid name here") as caught:
         inside(tmp_path, name)
     assert "\n" not in str(caught.value)
     with pytest.raises(NightError):
         Home(tmp_path).night(name)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path))
+    return Home(tmp_path)
+
+
+def test_a_night_writes_the_layout_once(home: Home) -> None:
+    assert Home.here() == home
+    assert not home.layout_file.exists()  # looking writes nothing
+    note_layout(home)
+    written = home.layout_file.stat().st_mtime_ns
+    note_layout(Home.here())
+    assert (home.layout_file.read_text(), home.layout_file.stat().st_mtime_ns) == ('{"version": 1}\n', written)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"version": 2}', ": a newer version of Night school wrote this home (layout 2, this one knows 1): use that"),
+        ('{"version": "two"}', ": another version of Night school wrote this home (layout two, this one knows 1): use"),
+        ("{}", '/layout.json: damaged; write {"version": 1} into it if this home is one of this version'),
+        ("[1", "/layout.json: damaged; write"),
+    ],
+)
+def test_another_layout_is_refused(home: Home, content: str, said: str) -> None:
+    home.layout_file.write_text(content)
+    with pytest.raises(InputError) as caught:
+        Home.here()
+    assert str(caught.value).startswith(f"{home.root}{said}")
+    assert "\n" not in str(caught.value)

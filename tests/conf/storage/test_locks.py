@@ -1,69 +1,57 @@
-"""One night at a time on one home, and no lock that outlives its holder."""
+"""One night and one server at a time on one home, and no lock that outlives its holder."""
 
 import os
 import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from conf.storage.locks import NightRunningError, hold, refuse_second
-
-HOLDER = """
-import sys, time
-from pathlib import Path
-from conf.storage.locks import hold
-
-with hold(Path(sys.argv[1]), sys.argv[2]):
-    print("held", flush=True)
-    time.sleep(600)
-"""
+from conf.storage.home import InputError
+from conf.storage.locks import (
+    SERVER_LOCK,
+    NightRunningError,
+    hold,
+    refuse_second,
+    running_night,
+    take_server_lock,
+    wait_for_server,
+)
+from tests.conf.storage.lock_holder import ENVIRONMENT, command, holder
 
 PARENT = """
 import subprocess, sys, time
 from pathlib import Path
 from conf.storage.locks import hold
 
-if __name__ == "__main__":
-    with hold(Path(sys.argv[1]), "the night 2026-11-20"):
-        orphan = subprocess.Popen(["sleep", "600"], close_fds=False, start_new_session=True)
-        print(orphan.pid, flush=True)
-        time.sleep(600)
+with hold(Path(sys.argv[1]), "the night 2026-11-20"):
+    orphan = subprocess.Popen(["sleep", "600"], close_fds=False, start_new_session=True)
+    print(orphan.pid, flush=True)
+    time.sleep(600)
 """
 
 
-@contextmanager
-def holder(root: Path, who: str = "the night 2026-11-20") -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the home."""
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    command = [sys.executable, "-c", HOLDER, str(root), who]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        try:
-            yield process
-        finally:
-            process.kill()
+def take(root: Path) -> None:
+    with hold(root, "the night 2026-11-21"):
+        pass
 
 
-def test_a_second_process_is_refused_in_the_name_of_the_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("meet", [refuse_second, take])
+def test_a_second_process_is_refused_and_the_first_named(tmp_path: Path, meet: Callable[[Path], None]) -> None:
     with holder(tmp_path) as other:
         who = f"the night 2026-11-20 is running (process {other.pid})"
-        said = f"{tmp_path}: {who}; wait for it, or end it with Ctrl-C there"
-        with pytest.raises(NightRunningError) as caught, hold(tmp_path, "the night 2026-11-21"):
-            pass
-        assert str(caught.value) == said
         with pytest.raises(NightRunningError) as caught:
-            refuse_second(tmp_path)
-        assert str(caught.value) == said
+            meet(tmp_path)
+        assert str(caught.value) == f"{tmp_path}: {who}; wait for it, or end it with Ctrl-C there"
 
 
-def test_the_lock_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
+def test_the_lock_is_free_after_its_holder_was_killed(tmp_path: Path) -> None:
     with holder(tmp_path) as other:
         other.kill()
         other.wait()
@@ -73,98 +61,128 @@ def test_the_lock_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
 
 
 def test_an_orphan_does_not_keep_the_lock(tmp_path: Path) -> None:
-    """Not even one that was told to inherit everything."""
-    script = tmp_path / "parent.py"
-    script.write_text(PARENT)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    command = [sys.executable, str(script), str(tmp_path / "school")]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as parent:
+    """Not even one that inherits every open file."""
+    arguments = [sys.executable, "-c", PARENT, str(tmp_path / "school")]
+    with subprocess.Popen(arguments, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         orphan = int(parent.stdout.readline())
         with pytest.raises(NightRunningError):
             refuse_second(tmp_path / "school")
         parent.kill()
     try:
-        os.kill(orphan, 0)  # it lives on
-        with hold(tmp_path / "school", "the next"):
-            pass
+        os.kill(orphan, 0)  # it is still alive
+        take(tmp_path / "school")
     finally:
         os.kill(orphan, signal.SIGKILL)
 
 
-def test_the_holder_itself_may_come_again(tmp_path: Path) -> None:
+def test_the_holder_may_take_the_lock_again(tmp_path: Path) -> None:
     with hold(tmp_path, "the night 2026-11-19"):
         refuse_second(tmp_path)
         with hold(tmp_path, "inner"):
             pass
-        with holder_is_refused(tmp_path):
-            pass
-    with holder(tmp_path):
-        pass
+        done = subprocess.run(command(tmp_path), env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        assert (done.returncode, "the night 2026-11-19 is running" in done.stderr) == (1, True)
 
 
-@contextmanager
-def holder_is_refused(root: Path) -> Iterator[None]:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    command = [sys.executable, "-c", HOLDER, str(root), "the night 2026-11-20"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "the night 2026-11-19 is running" in done.stderr
-    yield
-
-
-def test_the_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(LookupError), hold(tmp_path, "one"):
+def test_an_error_gives_the_lock_back(tmp_path: Path) -> None:
+    with pytest.raises(LookupError), hold(tmp_path, "the night 2026-11-19"):
         raise LookupError
     with holder(tmp_path):
         pass
 
 
-def take(root: Path) -> None:
-    with hold(root, "the night 2026-11-21"):
-        pass
-
-
 @pytest.mark.parametrize("meet", [refuse_second, take])
-def test_who_prunes_is_waited_for(tmp_path: Path, meet: Callable[[Path], None]) -> None:
+def test_prune_is_waited_for(tmp_path: Path, meet: Callable[[Path], None]) -> None:
     """A worker's start at 01:00 that was refused would be lost until the next night."""
     with holder(tmp_path, "nightschool prune") as other, ThreadPoolExecutor(1) as pool:
-        met = pool.submit(meet, tmp_path)
+        waiting = pool.submit(meet, tmp_path)
         with pytest.raises(TimeoutError):
-            met.result(1.0)
+            waiting.result(1.0)
         other.kill()
-        met.result(60)
+        waiting.result(60)
 
 
 @pytest.mark.parametrize("meet", [refuse_second, take])
-def test_who_prunes_is_not_waited_for_for_ever(
+def test_prune_is_not_waited_for_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meet: Callable[[Path], None]
 ) -> None:
-    monkeypatch.setattr("conf.storage.locks.PRUNING", 0.2)
+    monkeypatch.setattr("conf.storage.locks.UPKEEP_SECONDS", 0.2)
     with holder(tmp_path, "nightschool prune"), pytest.raises(NightRunningError, match="nightschool prune is running"):
         meet(tmp_path)
 
 
-def test_to_ask_writes_nothing(tmp_path: Path) -> None:
-    refuse_second(tmp_path)
-    refuse_second(tmp_path / "school")
+def test_looking_writes_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    refuse_second(tmp_path / "file" / "school")
+    for root in (tmp_path, tmp_path / "school", tmp_path / "file" / "school"):
+        refuse_second(root)
+        wait_for_server(root, limit=0.0)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_holder_that_has_not_said_its_name_yet(tmp_path: Path) -> None:
+def test_a_holder_without_a_name_yet_counts_as_a_night(tmp_path: Path) -> None:
     with holder(tmp_path):
         (tmp_path / "night.lock").write_text("")
+        assert running_night(tmp_path) == "the night"
         with pytest.raises(NightRunningError, match="another night is just starting"):
             refuse_second(tmp_path)
 
 
+def test_which_night_holds_the_home(tmp_path: Path) -> None:
+    assert running_night(tmp_path) is None
+    with hold(tmp_path, "the night 2026-11-20"):
+        assert running_night(tmp_path) == "the night 2026-11-20"
+    with hold(tmp_path, "nightschool prune"):
+        assert running_night(tmp_path) is None
+
+
 def test_the_home_is_made_for_its_owner_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with hold(tmp_path / "school", "the night 2026-11-20"):
-        assert stat.S_IMODE((tmp_path / "school").stat().st_mode) == 0o700
+    take(tmp_path / "school")
+    assert stat.S_IMODE((tmp_path / "school").stat().st_mode) == 0o700
     assert caplog.text == ""
     (tmp_path / "school").chmod(0o755)
-    with hold(tmp_path / "school", "the night 2026-11-20"):
-        assert stat.S_IMODE((tmp_path / "school").stat().st_mode) == 0o700
-    assert caplog.text.count(f"{tmp_path}/school: others could enter this home; from now on its owner alone can") == 1
+    take(tmp_path / "school")
+    assert caplog.text.count(f"{tmp_path}/school: others could enter this home; from now on only its owner can") == 1
+
+
+def test_a_night_waits_until_the_server_is_done(tmp_path: Path) -> None:
+    lock, ended = take_server_lock(tmp_path, 4711), threading.Event()
+
+    def end() -> None:
+        time.sleep(0.3)
+        ended.set()
+        lock.close()
+
+    threading.Thread(target=end).start()
+    wait_for_server(tmp_path, limit=20.0)
+    assert ended.is_set()
+    take_server_lock(tmp_path, 4712).close()  # waiting does not keep the lock
+
+
+def test_a_server_that_does_not_end_is_named(tmp_path: Path) -> None:
+    with take_server_lock(tmp_path, 4711), pytest.raises(InputError) as caught:
+        wait_for_server(tmp_path, limit=0.5)
+    assert str(caught.value) == (
+        f"{tmp_path}: nightschool serve (process 4711) does not make room for the night; "
+        "end it with Ctrl-C there, and start the night again"
+    )
+
+
+def test_a_second_server_is_refused(tmp_path: Path) -> None:
+    with take_server_lock(tmp_path, 4711), pytest.raises(InputError) as caught:
+        take_server_lock(tmp_path, 4712)
+    assert str(caught.value) == f"{tmp_path}: process 4711 serves this home already; end it with Ctrl-C there"
+    take_server_lock(tmp_path, 4712).close()
+    assert (tmp_path / SERVER_LOCK).read_text() == "4712"
+
+
+def test_an_engine_that_outlives_its_server_keeps_the_lock(tmp_path: Path) -> None:
+    """Its memory is not free before it has ended."""
+    lock = take_server_lock(tmp_path, os.getpid())
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[lock.fileno()]) as engine:
+        lock.close()
+        with pytest.raises(InputError):
+            wait_for_server(tmp_path, limit=0.5)
+        engine.kill()
+        engine.wait()
+        wait_for_server(tmp_path, limit=0.5)

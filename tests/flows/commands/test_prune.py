@@ -8,7 +8,7 @@ import pytest
 
 from conf.load import STARTER
 from conf.storage.home import Home
-from tests.conf.storage.test_locks import holder
+from tests.conf.storage.lock_holder import holder
 from tests.flows.test_cli import home, run  # noqa: F401
 from tests.tasks.registry.test_prune import DATES, School
 

@@ -18,7 +18,7 @@ from flows.run.context import Night, freeze_config
 from flows.run.estimate import places, seconds_left
 from flows.run.progress import note_progress, read_progress
 from tasks.incidents import end_early
-from tests.conf.storage import test_locks as test_lock
+from tests.conf.storage.lock_holder import holder as other_process
 
 DATE, BEFORE = "2026-11-20", "2026-11-19"
 LESSONS = {"lessons/corrections": 2.0, "lessons/words": 1.0, "lessons/feedback": 1.0}
@@ -227,7 +227,7 @@ def test_another_process_holds_the_home(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.night(DATE).mkdir(parents=True)
     note_progress(home.night(DATE), "round 2 · sample", False)
-    with test_lock.holder(tmp_path) as other:
+    with other_process(tmp_path) as other:
         running: Any = status(home)["running"]
         assert (running["process"], running["stage"], running["stage_since"]) == (other.pid, "starting", None)
         assert (running["round"], running["rounds"], running["seconds_left"]) == (None, None, None)

@@ -34,7 +34,7 @@ from flows.orchestration.reconcile import (
     show_killed,
 )
 from tasks.tracking import HOME_TAG, Tracking, home_mark
-from tests.conf.storage.test_locks import holder
+from tests.conf.storage.lock_holder import holder
 
 NIGHT = """
 import sys, time

@@ -98,14 +98,14 @@ def test_where_things_lie(tmp_path: Path) -> None:
 def test_a_note_that_names_no_checkpoint(tmp_path: Path, noted: str) -> None:
     night = Night(Home(tmp_path), "2026-11-20", starter())
     (tmp_path / "checkpoint.txt").write_text(noted)
-    with pytest.raises(NightError, match="checkpoints: .* is no name of anything in it"):
+    with pytest.raises(NightError, match="checkpoints: .* is not a valid name here"):
         night.checkpoint(Artifact(folder=tmp_path, digest=""))
     night.close()
 
 
 def test_a_date_that_would_lead_out_of_the_home(tmp_path: Path) -> None:
     """As a flow's parameter it comes unchecked."""
-    with pytest.raises(NightError, match="nights: .* is no name of anything in it"):
+    with pytest.raises(NightError, match="nights: .* is not a valid name here"):
         Night(Home(tmp_path), "../../elsewhere", starter())
 
 

@@ -17,7 +17,7 @@ from conf.storage.home import Home, InputError
 from flows import nightly as nightly_module
 from flows.nightly import nightly
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
-from tests.conf.storage.test_locks import holder
+from tests.conf.storage.lock_holder import holder
 
 UTC = datetime.UTC
 
@@ -62,7 +62,7 @@ def test_a_deadline_that_is_past() -> None:
         check_deadline(config, "2026-11-20", at("2026-11-21T05:30:00+00:00"))
     assert str(caught.value) == (
         "deadline: 06:30 of the night 2026-11-20 is past, it was at 2026-11-21 06:30 CET; "
-        "name another, or go on without: --set deadline=null"
+        "set another, or none: --set deadline=null"
     )
     check_deadline(load_night(STARTER), "2020-01-01", at("2026-11-21T05:30:00+00:00"))
 

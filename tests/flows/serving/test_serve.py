@@ -23,7 +23,7 @@ from conf.load import STARTER, load_night
 from conf.storage.home import Home, InputError
 from conf.storage.journal import Preference
 from conf.storage.journal_file import read_file
-from conf.storage.locks import hold, wait_until_free
+from conf.storage.locks import hold, wait_for_server
 from flows.commands.serve import IMPATIENT, KEY, serve
 from flows.serving.proxy import Gate
 from flows.serving.supervisor import Serving
@@ -190,7 +190,7 @@ def test_a_day(school: School, tmp_path: Path) -> None:
         everything = served.processes()
         assert len(everything) > 2
         with hold(school.home.root, "the night 2026-11-21"):
-            wait_until_free(school.home.root)
+            wait_for_server(school.home.root)
             assert not any(map(lives, everything[1:]))
             refusal = served.refusal()
             assert "the night 2026-11-21 is running" in refusal.message
@@ -289,7 +289,7 @@ def test_what_dies(school: School, tmp_path: Path) -> None:
         everything = served.processes()
         assert len(everything) > 2
         served.process.kill()
-        wait_until_free(school.home.root)
+        wait_for_server(school.home.root)
         end = time.monotonic() + 10
         while any(map(lives, everything)):
             assert time.monotonic() < end
