@@ -1,20 +1,20 @@
-"""Settings of the libraries that must stand in the environment before they are imported."""
+"""Environment variables of the libraries, which must be set before they are imported."""
 
 import os
 
-# Nothing phones home, and Prefect's own messages go to its server and not between the progress bars.
+# Nothing phones home. Prefect's own messages go to its server, not between the progress bars.
 DEFAULTS = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # of each call to a dead server: 14 seconds, not four minutes
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # a call to a dead server takes 14 seconds, not four minutes
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "nightschool,mlflow,datasets",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
-    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",  # those loggers also speak outside of a flow
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",  # those loggers also log outside of a flow
     "PREFECT_CLI_COLORS": "false",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
@@ -22,6 +22,6 @@ DEFAULTS = {
 
 
 def prepare() -> None:
-    """Sets what the user has not set."""
+    """Set the variables that the user has not set."""
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)

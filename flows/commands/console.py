@@ -1,11 +1,10 @@
-"""What a person sees in the terminal: progress while the night runs, and its outcome."""
+"""What `nightschool night` shows in the terminal: progress while it runs, and its outcome."""
 
-import json
 import logging
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,20 +14,21 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from conf.schema import NightConfig
-from flows.run.estimate import places
-from tasks.report.markdown import EMPTY, moved_meanwhile, to_do
+from tasks.layout import is_round
+from tasks.plan import Planned, plan_night, plan_round
+from tasks.report.markdown import moved_meanwhile, to_do
+from tasks.report.text import percent
 from tasks.rollouts.verdicts import told
 from tasks.stage import run_name
 
 err = Console(stderr=True)
 out = Console()
 
-IN_A_ROUND = ("select prompts", "sample", "score", "credit", "update")
-OF_A_ROUND = re.compile(rf"round \d+ · (?:{'|'.join(IN_A_ROUND)})")
+ROUND = re.compile(r"round \d+ · (.+)")
 
 
 class NightProgress(logging.Handler):
-    """A bar over the night's stages where a person looks on; one line a stage where not. It listens to the log."""
+    """A log handler that shows the night's stages: a progress bar on a terminal, else one line a stage."""
 
     def __init__(self, config: NightConfig) -> None:
         super().__init__(logging.INFO)
@@ -43,7 +43,8 @@ class NightProgress(logging.Handler):
             transient=True,
             disable=not err.is_terminal,
         )
-        self.foreseen = {run_name(place) for place in ("enroll", *places(config))}
+        self.per_night = _expected(stage for stage in plan_night(config).timeline if not is_round(stage.path))
+        self.per_round = _expected(stage for stage in plan_round(config).stages if stage.path != "checkpoint")
         self.done: set[str] = set()
         self.bar = self.progress.add_task("starting Prefect's server", total=self._stages(config.rounds))
 
@@ -60,7 +61,7 @@ class NightProgress(logging.Handler):
         self.progress.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A stage begins (its `seconds` are None) or is done, or the night makes do with fewer `rounds`."""
+        """Show that a stage begins (`seconds` is None) or is done, or that the night has fewer `rounds`."""
         what, seconds = getattr(record, "stage", None), getattr(record, "seconds", None)
         if (rounds := getattr(record, "rounds", None)) is not None:
             self.progress.update(self.bar, total=self._stages(rounds))
@@ -69,7 +70,8 @@ class NightProgress(logging.Handler):
         if seconds is None:
             self.progress.update(self.bar, description=what)
             return
-        if what in self.foreseen or OF_A_ROUND.fullmatch(what):
+        in_round = ROUND.fullmatch(what)
+        if what in self.per_night or (in_round and in_round[1] in self.per_round):
             self.done.add(what)
             self.progress.update(self.bar, completed=len(self.done))
         if not err.is_terminal:
@@ -77,12 +79,34 @@ class NightProgress(logging.Handler):
             print(f"{minutes:3d}:{rest:02d}  {what:34} {seconds:6.1f} s", file=sys.stderr, flush=True)
 
     def _stages(self, rounds: int) -> int:
-        return len(self.foreseen) + len(IN_A_ROUND) * rounds
+        return len(self.per_night) + len(self.per_round) * rounds
 
 
-def say_json(value: Any) -> None:
-    """Exactly one line on standard output."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+def _expected(stages: Iterable[Planned]) -> set[str]:
+    """Return the names of the stages that every night has."""
+    return {run_name(stage.path) for stage in stages if not stage.optional}
+
+
+def print_summary(summary: Mapping[str, Any]) -> None:
+    """Print who won, by how much, how certain that is, and what to do next."""
+    table = Table(
+        "exam", "champion", "after distillation", "candidate", "problems", title=f"The night of {summary['night']}"
+    )
+    for part, accuracies in summary["benchmarks"].items():
+        cells = [percent(accuracies[policy]["accuracy"]) for policy in ("champion", "distilled", "candidate")]
+        table.add_row(part, *cells, str(accuracies["candidate"]["n"]))
+    out.print(table)
+    out.print(f"[bold]{_outcome(summary)}[/bold]")
+    notes = [*summary["reasons"], f"Verdicts in training: {told(summary['verdicts'])}.", *summary["incidents"]]
+    alarms = [f"[bold red]alarm[/bold red] {escape(alarm)}" for alarm in summary["alarms"]]
+    for line in (*map(escape, notes), *alarms):
+        out.print(f"  {line}", highlight=False, soft_wrap=True)
+    out.print(
+        f"What to do next: {to_do(summary)}\nReport: {summary['report']}\nPages:  nightschool ui",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _outcome(summary: Mapping[str, Any]) -> str:
@@ -91,38 +115,3 @@ def _outcome(summary: Mapping[str, Any]) -> str:
     if moved_meanwhile(summary):
         return f"The candidate won, but {summary['serving'][:12]} serves: the alias was moved meanwhile."
     return "The candidate won and serves from now on."
-
-
-def say_summary(summary: Mapping[str, Any]) -> None:
-    """Who won, by how much, how certain that is, and what to do next."""
-    table = Table(
-        "exam", "champion", "after distillation", "candidate", "problems", title=f"The night of {summary['night']}"
-    )
-    for part, accuracies in summary["benchmarks"].items():
-        cells = [f"{accuracies[who]['accuracy']:.3f}" for who in ("champion", "distilled", "candidate")]
-        table.add_row(part, *cells, str(accuracies["candidate"]["n"]))
-    out.print(table)
-    out.print(f"[bold]{_outcome(EMPTY | dict(summary))}[/bold]")
-    for reason in summary["reasons"]:
-        out.print(f"  {escape(reason)}", highlight=False, soft_wrap=True)
-    if verdicts := summary.get("verdicts"):  # a night of an earlier version has none
-        out.print(f"  Verdicts in training: {told(verdicts)}.", highlight=False, soft_wrap=True)
-    for incident in summary.get("incidents", []):
-        out.print(f"  {escape(incident)}", highlight=False, soft_wrap=True)
-    for alarm in summary["alarms"]:
-        out.print(f"  [bold red]alarm[/bold red] {escape(alarm)}", highlight=False, soft_wrap=True)
-    out.print(
-        f"What to do next: {to_do(EMPTY | dict(summary))}\nReport: {summary['report']}\nPages:  nightschool ui",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-def say_findings(findings: Sequence[Any]) -> None:
-    """The doctor's findings as a table."""
-    colours = {"ok": "green", "warning": "yellow", "error": "red"}
-    table = Table("", "what", "found", "advice", box=None)
-    for finding in findings:
-        table.add_row(f"[{colours[finding.level]}]{finding.level}", finding.name, finding.found, finding.advice)
-    out.print(table)

@@ -9,7 +9,7 @@ import typer
 from conf.load import STARTER, load_night
 from conf.sections.published_exams import with_exam
 from conf.storage.home import Home, InputError
-from flows.commands.options import AsJson, Config, Overrides
+from flows.commands.options import AsJson, Config, Overrides, print_json
 
 FORMATS = (".jsonl", ".parquet", ".csv")
 
@@ -38,7 +38,6 @@ def evaluate(
         settings = with_exam(settings, named or [part.name for part in settings.exam.parts], problems)
     if rows is not None:
         check_rows(rows)
-    from flows.commands import console  # after what is said at once: the libraries take seconds to import
     from flows.evaluation.models import find_sitter
     from flows.orchestration.server import prefect_api
     from flows.run.preflight import check_exam
@@ -51,7 +50,7 @@ def evaluate(
         from flows.evaluation.exam import exam, told
 
         found = exam(checkpoint, settings, against, rows)
-    console.say_json(found) if as_json else print(*told(found), sep="\n")
+    print_json(found) if as_json else print(*told(found), sep="\n")
 
 
 def check_rows(file: Path, option: str = "--rows") -> None:

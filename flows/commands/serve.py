@@ -1,4 +1,4 @@
-"""`nightschool serve`: the model of the alias `daytime`, for the day's lessons."""
+"""`nightschool serve`: serve the model of the alias `daytime`, for the day's lessons."""
 
 import os
 import signal
@@ -12,11 +12,12 @@ import typer
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home, InputError
+from conf.storage.locks import refuse_second_server
 from flows.commands.options import Config, Overrides
 from flows.web.address import LOOPBACK, Address, named_address
 
-KEY = "NIGHTSCHOOL_SERVE_KEY"  # where the key comes from that clients of other machines must have
-# A registry that is down is asked again soon; the patience of nights would keep a night waiting for this server.
+KEY = "NIGHTSCHOOL_SERVE_KEY"  # the environment variable with the key that clients of other machines need
+# A registry that is down is asked again soon; with the retries of a night, a night would wait for this server.
 IMPATIENT = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 
 
@@ -28,28 +29,29 @@ def serve(
     config: Config = STARTER,
     overrides: Overrides = None,
 ) -> None:
-    """Serves the model that has the alias `daytime`, in OpenAI's protocol, until Ctrl-C (docs/serving.md).
+    """Serve the model that has the alias `daytime`, in OpenAI's protocol, until Ctrl-C (docs/serving.md).
 
     When the alias moves, the other checkpoint is loaded. While a night runs on this home, the model rests.
     """
     home, settings = Home.here(), load_night(config, overrides or [])
     address = named_address(host, KEY)
+    refuse_second_server(home.root)
     with _listener(address, port) as listener:
         os.environ.update(IMPATIENT)
-        from flows.commands.promote import open_registry
+        from flows.commands.promote import open_registry  # after the first checks: the libraries take seconds to import
         from flows.serving.proxy import Gate, listening
-        from flows.serving.supervisor import Serving, checked_daytime, none_yet
-        from flows.serving.vllm_server import NAME, EngineFailedError  # after what is said at once
+        from flows.serving.supervisor import Serving, checked_daytime, no_daytime
+        from flows.serving.vllm_server import NAME, EngineFailedError
 
         if (registry := open_registry(home, settings)) is None:
-            raise none_yet(settings.name)
+            raise no_daytime(settings.name)
         wanted = checked_daytime(home, registry)
-        home.own()
+        home.make_private()
         gate = Gate(address.password)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
         with tempfile.TemporaryDirectory(prefix="nightschool-") as folder, listening(gate, address, listener):
             serving = Serving(home, settings, registry, gate, Path(folder))
-            print(f"{address.url(port)}/v1 answers for the model {NAME!r}; Ctrl-C ends it.", flush=True)
+            print(f"Starting the model {NAME!r} on {address.url(port)}/v1; Ctrl-C ends it.", flush=True)
             try:
                 serving.run(wanted)
             except EngineFailedError as error:
@@ -60,11 +62,11 @@ def serve(
 
 
 def _listener(address: Address, port: int) -> socket.socket:
-    """The port, ours from now on."""
+    """Take the port."""
     try:
         return socket.create_server((address.host, port), family=address.family)
     except OSError as error:
-        reason = os.strerror(error.errno or 0)  # Python's own says the address again
+        reason = os.strerror(error.errno or 0)  # Python's own message repeats the address
         raise InputError(
-            f"--port: {address.url(port)} cannot be had ({reason}); name another, or end what listens there"
+            f"--port: {address.url(port)} is not available ({reason}); name another, or end what listens there"
         ) from None

@@ -1,4 +1,4 @@
-"""The commands that serve until Ctrl-C: `ui`, the pages of a home, and `services`, which runs its nights as well."""
+"""`nightschool ui` and `nightschool services`: the pages of a home and, with `services`, its scheduled nights."""
 
 import signal
 import sys
@@ -18,20 +18,20 @@ Host = Annotated[str, typer.Option(help="address to serve on; others ask for the
 
 
 def ui(prefect_port: PrefectPort = PREFECT_PORT, mlflow_port: MlflowPort = MLFLOW_PORT, host: Host = LOOPBACK) -> None:
-    """Serves Prefect's and MLflow's pages of this home until Ctrl-C, to this machine alone if not told otherwise."""
+    """Serve Prefect's and MLflow's pages of this home until Ctrl-C; by default to this machine only."""
     home, address = Home.here(), named_address(host)
-    from flows.web.pages import serve  # after what is said at once: the libraries take seconds to import
+    from flows.web.pages import serve  # after the first checks: the libraries take seconds to import
 
-    with _one_line():
+    with _one_line_errors():
         serve(home, prefect_port, mlflow_port, address)
 
 
 def services(
     prefect_port: PrefectPort = PREFECT_PORT, mlflow_port: MlflowPort = MLFLOW_PORT, host: Host = LOOPBACK
 ) -> None:
-    """Serves the same pages, and runs this home's nights by the schedule of prefect.yaml, until Ctrl-C."""
+    """Serve the same pages, and run this home's nights by the schedule of prefect.yaml, until Ctrl-C."""
     home, address = Home.here(), named_address(host)
-    with _one_line():
+    with _one_line_errors():
         _work(home, prefect_port, mlflow_port, address)
 
 
@@ -41,16 +41,16 @@ def _work(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> 
 
     worker.require_project()
     with pages(home, prefect_port, mlflow_port, address, idle=()) as served:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # of systemd, or of kill: an orderly end as well
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # systemd and kill get an orderly end as well
         with worker.working(home, served.api, address.key) as at_work:
-            print(served.told, *at_work.told, sep="\n")
-            print("Ctrl-C ends all of it; a night that runs then goes on when this is started again.", flush=True)
+            print(served.text, *at_work.told, sep="\n")
+            print("Ctrl-C ends all of it; a running night resumes when this is started again.", flush=True)
             wait_for_end({**served.running, "the worker": (at_work.process, at_work.log)})
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
-    """Exit code 1 and one line where a server or the worker ends."""
+def _one_line_errors() -> Iterator[None]:
+    """Exit with code 1 and one line if a server or the worker ends."""
     try:
         yield
     except ServerError as error:

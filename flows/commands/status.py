@@ -1,11 +1,12 @@
-"""What runs on a home, how far it is, how long it will take, and what the nights before have come to."""
+"""`nightschool status`: what is running and the time left, and what the last nights decided."""
 
 import datetime
+import os
 from typing import Any
 
 from conf.load import config_of
 from conf.storage.home import Home
-from conf.storage.locks import NIGHT, holder
+from conf.storage.locks import NIGHT, holder, server_of
 from flows.run.estimate import ROUND, seconds_left
 from flows.run.history import last_finished, nights
 from flows.run.progress import read_progress
@@ -14,38 +15,47 @@ LAST = 7  # nights that people are shown; scripts get all
 
 
 def status(home: Home) -> dict[str, Any]:
-    """The night that runs now (None: none does), and all nights, the oldest first. Reads only, at any time."""
+    """Return the night that is running (None: none), the process that serves, and all nights, the oldest first.
+
+    Reads only, at any time.
+    """
     running = _running(home)
-    return {"running": running, "nights": nights(home, running["night"] if running else None)}
+    all_nights = nights(home, running["night"] if running else None)
+    return {"running": running, "serving": server_of(home.root), "nights": all_nights}
 
 
-def told(found: dict[str, Any]) -> list[str]:
-    """The same for people, a line each."""
-    lines = [_told_running(found["running"])] if found["running"] else []
-    for entry in found["nights"][-LAST:]:
+def lines_of(home: Home, state: dict[str, Any]) -> list[str]:
+    """Return the state of a home for people, a line each."""
+    lines = [_running_line(state["running"])] if state["running"] else []
+    if state["serving"]:
+        lines.append(f"serving: the model `daytime`, by nightschool serve (process {state['serving']})")
+    for entry in state["nights"][-LAST:]:
         lines.append(f"{entry['night']}  {entry['state']:12} {entry['detail']}")
         lines += [f"{'':12}alarm: {alarm}" for alarm in entry["alarms"]]
-    return lines or ["no nights yet: `nightschool night` runs the first"]
+    if not state["nights"]:
+        unset = "" if os.environ.get("NIGHTSCHOOL_HOME") else " (NIGHTSCHOOL_HOME is not set)"
+        lines.append(f"no nights in {home.root}{unset}; `nightschool night` runs the first")
+    return lines
 
 
 def _running(home: Home) -> dict[str, Any] | None:
     held = holder(home.root)
-    if not held or not held["who"].startswith(NIGHT):  # nobody, or an upkeep of a moment
+    if not held or not held["who"].startswith(NIGHT):  # nobody, or a pruning that is over in a moment
         return None
     folder = home.night(held["who"].removeprefix(NIGHT))
-    config, at = config_of(folder), read_progress(folder, held["pid"])
-    stage = at["stage"] if at else "starting"
+    config, progress = config_of(folder), read_progress(folder, held["pid"])
+    stage = progress["stage"] if progress else "starting"
     in_round = ROUND.match(stage)
     return {
         "night": folder.name,
         "process": held["pid"],
         "since": held.get("since"),
         "stage": stage,
-        "stage_since": at and at["at"],
+        "stage_since": progress and progress["at"],
         "round": int(in_round[1]) if in_round else None,
         "rounds": config and config.rounds,
         "seconds_left": config
-        and seconds_left(folder, config, stage, _elapsed(at), last_finished(home.nights, config.name)),
+        and seconds_left(folder, config, stage, _elapsed(progress), last_finished(home.nights, config.name)),
     }
 
 
@@ -56,16 +66,16 @@ def _elapsed(progress: dict[str, Any] | None) -> float:
     return (datetime.datetime.now().astimezone() - began).total_seconds()
 
 
-def _told_running(running: dict[str, Any]) -> str:
+def _running_line(running: dict[str, Any]) -> str:
     stage = running["stage"]
     if running["round"]:
         stage = stage.replace(f"round {running['round']}", f"round {running['round']} of {running['rounds']}", 1)
-    left = running["seconds_left"]
-    rest = "nobody knows yet for how long" if left is None else _told_left(left)
-    who = f"the night {running['night']} since {running['since']} (process {running['process']})"
-    return f"running: {who}, {stage}; {rest}"
+    night = f"the night {running['night']} since {running['since']} (process {running['process']})"
+    return f"running: {night}, {stage}; {_left(running['seconds_left'])}"
 
 
-def _told_left(seconds: float) -> str:
+def _left(seconds: float | None) -> str:
+    if seconds is None:
+        return "the time left is not known yet"
     minutes = round(seconds / 60)
-    return f"about {minutes} minutes more" if minutes > 1 else "about a minute more, or less"
+    return f"about {minutes} minutes left" if minutes > 1 else "about a minute left, or less"

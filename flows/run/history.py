@@ -1,36 +1,38 @@
-"""What the nights of a home have come to."""
+"""What the nights of a home have done: their states, reports, and how long their stages took."""
 
 import datetime
 import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from conf.load import config_of, identity
 from conf.schema import NightConfig
-from conf.storage.home import SHORT_REPORT, SUMMARY, Home, InputError
+from conf.storage.home import SUMMARY, Home, InputError
 from tasks.layout import committed_rounds
+from tasks.report.text import percent
 from tasks.stage import MANIFEST, run_name
+
+DATES = "????-??-??"
 
 
 def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
-    """Every night with its state and a line on it, the oldest first.
+    """Return every night with its state, one line of detail and its alarms, the oldest first.
 
-    The state is `promoted` or `kept`, or, of a night that is not finished, `running` (where it is the one named so) or
-    `interrupted`: the line then tells the command that goes on.
+    The state is `promoted` or `kept`; of an unfinished night `running` (the one of this date) or `interrupted`, and the
+    detail then gives the command that resumes it.
     """
-    return [_entry(folder, running) for folder in sorted(home.nights.glob("????-??-??"))]
+    return [_entry(folder, running) for folder in sorted(home.nights.glob(DATES))]
 
 
 def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
-    """The date of the newest night, where that was interrupted the day before `date` and is of this configuration.
+    """Return the date of the newest night, if it was interrupted the day before `date` and has this configuration.
 
-    So the same command goes on with it after noon, too. An older one is its owner's to name.
+    So the same command resumes it after noon, too. Older nights are resumed by name only.
     """
-    newest = max(home.nights.glob("????-??-??"), default=None)
+    newest = max(home.nights.glob(DATES), default=None)
     day_before = (datetime.date.fromisoformat(date) - datetime.timedelta(days=1)).isoformat()
     if newest is None or newest.name != day_before or (newest / SUMMARY).exists():
         return None
@@ -38,91 +40,84 @@ def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
     return newest.name if known and identity(known) == identity(config) else None
 
 
-def way_on(night: Path) -> str:
-    """The command that goes on with the night of a folder."""
+def resume_command(night: Path) -> str:
+    """Return the command that resumes the night of a folder."""
     return shlex.join(["nightschool", "night", "--config", str(night / "config.yaml"), "--date", night.name])
 
 
 def finished(nights: Path, name: str) -> Iterator[Path]:
-    """The folders of the finished nights of a configuration's name, the newest first."""
-    for summary in sorted(nights.glob(f"????-??-??/{SUMMARY}"), reverse=True):
+    """Yield the folders of the finished nights of a configuration's name, the newest first."""
+    for summary in sorted(nights.glob(f"{DATES}/{SUMMARY}"), reverse=True):
         if (known := config_of(summary.parent)) and known.name == name:
             yield summary.parent
 
 
 def last_finished(nights: Path, name: str) -> Path | None:
-    """The newest of them."""
+    """Return the newest finished night of a configuration's name."""
     return next(finished(nights, name), None)
 
 
 def usual_seconds(night: Path | None) -> dict[str, float]:
-    """The longest that each stage took in a night, by the stage's name, seconds; nothing of no night."""
-    found: dict[str, float] = {}
-    for file in night.rglob(MANIFEST) if night else ():
-        with suppress(ValueError, KeyError, TypeError):  # damaged since; what it says is a help and no more
-            manifest = json.loads(file.read_text())
-            found[manifest["stage"]] = max(seconds_of(manifest), found.get(manifest["stage"], 0.0))
-    updates = [figures.get("seconds_update", 0.0) for figures in round_metrics(night)] if night else []
-    return found | ({"update": max(updates)} if updates else {})
+    """Return the longest that each stage took in a night, by the stage's name, in seconds; empty without a night."""
+    if night is None:
+        return {}
+    usual: dict[str, float] = {}
+    for file in night.rglob(MANIFEST):
+        manifest = json.loads(file.read_text())
+        usual[manifest["stage"]] = max(seconds_of(manifest), usual.get(manifest["stage"], 0.0))
+    if updates := [figures["seconds_update"] for figures in round_metrics(night) if "seconds_update" in figures]:
+        usual["update"] = max(updates)
+    return usual
 
 
 def seconds_of(manifest: Mapping[str, Any]) -> float:
-    """How long a committed stage took; of an exam, what it took to sit it, be it on another night."""
+    """Return how long a committed stage took; of a cached exam, what it took on the night that ran it."""
     return manifest.get("figures", {}).get("seconds_sat", manifest["seconds"])
 
 
-def last_report(home: Home, date: str | None) -> Path:
-    """The report of a night, by default of the last that has one. Raises InputError where there is none."""
-    found = sorted(home.nights.glob(f"{date or '????-??-??'}/report.html"))
-    if not found:
+def last_report(home: Home, date: str | None, name: str = "report.html") -> Path:
+    """Return a night's report, by default the last night's that has one. Raises InputError where there is none."""
+    reports = sorted(home.nights.glob(f"{date or DATES}/{name}"))
+    if not reports:
         raise InputError(f"{home.nights}: no report{f' of {date}' if date else ''} yet; `nightschool night` makes one")
-    return found[-1]
-
-
-def short_report(report: Path) -> str:
-    """The short form that lies beside a report. Raises InputError where there is none."""
-    try:
-        return (report.parent / SHORT_REPORT).read_text().rstrip()
-    except FileNotFoundError:
-        raise InputError(f"{report}: an earlier version wrote it, without a short form; open it in a browser") from None
+    return reports[-1]
 
 
 def round_metrics(folder: Path) -> list[dict[str, float]]:
-    """The figures of all committed rounds of a night, in order."""
-    return [json.loads((place / "checkpoint" / "metrics.json").read_text()) for place in committed_rounds(folder)]
+    """Return the metrics of all committed rounds of a night, in order."""
+    return [json.loads((path / "checkpoint" / "metrics.json").read_text()) for path in committed_rounds(folder)]
 
 
 def _entry(folder: Path, running: str | None) -> dict[str, Any]:
-    summary = folder / SUMMARY
-    if summary.exists():
-        found = json.loads(summary.read_text())
-        accuracy = {who: found["accuracy"][who]["accuracy"] for who in ("champion", "candidate")}
-        detail = f"{found['target']}: {accuracy['champion']:.3f} → {accuracy['candidate']:.3f}"
-        return {"night": folder.name, "state": found["decision"], "detail": detail, "alarms": found["alarms"]}
-    detail = f"committed last: {_last_committed(folder)}"
-    if folder.name == running:
-        return {"night": folder.name, "state": "running", "detail": detail, "alarms": _raised(folder)}
-    detail = f"{detail}; go on with: {way_on(folder)}"
-    return {"night": folder.name, "state": "interrupted", "detail": detail, "alarms": _raised(folder)}
+    if (folder / SUMMARY).exists():
+        summary = json.loads((folder / SUMMARY).read_text())
+        before, after = (_solved(summary["accuracy"][policy]) for policy in ("champion", "candidate"))
+        state, detail, alarms = summary["decision"], f"{summary['target']}: {before} → {after}", summary["alarms"]
+    else:
+        alarm_file = folder / "alarms.json"
+        alarms = [alarm["sentence"] for alarm in json.loads(alarm_file.read_text())] if alarm_file.exists() else []
+        state, detail = "running", f"last committed: {_last_committed(folder)}"
+        if folder.name != running:
+            state, detail = "interrupted", f"{detail}; resume with: {resume_command(folder)}"
+    return {"night": folder.name, "state": state, "detail": detail, "alarms": alarms}
 
 
-def _raised(folder: Path) -> list[str]:
-    """What a night that is not finished has raised so far."""
-    file = folder / "alarms.json"
-    return [alarm["sentence"] for alarm in json.loads(file.read_text())] if file.exists() else []
+def _solved(accuracy: Mapping[str, float]) -> str:
+    """Return an accuracy as the report has it: `298 of 400 (74.5 %)`."""
+    return f"{accuracy['accuracy'] * accuracy['n']:.0f} of {accuracy['n']} ({percent(accuracy['accuracy'])})"
 
 
 def _last_committed(folder: Path) -> str:
-    # os.walk: what a night removes meanwhile is passed over
+    # os.walk ignores what a running night removes meanwhile
     committed = {
-        Path(place): _moment(Path(place) / MANIFEST) for place, _, files in os.walk(folder) if MANIFEST in files
+        Path(path): _modified(Path(path) / MANIFEST) for path, _, files in os.walk(folder) if MANIFEST in files
     }
     if not committed:
         return "nothing yet"
-    return run_name(str(max(committed, key=lambda place: committed[place]).relative_to(folder)))
+    return run_name(str(max(committed, key=lambda path: committed[path]).relative_to(folder)))
 
 
-def _moment(file: Path) -> float:
+def _modified(file: Path) -> float:
     try:
         return file.stat().st_mtime
     except FileNotFoundError:

@@ -1,22 +1,21 @@
-"""What is checked before a night writes anything: each fault is one line and exit code 2."""
+"""Check what a night needs before it writes anything: each fault is an InputError of one line (exit code 2)."""
 
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from prefect.settings import get_current_settings
 
 from conf.load import config_of
-from conf.redact import MLFLOW, PREFECT, checked
+from conf.redact import MLFLOW, PREFECT, without_password
 from conf.schema import NightConfig
-from conf.sections.benchmark import ExamPart
 from conf.storage.home import SUMMARY, Home, InputError
-from flows.commands.doctor import require
 from flows.commands.promote import open_registry
-from flows.run.sandbox_check import programs, require_sandbox
-from flows.training.validation import is_quizzed, quizzed
+from flows.run.machine import require_machine
+from flows.run.sandbox_check import program_benchmarks, require_sandbox
+from flows.training.validation import is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks.distillation import import_traces
@@ -29,8 +28,44 @@ from tasks.registry.mlflow_registry import DAYTIME
 from tasks.tracking import tracking_uri
 
 
+def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
+    """Raise InputError for whatever would make the night fail for a reason that its owner can correct.
+
+    A `resumed` night has used its room on the disk already: what it writes replaces what it removes.
+    """
+    require_machine(home, config, room=not resumed)
+    for check in night_checks(home, config).values():
+        check()
+    if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:  # perhaps gigabytes to download
+        find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
+
+
+def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None]]:
+    """Return the checks of a configuration, by what each is about; each raises InputError."""
+    checks: dict[str, Callable[[], None]] = {
+        "MLflow": lambda: _check_mlflow(home, config),
+        "Prefect": _check_prefect,
+        "student": lambda: check_source(config.student),
+        "traces": lambda: _check_traces(config),
+        "training": lambda: _check_training(config),
+        "hooks": lambda: _check_hooks(config),
+        "exam": lambda: check_margins(config, count_problems(config)),
+        "vault": lambda: check_vault(config),
+        "quizzes": lambda: _check_quizzes(config),
+        "sandbox": lambda: require_sandbox(program_benchmarks(config), config.sandbox),
+    }
+    needless = {
+        "traces": not config.distill.files,
+        "hooks": not (config.alarms.command or config.morning.webhook_variable),
+        "vault": not config.exam.vault,
+        "quizzes": not any(is_quizzed(config, number) for number in range(1, config.rounds + 1)),
+        "sandbox": not program_benchmarks(config),
+    }
+    return {name: check for name, check in checks.items() if not needless.get(name)}
+
+
 def count_problems(config: NightConfig) -> dict[str, int]:
-    """How many problems each part of the exam has. Raises InputError where one has none."""
+    """Return the number of problems of each part of the exam. Raises InputError where one has none."""
     counts: dict[str, int] = {}
     for part in config.exam.parts:
         counts[part.name] = len(exam_problems(part, config.sandbox))
@@ -40,8 +75,8 @@ def count_problems(config: NightConfig) -> dict[str, int]:
 
 
 def check_margins(config: NightConfig, counts: Mapping[str, int]) -> None:
-    """A target has to have problems enough to show a gain, and a part that must not lose more than its margin enough to
-    show that it does not.
+    """Raise InputError for a target with too few problems to ever show a gain, and for a guard with too few to ever
+    show that it lost no more than its margin.
     """
     exam = config.exam
     for part in exam.targets:
@@ -61,12 +96,10 @@ def check_margins(config: NightConfig, counts: Mapping[str, int]) -> None:
 
 
 def check_vault(config: NightConfig) -> None:
-    """It must have problems of the target, and none that decide."""
-    if not config.exam.vault:
-        return
-    known = {problem.problem_id for part in config.exam.parts for _, problem in exam_problems(part, config.sandbox)}
+    """Raise InputError where the vault has no problems of the target, or some of those that decide."""
+    known = {problem.problem_id for part in config.exam.parts for problem in exam_problems(part, config.sandbox)}
     for part in config.exam.vault_parts:
-        spare = [problem.problem_id for _, problem in exam_problems(part, config.sandbox)]
+        spare = [problem.problem_id for problem in exam_problems(part, config.sandbox)]
         if not spare and part.name == config.exam.target.name:
             raise InputError(
                 f"exam.vault: {part.name} has no problems but those that decide; leave it some: "
@@ -76,72 +109,71 @@ def check_vault(config: NightConfig) -> None:
             raise InputError(f"exam.vault: {part.name}: some problems would be in the vault and in a part that decides")
 
 
-def check_night(home: Home, config: NightConfig, goes_on: bool = False) -> None:
-    """Raises InputError for whatever would make the night fail for a reason that its owner can mend.
-
-    A night that goes on has taken its room on the disk already: what it writes takes the place of what it removes.
-    """
-    require(home, config, room=not goes_on)
-    checked(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
-    if api := get_current_settings().api.url:  # of a profile, too
-        checked(api, "PREFECT_API_URL", PREFECT)
-    check_mlflow(tracking_uri(home, config))
-    if api:
-        check_prefect(api)
-    check_source(config.student)
-    if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:
-        find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
-    for file in config.distill.files:
-        import_traces.check_source(file.source)
-    for source in config.benchmarks:
-        if not benchmarks.configured(source).problems("train"):
-            raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
-    if (command := config.alarms.command) and shutil.which(command[0]) is None:
-        raise InputError(f"alarms.command: {command[0]} is no program that can be run here; give its whole path")
-    if variable := config.morning.webhook_variable:
-        webhook(variable)
-    check_margins(config, count_problems(config))
-    check_vault(config)
-    if any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
-        _check_quiz(quizzed(config))
-    require_sandbox(programs(config), config.sandbox)
-
-
-def _check_quiz(part: ExamPart) -> None:
-    """A quiz asks training problems of what the exam asks, and there may be none of it."""
-    try:
-        there = benchmarks.configured(part).problems("train")
-    except InputError as error:
-        raise InputError(f"grpo.quiz_every_rounds: {error}; 0 leaves the quizzes out") from error
-    if not there:
-        raise InputError(
-            f"grpo.quiz_every_rounds: {part.name} has no training problems that a quiz could ask; 0 leaves them out"
-        )
-
-
 def check_exam(config: NightConfig) -> None:
-    """Raises InputError for whatever would keep a checkpoint from sitting the exam outside of a night."""
+    """Raise InputError for whatever would make an exam outside of a night fail."""
     count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
 
 
 def check_fresh(home: Home, config: NightConfig, date: str) -> None:
-    """Raises InputError for a night that made the model which serves, or one that this was made from.
+    """Raise InputError where `--fresh` would delete a night that made the serving model, or one of its ancestors.
 
-    Begun anew, by whatever `config`, it could tell no more what they have learnt: all of it would be taught once more.
+    Such a night records which lessons they have learned; without it, all of them would be taught again.
     """
     registry = open_registry(home, config_of(home.night(date)) or config)
     serving = registry and registry.named(DAYTIME)
     if serving and any(night.name == date for night, _ in line_of(serving.digest, home.nights)):
         raise InputError(
-            f"the night {date} made the model that serves, or one that this was made from, and knows what they have "
-            "learnt: `nightschool rollback` to one from before it, then --fresh; or name another --date"
+            f"the night {date} made the serving model or one of its ancestors, and records what they have learned: "
+            "first `nightschool rollback` to a version from before it, or name another --date"
         )
 
 
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:
-    """The summary of a night that is finished; None of any other."""
+    """Return the summary of a finished night; None where it is not finished, or was never begun."""
     try:
         return json.loads((home.night(date) / SUMMARY).read_text())
-    except OSError:  # no such night; and whether the home can be read at all is for the other checks to say
+    except OSError:  # whether the home can be read at all is for other checks to say
         return None
+
+
+def _check_mlflow(home: Home, config: NightConfig) -> None:
+    without_password(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
+    check_mlflow(tracking_uri(home, config))
+
+
+def _check_prefect() -> None:
+    if api := get_current_settings().api.url:  # of a profile, too
+        without_password(api, "PREFECT_API_URL", PREFECT)
+        check_prefect(api)
+
+
+def _check_traces(config: NightConfig) -> None:
+    for file in config.distill.files:
+        import_traces.check_source(file.source)
+
+
+def _check_training(config: NightConfig) -> None:
+    for source in config.benchmarks:
+        if not benchmarks.configured(source).problems("train"):
+            raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
+
+
+def _check_hooks(config: NightConfig) -> None:
+    if (command := config.alarms.command) and shutil.which(command[0]) is None:
+        raise InputError(f"alarms.command: {command[0]} is not a program that can be run here; give its whole path")
+    if variable := config.morning.webhook_variable:
+        webhook(variable)
+
+
+def _check_quizzes(config: NightConfig) -> None:
+    """A quiz asks training problems of the exam's target, so there must be some."""
+    part = quiz_part(config)
+    try:
+        problems = benchmarks.configured(part).problems("train")
+    except InputError as error:
+        raise InputError(f"grpo.quiz_every_rounds: {error}; 0 switches the quizzes off") from error
+    if not problems:
+        raise InputError(
+            f"grpo.quiz_every_rounds: {part.name} has no training problems for a quiz; 0 switches the quizzes off"
+        )

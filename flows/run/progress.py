@@ -1,4 +1,4 @@
-"""Where a night is: a note in its folder, for whoever asks while it runs."""
+"""A note in the night's folder on where it is, for `nightschool status`."""
 
 import datetime
 import json
@@ -11,7 +11,7 @@ PROGRESS = "progress.json"
 
 
 def note_progress(folder: Path, stage: str, done: bool) -> None:
-    """Notes that a stage begins or is done, in one rename. A note that cannot be written costs no night."""
+    """Note, in one rename, that a stage begins or is done. A failure to write is ignored."""
     draft = folder / f"{PROGRESS}.draft"
     note = {"stage": stage, "done": done, "at": now(), "pid": os.getpid()}
     with suppress(OSError):
@@ -20,7 +20,7 @@ def note_progress(folder: Path, stage: str, done: bool) -> None:
 
 
 def read_progress(folder: Path, pid: int) -> dict[str, Any] | None:
-    """What the process noted last (`stage`, `done`, `at`); None where it has not come so far."""
+    """Return what the process noted last (`stage`, `done`, `at`); None if it has noted nothing yet."""
     try:
         note = json.loads((folder / PROGRESS).read_text())
     except (OSError, ValueError):
@@ -29,5 +29,5 @@ def read_progress(folder: Path, pid: int) -> dict[str, Any] | None:
 
 
 def now() -> str:
-    """This moment, in the machine's time zone."""
+    """Return the time in the machine's time zone, in ISO 8601."""
     return datetime.datetime.now().astimezone().isoformat(timespec="seconds")

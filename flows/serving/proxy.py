@@ -1,7 +1,7 @@
-"""The gate of `nightschool serve`: it keeps the port, and hands requests on to the engine of the moment.
+"""The gate of `nightschool serve`: a proxy that keeps the port while engines behind it start and end.
 
-Engines come and go behind it. While there is none, it answers 503 and says when to ask again; OpenAI's clients do so by
-themselves. What is under way when it closes is still answered.
+Without an engine it answers 503 and says when to retry, which OpenAI's clients do by themselves. Requests under way
+when it closes are still answered.
 """
 
 import asyncio
@@ -21,41 +21,41 @@ from starlette.types import Receive, Scope, Send
 
 from flows.web.address import Address
 
-SERVED = "/v1/"  # OpenAI's protocol; what else vLLM answers is for those who run it
-# They are of one connection and not of a message (RFC 9110, 7.6.1); the key and the name are the gate's own.
+SERVED = "/v1/"  # OpenAI's protocol; vLLM's other paths are not for clients
+# Headers of one connection, not of the message (RFC 9110, 7.6.1), and those that concern the gate itself.
 OF_THE_CONNECTION = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 OF_THE_GATE = {"authorization", "content-length", "host"}
 
 
 class Gate:
-    """An ASGI app. `open` and `close` may be called from another thread than the one that serves it."""
+    """An ASGI app; `open` and `close` may be called from any thread."""
 
     def __init__(self, key: str | None) -> None:
-        """`key`: what clients must send as OpenAI's API key; None: nothing."""
+        """`key`: the API key that clients must send; None: none."""
         self._key = None if key is None else f"Bearer {key}".encode()
         self._engine: Path | None = None
         self._why, self._retry_after = "it is being started", 10
         self.under_way = 0  # requests that the engine has not answered in full
 
     def open(self, engine: Path) -> None:
-        """From now on requests go to the engine that listens on this socket file."""
+        """Send requests to the engine that listens on this socket file."""
         self._engine = engine
 
     def close(self, why: str, retry_after: int) -> None:
-        """From now on requests are answered 503, with the reason, and seconds after which to ask again."""
+        """Answer requests with 503, the reason, and the seconds after which to retry."""
         self._why, self._retry_after = why, retry_after
         self._engine = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Answer one request."""
         request = Request(scope, receive)
-        self.under_way += 1  # before looking: who closes looks the other way round
+        self.under_way += 1  # before looking for an engine: `close` does both in the other order
         try:
             if refusal := self._refusal(request):
                 await refusal(scope, receive, send)
             else:
-                await self._hand_on(request, send)
-        except ClientDisconnect:  # before it had asked
+                await self._forward(request, send)
+        except ClientDisconnect:  # before it had sent its request
             pass
         finally:
             self.under_way -= 1
@@ -75,19 +75,19 @@ class Gate:
     def _not_now(self) -> Response:
         return _error(503, f"no model serves now: {self._why}", {"Retry-After": str(self._retry_after)})
 
-    async def _hand_on(self, request: Request, send: Send) -> None:
-        """Asks the engine, and stops asking when the client has gone: nobody would read the rest."""
+    async def _forward(self, request: Request, send: Send) -> None:
+        """Ask the engine, and cancel the request if the client disconnects."""
         body = await request.body()
         asking = asyncio.ensure_future(self._ask(request, body, send))
-        leaving = asyncio.ensure_future(_left(request.receive))
+        leaving = asyncio.ensure_future(_disconnected(request.receive))
         await asyncio.wait({asking, leaving}, return_when=asyncio.FIRST_COMPLETED)
         leaving.cancel()
-        asking.cancel()  # does nothing where it is done
+        asking.cancel()  # no effect if it is done
         with suppress(asyncio.CancelledError):
             await asking
 
     async def _ask(self, request: Request, body: bytes, send: Send) -> None:
-        if (engine := self._engine) is None:  # it closed while the body came
+        if (engine := self._engine) is None:  # it closed while the body arrived
             return await self._not_now()(request.scope, request.receive, send)
         headers = _without(request.headers.raw, OF_THE_CONNECTION | OF_THE_GATE)
         url = httpx.URL("http://engine", path=request.url.path, query=request.url.query.encode())
@@ -104,16 +104,13 @@ class Gate:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 await send({"type": "http.response.body"})
         except httpx.TransportError:  # the engine died
-            if not begun:  # else the connection breaks off: an end would make half an answer look whole
+            if not begun:  # else the connection breaks: an end would make half an answer look whole
                 await self._not_now()(request.scope, request.receive, send)
 
 
 @contextmanager
 def listening(gate: Gate, address: Address, port: socket) -> Iterator[None]:
-    """Serves the gate on a port, from a thread of its own.
-
-    Under its own names alone: a page of the web whose name was made to point here (DNS rebinding) is told nothing.
-    """
+    """Serve the gate on a port, from a thread of its own, under its own host names only (against DNS rebinding)."""
     app = TrustedHostMiddleware(gate, address.names, www_redirect=False)
     server = uvicorn.Server(uvicorn.Config(app, lifespan="off", ws="none", access_log=False, log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
@@ -125,7 +122,7 @@ def listening(gate: Gate, address: Address, port: socket) -> Iterator[None]:
         thread.join(5)
 
 
-async def _left(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -134,6 +131,6 @@ def _without(headers: list[tuple[bytes, bytes]], names: set[str]) -> list[tuple[
     return [(name, value) for name, value in headers if name.decode("latin-1").lower() not in names]
 
 
-def _error(status: int, said: str, headers: dict[str, str] | None = None) -> Response:
-    """An error as OpenAI's clients read it."""
-    return JSONResponse({"error": {"message": said, "type": "nightschool", "code": status}}, status, headers)
+def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    """Return an error in the form that OpenAI's clients read."""
+    return JSONResponse({"error": {"message": message, "type": "nightschool", "code": status}}, status, headers)

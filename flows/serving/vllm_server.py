@@ -1,4 +1,4 @@
-"""`vllm serve` as a child: one checkpoint, behind a socket file, for as long as it is the one that serves."""
+"""`vllm serve` as a child process: one checkpoint, behind a socket file."""
 
 import json
 import os
@@ -18,28 +18,28 @@ from models.hf.hardware import computed_in
 from models.hf.loading import load_tokenizer
 from tasks.workers import die_with_parent
 
-NAME = "daytime"  # what clients ask for; answers name the digest
+NAME = "daytime"  # the model that clients ask for; answers name the digest
 SOCKET, TEMPLATE = "socket", "template.jinja"  # files in the server's own folder
-START_LIMIT = 900.0  # seconds; on a GPU graphs are captured first
+START_LIMIT = 900.0  # seconds; a GPU captures graphs first
 STOP_LIMIT = 20.0  # seconds
 POLL = 0.5  # seconds
 
 
 class EngineFailedError(Exception):
-    """vLLM ended before it served, or took too long: one line with the end of its log."""
+    """vLLM ended before it served, or took too long; one line with the last line of its log."""
 
 
 class EngineServer:
-    """One `vllm serve`. It answers on the socket file `socket`, in the folder that it is given, and to nobody else."""
+    """One `vllm serve`, which answers on the socket file `socket` only."""
 
     def __init__(self, checkpoint: Path, config: NightConfig, folder: Path, log: Path, holds: Sequence[int]) -> None:
-        """Starts it; `holds`: descriptors of files that are to stay open until it has ended."""
+        """Start it; `holds`: file descriptors that stay open until it has ended."""
         self.socket, self.log = folder / SOCKET, log
         self.socket.unlink(missing_ok=True)
         (folder / TEMPLATE).write_text(template(checkpoint, config.student))
         parent = os.getpid()
         environment = server_environment(config.engine.kv_cache_gb)
-        environment.pop("VLLM_API_KEY", None)  # the gate asks for the key
+        environment.pop("VLLM_API_KEY", None)  # the gate checks the key
         with log.open("ab") as output:
             self.process = subprocess.Popen(
                 command(checkpoint, config, folder),
@@ -47,27 +47,29 @@ class EngineServer:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,  # Ctrl-C is for the supervisor, which ends it
+                start_new_session=True,  # Ctrl-C reaches the supervisor alone, which ends it
                 pass_fds=holds,
-                # asked to end, it ends its engine too; killed, it would leave that behind as an orphan
+                # SIGTERM, because killed it would leave its engine behind as an orphan
                 preexec_fn=lambda: die_with_parent(parent, signal.SIGTERM),
             )
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Return whether the process is alive."""
         return self.process.poll() is None
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
-        """Returns True when it answers, False as soon as it is not `wanted` any more.
+        """Return True when it answers, False as soon as it is no longer `wanted`.
 
-        Raises EngineFailedError where it ends instead, or takes longer than START_LIMIT.
+        Raises EngineFailedError if it ends instead, or takes longer than START_LIMIT.
         """
         limit = time.monotonic() + START_LIMIT
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket)), timeout=10) as client:
             while wanted():
                 if not self.running or time.monotonic() > limit:
-                    raise EngineFailedError(f"vLLM does not start; {self.log} says why; its last word: {self._last()}")
+                    raise EngineFailedError(
+                        f"vLLM does not start; {self.log} says why; its last line: {self._last_line()}"
+                    )
                 with suppress(httpx.TransportError):
                     if client.get("http://engine/health").is_success:
                         return True
@@ -75,7 +77,7 @@ class EngineServer:
         return False
 
     def end(self) -> None:
-        """Ends it and all that it started; what it is still answering is lost."""
+        """End it and all that it started; answers under way are lost."""
         self.process.terminate()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_LIMIT)
@@ -83,23 +85,23 @@ class EngineServer:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def _last(self) -> str:
+    def _last_line(self) -> str:
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         return lines[-1][:300] if lines else "nothing"
 
 
 def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
-    """The command line of `vllm serve` for a checkpoint; what the night's own engine is told, it is told too.
+    """Return the command line of `vllm serve` for a checkpoint, with the settings of the night's engine.
 
-    The first name is the one that answers carry: the digest, which a journal's line calls `policy`.
+    Answers carry the first served name: the digest, which a journal's line calls `policy`.
     """
     engine, cuda = config.engine, torch.cuda.is_available()
-    whole = computed_in(torch.device("cuda" if cuda else "cpu")) == torch.float32
+    dtype = "float32" if computed_in(torch.device("cuda" if cuda else "cpu")) == torch.float32 else "bfloat16"
     words = [*SERVER, "--model", str(checkpoint), "--uds", str(folder / SOCKET)]
     words += ["--served-model-name", checkpoint.name, NAME]
-    words += ["--dtype", "float32" if whole else "bfloat16"]
+    words += ["--dtype", dtype]
     words += ["--load-format", "safetensors"]  # other files can run code when they are loaded
-    words += ["--generation-config", "vllm"]  # what a client leaves open is as in the night
+    words += ["--generation-config", "vllm"]  # defaults as in the night
     words += ["--max-model-len", str(engine.max_model_len), "--max-num-seqs", str(engine.max_num_seqs)]
     words += ["--gpu-memory-utilization", str(engine.gpu_memory_share)]
     words += ["--chat-template", str(folder / TEMPLATE)]
@@ -111,7 +113,7 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
 
 
 def template(checkpoint: Path, student: StudentConfig) -> str:
-    """A checkpoint's chat template (or the plain one), with the student's system text in front, as the night has it."""
+    """Return a checkpoint's chat template (or the plain one) after the student's system text."""
     text = load_tokenizer(checkpoint, student.trust_remote_code).get_chat_template()
     if student.system is None:
         return text

@@ -1,4 +1,4 @@
-"""Prefect's and MLflow's pages of a home."""
+"""Serve Prefect's and MLflow's pages of a home."""
 
 import os
 import signal
@@ -20,17 +20,17 @@ from tasks.workers import die_with_parent
 
 @dataclass(frozen=True)
 class Pages:
-    """Both servers while they run: where the API is, what people are told, and each process with its log, by name."""
+    """Both servers while they run: Prefect's API, what to print, and each process with its log, by name."""
 
     api: str
-    told: str
+    text: str
     running: dict[str, tuple[subprocess.Popen[bytes], Path]]
 
 
 def serve(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> None:
-    """Serves the pages at an address until Ctrl-C, and prints where they are. Raises ServerError where one ends."""
+    """Serve the pages at an address until Ctrl-C, and print where they are. Raises ServerError if one ends."""
     with pages(home, prefect_port, mlflow_port, address) as served:
-        print(f"{served.told}\nCtrl-C ends both.", flush=True)
+        print(f"{served.text}\nCtrl-C ends both.", flush=True)
         wait_for_end(served.running)
 
 
@@ -38,13 +38,13 @@ def serve(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> 
 def pages(
     home: Home, prefect_port: int, mlflow_port: int, address: Address, idle: Sequence[str] = IDLE_SERVICES
 ) -> Iterator[Pages]:
-    """Both servers, ready, and ended afterwards. `idle`: the services of Prefect's server that do not run.
+    """Run both servers, ready, until the block ends. `idle`: the services of Prefect's server that do not run.
 
-    Raises InputError for a port that is taken, ServerError where Prefect's server does not start.
+    Raises InputError for a port that is taken, ServerError if Prefect's server does not start.
     """
     require_free(prefect_port, address.host, "--prefect-port")
     require_free(mlflow_port, address.host, "--mlflow-port")
-    home.own()
+    home.make_private()
     folder = home.root / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
@@ -55,18 +55,18 @@ def pages(
     try:
         wait_until_ready(prefect, api, log)
         show_crashed(home, api, address.key)
-        told = f"Prefect: {api.removesuffix('/api')}\nMLflow:  {experiment}"
+        text = f"Prefect: {api.removesuffix('/api')}\nMLflow:  {experiment}"
         if address.password:
-            told += f"\nMLflow asks for the user {USER} and the password; Prefect for both as {USER}:PASSWORD."
+            text += f"\nMLflow asks for the user {USER} and the password; Prefect for both as {USER}:PASSWORD."
         running = {"Prefect's server": (prefect, log), "MLflow's server": (mlflow, home.root / "mlflow.log")}
-        yield Pages(api, told, running)
+        yield Pages(api, text, running)
     finally:
         for server in (prefect, mlflow):
             end(server)
 
 
 def wait_for_end(running: Mapping[str, tuple[subprocess.Popen[bytes], Path]]) -> NoReturn:
-    """Waits until one of the processes ends, which none should, and raises ServerError then."""
+    """Wait for ever. Raises ServerError if one of the processes ends."""
     while True:
         for name, (process, log) in running.items():
             if process.poll() is not None:
@@ -75,33 +75,33 @@ def wait_for_end(running: Mapping[str, tuple[subprocess.Popen[bytes], Path]]) ->
 
 
 def end(server: subprocess.Popen[bytes]) -> None:
-    """Kills a server and the processes that it started: it leads a session of its own."""
+    """Kill a server and the processes that it started; it leads a session of its own."""
     with suppress(ProcessLookupError):
         os.killpg(server.pid, signal.SIGKILL)
     server.wait()
 
 
 def experiment_page(home: Home) -> str:
-    """Where MLflow's pages show the nights' experiment as a training, from the server's root on; of several, all."""
+    """Return the path of MLflow's page of the nights' experiment, as a training; of all, if there are several."""
     from mlflow import MlflowClient
 
     from tasks.tracking import KIND, TRAINING_VIEW
 
-    found = []
+    ids = []
     if home.database_file.exists():
         experiments = MlflowClient(tracking_uri=home.database).search_experiments()
-        found = [one.experiment_id for one in experiments if KIND.items() <= one.tags.items()]
-    return f"#/experiments{f'/{found[0]}' if len(found) == 1 else ''}?{TRAINING_VIEW}"
+        ids = [experiment.experiment_id for experiment in experiments if KIND.items() <= experiment.tags.items()]
+    return f"#/experiments{f'/{ids[0]}' if len(ids) == 1 else ''}?{TRAINING_VIEW}"
 
 
 def _start_mlflow(home: Home, port: int, address: Address) -> subprocess.Popen[bytes]:
     parent = os.getpid()
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", home.database]
     command += ["--default-artifact-root", (home.root / "mlartifacts").as_uri(), "--app-name", "nightschool"]
-    # MLflow's own list takes a stranger's 10.evil.example for an address of a private network
-    places = [f"{name}:{port}" for name in address.names]
-    command += ["--allowed-hosts", ",".join(places)]
-    command += ["--cors-allowed-origins", ",".join(f"http://{place}" for place in places)]
+    # MLflow's default list takes the name 10.evil.example for an address of a private network
+    hosts = [f"{name}:{port}" for name in address.names]
+    command += ["--allowed-hosts", ",".join(hosts)]
+    command += ["--cors-allowed-origins", ",".join(f"http://{host}" for host in hosts)]
     with (home.root / "mlflow.log").open("ab") as output:
         return subprocess.Popen(
             [*command, "--host", address.host, "--port", str(port), "--workers", "1"],

@@ -1,0 +1,147 @@
+"""`nightschool night`: run a night, or resume one that was interrupted."""
+
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+from httpx import HTTPError
+
+from conf.load import STARTER, load_night
+from conf.redact import redact
+from conf.schema import NightConfig
+from conf.sections.hours import clocks_in
+from conf.storage.home import Home, InputError, NightError
+from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_second
+from flows.commands.options import AsJson, Config, Date, Overrides, print_json
+from flows.run.dates import check_deadline, checked_date, date_of_night
+
+INTERRUPTED = 130  # the exit code after Ctrl-C
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for, whatever the night's date."""
+
+    home: Home
+    config: NightConfig
+    now: datetime
+    fresh: bool
+    dry_run: bool
+    command: tuple[str, ...]  # the same command without `--date` and `--fresh`
+
+    def resume_command(self, date: str) -> str:
+        """Return the command that resumes the night of a date."""
+        return shlex.join([*self.command, "--date", date])
+
+
+def night(
+    config: Config = STARTER,
+    date_named: Date = None,
+    overrides: Overrides = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="delete what this night has, and start it over")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="decide, but do not promote")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a night, or resume one that was interrupted."""
+    home, settings = Home.here(), load_night(config, overrides or [])
+    now = clocks_in(settings.deadline_time_zone)
+    date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
+    from flows.commands.console import print_summary  # after the first checks: the libraries take seconds to import
+    from flows.run.context import is_dry
+    from flows.run.history import unfinished_before
+
+    sets = [f"--set={override}" for override in overrides or []]
+    command = ("nightschool", "night", "--config", str(config), *sets, *["--dry-run"] * dry_run)
+    request = Request(home, settings, now, fresh, dry_run, command)
+    earlier = None if date_named or fresh else unfinished_before(home, date, settings)
+    if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night does not become a dry one
+        if settings.deadline is None:
+            _say(f"Resuming the interrupted night {earlier}; --date {date} starts another.")
+            date = earlier
+        else:  # the deadline was this noon at the latest
+            _say(f"Resuming the interrupted night {earlier}, which has its exam left; then the night {date} starts.")
+            _finish(request, earlier)
+    summary = _summary(request, date)
+    print_json(summary) if as_json else print_summary(summary)
+
+
+def _finish(request: Request, date: str) -> None:
+    """Finish the night before, whose hours are over. Its failure must not prevent tonight's."""
+    from flows.run.history import resume_command
+
+    try:
+        _summary(request, date)
+    except (NightRunningError, typer.Exit):  # another process runs a night, or Ctrl-C
+        raise
+    except Exception as error:
+        reason = redact(" ".join(str(error).split()))
+        _say(f"The night {date} failed ({reason}); resume it with: {resume_command(request.home.night(date))}")
+
+
+def _summary(request: Request, date: str) -> dict[str, Any]:
+    """Return the summary of a night, which is run or resumed unless it is finished."""
+    from flows.run.context import check_identity, is_begun
+    from flows.run.preflight import check_fresh, check_night, finished_summary
+
+    home, config = request.home, request.config
+    folder = home.night(date)
+    summary = None if request.fresh else finished_summary(home, date)
+    if summary is not None:
+        check_identity(folder, config)
+        _say(f"The night {date} is finished; --date starts another one, --fresh starts it over.")
+        return summary
+    refuse_second(home.root)
+    resumed = is_begun(folder) and not request.fresh
+    if is_begun(folder) and request.fresh:
+        check_fresh(home, config, date)
+    if resumed:
+        check_identity(folder, config)
+    else:
+        check_deadline(config, date, request.now)
+    check_night(home, config, resumed)
+    try:
+        return _run(request, date)
+    except KeyboardInterrupt:
+        _say(f"\nInterrupted. Committed work is kept; resume with: {request.resume_command(date)}")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _run(request: Request, date: str) -> dict[str, Any]:
+    """Run the flow, with a Prefect server of its own where none is configured."""
+    from flows.commands.console import NightProgress
+    from flows.orchestration.server import prefect_api
+    from flows.run.context import freeze_config
+    from flows.run.preflight import finished_summary
+    from tasks import incidents
+
+    home, config, folder = request.home, request.config, request.home.night(date)
+    os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
+    try:
+        with hold(home.root, f"{NIGHT}{date}"), NightProgress(config):
+            freeze_config(folder, config, request.fresh, request.dry_run)
+            with prefect_api(home.root, config.prefect.port, lambda lost: incidents.note(folder, lost)):
+                from flows.nightly import nightly
+
+                return nightly(config, date, request.dry_run)  # type: ignore[return-value]
+    except HTTPError as error:
+        summary = finished_summary(home, date)
+        if summary is None:
+            raise _cause(error) from None
+        _say(f"The night {date} is finished, but Prefect's server could not be told: {error}")
+        return summary
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return what ended the night when Prefect's server could not be told; the error itself where there is nothing."""
+    cause = error.__context__
+    while cause is not None and not isinstance(cause, NightError | InputError | KeyboardInterrupt):
+        cause = cause.__context__
+    return error if cause is None else cause
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,100 @@
+"""What a night needs of its machine: a home that it can write to, room on the disk, and its port."""
+
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from conf.schema import NightConfig
+from conf.storage.home import Home, InputError
+from flows.web.address import is_free
+
+Level = Literal["ok", "warning", "error"]
+ANOTHER_HOME = "NIGHTSCHOOL_HOME=/path/to/school"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check: what was found, and what to do unless it is good."""
+
+    name: str
+    level: Level
+    found: str
+    advice: str = ""
+
+
+def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> None:
+    """Raise InputError, in one line, for what must stop a night before it writes anything.
+
+    `room`: whether the disk must have room for a whole night.
+    """
+    findings = [check_home(home), *([check_disk(home, config)] if room else []), check_port(config)]
+    for finding in findings:
+        if finding and finding.level == "error":
+            raise InputError(f"{finding.found}; {finding.advice}")
+
+
+def check_home(home: Home) -> Finding:
+    """Try to write to the home, because permission bits do not tell root the truth."""
+    folder = _existing(home.root)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".nightschool-", dir=folder) as probe:
+            Path(probe, "probe").write_bytes(b"night school")
+    except OSError as error:
+        found = f"{home.root}: the home cannot be written to ({folder}: {error.strerror})"
+        return Finding("home", "error", found, f"name a folder of your own: {ANOTHER_HOME}")
+    return Finding("home", "ok", str(home.root))
+
+
+def check_disk(home: Home, config: NightConfig) -> Finding:
+    """Compare the free space under the home with what a whole night writes."""
+    free, needed = shutil.disk_usage(_existing(home.root)).free / 1e9, disk_needed_gb(config)
+    if free >= needed:
+        return Finding("disk", "ok", f"{free:.1f} GB free, a night needs about {needed:.1f} GB")
+    found = f"{home.root}: {free:.1f} GB free, but the night needs about {needed:.1f} GB"
+    return Finding("disk", "error", found, f"make room, or name a home on another disk: {ANOTHER_HOME}")
+
+
+def check_port(config: NightConfig) -> Finding | None:
+    """Check the port of the night's own Prefect server; None where it names none, or starts no server."""
+    port = config.prefect.port
+    if port is None or os.environ.get("PREFECT_API_URL"):
+        return None
+    if is_free(port):
+        return Finding(f"port {port}", "ok", "free for the night's Prefect server")
+    found = f"prefect.port: {port} is taken by another program"
+    advice = "take another, or leave it out for any that is free: --set prefect.port=null"
+    return Finding(f"port {port}", "error", found, advice)
+
+
+def disk_needed_gb(config: NightConfig) -> float:
+    """Return about how many GB (10^9 bytes) a night writes under its home; 6 for the starter night.
+
+    Per trained parameter: 14 bytes of trainer state (fp32 master weights and two moments, and a share of
+    tables), twice, because the last state but one goes when the next is durable. Per parameter of the model
+    2 bytes a checkpoint (bf16), four of them: base, distilled, and the last two rounds'. 1 GB for the databases,
+    tables and the report.
+    """
+    billions = billions_of_parameters(config.student.source)
+    # LoRA of rank r trains about r/1000 of the weights (rank 16 of a model of 0.6 billion: 1.7 %)
+    trained = billions * min(1.0, config.lora.rank / 1000) if config.lora else billions
+    return 2 * 14 * trained + 4 * 2 * billions + 1.0
+
+
+def billions_of_parameters(source: str) -> float:
+    """Return a model's size: measured for a folder, read from the name of a hub id, else 1."""
+    if source == "starter":
+        return 0.135
+    if Path(source).is_dir():
+        return sum(file.stat().st_size for file in Path(source).glob("*.safetensors")) / 2e9 or 1.0
+    size = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z])", source.lower())
+    return float(size[1]) / (1 if size[2] == "b" else 1000) if size else 1.0
+
+
+def _existing(path: Path) -> Path:
+    """Return the path itself, or the nearest folder above it that exists."""
+    path = path.resolve()
+    return next(folder for folder in (path, *path.parents) if folder.exists())

@@ -1,0 +1,46 @@
+"""The `nightschool` command in the tests' own process."""
+
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from conf.storage.home import Home
+from flows import cli
+from tests.flows.commands.command import Outcome, Run
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A home that does not exist yet, on a disk with room, without settings of this machine's owner."""
+    for name in ("PREFECT_API_URL", "NIGHTSCHOOL_DATA", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "away" / "school"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=500_000_000_000))
+    monkeypatch.chdir(tmp_path)
+    return Home(tmp_path / "away" / "school")
+
+
+@pytest.fixture
+def run(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command with these arguments."""
+
+    def call(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["nightschool", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        printed = capsys.readouterr()
+        return Outcome(int(ended.value.code or 0), printed.out, printed.err)
+
+    return call
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """A port on loopback that somebody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]

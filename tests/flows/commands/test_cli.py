@@ -1,0 +1,115 @@
+"""The commands of `flows/cli.py`, and what all commands have in common: exit codes, and one line for a wrong input."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.sorting import FlowRunSort
+
+from conf.storage.home import Home
+from flows import cli
+from flows.web.address import free_port
+from tests.flows.commands.command import DATE, Outcome, Run, finish, refused
+from tests.tasks.doubles.registry import School
+
+
+@pytest.mark.parametrize("arguments", [[], ["night"], ["journal"]])
+def test_help(run: Run, arguments: list[str]) -> None:
+    outcome = run(*arguments, "--help")
+    assert outcome.code == 0
+    assert "Usage" in outcome.out
+
+
+def test_status_and_report(run: Run, home: Home) -> None:
+    assert run("status").out == f"no nights in {home.root}; `nightschool night` runs the first\n"
+    assert run("status", "--json").out == '{"running": null, "serving": null, "nights": []}\n'
+    assert "no report yet" in refused(run("report"))
+    assert not home.root.exists()
+    finish(home)
+    line = f"{DATE}  promoted     arithmetic-1-2: 22 of 400 (5.5 %) → 245 of 400 (61.3 %)\n"
+    assert run("status").out.startswith(line)
+    state = json.loads(run("status", "--json").out)
+    (night,) = state["nights"]
+    assert state["running"] is None
+    assert (night["night"], night["state"]) == (DATE, "promoted")
+    assert "no report yet" in refused(run("report", "--markdown"))
+    (home.night(DATE) / "report.md").write_text("# The night\n\n| a |\n")
+    for arguments in ([], [DATE], ["--date", DATE]):
+        assert run("report", *arguments).out == f"{home.night(DATE)}/report.html\n"
+        assert run("report", "--markdown", *arguments).out == "# The night\n\n| a |\n"
+
+
+@pytest.mark.parametrize("date", ["../../elsewhere", "????-??-??"])
+def test_a_report_of_what_is_not_a_date(run: Run, home: Home, date: str) -> None:
+    finish(home)
+    assert refused(run("report", date)) == f"--date: {date} is not a date; write it as 2026-11-20"
+
+
+def test_a_home_without_checkpoints(run: Run, home: Home) -> None:
+    assert run("checkpoints", "--json") == Outcome(0, '{"daytime": null, "previous": null, "versions": []}\n', "")
+    assert run("checkpoints").out == "no checkpoints yet: `nightschool night` makes the first\n"
+    assert refused(run("rollback")).startswith("rollback: there is no previous version to go back to")
+    assert refused(run("promote", "3")) == "promote: there is no version 3; there are none yet"
+    assert not home.root.exists()
+
+
+@pytest.mark.parametrize("command", ["checkpoints", "promote 1", "rollback", "prune --dry-run", "serve --port={port}"])
+def test_a_registry_that_cannot_be_read_is_one_line(run: Run, home: Home, command: str) -> None:
+    words = command.format(port=free_port()).split()
+    nowhere = refused(run(*words, "--set=tracking.tracking_uri=http://127.0.0.1:9"))
+    assert nowhere.startswith("MLflow's server does not answer at http://127.0.0.1:9/version")
+    home.root.mkdir(mode=0o700, parents=True)
+    home.database_file.write_text("no database")
+    assert refused(run(*words)).startswith(f"{home.database_file}: this database is damaged (file is not a database); ")
+    assert list(home.root.iterdir()) == [home.database_file]
+
+
+def runs_by_hand() -> list[str]:
+    with get_client(sync_client=True) as client:
+        flow = client.read_flow_by_name("by-hand")
+        runs = client.read_flow_runs(sort=FlowRunSort.EXPECTED_START_TIME_ASC)
+        return [run.name for run in runs if run.flow_id == flow.id]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_checkpoints_promotion_and_rollback(
+    home_with_mlflow: Callable[[str], Home], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    school = School(made := home_with_mlflow("school"))
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(made.root))
+    school.registry.model = "starter"
+    for number, role in enumerate(("champion", "distilled", "candidate")):
+        school.register(number, role, accuracy=0.1 * number)
+    assert refused(run("promote", "7")) == "promote: there is no version 7; there are 1, 2, 3"
+    assert "version 1 serves from now on" in run("promote", "1").out
+    assert refused(run("rollback")).startswith("rollback: there is no previous version to go back to")
+    assert run("promote", "3").code == 0
+    listed = json.loads(run("checkpoints", "--json").out)
+    assert (listed["daytime"], listed["previous"]) == ("3", "1")
+    assert [version["accuracy"] for version in listed["versions"]] == [0.0, 0.1, 0.2]
+    assert [version["digest"] for version in listed["versions"]] == [folder.name for folder in school.checkpoints]
+    back = run("rollback")
+    assert (back.code, back.err) == (0, "")
+    assert back.out.startswith(f"version 1 ({school.checkpoints[0].name}) serves again")
+    assert school.aliases() == ("1", "3")
+    assert runs_by_hand()[-3:] == ["promote to version 1", "promote to version 3", "rollback to version 1"]
+    header, *rows = run("checkpoints").out.splitlines()
+    assert header.split() == ["version", "digest", "night", "role", "accuracy", "alias"]
+    assert [row.split()[-1] for row in rows] == ["daytime", "%", "previous"]
+    (school.checkpoints[2] / "model.safetensors").write_text("damaged")
+    for attempt in (run("rollback"), run("promote", "3")):
+        assert refused(attempt).startswith(f"{school.checkpoints[2]}: changed, damaged or missing")
+    assert school.aliases() == ("1", "3")
+
+
+def test_a_password_is_struck_out_of_an_unforeseen_error(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("cannot reach https://me:s3cret@host/api")
+
+    monkeypatch.setattr(cli, "_registry", fail)
+    outcome = run("checkpoints")
+    assert outcome.code == 1
+    assert "cannot reach https://me:***@host/api" in outcome.err
+    assert "s3cret" not in outcome.err

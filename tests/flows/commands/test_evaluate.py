@@ -1,0 +1,44 @@
+"""`nightschool evaluate`: a wrong input is one line, before an engine or a server starts."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from conf.storage.home import Home
+from tests.flows.commands.command import Run, refused
+from tests.tasks.doubles.student import write_student
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{tmp}/nobody"], "CHECKPOINT: {tmp}/nobody: there is no such folder; name one, or a hub id (owner/name)"),
+        (["{tmp}/empty"], "CHECKPOINT: {tmp}/empty: no config.json"),
+        (["{tmp}/mine", "--against", "{tmp}/empty"], "--against: {tmp}/empty: no config.json"),
+        (["{tmp}/torn"], "CHECKPOINT: {tmp}/torn: config.json cannot be loaded (OSError: It looks like the config"),
+        (["{tmp}/vit"], "CHECKPOINT: {tmp}/vit: config.json cannot be loaded (ValueError: vit is no"),
+        (["{tmp}/mine", "--benchmarks", "gms8k"], "--benchmarks: unknown benchmark 'gms8k'; did you mean 'gsm8k'?"),
+        (["{tmp}/mine", "--benchmarks", "gsm8k,"], "--benchmarks: unknown benchmark ''; known are arithmetic"),
+        (["{tmp}/mine", "--rows", "rows.xlsx"], "--rows: rows.xlsx: its name must end with .jsonl, .parquet or .csv"),
+        (["{tmp}/mine", "--rows", "no/rows.csv"], "--rows: no/rows.csv: there is no folder {tmp}/no; make it first"),
+        (["{tmp}/mine", "--rows", "a.csv"], "--rows: a.csv: there is a folder of that name; name a file"),
+        (["{tmp}/mine", "--rows", "shut/rows.csv"], "--rows: shut/rows.csv: nothing can be written there"),
+        (["{tmp}/mine", "--rows", "shut.csv"], "--rows: shut.csv: nothing can be written there"),
+        (["{tmp}/mine", "--set", "exam.target={benchmark: gsm8k, source: {tmp}}"], "{tmp}/test.jsonl: no such file"),
+    ],
+)
+def test_an_exam_that_cannot_be_run(
+    run: Run, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    write_student(tmp_path / "mine")
+    for folder in ("empty", "a.csv", "shut"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "shut.csv").touch()
+    # root may write anywhere
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or Path(path).stem != "shut")
+    for name, config in (("torn", "{broken"), ("vit", '{"model_type": "vit"}')):
+        (write_student(tmp_path / name) / "config.json").write_text(config)
+    here = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
+    assert refused(run("evaluate", *here)).startswith(message.replace("{tmp}", str(tmp_path)))
+    assert not home.root.exists()

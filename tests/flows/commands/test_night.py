@@ -1,0 +1,248 @@
+"""`nightschool night`: what it refuses, which night it runs, and what it prints when one ends."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import nullcontext
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+import typer
+
+from conf.load import STARTER, load_night
+from conf.storage.home import Home, InputError, NightError
+from conf.storage.locks import NightRunningError, hold
+from flows.commands import night as command
+from flows.run.context import freeze_config
+from tests.conf.storage.lock_holder import holder
+from tests.flows.commands.command import DATE, Outcome, Run, finish, refused
+
+BERLIN = ["deadline=06:30", "deadline_time_zone=Europe/Berlin"]
+PAST_DEADLINE = tuple(f"--set={setting}" for setting in BERLIN)
+
+
+@pytest.fixture
+def no_night(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail the test if a night begins."""
+
+    def never(*_: Any) -> None:
+        raise AssertionError("the night began")
+
+    monkeypatch.setattr(command, "_run", never)
+
+
+@pytest.fixture
+def evening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the evening after the night of DATE, in Berlin."""
+    monkeypatch.setattr(command, "clocks_in", lambda _: datetime.fromisoformat("2026-01-21T22:00:00+01:00"))
+
+
+@pytest.mark.usefixtures("no_night")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set=grpo.ronds=4"], "--set grpo.ronds=4: unknown key; did you mean 'rounds'?"),
+        (["--config={tmp}/none.yaml"], "{tmp}/none.yaml: no such file"),
+        (["--set=student.source={tmp}/nobody"], "student.source: {tmp}/nobody: there is no such folder"),
+        (["--set=benchmarks=[{{name: gsm8k, source: {tmp}}}]"], "{tmp}/train.jsonl: no such file; put it there"),
+        (["--set=prefect.port={port}"], "prefect.port: {port} is taken by another program; take another"),
+        (["--set=tracking.tracking_uri=http://127.0.0.1:9"], "MLflow's server does not answer at http://127.0.0.1:9"),
+        (["--date=../.."], "--date: ../.. is not a date; write it as 2026-11-20"),
+        (["--date="], "--date:  is not a date; write it as 2026-11-20"),
+        (["--date=2999-01-01"], "--date: 2999-01-01 is in the future, today is "),
+        ([f"--date={DATE}", *PAST_DEADLINE], f"deadline: 06:30 of the night {DATE} is past, it was at 2026-01-21 06"),
+        (["--set=deadline_time_zone=Mars"], '--set deadline_time_zone=Mars: "Mars" is '),
+    ],
+)
+def test_a_wrong_input_is_one_line_and_nothing_is_written(
+    run: Run, home: Home, tmp_path: Path, taken_port: int, arguments: list[str], message: str
+) -> None:
+    names = {"tmp": tmp_path, "port": taken_port}
+    assert refused(run("night", *(text.format(**names) for text in arguments))).startswith(message.format(**names))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("setting", ["grpo.ronds=4", "prefect.port={port}"])
+def test_a_real_process_prints_that_one_line_only(home: Home, tmp_path: Path, taken_port: int, setting: str) -> None:
+    """Whatever the imported libraries would like to print."""
+    words = ["-m", "flows", "night", "--json", "--date", DATE, "--set", setting.format(port=taken_port)]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
+    refused(Outcome(done.returncode, done.stdout, done.stderr))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("no_night")
+def test_another_night_holds_the_home(run: Run, home: Home) -> None:
+    with holder(home.root) as other:
+        outcome = run("night", "--date", DATE)
+        assert [file.name for file in home.root.iterdir()] == ["night.lock"]
+        freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
+        with_another_configuration = run("night", "--date", DATE, "--set", "seed=9", *PAST_DEADLINE)
+    assert outcome == with_another_configuration
+    assert (outcome.code, outcome.out) == (3, "")
+    assert outcome.err.startswith(f"nightschool: {home.root}: the night 2026-11-20 is running (process {other.pid}); ")
+
+
+def test_a_night_that_has_begun_goes_on_without_room_and_after_its_deadline(
+    run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has taken its room already, and its exam always has time."""
+    dates: list[str] = []
+    freeze_config(home.night(DATE), load_night(STARTER, BERLIN), fresh=False)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    monkeypatch.setattr(command, "_run", lambda _, date: dates.append(date) or finish(home, *BERLIN))
+    assert run("night", "--date", DATE, *PAST_DEADLINE).code == 0
+    assert dates == [DATE]
+
+
+@pytest.mark.usefixtures("evening")
+@pytest.mark.parametrize(
+    ("error", "begun", "code", "message"),
+    [
+        (None, [DATE, "2026-01-21"], 0, "which has its exam left; then the night 2026-01-21 starts."),
+        (NightError("no registry"), [DATE, "2026-01-21"], 0, "(no registry); resume it with: nightschool night --con"),
+        (typer.Exit(130), [DATE], 130, ""),
+        (NightRunningError("the night of another"), [DATE], 3, "the night of another"),
+    ],
+)
+def test_the_night_before_is_finished_where_it_has_a_deadline_and_costs_tonight_nothing(
+    run: Run,
+    home: Home,
+    error: Exception | None,
+    begun: list[str],
+    code: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A timer starts the same command every evening."""
+    dates: list[str] = []
+
+    def night(_: Any, date: str) -> dict[str, Any]:
+        dates.append(date)
+        if error and date == DATE:
+            raise error
+        return {"night": date}
+
+    freeze_config(home.night(DATE), load_night(STARTER, BERLIN), fresh=False)
+    monkeypatch.setattr(command, "_run", night)
+    outcome = run("night", "--json", *PAST_DEADLINE)
+    assert (dates, outcome.code) == (begun, code)
+    assert message in outcome.err
+    assert outcome.out == ('{"night": "2026-01-21"}\n' if code == 0 else "")
+
+
+@pytest.mark.usefixtures("evening")
+def test_the_night_before_goes_on_where_it_has_none(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
+    monkeypatch.setattr(command, "_run", lambda _, date: {"night": date})
+    outcome = run("night", "--json")
+    assert outcome.out == json.dumps({"night": DATE}) + "\n"
+    assert f"Resuming the interrupted night {DATE}; --date 2026-01-21 starts another." in outcome.err
+
+
+@pytest.mark.usefixtures("no_night")
+def test_a_finished_night_is_shown_and_not_run_again(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = finish(home)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))  # it needs no room
+    outcome = run("night", "--date", DATE, "--json")
+    assert outcome.code == 0
+    assert json.loads(outcome.out) == summary
+    assert outcome.out.count("\n") == 1
+    assert "--date" in outcome.err
+    assert "--fresh" in outcome.err
+    shown = run("night", "--date", DATE, *PAST_DEADLINE)  # and no time
+    assert shown.code == 0
+    for part in ("61.3 %", "The candidate won", "[0.51, 0.61], ü", "the grader failed", "report.html", "rollback"):
+        assert part in shown.out
+    assert "seed: 1 → 9" in refused(run("night", "--date", DATE, "--set", "seed=9"))
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_server_that_is_gone_for_good_fails_no_finished_night(
+    run: Run, home: Home, done: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nightly(*_: Any) -> None:
+        if done:
+            finish(home)
+        raise httpx.ConnectError("All connection attempts failed")
+
+    monkeypatch.setattr("flows.orchestration.server.prefect_api", lambda *_: nullcontext())
+    monkeypatch.setattr("flows.nightly.nightly", nightly)
+    outcome = run("night", "--date", DATE, "--json")
+    assert (outcome.code, outcome.out.count("\n")) == ((0, 1) if done else (1, 0))
+    assert ("is finished, but Prefect's server could not be told: All connection" in outcome.err) == done
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(NightError("the disk is full"), 1), (InputError("no such file"), 2), (KeyboardInterrupt(), 130)],
+)
+def test_what_ended_a_night_is_printed_though_its_server_could_not_be_told(
+    run: Run, error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nightly(*_: Any) -> None:
+        try:
+            raise error
+        except BaseException:
+            raise httpx.ConnectError("All connection attempts failed")  # as Prefect's engine does  # noqa: B904
+
+    monkeypatch.setattr("flows.orchestration.server.prefect_api", lambda *_: nullcontext())
+    monkeypatch.setattr("flows.nightly.nightly", nightly)
+    outcome = run("night", "--date", DATE)
+    assert outcome.code == code
+    assert (str(error) or "Interrupted") in outcome.err
+    assert "connection attempts" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("error", "last_line"),
+    [
+        (RuntimeError("the engine is on fire"), "and the same command resumes"),
+        (NightError("ab12 is not the engine's"), "ab12 is not the engine's"),
+    ],
+)
+def test_a_night_that_fails_says_so_and_keeps_what_it_has(
+    run: Run, error: Exception, last_line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ends it by design is one line; anything else has its traceback."""
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(command, "_run", fail)
+    outcome = run("night", "--date", DATE, "--json")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.splitlines()[-1].startswith("nightschool: the night failed; committed work is kept")
+    assert outcome.err.splitlines()[-1].endswith(last_line)
+    assert ("Traceback" in outcome.err) == isinstance(error, RuntimeError)
+
+
+def test_ctrl_c_says_how_to_go_on(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flows.orchestration.server.start_server", interrupt)
+    monkeypatch.setattr("prefect.settings.get_current_settings", lambda: SimpleNamespace(api=SimpleNamespace(url=None)))
+    guards = 'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 100}]'
+    outcome = run("night", "--date", DATE, "--dry-run", "--set", guards)
+    assert outcome.code == 130
+    again = f"nightschool night --config {STARTER} '--set={guards}' --dry-run --date {DATE}"
+    assert outcome.err.splitlines()[-1] == f"Interrupted. Committed work is kept; resume with: {again}"
+    with hold(home.root, "the next"):
+        pass
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--fresh"]])
+def test_dry_run_and_fresh_are_handed_on(run: Run, options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[command.Request] = []
+    monkeypatch.setattr(command, "_run", lambda request, date: requests.append(request) or {"night": date})
+    assert run("night", "--json", *options).code == 0
+    (request,) = requests
+    assert (request.dry_run, request.fresh) == ("--dry-run" in options, "--fresh" in options)
