@@ -28,7 +28,7 @@ from rewards.gsm8k import Gsm8k
 from rewards.mbpp import Mbpp
 from rewards.verifier import Benchmark
 from tasks.distillation.import_traces import import_traces
-from tasks.distillation.trace_filter import FATES, Trace, judged, traces_of
+from tasks.distillation.trace_filter import FATES, Trace, filter_traces, traces_of
 from tasks.tables import TRACES, read_table
 
 WORD = re.compile("[a-z]{2,}")
@@ -62,7 +62,7 @@ def fates(traces: Sequence[Trace]) -> Iterator[str]:
     boxed = sum("\\boxed" in trace.response for trace in traces)
     tagged = sum("<answer>" in trace.response for trace in traces)
     yield f"{len(traces)} traces to {len(questions)} questions; {boxed} with a box, {tagged} with <answer>"
-    found = judged(traces, SandboxConfig(), (), len(traces), lambda trace: None)
+    found = filter_traces(traces, SandboxConfig(), (), len(traces), lambda trace: None)
     counted = Counter(trace.fate for trace in found)
     changed = sum(before.response != after.response for before, after in zip(traces, found, strict=True))
     yield ", ".join(f"{fate}: {counted[fate]}" for fate in FATES if counted[fate]) + f"; rewritten: {changed}"

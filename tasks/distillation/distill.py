@@ -1,4 +1,4 @@
-"""Distillation: worked solutions become supervised lessons."""
+"""Distillation: worked solutions as supervised lessons."""
 
 import json
 from collections.abc import Sequence
@@ -9,9 +9,17 @@ from jinja2 import TemplateError
 from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from rewards.benchmarks import configured, is_own
-from rewards.verifier import Benchmark
-from tasks.distillation.trace_filter import Fate, Trace, by_source, counts, judged, traces_of, with_room
+from rewards.benchmarks import configured, is_user_defined
+from tasks.distillation.trace_filter import (
+    LEARNT,
+    Fate,
+    Trace,
+    counts,
+    counts_by_source,
+    draw_lessons,
+    filter_traces,
+    traces_of,
+)
 from tasks.journal.lineage import LATER, solution_of
 from tasks.stage import Artifact, stage
 from tasks.tables import TRACES, read_table
@@ -37,16 +45,15 @@ def distill(
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
-    """Keeps the traces whose answer the verifier accepts and whose prompt asks no problem of the exam, and learns them.
+    """Learn the traces that the verifier accepts, or nobody can judge, and that ask no problem of the exam.
 
-    As many as its steps have room for, that is, once each, drawn by the seed `drawn_by`: the others of the journal come
-    again on a later night, as do those that are held out (`later.json`; see `tasks/journal/lineage.py`).
-    `traces`: stages that wrote a traces table. `unseen`: openings of the conversations that judge the reward model
-    (see `models/lessons/preference_data.py`); no trace that begins so is learnt. `benchmarks`: the night's, for those
-    of the user's own.
-    Without a single trace left the checkpoint stays what it was.
+    Only as many as the configured steps have room for, once each, drawn by the seed `drawn_by`; the journal's others
+    return on a later night, and so do held-out ones (`later.json`; see `tasks/journal/lineage.py`).
+    `traces`: stages that wrote a traces table. `benchmarks`: the night's, for the user's own among them. `unseen`:
+    openings of the conversations that judge the reward model (see `models/lessons/preference_data.py`); traces that
+    begin so are not learnt. Without traces the checkpoint stays the same.
     """
-    came = [trace for one in traces for trace in traces_of(read_table(one.folder / "traces.parquet", TRACES))]
+    read = [trace for artifact in traces for trace in traces_of(read_table(artifact.folder / "traces.parquet", TRACES))]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
 
     def tokens(trace: Trace) -> tuple[list[int], list[int]]:
@@ -58,40 +65,27 @@ def distill(
         except TemplateError:
             return "refused"
 
-    found = judged(came, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, _own(benchmarks))
-    found = with_room(found, config.steps * config.batch_size, drawn_by)
-    examples = [tokens(trace) for trace in found if trace.fate in ("kept", "unknown")]
+    user_benchmarks = {entry.name: configured(entry) for entry in benchmarks if is_user_defined(entry)}
+    filtered = filter_traces(
+        read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, [*user_benchmarks.values()]
+    )
+    filtered = draw_lessons(filtered, config.steps * config.batch_size, drawn_by)
+    examples = [tokens(trace) for trace in filtered if trace.fate in LEARNT]
     curve: list[dict[str, float]] = []
     if examples:
         checkpoint, curve = trainer.call(
             trainer_process.lesson, checkpoint, trainer_config, config, examples, checkpoints
         )
-    _note(folder, found)
-    (folder / LATER).write_text(json.dumps(_waiting(came, found)))
+    _write_outcome(folder, read, filtered)
     (folder / "curve.json").write_text(json.dumps(curve))
     (folder / "checkpoint.txt").write_text(checkpoint.name)
 
 
-def _own(entries: Sequence[BenchmarkConfig]) -> list[Benchmark]:
-    """The benchmarks of the user's own among these, each once."""
-    found = (configured(entry) for entry in entries)
-    return list({one.name: one for one in found if is_own(one)}.values())
-
-
-def _waiting(came: Sequence[Trace], found: Sequence[Trace]) -> list[str]:
-    """Those that a later night may learn, by what they said before they were rewritten."""
-    return sorted(
-        solution_of(one.messages, one.response)
-        for one, judged in zip(came, found, strict=True)
-        if judged.fate in ("later", "held_out")
-    )
-
-
-def _note(folder: Path, traces: Sequence[Trace]) -> None:
-    """Writes how many traces had which fate, in all and by source, and which ask the exam's."""
-    (folder / "counts.json").write_text(json.dumps(counts(traces)))
-    (folder / "sources.json").write_text(json.dumps(by_source(traces)))
-    hits = [
+def _write_outcome(folder: Path, read: Sequence[Trace], filtered: Sequence[Trace]) -> None:
+    """Write the counts by fate and by source, the matches with the exam, and which traces a later night may learn."""
+    (folder / "counts.json").write_text(json.dumps(counts(filtered)))
+    (folder / "sources.json").write_text(json.dumps(counts_by_source(filtered)))
+    matches = [
         {
             "source": trace.source,
             "asked": trace.messages[-1]["content"],
@@ -99,7 +93,13 @@ def _note(folder: Path, traces: Sequence[Trace]) -> None:
             "match": trace.exam.kind,
             "share": trace.exam.share,
         }
-        for trace in traces
+        for trace in filtered
         if trace.exam
     ]
-    (folder / "contamination.json").write_text(json.dumps(hits, indent=1))
+    (folder / "contamination.json").write_text(json.dumps(matches, indent=1))
+    later = sorted(
+        solution_of(original.messages, original.response)  # as it was before it was rewritten
+        for original, trace in zip(read, filtered, strict=True)
+        if trace.fate in ("later", "held_out")
+    )
+    (folder / LATER).write_text(json.dumps(later))

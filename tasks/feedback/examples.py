@@ -1,4 +1,4 @@
-"""The day's lines as lessons: token ids of those worth learning, and a count of what became of the others."""
+"""Reads the owner's lines of the day as examples: token ids of those worth learning, and counts of the others."""
 
 import json
 from collections import Counter
@@ -17,14 +17,14 @@ from models.lessons.preference_data import Example, Judged, Pick, is_held_out
 from rewards.contamination import exam_index
 
 
-class LessonLines:
-    """Reads the tables of a frozen day, each with one method.
+class ExampleReader:
+    """Reads the tables of a frozen day, one kind a method.
 
-    `counts`: `lines` there were, of which `used` are learnt. The others ask a question of the exam (`exam`), do not
-    fit into `max_tokens` (`too_long`), are a conversation that the student's template refuses (`refused`: two turns of
-    the same speaker, say), judge the reward model (`held_out`), or say nothing: feedback of 0 (`neutral`), text of a
-    single token (`too_short`), a pick of which nothing else remains (`no_choice`).
-    `unseen_share`: of the conversations, those that judge the reward model, and the student beside it.
+    `counts`: the number of `lines`, and of those `used`. The others match an exam question (`exam`), exceed
+    `max_tokens` (`too_long`), are refused by the student's template (`refused`: two turns of the same speaker, say),
+    judge the reward model (`held_out`), or have nothing to learn: feedback of 0 (`neutral`), text of a single token
+    (`too_short`), a pick without another answer (`no_choice`).
+    `unseen_share`: the share of conversations that judge the reward model.
     """
 
     def __init__(
@@ -40,21 +40,20 @@ class LessonLines:
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
     def corrections(self, table: pd.DataFrame) -> list[Example]:
-        """Prompts with the answers that the owner wrote."""
-        found: list[Example] = []
+        """Return the prompts with the answers that the owner wrote."""
+        examples: list[Example] = []
         for row, prompt in self._prompts(table):
             answer = self._answer(row.correction)
             if self._fits(prompt, answer):
-                found.append((prompt, answer))
-        return self._used(found)
+                examples.append((prompt, answer))
+        return self._used(examples)
 
     def words(self, table: pd.DataFrame, piece: int) -> list[Example]:
-        """Texts in pieces of at most `piece` tokens. Every token is predicted once but a text's first.
+        """Return the texts in pieces of at most `piece` tokens; each token but a text's first is predicted once.
 
-        A piece begins with the token that the one before it ended with. No end token is added: a text may be an
-        extract.
+        A piece begins with the last token of the one before. There is no end token: a text may be an extract.
         """
-        found: list[Example] = []
+        examples: list[Example] = []
         for text in table.text:
             self.counts["lines"] += 1
             tokens = self._tokenizer.encode(text, add_special_tokens=False)
@@ -65,23 +64,23 @@ class LessonLines:
             else:
                 self.counts["used"] += 1
                 starts = range(0, len(tokens) - 1, max(1, min(piece, self.max_tokens) - 1))
-                found += [(tokens[at : at + 1], tokens[at + 1 : at + starts.step + 1]) for at in starts]
-        return found
+                examples += [(tokens[at : at + 1], tokens[at + 1 : at + starts.step + 1]) for at in starts]
+        return examples
 
     def feedback(self, table: pd.DataFrame) -> list[Judged]:
-        """Prompts with answers that were praised (a value above 0) or scolded; how much is not KTO's to know."""
-        found: list[Judged] = []
+        """Return the prompts with rated answers, desirable if the value is above 0; KTO ignores its size."""
+        examples: list[Judged] = []
         for row, prompt in self._prompts(table):
             answer = self._answer(row.response)
             if not row.value:
                 self.counts["neutral"] += 1
             elif self._fits(prompt, answer):
-                found.append(Judged(prompt, answer, row.value > 0))
-        return self._used(found)
+                examples.append(Judged(prompt, answer, row.value > 0))
+        return self._used(examples)
 
     def picks(self, table: pd.DataFrame) -> list[Pick]:
-        """Picks, the one picked first, each other answer once, unless it is too long or the same as the one picked."""
-        found: list[Pick] = []
+        """Return the picks, the picked answer first, each different answer once, without those that are too long."""
+        examples: list[Pick] = []
         for row, prompt in self._prompts(table):
             answers = [self._answer(text) for text in json.loads(row.responses)]
             picked = answers[row.chosen]
@@ -90,11 +89,11 @@ class LessonLines:
             if not fitting:
                 self.counts["no_choice"] += 1
             elif self._fits(prompt, picked):
-                found.append(Pick(tuple(prompt), (tuple(picked), *fitting), 0))
-        return self._used(found)
+                examples.append(Pick(tuple(prompt), (tuple(picked), *fitting), 0))
+        return self._used(examples)
 
     def _prompts(self, table: pd.DataFrame) -> Any:
-        """The rows that may be learnt, each with its prompt's tokens."""
+        """Yield the rows that may be learnt, each with its prompt's tokens."""
         for row in table.itertuples():
             self.counts["lines"] += 1
             messages = json.loads(str(row.messages))
@@ -119,17 +118,17 @@ class LessonLines:
         self.counts["too_long"] += not fits
         return fits
 
-    def _used(self, found: list[Any]) -> list[Any]:
-        self.counts["used"] += len(found)
-        return found
+    def _used(self, examples: list[Any]) -> list[Any]:
+        self.counts["used"] += len(examples)
+        return examples
 
     @cached_property
     def _tokenizer(self) -> PreTrainedTokenizerBase:
-        """Loaded where there is a line to read."""
+        """The student's tokenizer, loaded when the first line needs it."""
         return load_tokenizer(self.checkpoint, self.student.trust_remote_code)
 
 
 def _answers(row: Any) -> list[str]:
-    """The answers in a row, whichever of them is learnt: an exam's question may be asked in one of them too."""
+    """Return all answers in a row, learnt or not: any of them may contain an exam question."""
     shown = json.loads(row.responses) if hasattr(row, "responses") else [row.response]
     return [*shown, *([row.correction] if hasattr(row, "correction") else [])]

@@ -1,11 +1,11 @@
-"""The owner's own channels as lessons, each a stage of its own: corrections, words, praise and picks.
+"""Lessons from the owner's feedback, a stage each: corrections, texts, ratings and picks.
 
-A channel without a line that can be learnt leaves the checkpoint what it was.
+Without a line to learn, a stage leaves the checkpoint as it is.
 """
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -15,20 +15,20 @@ import pyarrow as pa
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
 from models.lessons.preference_data import Example
-from tasks.feedback import trainer_calls
-from tasks.feedback.examples import LessonLines
+from tasks.feedback.examples import ExampleReader
 from tasks.stage import Artifact, stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS, read_table
+from tasks.training import trainer_process
 from tasks.workers import Worker
 
 log = logging.getLogger("nightschool")
 
 
 class LessonInputs(TypedDict):
-    """What every channel works with.
+    """The inputs of all feedback lessons.
 
-    `unseen_share`: of the owner's conversations, those that judge a reward model and are not learnt; 0 where there is
-    none. `max_tokens`: of a prompt and an answer together; longer ones are left out.
+    `unseen_share`: the share of conversations that judge the reward model and are not learnt; 0 without one.
+    `max_tokens`: of prompt and answer together; longer examples are left out.
     """
 
     day: Artifact
@@ -43,62 +43,57 @@ class LessonInputs(TypedDict):
 
 
 @stage(retries=2, resources=("trainer", "checkpoints"))
-def corrections(folder: Path, *, config: CorrectionsConfig, **desk: Unpack[LessonInputs]) -> None:
-    """Supervised lessons on the answers that the owner corrected."""
-    lines, table = _opened(desk, "corrections", CORRECTIONS)
-    _learn(folder, trainer_calls.imitate, config, lines.corrections(table), lines, desk)
+def corrections(folder: Path, *, config: CorrectionsConfig, **inputs: Unpack[LessonInputs]) -> None:
+    """Fine-tune on the answers that the owner corrected."""
+    reader, table = _open(inputs, "corrections", CORRECTIONS)
+    _learn(folder, config, reader.corrections(table), reader, inputs)
 
 
 @stage(retries=2, resources=("trainer", "checkpoints"))
-def words(folder: Path, *, config: WordsConfig, **desk: Unpack[LessonInputs]) -> None:
-    """Continued pretraining on the owner's texts: each token from those before it."""
-    lines, table = _opened(desk, "words", WORDS)
-    _learn(folder, trainer_calls.imitate, config, lines.words(table, config.max_tokens), lines, desk)
+def words(folder: Path, *, config: WordsConfig, **inputs: Unpack[LessonInputs]) -> None:
+    """Continue pretraining on the owner's texts."""
+    reader, table = _open(inputs, "words", WORDS)
+    _learn(folder, config, reader.words(table, config.max_tokens), reader, inputs)
 
 
 @stage(retries=2, resources=("trainer", "checkpoints"))
-def feedback(folder: Path, *, config: FeedbackConfig, **desk: Unpack[LessonInputs]) -> None:
-    """Praise and scolding by KTO, anchored at the checkpoint before."""
-    lines, table = _opened(desk, "feedback", FEEDBACK)
-    _learn(folder, trainer_calls.kto, config, lines.feedback(table), lines, desk)
+def feedback(folder: Path, *, config: FeedbackConfig, **inputs: Unpack[LessonInputs]) -> None:
+    """Learn from rated answers by KTO, with the checkpoint before as the reference."""
+    reader, table = _open(inputs, "feedback", FEEDBACK)
+    _learn(folder, config, reader.feedback(table), reader, inputs)
 
 
 @stage(retries=2, resources=("trainer", "checkpoints"))
-def picks(folder: Path, *, config: PicksConfig, **desk: Unpack[LessonInputs]) -> None:
-    """The picks without a reward model: by DPO against the others, or supervised on the answer picked."""
-    lines, table = _opened(desk, "preferences", PREFERENCES)
-    found = lines.picks(table)
+def picks(folder: Path, *, config: PicksConfig, **inputs: Unpack[LessonInputs]) -> None:
+    """Learn from picks without a reward model: by DPO against the other answers, or supervised on the picked one."""
+    reader, table = _open(inputs, "preferences", PREFERENCES)
+    found = reader.picks(table)
     if config.method == "dpo":
-        _learn(folder, trainer_calls.dpo, config, found, lines, desk)
+        _learn(folder, config, found, reader, inputs)
     else:
         best: list[Example] = [(list(pick.prompt), list(pick.answers[pick.chosen])) for pick in found]
-        _learn(folder, trainer_calls.imitate, config, best, lines, desk)
+        _learn(folder, config, best, reader, inputs)
 
 
-def _opened(desk: LessonInputs, name: str, schema: pa.Schema) -> tuple[LessonLines, pd.DataFrame]:
-    """One of the day's tables, without what the champion has learnt already, and who reads it."""
-    exam, unseen = desk["exam_questions"], desk["unseen_share"]
-    lines = LessonLines(desk["checkpoint"], desk["student"], exam, desk["max_tokens"], unseen)
-    table = read_table(desk["day"].folder / f"{name}.parquet", schema)
-    return lines, table[~table.learnt.fillna(False)] if "learnt" in table else table
+def _open(inputs: LessonInputs, name: str, schema: pa.Schema) -> tuple[ExampleReader, pd.DataFrame]:
+    """Return a reader and one of the day's tables, without the lines that the champion has learnt already."""
+    exam, unseen = inputs["exam_questions"], inputs["unseen_share"]
+    reader = ExampleReader(inputs["checkpoint"], inputs["student"], exam, inputs["max_tokens"], unseen)
+    table = read_table(inputs["day"].folder / f"{name}.parquet", schema)
+    return reader, table[~table.learnt.fillna(False)] if "learnt" in table else table
 
 
 def _learn(
-    folder: Path,
-    teach: Callable[..., trainer_calls.Learnt],
-    config: LessonConfig,
-    examples: Sequence[Any],
-    lines: LessonLines,
-    desk: LessonInputs,
+    folder: Path, config: LessonConfig, examples: Sequence[Any], reader: ExampleReader, inputs: LessonInputs
 ) -> None:
-    """Has the trainer's process learn the examples; writes the checkpoint, each step's figures, and the counts."""
-    checkpoint = desk["checkpoint"]
+    """Learn the examples in the trainer's process; write the checkpoint, each step's metrics, and the counts."""
+    checkpoint = inputs["checkpoint"]
     curve: list[dict[str, float]] = []
     if examples:
-        checkpoint, curve = desk["trainer"].call(
-            teach, checkpoint, desk["trainer_config"], config, examples, desk["checkpoints"]
+        checkpoint, curve = inputs["trainer"].call(
+            trainer_process.lesson, checkpoint, inputs["trainer_config"], config, examples, inputs["checkpoints"]
         )
-    counts = dict(lines.counts)
+    counts = dict(reader.counts)
     log.info("%s: %s", folder.name, ", ".join(f"{number} {name}" for name, number in counts.items()))
     (folder / "counts.json").write_text(json.dumps(counts))
     (folder / "curve.json").write_text(json.dumps(curve))

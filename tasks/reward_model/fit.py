@@ -1,4 +1,4 @@
-"""The reward model of the night: fitted to the owner's picks, it serves where it proves itself on held-out ones."""
+"""The reward model: fitted to the owner's picks, it serves if it proves itself on held-out ones."""
 
 import json
 from dataclasses import asdict
@@ -17,11 +17,11 @@ from tasks.stage import Artifact, stage
 from tasks.tables import HELD_OUT, write_table
 from tasks.workers import HoursOverError, Worker
 
-DIRECT = "preference_learning is direct: the picks are lessons of their own"
+DIRECT = "preference_learning is direct: the picks are learnt without a reward model"
 
 
 class UnfitError(Exception):
-    """Why no reward model is fitted tonight, as half a sentence."""
+    """No reward model is fitted tonight; the message says why, as half a sentence."""
 
 
 @stage(retries=2, resources=("trainer", "checkpoints"))
@@ -41,32 +41,37 @@ def fit_reward_model(
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
-    """Fits a reward model on the backbone of `checkpoint` (the champion) and says whether it serves, and why not.
+    """Fit a reward model on the backbone of `checkpoint`, the champion, and write whether it serves to `outcome.json`.
 
-    `config` None: none is wanted. Whatever is wrong with the picks or the backbone is a refusal with its reason: the
-    night goes on without a reward model. `looser`: nights that taught the champion what judges now (see
-    `tasks/journal/lineage.py`). `broke`: how the fit failed each time it was tried, as it is not again then.
-    `checkpoint.txt` is there only where one serves; `outcome.json`, which MLflow keeps, names the `checkpoint` too.
+    `config` None: no reward model is wanted. Whatever is wrong with the picks or the backbone is a refusal with its
+    reason: the night continues without a reward model. `looser`: nights that taught the champion conversations that
+    are held out now (see `tasks/journal/lineage.py`). `broke`: how earlier attempts failed; there is no further one
+    then. `checkpoint.txt` exists only if the reward model serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    found = choices(day.folder)
-    picks = day_picks(found, date, tokenizer, student, config or RewardModelConfig(), exam_questions, looser)
-    held_out = picks.held_out_choices if config else []  # otherwise all of them are lessons
+    picks = day_picks(
+        choices(day.folder), date, tokenizer, student, config or RewardModelConfig(), exam_questions, looser
+    )
+    held_out = picks.held_out_choices if config else []  # without a reward model all picks are lessons
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
-    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(held_out), "left_out": dict(picks.left_out)}
-    outcome |= {"broke": broke}
+    outcome: dict[str, Any] = {
+        "picks": len(picks),
+        "held_out": len(held_out),
+        "left_out": dict(picks.left_out),
+        "broke": broke,
+    }
     try:
-        wanted = _wanted(config, picks)
+        config = _check(config, picks)
         if broke is not None:
             raise UnfitError(f"it could not be fitted: {broke}")
-        backbone = _backbone(wanted, checkpoint, student)
+        backbone = _backbone(config, checkpoint, student)
         fitted = trainer.call(
             process.fit_reward_model,
             backbone,
             checkpoint.name if backbone == checkpoint else None,
             picks.fitted,
             picks.held_out,
-            wanted,
+            config,
             trainer_config,
             seed,
             checkpoints,
@@ -82,39 +87,39 @@ def fit_reward_model(
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
-    """What MLflow keeps of an outcome, by name."""
-    found = {name: float(outcome[name]) for name in ("serves", "picks", "held_out")}
+    """Return the metrics of an outcome for MLflow, by name."""
+    values = {name: float(outcome[name]) for name in ("serves", "picks", "held_out")}
     if "accuracy" in outcome:
-        found |= {name: outcome["accuracy"][key] for name, key in (("accuracy", "value"), ("low", "low"))}
-        found |= {name: outcome[name] for name in ("chance", "expected_calibration_error")}
-        found |= {f"length_{name}": outcome["length"][name] for name in ("longest_alone", "longest_top")}
-    return {f"reward_model/{name}": value for name, value in found.items()}
+        values |= {name: outcome["accuracy"][key] for name, key in (("accuracy", "value"), ("low", "low"))}
+        values |= {name: outcome[name] for name in ("chance", "expected_calibration_error")}
+        values |= {f"length_{name}": outcome["length"][name] for name in ("longest_alone", "longest_top")}
+    return {f"reward_model/{name}": value for name, value in values.items()}
 
 
 def _outcome(fitted: Fitted) -> dict[str, Any]:
     checkpoint = None if fitted.checkpoint is None else fitted.checkpoint.name
-    said = {"serves": checkpoint is not None, "reason": fitted.ranking.refusal, "checkpoint": checkpoint}
+    verdict = {"serves": checkpoint is not None, "reason": fitted.ranking.refusal, "checkpoint": checkpoint}
     curve = [{"picks": picks} | asdict(accuracy) for picks, accuracy in fitted.learning_curve]
-    return said | asdict(fitted.ranking) | {"learning_curve": curve}
+    return verdict | asdict(fitted.ranking) | {"learning_curve": curve}
 
 
-def _wanted(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConfig:
-    """Raises UnfitError where no reward model is wanted, or the picks are too few for one."""
+def _check(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConfig:
+    """Return the configuration; raise UnfitError where no reward model is wanted or the picks do not suffice."""
     if config is None:
         raise UnfitError(DIRECT)
     if len(picks) < config.min_picks:
         raise UnfitError(f"with fewer than {config.min_picks} usable picks none is fitted")
     if not picks.held_out and picks.left_out["known"]:
-        raise UnfitError("the champion has learnt all picks that would judge it: it takes later ones")
+        raise UnfitError("the champion has learnt all held-out picks, so later ones are needed to judge it")
     if not picks.fitted or not picks.held_out:
-        raise UnfitError("all picks are of one side of the split by prompt: more different prompts are needed")
+        raise UnfitError("all picks are on one side of the split by prompt: more different prompts are needed")
     return config
 
 
 def _backbone(config: RewardModelConfig, checkpoint: Path, student: StudentConfig) -> Path:
-    """What the fit begins with. Raises UnfitError where it is no model, or reads other tokens than the student.
+    """Return the model that the fit starts from; raise UnfitError if it is none or its tokenizer is not the student's.
 
-    Whether its weights are whole shows when they are loaded.
+    Damaged weights are noticed when they are loaded.
     """
     if config.backbone is None:
         return checkpoint

@@ -1,4 +1,4 @@
-"""The day's picks and corrections as the reward model takes them: answers that differ, in tokens, by age."""
+"""The day's picks and corrections as examples for the reward model: tokenized, weighted by age, split by prompt."""
 
 import datetime
 import json
@@ -18,14 +18,16 @@ from models.lessons.preference_data import Pick, age_weight, is_held_out, openin
 from rewards.contamination import exam_index
 from tasks.tables import CORRECTIONS, GENERATED, PREFERENCES, read_table
 
-LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "known", "correction")  # why a pick is
-AT_ONCE = 16  # longest answers: all answers of a pick go through the model together
+LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "known", "correction")  # reasons; see `day_picks`
+AT_ONCE = 16  # answers of maximal length: all answers of a pick go through the model together
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An owner's pick as text; a correction (`corrected`) is one of two. `night`: when it was first read, None for
-    tonight. `generated`: no owner's, and the same every night.
+    """A pick as text; a correction (`corrected`) is a choice between two answers.
+
+    `night`: the date of the night that first read it, None for tonight. `generated`: from the generated day, which is
+    the same every night.
     """
 
     messages: list[dict[str, str]]
@@ -37,14 +39,14 @@ class Choice:
 
     @property
     def row(self) -> dict[str, Any]:
-        """As the table of the held-out picks has it."""
+        """The choice as a row of the table of held-out picks."""
         responses = json.dumps(self.responses)
         return {"messages": json.dumps(self.messages), "responses": responses, "chosen": self.chosen}
 
 
 @dataclass
 class DayPicks:
-    """Picks for the fit and held-out ones, these as text too, and how many were left out, by reason."""
+    """Picks to fit and held-out picks, the latter also as text, and the number of those left out, by reason."""
 
     fitted: list[Pick] = field(default_factory=list)
     held_out: list[Pick] = field(default_factory=list)
@@ -56,7 +58,7 @@ class DayPicks:
 
 
 def choices(day: Path) -> Iterator[Choice]:
-    """What a freeze's tables hold: picks, each answer once, then corrections as the corrected answer over the other."""
+    """Yield the picks of a frozen day, each answer once, then its corrections as picks of the corrected answer."""
     picks: Any = read_table(day / "preferences.parquet", PREFERENCES).to_dict("records")
     for row in picks:
         yield _choice(row, json.loads(row["responses"]), row["chosen"])
@@ -66,15 +68,15 @@ def choices(day: Path) -> Iterator[Choice]:
 
 
 def openings_held_out(day: Path, share: float) -> tuple[str, ...]:
-    """How the conversations begin in which the picks stand that judge the reward model; none where the share is 0."""
+    """Return the openings of the conversations whose picks are held out; none if the share is 0."""
     if not share:
         return ()
-    found = (choice.messages for choice in choices(day))
-    return tuple(sorted({opening(messages) for messages in found if is_held_out(messages, share)}))
+    conversations = (choice.messages for choice in choices(day))
+    return tuple(sorted({opening(messages) for messages in conversations if is_held_out(messages, share)}))
 
 
 def day_picks(
-    found: Iterable[Choice],
+    choices: Iterable[Choice],
     date: str,
     tokenizer: PreTrainedTokenizerBase,
     student: StudentConfig,
@@ -82,18 +84,18 @@ def day_picks(
     exam_questions: tuple[str, ...] = (),
     looser: Sequence[tuple[str, float]] = (),
 ) -> DayPicks:
-    """Sorts the picks, as they stand on a date, into those for the fit and those that judge it.
+    """Split the picks, as of a date, into those to fit and those that judge the fit.
 
-    Left out are those without two different answers (`no_choice`), that ask a question of the exam, word for word or
-    nearly (`exam`), whose conversation the student's template refuses (`refused`), with an answer longer than
-    `config.max_tokens`, or with more of them than a step has memory for (`too_long`); and those that would judge, but
-    of whose conversation the champion may have had a lesson (`known`): on one of the nights that held out less
-    (`looser`, each with its share). A held-out `correction` judges nothing: that an owner wrote the one answer and the
-    student the other can be told by their style, and says nothing of how well the student's own are told apart.
+    Leaves out picks without two different answers (`no_choice`), that ask an exam question, even approximately
+    (`exam`), whose conversation the student's template refuses (`refused`), and with an answer longer than
+    `config.max_tokens` or more answers than a step has memory for (`too_long`). Of the held-out ones it also leaves
+    out those whose conversation the champion may have learnt (`known`), on a night with a smaller held-out share
+    (`looser`: dates and shares), and corrections (`correction`): style tells the owner's answer from the student's,
+    so they do not show how well the student's own answers are told apart.
     """
-    picks, exam, found = DayPicks(), exam_index(exam_questions), list(found)
-    known = {opening(choice.messages) for choice in found if _may_be_known(choice, looser)}
-    for choice in found:
+    picks, exam, choices = DayPicks(), exam_index(exam_questions), list(choices)
+    known = {opening(choice.messages) for choice in choices if _may_be_known(choice, looser)}
+    for choice in choices:
         if len(choice.responses) < 2:
             picks.left_out["no_choice"] += 1
             continue
@@ -106,8 +108,8 @@ def day_picks(
             picks.left_out["refused"] += 1
             continue
         answers = tuple(tuple(answer_tokens(tokenizer, response)) for response in choice.responses)
-        longest, whole = max(map(len, answers)), sum(map(len, answers))
-        if len(prompt) + longest > config.max_tokens or len(prompt) + whole > AT_ONCE * config.max_tokens:
+        longest, total = max(map(len, answers)), sum(map(len, answers))
+        if len(prompt) + longest > config.max_tokens or len(prompt) + total > AT_ONCE * config.max_tokens:
             picks.left_out["too_long"] += 1
             continue
         pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.night, date), config.half_life_nights))
@@ -124,8 +126,9 @@ def day_picks(
 
 
 def _may_be_known(choice: Choice, looser: Sequence[tuple[str, float]]) -> bool:
-    """Whether one of these nights had a choice and did not keep it from its lessons. A generated one every night has,
-    whatever night its row is of: the seed draws it.
+    """Whether one of these nights read a choice and did not hold it out of its lessons.
+
+    Every night reads the generated ones, whatever the night in their row: the seed draws them.
     """
     return any(
         (choice.generated or (choice.night is not None and choice.night <= night))
@@ -147,7 +150,7 @@ def _choice(row: Mapping[str, Any], shown: list[str], chosen: int, corrected: bo
 
 
 def _age(night: str | None, date: str) -> int:
-    """Nights since a pick was first read."""
+    """Return the number of nights since a pick was first read."""
     if night is None:
         return 0
     return (datetime.date.fromisoformat(date) - datetime.date.fromisoformat(night)).days

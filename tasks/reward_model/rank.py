@@ -1,4 +1,4 @@
-"""How the student itself ranks the answers of the owner's held-out picks: what over-optimisation is told by."""
+"""The policy's own ranking of the answers of held-out picks, which reveals over-optimization."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor
 from tasks.workers import Worker
 
-MOST = 200  # picks: a share of them is then known to 7 points, and no round waits for it
+MAX_PICKS = 200  # enough for a 95 % interval of ±7 points, and few enough not to delay a round
 
 
 @stage(retries=2, resources=("predecessor", "trainer"))
@@ -30,39 +30,39 @@ def rank_picks(
     predecessor: Predecessor | None,
     trainer: Worker,
 ) -> None:
-    """Whether the policy finds the answer that was picked the likeliest of those shown, for each held-out pick, or for
-    a draw of 200 of them, old and new: in every ranking of a night the same.
+    """Write whether the policy finds the picked answer the most likely one, for every held-out pick, to `ranking.json`.
 
-    An answer's likelihood is the mean log-probability of its tokens, the end token included (nats a token). `policy` is
-    the digest of what `predecessor` stands at; None: of the checkpoint `tokenizer`, which nothing goes on from.
-    `ranking.json`: `right`, one a pick, and their share, `accuracy`.
+    Of more than 200 picks it draws 200, the same in every ranking of a night. An answer's likelihood is the mean
+    log-probability of its tokens, including the end token (nats per token). `policy`: the digest at which
+    `predecessor` stands; without a predecessor, that of the checkpoint `tokenizer`, which no update continues from.
+    `ranking.json` has `right`, one value a pick, and their mean, `accuracy`.
     """
     held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
-    picks: Any = held_out.sample(min(MOST, len(held_out)), random_state=0).sort_index()
-    asked = [
+    picks: Any = held_out.sample(min(MAX_PICKS, len(held_out)), random_state=0).sort_index()
+    rankings = [
         (json.loads(pick.messages), [str(answer) for answer in json.loads(pick.responses)], int(pick.chosen))
         for pick in picks.itertuples()
     ]
-    words = load_tokenizer(tokenizer, student.trust_remote_code)
+    encoder = load_tokenizer(tokenizer, student.trust_remote_code)
     rollouts = [
-        _as_rollout(number, place, prompt_tokens(words, messages, student), answer_tokens(words, answer), policy)
-        for number, (messages, answers, _) in enumerate(asked)
-        for place, answer in enumerate(answers)
+        _as_rollout(group, sample, prompt_tokens(encoder, messages, student), answer_tokens(encoder, answer), policy)
+        for group, (messages, answers, _) in enumerate(rankings)
+        for sample, answer in enumerate(answers)
     ]
     if predecessor is None:
-        found = trainer.call(trainer_process.logprobs_of, tokenizer, config, rollouts)
+        logprobs = trainer.call(trainer_process.logprobs_of, tokenizer, config, rollouts)
     else:
-        found = trainer.call(trainer_process.logprobs, predecessor, config, rollouts)
-    likelihoods = iter(map(fmean, found))
-    right = [_is_first([next(likelihoods) for _ in answers], chosen) for _, answers, chosen in asked]
+        logprobs = trainer.call(trainer_process.logprobs, predecessor, config, rollouts)
+    likelihoods = iter(map(fmean, logprobs))
+    right = [_is_first([next(likelihoods) for _ in answers], chosen) for _, answers, chosen in rankings]
     accuracy = fmean(right) if right else None
     (folder / "ranking.json").write_text(json.dumps({"accuracy": accuracy, "right": right}))
 
 
 def _is_first(likelihoods: Sequence[float], chosen: int) -> bool:
-    return all(likelihoods[chosen] > other for place, other in enumerate(likelihoods) if place != chosen)
+    return all(likelihoods[chosen] > other for index, other in enumerate(likelihoods) if index != chosen)
 
 
-def _as_rollout(number: int, place: int, prompt: list[int], answer: list[int], policy: str) -> Rollout:
+def _as_rollout(group: int, sample: int, prompt: list[int], answer: list[int], policy: str) -> Rollout:
     mask = [True] * len(answer)
-    return Rollout(str(number), number, place, prompt, answer, [0.0] * len(answer), mask, "stop", "", policy)
+    return Rollout(str(group), group, sample, prompt, answer, [0.0] * len(answer), mask, "stop", "", policy)

@@ -5,14 +5,13 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conf.schema import TrainerConfig
-from conf.sections.lessons import DistillConfig
+from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from conf.storage.durable import room_for, size_of
 from models.checkpoint import base_of, keep, write_lineage
 from models.hf.hardware import give_back
-from models.lessons.preference_data import Example
 from models.rollout import Rollout
 
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
@@ -55,15 +54,30 @@ def unpack_starter(folder: Path) -> None:
 def lesson(
     checkpoint: Path,
     config: TrainerConfig,
-    lessons: DistillConfig,
-    examples: Sequence[Example],
+    lesson: DistillConfig | LessonConfig,
+    examples: Sequence[Any],
     checkpoints: Path,
 ) -> tuple[Path, list[dict[str, float]]]:
-    """Distils worked answers into a checkpoint. Returns the new checkpoint and the figures of every step."""
-    from models.lessons.sft_preference import distill
+    """Learn examples in the way that the type of the lesson's configuration asks for.
 
-    own = lesson_config(config, lessons.learning_rate, lessons.warmup_steps)
-    return study(checkpoint, own, lambda trainer: distill(trainer, examples, lessons, config.seed), checkpoints)
+    `examples`: as that function of `models/lessons/sft_preference.py` takes them. Returns the new checkpoint and the
+    metrics of every step.
+    """
+    from models.lessons import sft_preference
+
+    learn: Callable[..., Iterator[dict[str, float]]] = sft_preference.imitation
+    warmup_steps: int | None = None
+    match lesson:
+        case DistillConfig():
+            learn, warmup_steps = sft_preference.distill, lesson.warmup_steps
+        case FeedbackConfig():
+            learn = sft_preference.kto
+        case PicksConfig(method="dpo"):
+            learn = sft_preference.dpo
+        case _:
+            pass
+    adapted = lesson_config(config, lesson.learning_rate, warmup_steps)
+    return study(checkpoint, adapted, lambda trainer: learn(trainer, examples, lesson, config.seed), checkpoints)
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float, warmup_steps: int | None = None) -> TrainerConfig:

@@ -154,7 +154,7 @@ def test_the_stages_are_learnt_in_the_order_of_the_configuration(taught: Taught)
     outcome = json.loads((night / "fit_reward_model" / "outcome.json").read_text())
     assert (outcome["serves"], outcome["reason"]) == (
         False,
-        "preference_learning is direct: the picks are lessons of their own",
+        "preference_learning is direct: the picks are learnt without a reward model",
     )
 
 

@@ -19,7 +19,7 @@ from tasks.stage import MANIFEST, Artifact
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import trainer_process
 from tests.models.tiny import write_tiny
-from tests.tasks.committed_tables import write_stage
+from tests.tasks.doubles.tables import write_stage
 
 DATE = "2026-11-20"
 ASKED = json.dumps([{"role": "user", "content": "Hi"}])
@@ -58,7 +58,7 @@ class Engine:
         if function is in_engine.sample:
             checkpoint, _, prompts, *_ = arguments
             self.sat.append(checkpoint.name)
-            return [[Rollout("", n, 0, p, [1], [-1.0], [True], "stop", "", "x")] for n, p in enumerate(prompts)]
+            return [[Rollout("", n, 0, p, [1], [-1.0], [True], "stop", "", "x")] for n, p in enumerate(prompts)], {}
         return None
 
 
@@ -97,7 +97,7 @@ def noted(night: Night, channel: str) -> str:
 def test_each_channel_goes_on_from_the_one_before_it(night: Any) -> None:
     one, day, base = night("preference_learning=direct")
     last = run(one, day, base)
-    assert one.trainer.asked == ["imitate", "kto", "dpo"]
+    assert one.trainer.asked == ["lesson"] * 3
     chain = [noted(one, channel) for channel in ("corrections", "words", "feedback", "picks")]
     assert chain[1] == chain[0]  # without a line the checkpoint is passed on
     assert chain[3] == last.name
@@ -111,7 +111,7 @@ def test_each_channel_goes_on_from_the_one_before_it(night: Any) -> None:
 def test_a_channel_that_is_switched_off_is_left_out(night: Any) -> None:
     one, day, base = night("lessons.corrections.enabled=false", "lessons.words.enabled=false")
     last = run(one, day, base)
-    assert one.trainer.asked == ["kto"]
+    assert one.trainer.asked == ["lesson"]
     assert noted(one, "feedback") == last.name
     assert sorted(folder.name for folder in (one.folder / "lessons").iterdir()) == ["feedback"]
 

@@ -129,7 +129,7 @@ def test_the_real_file(tmp_path: Path) -> None:
     from conf.schema import SandboxConfig
     from rewards.data.solution_formats import has_tags
     from rewards.symbolic.boxed import last_boxed
-    from tasks.distillation.trace_filter import counts, judged, traces_of
+    from tasks.distillation.trace_filter import counts, filter_traces, traces_of
 
     source = str(Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl")
     folder = tmp_path / "import_traces"
@@ -138,7 +138,7 @@ def test_the_real_file(tmp_path: Path) -> None:
     assert read_table(folder / "quarantine.parquet", QUARANTINE).empty
     traces = traces_of(read_table(folder / "traces.parquet", TRACES))
     assert len(traces) == 1767
-    found = judged(traces, SandboxConfig(), (), 10_000, lambda trace: None)
+    found = filter_traces(traces, SandboxConfig(), (), 10_000, lambda trace: None)
     told = counts(found)
     assert told["kept"] + told["duplicate"] == 1748
     assert told["dropped"] == 19
@@ -146,5 +146,5 @@ def test_the_real_file(tmp_path: Path) -> None:
     assert all(last_boxed(trace.response) and not has_tags(trace.response) for trace in kept)
     assert all(trace.messages[-1]["content"].endswith(INSTRUCTION) for trace in kept)
     assert not any("A conversation between" in trace.messages[-1]["content"] for trace in kept)
-    few = judged(traces, SandboxConfig(), (), 4, lambda trace: None)
+    few = filter_traces(traces, SandboxConfig(), (), 4, lambda trace: None)
     assert counts(few)["kept"] <= 4 * 128

@@ -11,7 +11,7 @@ import pytest
 from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import is_held_out
-from tasks.feedback.examples import LessonLines
+from tasks.feedback.examples import ExampleReader
 from tests.tasks.doubles.student import END, write_student
 
 EXAM = ("What is 3 + 4?",)
@@ -23,8 +23,8 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_student(tmp_path_factory.mktemp("students") / "base")
 
 
-def reader(student: Path, max_tokens: int = 1000, unseen_share: float = 0.0) -> LessonLines:
-    return LessonLines(student, StudentConfig(), EXAM, max_tokens, unseen_share)
+def reader(student: Path, max_tokens: int = 1000, unseen_share: float = 0.0) -> ExampleReader:
+    return ExampleReader(student, StudentConfig(), EXAM, max_tokens, unseen_share)
 
 
 def messages(*turns: str) -> str:

@@ -1,7 +1,7 @@
-"""The channels' stages: what they hand to the trainer, what they write, and that they come to the same bits again."""
+"""The feedback stages: which method learns which lines, what a stage writes, and that it is reproducible."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,75 +10,53 @@ import pytest
 from conf.schema import StudentConfig
 from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
 from models.checkpoint import is_whole, keep, write_lineage
+from models.lessons import sft_preference
 from models.trainer import Trainer
-from tasks.feedback import train, trainer_calls
+from tasks.feedback import train
 from tasks.stage import Artifact, Stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import trainer_process
 from tests.models.tiny import trainer_config, write_tiny
 from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.workers import InProcessWorker
 
-
-class Here:
-    """A trainer's process that is this one."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        self.asked.append(function)
-        return function(*arguments)
-
-
-CHANNELS: dict[str, tuple[Stage, LessonConfig, Any]] = {
-    "corrections": (train.corrections, CorrectionsConfig(), trainer_calls.imitate),
-    "words": (train.words, WordsConfig(max_tokens=8), trainer_calls.imitate),
-    "feedback": (train.feedback, FeedbackConfig(), trainer_calls.kto),
-    "dpo": (train.picks, PicksConfig(), trainer_calls.dpo),
-    "best_of_n": (train.picks, PicksConfig(method="best_of_n"), trainer_calls.imitate),
+STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
+    "corrections": (train.corrections, CorrectionsConfig(), "imitation"),
+    "words": (train.words, WordsConfig(max_tokens=8), "imitation"),
+    "feedback": (train.feedback, FeedbackConfig(), "kto"),
+    "dpo": (train.picks, PicksConfig(), "dpo"),
+    "best_of_n": (train.picks, PicksConfig(method="best_of_n"), "imitation"),
 }
-ASKED = json.dumps([{"role": "user", "content": "How are you?"}])
+PROMPT = json.dumps([{"role": "user", "content": "How are you?"}])
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("lessons") / "checkpoints"
-    draft = write_tiny(folder / "new")
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[Path]:
+    draft = write_tiny(tmp_path / "checkpoints" / "new")
     write_lineage(draft, None)
-    return keep(draft, folder)
+    yield keep(draft, draft.parent)
+    trainer_process._let_go()
 
 
-@pytest.fixture(autouse=True)
-def _left_as_it_was() -> Iterator[None]:
-    yield
-    trainer_process._trainer, trainer_process._held = None, None
-
-
-def day(folder: Path, lines: int = 5, learnt: int = 0) -> Artifact:
-    """So many lines of each channel; the first ones of those that the reward model takes too are `learnt` already."""
-    corrections = [{"messages": ASKED, "response": "Bad.", "correction": f"Fine {n}."} for n in range(lines)]
+def day(folder: Path, lines: int, learnt: int) -> Artifact:
+    """Return a frozen day with this many lines of each kind; the champion has learnt the first `learnt` of them."""
+    corrections = [{"messages": PROMPT, "response": "Bad.", "correction": f"Fine {n}."} for n in range(lines)]
     words = [{"text": f"The owner has {n} books and reads."} for n in range(lines)]
-    feedback = [{"messages": ASKED, "response": f"Well {n}.", "value": n % 2 - 0.5} for n in range(lines)]
+    feedback = [{"messages": PROMPT, "response": f"Well {n}.", "value": n % 2 - 0.5} for n in range(lines)]
     responses = json.dumps(["Fine.", "So so.", "Who asks?"])
-    picks = [{"messages": ASKED, "responses": responses, "chosen": n % 3, "policy": "x"} for n in range(lines)]
+    picks = [{"messages": PROMPT, "responses": responses, "chosen": n % 3, "policy": "x"} for n in range(lines)]
     for row in (*picks[:learnt], *corrections[:learnt]):
         row["learnt"] = True
-    return write_stage(
-        folder,
-        {
-            "corrections": (CORRECTIONS, corrections),
-            "words": (WORDS, words),
-            "feedback": (FEEDBACK, feedback),
-            "preferences": (PREFERENCES, picks),
-        },
-    )
+    tables = {"corrections": corrections, "words": words, "feedback": feedback, "preferences": picks}
+    schemas = {"corrections": CORRECTIONS, "words": WORDS, "feedback": FEEDBACK, "preferences": PREFERENCES}
+    return write_stage(folder, {name: (schemas[name], rows) for name, rows in tables.items()})
 
 
-def study(folder: Path, channel: str, base: Path, lines: int = 5, learnt: int = 0) -> tuple[Path, Any, Any, list[Any]]:
-    """Runs a channel's stage. Returns its checkpoint, counts and curve, and what the trainer's process was asked."""
-    stage, config, _ = CHANNELS[channel]
-    trainer, place = Here(), folder / channel
-    place.mkdir(parents=True)
+def study(folder: Path, name: str, base: Path, lines: int = 5, learnt: int = 0) -> tuple[Path, Any, Any, int]:
+    """Run a stage. Return its checkpoint, counts and curve, and the number of calls to the trainer's process."""
+    stage, config, _ = STAGES[name]
+    trainer, stage_folder = InProcessWorker(), folder / name
+    stage_folder.mkdir(parents=True)
     arguments: dict[str, Any] = {
         "day": day(folder / "freeze_journal", lines, learnt),
         "checkpoint": base,
@@ -90,47 +68,67 @@ def study(folder: Path, channel: str, base: Path, lines: int = 5, learnt: int = 
         "checkpoints": base.parent,
         "trainer": trainer,
     }
-    stage.write(place, config=config, **arguments)
-    written = Artifact(folder=place, digest="")
-    after = base.parent / (place / "checkpoint.txt").read_text()
-    return after, written.read_json("counts.json"), written.read_json("curve.json"), trainer.asked
+    stage.write(stage_folder, config=config, **arguments)
+    written = Artifact(folder=stage_folder, digest="")
+    checkpoint = base.parent / (stage_folder / "checkpoint.txt").read_text()
+    return checkpoint, written.read_json("counts.json"), written.read_json("curve.json"), len(trainer.functions)
 
 
-@pytest.mark.parametrize("channel", CHANNELS)
-def test_a_channel_comes_to_another_checkpoint_and_to_the_same_one_again(
-    tmp_path: Path, base: Path, channel: str
+def test_a_lesson_is_reproducible_and_rounds_its_weights_after_each_step(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learnt, counts, curve, asked = study(tmp_path / "first", channel, base)
+    rounded: list[int] = []
+    settle = Trainer.settle
+    monkeypatch.setattr(Trainer, "settle", lambda trainer: rounded.append(trainer.step) or settle(trainer))
+    learnt, counts, curve, _ = study(tmp_path / "first", "corrections", base)
     assert learnt != base
     assert is_whole(learnt)
-    assert asked == [CHANNELS[channel][2]]
     assert (counts["lines"], counts["used"]) == (5, 5)
-    assert [one["step"] for one in curve] == [float(n) for n in range(1, len(curve) + 1)]
-    assert all(one["grad_norm"] > 0 for one in curve)
-    assert trainer_process._trainer is None  # its memory is given back
-    again = study(tmp_path / "again", channel, base)
+    assert [metrics["step"] for metrics in curve] == [float(n) for n in range(1, len(curve) + 1)]
+    assert all(metrics["grad_norm"] > 0 for metrics in curve)
+    assert rounded == [*range(1, len(curve) + 1)]
+    assert len(rounded) > 1
+    assert trainer_process._trainer is None  # its memory is released
+    again = study(tmp_path / "again", "corrections", base)
     assert (again[0], again[2]) == (learnt, curve)
 
 
-def test_a_lesson_is_settled_after_each_step(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settled at its end alone it would be a step that no gradient has seen."""
-    at: list[int] = []
-    monkeypatch.setattr(Trainer, "settle", lambda trainer: at.append(trainer.step))
-    _, _, curve, _ = study(tmp_path, "corrections", base)
-    assert at == [*range(1, len(curve) + 1)]
-    assert len(at) > 1
+@pytest.mark.parametrize("name", STAGES)
+def test_each_kind_is_learnt_by_its_method(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    used: list[tuple[str, int]] = []
+    for method in ("distill", "imitation", "kto", "dpo"):
+
+        def learn(
+            _: Trainer, examples: Any, config: Any, seed: int, method: str = method
+        ) -> Iterator[dict[str, float]]:
+            assert (config, seed) == (STAGES[name][1], trainer_config().seed)
+            used.append((method, len(examples)))
+            yield {"step": 1.0}
+
+        monkeypatch.setattr(sft_preference, method, learn)
+    monkeypatch.setattr(Trainer, "settle", lambda trainer: None)
+    _, counts, curve, _ = study(tmp_path, name, base)
+    ((method, examples),) = used
+    assert method == STAGES[name][2]
+    assert examples >= counts["used"] == 5
+    assert curve == [{"step": 1.0}]
 
 
-@pytest.mark.parametrize("channel", CHANNELS)
-def test_without_lines_the_checkpoint_stays_what_it_was(tmp_path: Path, channel: str) -> None:
-    learnt, counts, curve, asked = study(tmp_path, channel, tmp_path / "checkpoints" / "base", lines=0)
-    assert learnt.name == "base"
-    assert (counts, curve, asked) == ({"lines": 0, "used": 0, "exam": 0, "too_long": 0}, [], [])
+@pytest.mark.parametrize("name", STAGES)
+def test_without_lines_the_checkpoint_stays_the_same(tmp_path: Path, name: str) -> None:
+    checkpoint, counts, curve, calls = study(tmp_path, name, tmp_path / "checkpoints" / "base", lines=0)
+    assert checkpoint.name == "base"
+    assert (counts, curve, calls) == ({"lines": 0, "used": 0, "exam": 0, "too_long": 0}, [], 0)
 
 
-@pytest.mark.parametrize("channel", ["corrections", "dpo", "best_of_n"])
-def test_what_the_champion_has_learnt_is_no_lesson_again(tmp_path: Path, base: Path, channel: str) -> None:
-    _, counts, _, asked = study(tmp_path / "some", channel, base, learnt=3)
-    assert (counts["lines"], counts["used"], len(asked)) == (2, 2, 1)
-    after, counts, _, asked = study(tmp_path / "all", channel, base, learnt=5)
-    assert (after, counts["lines"], asked) == (base, 0, [])
+@pytest.mark.parametrize("name", ["corrections", "dpo", "best_of_n"])
+def test_lines_that_the_champion_has_learnt_are_not_learnt_again(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(trainer_process, "study", lambda checkpoint, *_: (checkpoint, []))
+    _, counts, _, calls = study(tmp_path / "some", name, base, learnt=3)
+    assert (counts["lines"], counts["used"], calls) == (2, 2, 1)
+    _, counts, _, calls = study(tmp_path / "all", name, base, learnt=5)
+    assert (counts["lines"], calls) == (0, 0)
