@@ -1,41 +1,43 @@
-"""Blocks of rounds, of GRPO or of on-policy distillation: passes → update → checkpoint, as often as they fit."""
+"""Blocks of rounds, of GRPO or of on-policy distillation.
 
-import shutil
+A round: select_prompts → sample → score → credit (and again for each refill) → update → checkpoint.
+"""
+
 import time
 from collections.abc import Sequence, Set
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prefect.futures import PrefectFuture
-
 from conf.schema import TrainerConfig
 from conf.sections.stages import Step
+from conf.storage.home import NightError
 from flows.run.budget import LATE, Allowance
-from flows.run.context import Night, log
-from flows.training.lost_round import LostRoundError, require_outcome
-from flows.training.monitor import NightWatch
+from flows.run.context import CHANGED, Night
+from flows.training.monitor import Monitor
 from flows.training.reward_model import LearnedReward, is_ranked, slowest_ranking
-from flows.training.rollouts import Pass, Passes
-from flows.training.validation import hold_quiz, is_quizzed, quiz_accuracy
+from flows.training.rollouts import GroupSampler
+from flows.training.saver import Retention, Saver
+from flows.training.validation import is_quizzed, quiz_accuracy, run_quiz
+from models.checkpoint import verify
 from rewards.verifier import Problem
 from tasks.incidents import end_early, ended_early
-from tasks.layout import is_committed, place_of
-from tasks.stage import Artifact, uncommit
+from tasks.layout import is_committed, round_path
+from tasks.stage import run_name
 from tasks.tracking import Tracking
-from tasks.training.metrics import round_figures
-from tasks.training.trainer_process import Predecessor
-from tasks.training.update import UpdateChangedError, UpdateMeans, checkpoint, merge, update
+from tasks.training.metrics import Pass, round_metrics
+from tasks.training.trainer_process import Predecessor, Updated
+from tasks.training.update import UpdateResources, checkpoint, merge, update
 from tasks.workers import HoursOverError, WorkerDiedError
 
 
 class Rounds:
     """The rounds of one night, numbered on through its blocks, and what goes from one to the next.
 
-    `exam_seconds`: what the exam takes that comes after them. `learned`: the reward model's part, where one serves.
-    `teacher`: of on-policy distillation. `over`: no other block, and no other lesson, is begun: the night's hours are,
-    or an alarm is severe.
+    `exam`: problems that are never drawn. `registered`: digests that the registry knows. `exam_seconds`: what the exam
+    after the rounds takes. `learned`: the reward model's part, where one serves. `teacher`: of on-policy distillation.
+    `over`: no further block or lesson begins, because the night's hours are over or an alarm is severe.
     """
 
     def __init__(
@@ -48,256 +50,220 @@ class Rounds:
         learned: LearnedReward | None = None,
         teacher: Path | None = None,
     ) -> None:
-        self.night, self.tracking, self.registered = night, tracking, registered
-        self.passes = Passes(night, exam, teacher)
-        self.block: Step  # the one under way,
+        self.night, self.tracking, self.learned = night, tracking, learned
+        self.sampler = GroupSampler(night, exam, teacher)
+        self.monitor = Monitor(night, tracking)
+        self.saver = Saver()
+        self.retention = Retention(night.folder / "state", registered)
+        self.allowance = Allowance(
+            night.hours, night.config, night.home.nights, exam_seconds, slowest_ranking(night.folder)
+        )
+        self.block: Step  # the current block,
         self.base: Path  # the checkpoint that it began with,
-        self.current: Path  # and the newest
-        self.saving: Future[None] | None = None
-        self.books = ThreadPoolExecutor(1, thread_name_prefix="books")
-        self.policies: list[Path] = []  # of all rounds so far
-        self.joints: set[Path] = set()  # where blocks began and ended: what lessons between them are made from again
+        self.policy: Path  # and the newest
         self.over = False
-        self.watch = NightWatch(night, tracking)
-        self.learned = learned
-        self.own: set[int] = set()  # the rounds that this start of the night has taken itself
-        self.lap = time.perf_counter()  # when the round before was over
-        after = exam_seconds, slowest_ranking(night.folder)
-        self.allowance = Allowance(night.hours, night.config, night.home.nights, *after)
+        self.verified: set[Path] = set()  # checkpoints that this start of the night made or has checked
+        self.round_began = time.perf_counter()
 
     def run(self, block: Step, base: Path) -> Path:
-        """The rounds of a block from a checkpoint on, with an optimizer of their own: all, or those up to a severe
-        alarm, or as many as fit into the night's hours and as the children live through.
+        """Run the rounds of a block from a checkpoint on: as many as fit, or up to a severe alarm.
 
-        Returns the checkpoint after the last one, its adapter merged; `base` where there was none. Raises
-        LostRoundError where what an earlier start of the night left of a round was damaged since.
+        Returns the checkpoint after the last one, its adapter merged; `base` where there was no round.
         """
-        night, before = self.night, ended_early(self.night.folder)
-        self.block, self.base, self.current = block, base, base
-        self.joints.add(base)
-        self.lap = time.perf_counter()
-        night.spare(self.allowance.after)
+        night, early = self.night, ended_early(self.night.folder)
+        self.block, self.base, self.policy = block, base, base
+        self.round_began = time.perf_counter()
+        night.limit_workers(before_end=self.allowance.after)
         try:
             if block.rounds:
-                self._rank(block.rounds.start - 1)
+                self._rank_picks(block.rounds.start - 1)
             for number in block.rounds:
-                if before and number > before.rounds:
+                if early and number > early.rounds:
                     break
-                if not is_committed(self.night.round(number)):  # one that is costs nothing
+                if not is_committed(night.round_folder(number)):
                     self.allowance.require(number, is_quizzed(night.config, number))
-                self._round(number)
-                if is_quizzed(night.config, number):
-                    self._quiz(number)
-                self._rank(number)
-                if self.watch.ends_learning(self._giving_way(), self._state(number - 1)):
+                night.run_nested(block.kind, round_path(number), partial(self._round, number))
+                if self.monitor.ends_learning(self._superseded(), self.retention.state(number - 1)):
                     self.over = True
                     break
-            night.spare(-LATE)
-            self._finish_saving()
+            night.limit_workers(before_end=-LATE)
+            self.saver.finish()
         except (HoursOverError, WorkerDiedError) as error:
-            night.spare(-LATE)
-            self._end_early(error)
-        self.joints.add(self.current)
-        return self._merged() if night.config.lora is not None and self.current != base else self.current
+            night.limit_workers(before_end=-LATE)
+            self._keep_committed_rounds(error)
+        return self._merge() if night.config.lora is not None and self.policy != base else self.policy
 
-    def take_back(self, lost: LostRoundError | UpdateChangedError) -> None:
-        """Forgets all rounds, and uncommits the lost one: gone through again, the others are still there."""
-        log.warning("%s", lost)
-        self._finish_saving()
-        number = lost.number if isinstance(lost, LostRoundError) else len(self.policies)
-        uncommit(self.night.round(number) / "checkpoint")
-        self.passes.solve_rates, self.over = None, False
-        self.policies.clear()
-        self.joints.clear()
-        self.watch.figures.clear()
-        if self.learned:
-            self.learned.broke = False
+    def _round(self, number: int) -> None:
+        """Sample groups of answers, turn their scores into advantages, and update the policy."""
+        night, folder = self.night, self.night.round_folder(number)
+        uninterrupted = not folder.exists()
+        if not is_committed(folder) and self.policy not in self.verified:
+            verify(self.policy, CHANGED)
+            self.verified.add(self.policy)
 
-    def require_whole(self, policy: Path, state: Path | None = None) -> None:
-        """Raises LostRoundError where `policy` is the last round's, and an earlier start of the night left it, and it,
-        or its trainer state, was damaged since.
-        """
-        number = len(self.policies)
-        if number and policy == self.policies[-1] and number not in self.own:
-            require_outcome(number, policy, state)
+        passes = self.sampler.sample(number, self.block, self.base, self.policy, self._learned)
 
-    def _end_early(self, error: HoursOverError | WorkerDiedError) -> None:
-        """The rounds that are committed count. What another one has stays in its folder, and leads to nothing."""
-        with suppress(HoursOverError, WorkerDiedError):
-            self._finish_saving()
-        while self.policies and not is_committed(self.night.round(len(self.policies))):
-            self.policies.pop()
-        del self.watch.figures[len(self.policies) :]
-        self.current = self.policies[-1] if len(self.policies) >= self.block.rounds.start else self.base
+        inputs = self._update_inputs(passes)
+        path = f"{round_path(number)}/checkpoint"
+        if (known := checkpoint.committed(night.folder, path, **inputs)) is not None:
+            night.run_in_background(checkpoint, path, **inputs)
+            figures = known.read_json("metrics.json")
+            self._advance(night.checkpoint(known))
+            self.tracking.log_round(number, figures)
+            self._seconds_since_last_round()
+        else:
+            self.saver.finish()
+            resources = self._update_resources(number)
+            updated = self._update(number, passes, resources)
+            self._advance(updated.checkpoint)
+            figures = round_metrics(passes, updated.metrics)
+            seconds = self._seconds_since_last_round()
+            if uninterrupted:
+                figures["seconds_round"] = seconds
+            self.saver.start(partial(self._save, number, path, inputs, updated, resources, figures))
+        if "seconds_round" in figures:
+            self.allowance.rounds.append(figures["seconds_round"])
+        self.monitor.figures.append(figures)
+
+        if is_quizzed(night.config, number):
+            self._quiz(number)
+        self._rank_picks(number)
+
+    def _update_inputs(self, passes: Sequence[Pass]) -> dict[str, Any]:
+        """What the update's outcome depends on."""
+        return {
+            "rollouts": tuple(one.rollouts for one in passes),
+            "advantages": tuple(one.advantages for one in passes),
+            "config": self._trainer_config,
+            "predecessor": self.policy.name,
+        }
+
+    def _update_resources(self, number: int) -> UpdateResources:
+        night, state = self.night, self._state_before(number)
+        if state is not None and not state.is_dir():
+            raise NightError(f"{state}: this trainer state is gone; begin the night anew with --fresh")
+        predecessor = Predecessor(self.base, self.policy.name, state)
+        retired = self.retention.outdated(number, self.base)
+        return UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
+
+    def _update(self, number: int, passes: Sequence[Pass], resources: UpdateResources) -> Updated:
+        night, path, started = self.night, f"{round_path(number)}/update", time.perf_counter()
+        rollouts, advantages = [one.rollouts for one in passes], [one.advantages for one in passes]
+        night.rest_engine()
+        night.announce(run_name(path), None)
+        updated = night.call(update, path, rollouts, advantages, self._trainer_config, resources)
+        night.announce(run_name(path), time.perf_counter() - started)
+        return updated
+
+    def _save(
+        self,
+        number: int,
+        path: str,
+        inputs: dict[str, Any],
+        updated: Updated,
+        resources: UpdateResources,
+        figures: dict[str, float],
+    ) -> None:
+        """Make the update count, and tell MLflow; on the saver's thread, while the next round samples."""
+        saved = self.night.run_in_background(
+            checkpoint,
+            path,
+            **inputs,
+            updated=updated,
+            state=self.retention.state(number),
+            resources=resources,
+            figures=figures,
+        )
+        self.tracking.log_round(number, saved.read_json("metrics.json"))
+
+    def _advance(self, policy: Path) -> None:
+        self.policy = policy
+        self.retention.policies.append(policy)
+        self.verified.add(policy)
+
+    def _seconds_since_last_round(self) -> float:
+        """Seconds since the last round was over. What comes after, up to the next round, is part of the next."""
+        now = time.perf_counter()
+        seconds, self.round_began = now - self.round_began, now
+        return seconds
+
+    def _quiz(self, number: int) -> None:
+        started = time.perf_counter()
+        quiz = run_quiz(self.night, number, self.policy, self.sampler.excluded)
+        if (accuracy := quiz_accuracy(quiz)) is not None:
+            self.tracking.log({"quiz/accuracy": accuracy}, number)
+        self.monitor.add_quiz(number, quiz)
+        self.allowance.quizzes.append(quiz.seconds)
+        self.round_began += time.perf_counter() - started  # a quiz is not part of a round's time
+
+    def _rank_picks(self, number: int) -> None:
+        """Rank the owner's held-out picks by the policy, while a learned reward is in use; see `is_ranked`."""
+        learned = self._learned
+        if learned is None or not is_ranked(self.night.config, self.block, number):
+            return
+        started = time.perf_counter()
+        self.saver.finish()
+        if not learned.is_ranked(self.block, number, self.policy) and ended_early(self.night.folder):
+            return
+        predecessor = Predecessor(self.base, self.policy.name, self._state_before(number + 1))
+        ranking = learned.rank(self.block, number, predecessor, self.policy)
+        self.monitor.add_ranking(self.block.rounds.start, number, ranking)
+        if (accuracy := ranking.read_json("ranking.json")["accuracy"]) is not None:
+            self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
+        if number in self.block.rounds and self.allowance.quizzes:  # it comes with them
+            self.allowance.quizzes[-1] += ranking.seconds
+        self.round_began += time.perf_counter() - started
+
+    def _keep_committed_rounds(self, error: HoursOverError | WorkerDiedError) -> None:
+        """End the learning with the rounds that are committed; what a further one left has no effect."""
+        with suppress(HoursOverError, WorkerDiedError):  # the round that was being saved is not committed then
+            self.saver.finish()
+        policies = self.retention.policies
+        while policies and not is_committed(self.night.round_folder(len(policies))):
+            policies.pop()
+        del self.monitor.figures[len(policies) :]
+        self.policy = policies[-1] if len(policies) >= self.block.rounds.start else self.base
         self.end(self.block.number, error)
 
     def end(self, steps: int, error: Exception) -> None:
-        """Ends the night's learning for good, with the rounds that there are and so many steps begun."""
+        """End the night's learning for good, with the rounds that there are and this many steps begun."""
         self.over = True
-        done = len(self.policies)
+        done = len(self.retention.policies)
         why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
         end_early(self.night.folder, done, why, steps)
 
-    def _merged(self) -> Path:
-        """The last round's adapter, merged into its base. Raises LostRoundError where neither is whole any more."""
+    def _merge(self) -> Path:
+        """Merge the last round's adapter into its base."""
         night = self.night
-        if not night.has(self.block.place):
-            self.require_whole(self.current)
-        return night.made(
+        return night.make_checkpoint(
             merge,
             self.block.place,
-            adapter=self.current,
+            adapter=self.policy,
             trust_remote_code=night.config.student.trust_remote_code,
             checkpoints=night.home.checkpoints,
             trainer=night.trainer,
         )
 
-    def _round(self, number: int) -> None:
-        whole = not self.night.round(number).exists()  # no part is from before an interruption
-        if not is_committed(self.night.round(number)):
-            self.require_whole(self.current, self._state_before(number))
-        self._learn(number, self.passes.of_round(number, self.block, self.base, self.current, self._learned), whole)
-
-    def _learn(self, number: int, passes: Sequence[Pass], whole: bool) -> None:
-        """The update, unless its outcome is committed; its state is written while the next round samples."""
-        night, place, predecessor = self.night, place_of(number), self.current.name
-        config = self._trainer_config
-        prompts, rollouts, scores, advantages = zip(*passes, strict=True)
-        inputs: dict[str, Any] = {
-            "prompts": prompts,
-            "rollouts": rollouts,
-            "scores": scores,
-            "advantages": advantages,
-            "config": config,
-            "predecessor": predecessor,
-        }
-        known = checkpoint.committed(night.folder, f"{place}/checkpoint", **inputs)
-        if known is None:
-            self._finish_saving()
-            state = self._state_before(number)
-            if state is not None and not state.is_dir():
-                raise LostRoundError(number - 1, "its state was pruned, and is needed to learn again")
-            base = Predecessor(self.base, predecessor, state)
-            means = UpdateMeans(base, night.home.checkpoints, night.trainer, self._retired(number))
-            night.rest_engine()
-            label, started = f"round {number} · update", time.perf_counter()
-            night.tell(label, None)
-            updated = update(label, rollouts, advantages, config, means)
-            night.tell(label, time.perf_counter() - started)
-            self._go_on_from(updated.checkpoint)
-            self.own.add(number)
-            seconds = self._lap()
-            if whole:
-                self.allowance.rounds.append(seconds)
-            saving = checkpoint.submit(
-                night.folder,
-                f"{place}/checkpoint",
-                **inputs,
-                updated=updated,
-                state=self._state(number),
-                means=means,
-                seconds_round=seconds if whole else None,
-            )
-            self.saving = self.books.submit(self._saved, number, saving)
-            figures = round_figures(prompts, rollouts, scores, advantages, updated.metrics)
-            self.watch.figures.append(figures | ({"seconds_round": seconds} if whole else {}))
-        else:
-            self._go_on_from(night.checkpoint(known))
-            figures = self._track(number, known)
-            self.watch.figures.append(figures)
-            if "seconds_round" in figures:
-                self.allowance.rounds.append(figures["seconds_round"])
-            self._lap()
-
-    def _go_on_from(self, policy: Path) -> None:
-        self.current = policy
-        self.policies.append(policy)
-
-    def _lap(self) -> float:
-        """Seconds since the round before was over. What comes after, the next round's begin included, is the next's."""
-        now = time.perf_counter()
-        seconds, self.lap = now - self.lap, now
-        return seconds
-
-    def _saved(self, number: int, future: PrefectFuture[Artifact]) -> None:
-        """Once an update is durable, tells MLflow; beside the next round."""
-        self._track(number, future.result())
-
-    def _finish_saving(self) -> None:
-        """Waits until the last update is durable. Raises what its saving raised."""
-        saving, self.saving = self.saving, None
-        if saving is not None:
-            saving.result()
-
-    def _track(self, number: int, artifact: Artifact) -> dict[str, float]:
-        figures: dict[str, float] = artifact.read_json("metrics.json")
-        self.tracking.log_round(number, figures)
-        return figures
-
-    def retire(self, keep: Set[Path]) -> None:
-        """Removes the rounds' checkpoints, except those to keep and those that the registry knows."""
-        for policy in self._passed(keep):
-            shutil.rmtree(policy, ignore_errors=True)
-
-    def _passed(self, keep: Set[Path]) -> list[Path]:
-        return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
-
-    def _retired(self, number: int) -> tuple[list[Path], list[Path]]:
-        """Checkpoints and trainer states that go when a round's are written: its predecessor's is durable by then."""
-        states = [self._state(old) for old in range(1, number - 1)]
-        return self._passed({*self.joints, *self.policies[-1:]}), [state for state in states if state.exists()]
-
-    def _quiz(self, number: int) -> None:
-        started = time.perf_counter()
-        if (found := hold_quiz(self.night, number, self.current, self.passes.excluded)) is None:
-            return
-        if (accuracy := quiz_accuracy(found)) is not None:
-            self.tracking.log({"quiz/accuracy": accuracy}, number)
-        self.watch.take_quiz(number, found)
-        self.allowance.quizzes.append(found.seconds)
-        self.lap += time.perf_counter() - started  # a quiz is no part of a round
-
-    def _rank(self, number: int) -> None:
-        """How the student ranks the owner's held-out picks now, while a learned reward is in use; see `is_ranked`."""
-        if (learned := self._learned) is None or not is_ranked(self.night.config, self.block, number):
-            return
-        started, state = time.perf_counter(), self._state_before(number + 1)
-        self._finish_saving()
-        if not learned.is_ranked(self.block, number, self.current):
-            if ended_early(self.night.folder):  # no round comes any more that it could be for
-                return
-            self.require_whole(self.current, state)
-        found = learned.rank(self.block, number, Predecessor(self.base, self.current.name, state), self.current)
-        self.watch.take_ranking(self.block.rounds.start, number, found)
-        accuracy = found.read_json("ranking.json")["accuracy"]
-        if accuracy is not None:
-            self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
-        if number in self.block.rounds and self.allowance.quizzes:  # it comes with them
-            self.allowance.quizzes[-1] += found.seconds
-        self.lap += time.perf_counter() - started  # as a quiz, it is no part of a round
-
     @property
     def _learned(self) -> LearnedReward | None:
-        """The learned reward's part now: where a teacher leads, or once it was hacked, or broke, it has none."""
-        if self.learned is None or self.learned.broke or self.block.kind != "grpo":
+        """The learned reward's part now: none under a teacher, or once it was hacked or failed."""
+        if self.learned is None or self.learned.failed or self.block.kind != "grpo" or self.monitor.hacked:
             return None
-        return None if self.watch.hacked else self.learned
+        return self.learned
 
     @property
     def _trainer_config(self) -> TrainerConfig:
-        """The trainer's configuration in this block: where a teacher leads, nothing holds the student back."""
+        """The trainer's configuration in this block: on-policy distillation has no KL term to the reference."""
         config = self.night.config
         if self.block.kind == "grpo":
             return self.learned.trainer_config if self.learned else config.trainer
         return config.trainer.model_copy(update={"grpo": config.grpo.model_copy(update={"kl_coefficient": 0.0})})
 
-    def _giving_way(self) -> list[Path]:
-        """The rounds' checkpoints that others take the place of, the newest last."""
-        return [*(policy for policy in self.policies[:-1] if policy not in self.joints), self.policies[-1]]
+    def _superseded(self) -> list[Path]:
+        """The rounds' checkpoints whose room the next ones take, the newest last."""
+        policies = self.retention.policies
+        return [*(policy for policy in policies[:-1] if policy != self.base), policies[-1]]
 
     def _state_before(self, number: int) -> Path | None:
         """The trainer state that a round goes on from; a block's first has none."""
-        return self._state(number - 1) if number > self.block.rounds.start else None
-
-    def _state(self, number: int) -> Path:
-        return self.night.folder / "state" / place_of(number)
+        return self.retention.state(number - 1) if number > self.block.rounds.start else None

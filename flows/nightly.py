@@ -1,4 +1,4 @@
-"""The whole night: freeze → lessons and rounds → exam → decision → promotion → report."""
+"""The whole night: journal → lessons → rounds → exam → decision → promotion → report."""
 
 import datetime
 import json
@@ -21,20 +21,20 @@ from conf.sections.benchmark import ExamPart
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_is_full, full_disk
 from conf.storage.home import SHORT_REPORT, Home, NightError
-from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_until_free
+from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
 from flows.evaluation.alpha_history import earlier_exams
-from flows.evaluation.run import log_exams, sit, slowest
+from flows.evaluation.run import evaluate_checkpoint, log_exams, slowest_exam
 from flows.evaluation.vault import Vault
 from flows.grpo import Rounds
 from flows.orchestration.client import need_no_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE
-from flows.run.context import Night, freeze_config, is_begun, settle_layout
+from flows.run.context import Night, freeze_config, is_begun, note_layout
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
-from flows.run.history import way_on
+from flows.run.history import resume_command
 from flows.run.preflight import check_night, finished_summary
 from flows.training.inputs import champion_of, frozen_day, reward_model_of, teacher_of
-from flows.training.recipe import Course
+from flows.training.recipe import Recipe
 from flows.training.reward_model import learned_reward, log_rankings, rank_held_out
 from flows.web.links import links_of, prefect_link
 from rewards.verifier import Problem
@@ -50,45 +50,6 @@ from tasks.report.report import report, summarise, write_report
 from tasks.stage import Artifact
 from tasks.tracking import HOME_TAG, Tracking, home_mark
 
-
-def carry_out(night: Night, decision: Artifact, sitters: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
-    """Promotes, if so decided. Returns the decision as it was carried out, and raises what `promote` does."""
-    config = night.config
-    write_cards(night.folder, decision.read_json("decision.json"), sitters, config)
-    found = promote(decision, sitters, night.home, tracking, config.name)
-    show_who_serves(Registry(tracking.client, config.name))
-    if found["promote"] and (repo := config.tracking.hub_repo):
-        failure = push(sitters["candidate"], repo, f"{config.name}, the night {night.date}")
-        if failure:
-            night.note(failure)
-    return found
-
-
-def left_open(
-    night: Night, decision: Artifact, rounds: int, alarms: Sequence[str], links: Mapping[str, str]
-) -> NightError:
-    """The error that ends a night to which MLflow does not answer any more; before it, the report is written.
-
-    The night is not finished: the command in the sentence does what is left to do, and nothing else. What was carried
-    out already, the aliases moved or left where they were, the report says as it is.
-    """
-    outcome = night.folder / OUTCOME
-    if outcome.exists():
-        found = json.loads(outcome.read_text())
-        left, stands = "the night's last figures and this report may be missing in it", "its decision is carried out"
-    else:
-        found = decision.read_json("decision.json") | {"promote": False}
-        left, stands = "the promotion is not finished", "its decision stands"
-    sentence = (
-        f"MLflow does not answer, so that {left}. The night is safe, and {stands}; once MLflow is back, finish it "
-        f"with: {way_on(night.folder)}"
-    )
-    write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)
-    if variable := night.config.morning.webhook_variable:
-        tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
-    return NightError(sentence)
-
-
 SAVING_LIMIT = 60  # seconds
 REFUSED = "Refused"
 
@@ -99,7 +60,7 @@ def _scheduled(config: NightConfig) -> datetime.datetime:
     return clocks_in(config.deadline_time_zone, moment.timestamp() if moment else None)
 
 
-def _begun() -> float | None:
+def _first_start() -> float | None:
     """When this run began, in seconds since the epoch: of one that a worker tries again, when it first did."""
     context = FlowRunContext.get()
     first = context.flow_run.start_time if context and context.flow_run else None
@@ -135,26 +96,26 @@ def nightly(
     need_no_server()
     try:
         with hold(home.root, f"{NIGHT}{date}"):
-            settle_layout(home)
+            note_layout(home)
             claim_flow_run(home)
             if summary := finished_summary(home, date):
                 return summary
             if not looked:
                 check_night(home, config, goes_on)
             freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
-            wait_until_free(home.root)
-            return concluded(study(Night(home, date, config, _begun())))
+            wait_for_server(home.root)
+            return concluded(run_night(Night(home, date, config, _first_start())))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
 
 
-def study(night: Night) -> dict[str, Any]:
+def run_night(night: Night) -> dict[str, Any]:
     """All stages of a night; what is committed already is not run again."""
     tracking = Tracking(night.home, night.config)
     tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **prefect_link()})
     claim_mlflow_run(night.home, tracking.client, tracking.experiment_id, tracking.run_id)
     try:
-        summary = _stages(night, tracking)
+        summary = _run_stages(night, tracking)
     except BaseException as error:
         interrupted = not isinstance(error, Exception)  # by Ctrl-C, or by Prefect: cancelled, or its worker ends
         night.close(grace=0 if interrupted else SAVING_LIMIT)  # a state that is being written is worth waiting for
@@ -168,81 +129,123 @@ def study(night: Night) -> dict[str, Any]:
     return summary
 
 
-def _stages(night: Night, tracking: Tracking) -> dict[str, Any]:
+def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
+    """Run the stages of `tasks/plan.py`, from the champion to the report."""
     config = night.config
     with alias_lock(night.home):
-        Registry(tracking.client, config.name).settle()
+        Registry(tracking.client, config.name).finish_alias_move()
     champion = champion_of(night, tracking)
-    day = frozen_day(night, champion)
-    exam, spare = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
-    course = Course(night, day, tuple(problem.question for problem in (*exam, *spare)))
+    journal = frozen_day(night, champion)
+    exam, vault_exam = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
+    problems = [*exam, *vault_exam]
+    recipe = Recipe(night, journal, tuple(problem.question for problem in problems))
     teacher = teacher_of(night, champion)
-    night.spare(night.exams)
-    distilled = course.before_rounds(champion)
-    fitted = reward_model_of(night, day, champion, tracking, course.questions)
-    night.spare(-LATE)
+
+    night.limit_workers(before_end=night.exam_seconds())
+    distilled = recipe.before_rounds(champion)
+    reward_model = reward_model_of(night, journal, champion, tracking, recipe.exam_questions)
+    night.limit_workers(before_end=-LATE)
+
     versions = Registry(tracking.client, config.name).versions()
     vault = Vault(night, versions, champion)
     vault.begin()
-    sat = {
-        "champion": sit(night, "evaluate/champion", champion),
-        "distilled": sit(night, "evaluate/distilled", distilled),
-    }
-    exams = slowest(sat) * (1 + len(spare) / len(exam))  # the rounds leave time for the vault's, too
-    for who, checkpoint in {"champion": champion, "distilled": distilled}.items():
-        rank_held_out(night, fitted, who, checkpoint)
-    learned = learned_reward(night, day, fitted, distilled, [*exam, *spare])
+    models = {"champion": champion, "distilled": distilled}
+    exams = {name: evaluate_checkpoint(night, f"evaluate/{name}", model) for name, model in models.items()}
+    for name, model in models.items():
+        rank_held_out(night, reward_model, name, model)
+
+    learned = learned_reward(night, journal, reward_model, distilled, problems)
     registered = {version.digest for version in versions}
-    rounds = Rounds(night, [*exam, *spare], tracking, registered, exams, learned, teacher)
-    sitters = {"champion": champion, "distilled": distilled, "candidate": course.run(rounds, distilled)}
-    rank_held_out(night, fitted, "candidate", sitters["candidate"])
+    exam_seconds = slowest_exam(exams) * (1 + len(vault_exam) / len(exam))  # the rounds leave time for the vault's too
+    rounds = Rounds(night, problems, tracking, registered, exam_seconds, learned, teacher)
+    models["candidate"] = recipe.run(rounds, distilled)
+
+    rank_held_out(night, reward_model, "candidate", models["candidate"])
     night.trainer.close()
-    sat["candidate"] = sit(night, "evaluate/candidate", sitters["candidate"])
+    exams["candidate"] = evaluate_checkpoint(night, "evaluate/candidate", models["candidate"])
     decision = night.run(
         decide,
         "decide",
-        **sat,
+        **exams,
         exam=config.exam,
         seed=config.seed,
-        severe=rounds.watch.severe,
+        severe=rounds.monitor.severe,
         earlier_exams=earlier_exams(night.home, night.date, config),
     )
-    return _morning(night, tracking, decision, sitters, sat, rounds, vault)
+    return _finish(night, tracking, decision, models, exams, rounds, vault)
 
 
-def _morning(
+def _finish(
     night: Night,
     tracking: Tracking,
     decision: Artifact,
-    sitters: Mapping[str, Path],
-    sat: Mapping[str, Artifact],
+    models: Mapping[str, Path],
+    exams: Mapping[str, Artifact],
     rounds: Rounds,
     vault: Vault,
 ) -> dict[str, Any]:
-    """The decision is carried out, what is old goes, and the report is written: from then on the night is finished.
+    """Promote, prune, and write the report: from then on the night is finished.
 
     Raises NightError where MLflow does not answer, after a report that says how to finish the night.
     """
-    config, watch, links, number = night.config, rounds.watch, links_of(tracking), len(rounds.policies)
+    config, monitor, links = night.config, rounds.monitor, links_of(tracking)
+    number = len(rounds.retention.policies)
     try:
-        carried_out = carry_out(night, decision, sitters, tracking)
-        log_exams(tracking, sat)
-        log_rankings(tracking, night.folder, sitters)
-        serving = carried_out["serving"] or sitters["champion"].name
-        watch.book.record(vault.alarms(night.home.checkpoints / serving))
-        prune(night.home, config.keep_nights, Registry(tracking.client, config.name))
-        rounds.retire(keep=set(sitters.values()))
+        outcome = _promote(night, decision, models, tracking)
+        log_exams(tracking, exams)
+        log_rankings(tracking, night.folder, models)
+        serving = outcome["serving"] or models["champion"].name
+        monitor.alarms.record(vault.alarms(night.home.checkpoints / serving))
+        night.call(prune, "prune", night.home, config.keep_nights, Registry(tracking.client, config.name))
+        rounds.retention.remove(keep=set(models.values()))
         shutil.rmtree(night.folder / "state", ignore_errors=True)
         night.close()  # before the night counts as finished: to end the children takes seconds
-        return report(night.folder, carried_out, number, watch.morning(), links, tracking)
+        return night.call(report, "report", night.folder, outcome, number, monitor.finish(), links, tracking)
     except MlflowException as error:
         if disk_is_full(error):
             raise
-        raise left_open(night, decision, number, watch.book.sentences, links) from error
+        raise _unfinished(night, decision, number, monitor.alarms.sentences, links) from error
+
+
+def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
+    """Promote the candidate, if so decided. Returns the decision as it was carried out."""
+    config = night.config
+    write_cards(night.folder, decision.read_json("decision.json"), models, config)
+    outcome = night.call(promote, "promote", decision, models, night.home, tracking, config.name)
+    show_who_serves(Registry(tracking.client, config.name))
+    if outcome["promote"] and (repo := config.tracking.hub_repo):
+        failure = night.call(push, "push", models["candidate"], repo, f"{config.name}, the night {night.date}")
+        if failure:
+            night.note(failure)
+    return outcome
+
+
+def _unfinished(
+    night: Night, decision: Artifact, rounds: int, alarms: Sequence[str], links: Mapping[str, str]
+) -> NightError:
+    """Write the report and return the error that ends a night to which MLflow does not answer any more.
+
+    The command in the error does what is left to do, and nothing else.
+    """
+    outcome = night.folder / OUTCOME
+    if outcome.exists():
+        found = json.loads(outcome.read_text())
+        left, stands = "the night's last figures and this report may be missing in it", "its decision is carried out"
+    else:
+        found = decision.read_json("decision.json") | {"promote": False}
+        left, stands = "the promotion is not finished", "its decision stands"
+    sentence = (
+        f"MLflow does not answer, so that {left}. The night is safe, and {stands}; once MLflow is back, finish it "
+        f"with: {resume_command(night.folder)}"
+    )
+    write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)
+    if variable := night.config.morning.webhook_variable:
+        tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
+    return NightError(sentence)
 
 
 def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> list[Problem]:
-    return [problem for part in parts for _, problem in exam_problems(part, sandbox)]
+    return [problem for part in parts for problem in exam_problems(part, sandbox)]
 
 
 def concluded(summary: dict[str, Any]) -> Any:

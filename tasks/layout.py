@@ -1,21 +1,30 @@
 """Where the rounds of a night lie in its folder."""
 
+import re
 from pathlib import Path
 
 from tasks.stage import MANIFEST
 
+ROUND = re.compile(r"round-\d+")
 
-def place_of(number: int) -> str:
-    """The place of a round, as of a stage: `round-03`."""
+
+def round_path(number: int) -> str:
+    """Return the path of a round in the night's folder: `round-03`."""
     return f"round-{number:02d}"
 
 
-def ranking_place(first: int, number: int) -> str:
-    """The place of the ranking of held-out picks after a round of the block that begins with `first`; as the block
-    begins, that is the round before.
+def is_round(path: str) -> bool:
+    """Whether this is the path of a round."""
+    return ROUND.fullmatch(path) is not None
+
+
+def ranking_path(first: int, number: int) -> str:
+    """Return the path of the ranking of held-out picks after a round of the block that begins with round `first`.
+
+    The ranking before the block's first round has a folder beside the rounds: `rank_picks`, `rank_picks-9`.
     """
     if number >= first:
-        return f"{place_of(number)}/rank_picks"
+        return f"{round_path(number)}/rank_picks"
     return f"rank_picks-{first}" if first > 1 else "rank_picks"
 
 

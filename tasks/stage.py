@@ -12,15 +12,14 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from prefect import task
-from prefect.futures import PrefectFuture
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from conf.schema import Section
 from conf.storage.durable import make_folder, room_for, sync, sync_folder, write_atomically
@@ -33,10 +32,9 @@ NUMBERED = re.compile(r"(round|refill)-(\d+)")
 Write = Callable[..., Mapping[str, float] | None]  # a stage's function
 
 
-class Artifact(BaseModel):
+class Artifact(BaseModel, frozen=True):
     """A committed stage's outputs: where they lie, and a digest of what they are."""
 
-    model_config = ConfigDict(frozen=True)
     folder: Path
     digest: str
 
@@ -55,11 +53,11 @@ class Artifact(BaseModel):
 
 
 class Stage:
-    """A task file's function as a committed stage: `stage(night_folder, place, **arguments) -> Artifact`.
+    """A function as a committed stage: `stage(night_folder, path, **arguments) -> Artifact`.
 
-    The function itself gets the folder to write into and the arguments; it may return figures of its run by
-    name (the seconds that a part took, say). What the outcome depends on are its inputs: artifacts, configuration
-    sections, plain values; an argument named in `resources` (a worker, say) is none.
+    The function gets the folder to write into and the arguments; it may return figures of its run by name (the seconds
+    that a part took, say). Its inputs, which its outcome depends on, are artifacts, configuration sections and plain
+    values; arguments named in `resources` (a worker, say) are not part of the cache key.
     """
 
     def __init__(self, write: Write, retries: int, resources: tuple[str, ...]) -> None:
@@ -79,65 +77,52 @@ class Stage:
             cache_key_fn=_cache_key,
         )
 
-    def __call__(self, night: Path, place: str, /, **arguments: Any) -> Artifact:
-        """Runs the stage, or returns what it committed before.
+    def __call__(self, night: Path, path: str, /, *, wait_for: Sequence[Any] = (), **arguments: Any) -> Artifact:
+        """Run the stage, or return what it committed before.
 
-        What stands in the folder is the truth: Prefect's own record of the result may be that of an earlier run.
+        `wait_for`: results of other tasks, which Prefect draws edges from. The folder is the truth: Prefect's own
+        record of the result may be that of an earlier run.
         """
-        known = self.committed(night, place, **arguments)
-        found = self._prepared(known)(**self._parameters(night, place, arguments))
-        return known or found
+        known = self.committed(night, path, **arguments)
+        call = _Call(night / path, self._inputs(arguments), arguments)
+        result = self._task.with_options(refresh_cache=known is None)(run_name(path), call, wait_for=wait_for)
+        return result if known in (None, result) else known
 
-    def submit(self, night: Path, place: str, /, **arguments: Any) -> PrefectFuture[Artifact]:
-        """Runs a stage that is not committed yet on a thread of its own."""
-        return self._prepared(None).submit(**self._parameters(night, place, arguments))
-
-    def committed(self, night: Path, place: str, /, **arguments: Any) -> Artifact | None:
-        """What the stage committed before from the same inputs, if its files are still whole."""
-        return committed(night / place, self._inputs(arguments))
-
-    def _prepared(self, known: Artifact | None) -> Any:
-        return self._task.with_options(refresh_cache=known is None)
-
-    def _parameters(self, night: Path, place: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "folder": night / place,
-            "label": run_name(place),
-            "inputs": self._inputs(arguments),
-            "arguments": _Arguments(arguments),
-        }
+    def committed(self, night: Path, path: str, /, **arguments: Any) -> Artifact | None:
+        """Return what the stage committed before from the same inputs, if its files are unchanged."""
+        return committed(night / path, self._inputs(arguments))
 
     def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
         return {name: _digest(value) for name, value in arguments.items() if name not in self.resources}
 
-    def _run(self, folder: Path, label: str, inputs: dict[str, str], arguments: "_Arguments") -> Artifact:
-        if known := committed(folder, inputs):
+    def _run(self, label: str, call: "_Call") -> Artifact:
+        if known := committed(call.folder, call.inputs):
             return known
-        uncommit(folder)
-        make_folder(folder)
+        uncommit(call.folder)
+        make_folder(call.folder)
         started = time.perf_counter()
-        with room_for(folder), working_on(self.name):
-            figures = self.write(folder, **arguments.values)
-            return commit(folder, self.name, inputs, time.perf_counter() - started, figures)
+        with room_for(call.folder), working_on(self.name):
+            figures = self.write(call.folder, **call.arguments)
+            return commit(call.folder, self.name, call.inputs, time.perf_counter() - started, figures)
 
 
-class _Arguments:
-    """Arguments on their way through Prefect, which must neither copy nor walk through them."""
+class _Call:
+    """One call of a stage on its way through Prefect, which must neither copy the arguments nor walk through them."""
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.values = arguments
+    def __init__(self, folder: Path, inputs: dict[str, str], arguments: Mapping[str, Any]) -> None:
+        self.folder, self.inputs, self.arguments = folder, inputs, arguments
 
 
 def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
-    """Makes a function `(folder, **arguments)` a committed stage; it is retried only where a worker died."""
+    """Make a function `(folder, **arguments)` a committed stage; it is retried only where a worker died."""
     return lambda write: Stage(write, retries, resources)
 
 
-def run_name(place: str) -> str:
-    """`round-03/refill-1/sample` as people read it: `round 3 · refill 1 · sample`."""
+def run_name(path: str) -> str:
+    """Return a stage's path as people read it: `round 3 · refill 1 · sample` for `round-03/refill-1/sample`."""
     return " · ".join(
         f"{numbered[1]} {int(numbered[2])}" if (numbered := NUMBERED.fullmatch(part)) else part.replace("_", " ")
-        for part in place.split("/")
+        for part in path.split("/")
     )
 
 
@@ -226,7 +211,8 @@ def _plain(value: Any) -> Any:
 
 
 def _cache_key(context: Any, parameters: dict[str, Any]) -> str:
-    return _digest([str(parameters["folder"].resolve()), parameters["inputs"]])
+    call: _Call = parameters["call"]
+    return _digest([str(call.folder.resolve()), call.inputs])
 
 
 def worker_died(task: Any, run: Any, state: Any) -> bool:

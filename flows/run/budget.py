@@ -9,8 +9,9 @@ from pathlib import Path
 
 from conf.schema import NightConfig
 from conf.sections.hours import deadline_of
-from flows.run.estimate import ASKING, waited_for
+from flows.run.estimate import stages_left
 from flows.run.history import finished, round_metrics
+from tasks.layout import is_round
 from tasks.workers import HoursOverError
 
 # Seconds that whatever is not a round may go on after the night's hours: rather late with an outcome than without one.
@@ -77,13 +78,14 @@ class Allowance:
 
 
 def end_of_asking(hours: Hours, config: NightConfig, folder: Path, before: Path | None) -> float:
-    """Until when a teacher may be asked, so that all but the rounds still fits: seconds since the epoch.
+    """Return until when a teacher may be asked, so that all but the rounds still fits: seconds since the epoch.
 
-    What the other stages take is told by the night before; where it does not tell, half of the time left is theirs.
+    The night before says what the other stages take; where it does not, half of the time left is theirs.
     """
     if math.isinf(hours.end):
         return math.inf
-    others = [seconds for other, seconds in waited_for(folder, config, before).items() if not other.startswith(ASKING)]
+    waiting = stages_left(folder, config, before).items()
+    others = [seconds for path, seconds in waiting if not path.startswith("ask_teacher") and not is_round(path)]
     known = sum(seconds for seconds in others if seconds is not None)
     left = hours.end - time.time() - REST
     return hours.end - REST - (max(known, left / 2) if None in others else known)

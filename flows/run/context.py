@@ -4,95 +4,119 @@ import json
 import logging
 import shutil
 import time
+from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+from prefect import Task
 
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import LAYOUT, Home, InputError, inside
+from flows.orchestration.nested import run_nested
 from flows.run.budget import LATE, Hours
 from flows.run.history import last_finished, usual_seconds
 from flows.run.progress import note_progress
-from models.checkpoint import is_whole
+from models.checkpoint import verify
 from models.engine.environment import engine_environment, trainer_environment
 from tasks import incidents
-from tasks.layout import place_of
+from tasks.layout import round_path
+from tasks.plan import MODELS_EXAMINED, Plan, plan_night
 from tasks.registry.promote import DRY_RUN
-from tasks.rollouts import engine_process as engine
-from tasks.stage import Artifact, Stage, committed, run_name, uncommit
+from tasks.rollouts import engine_process
+from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.workers import Worker, WorkerDiedError
 
-SITTERS = 3  # champion, student after distillation, candidate: each sits the exam, and ranks the held-out picks
-IN_VAULT = 2  # the oldest ancestor, and who serves from then on
+P = ParamSpec("P")
+R = TypeVar("R")
+CHANGED = "the night cannot go on from files that changed; begin it anew with --fresh"
 log = logging.getLogger("nightschool")
 
 
 @dataclass
 class Night:
-    """What the flow carries from stage to stage."""
+    """A night under way: its plan, its hours, its child processes, and the results of its stages so far."""
 
     home: Home
     date: str
     config: NightConfig
     since: float | None = None  # from when on its budget counts, in seconds since the epoch; None: now
+    plan: Plan = field(init=False)
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
-    exams: float = field(init=False)  # seconds that exams and rankings of picks usually take; 0 where no night has told
+    results: dict[str, dict[str, Any]] = field(init=False)  # of stages, as Prefect knows them; by nested run, or ""
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
-        in_engine = engine_environment(self.config.engine.kv_cache_gb)
         usual = usual_seconds(last_finished(self.home.nights, self.config.name))
-        exams = SITTERS + (IN_VAULT if self.config.exam.vault else 0)
-        self.exams = exams * usual.get("evaluate", 0.0) + SITTERS * usual.get("rank_picks", 0.0)
-        self.engine = Worker("engine", in_engine, logs / "engine.log", self.note, usual=usual)
+        engine_variables = engine_environment(self.config.engine.kv_cache_gb)
+        self.plan, self.results = plan_night(self.config), defaultdict(dict)
+        self.engine = Worker("engine", engine_variables, logs / "engine.log", self.note, usual=usual)
         self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
         self.hours, self.started = Hours.of(self.config, self.date, self.since), time.time()
-        self.spare(-LATE)
+        self.limit_workers(before_end=-LATE)
 
     @property
     def folder(self) -> Path:
         """nights/<date> under the home."""
         return self.home.night(self.date)
 
-    def round(self, number: int) -> Path:
-        """The folder of a round."""
-        return self.folder / place_of(number)
+    def round_folder(self, number: int) -> Path:
+        """Return the folder of a round."""
+        return self.folder / round_path(number)
 
     def checkpoint(self, artifact: Artifact) -> Path:
-        """The checkpoint that a stage noted."""
+        """Return the checkpoint that a stage noted."""
         return inside(self.home.checkpoints, (artifact.folder / "checkpoint.txt").read_text())
 
-    def run(self, stage: Stage, place: str, **arguments: Any) -> Artifact:
-        """Runs a stage at a place in the night's folder, and tells how long it took."""
+    def run(self, stage: Stage, path: str, **arguments: Any) -> Artifact:
+        """Run a stage of the plan, or return what it committed before."""
         started = time.perf_counter()
-        self.tell(run_name(place), None)
-        artifact = stage(self.folder, place, **arguments)
-        self.tell(run_name(place), time.perf_counter() - started)
+        self.announce(run_name(path), None)
+        artifact = self.run_in_background(stage, path, **arguments)
+        self.announce(run_name(path), time.perf_counter() - started)
         return artifact
 
-    def made(self, stage: Stage, place: str, **arguments: Any) -> Path:
-        """Runs a stage that makes a checkpoint, and once more where that was damaged since. Returns the checkpoint."""
-        checkpoint = self.checkpoint(self.run(stage, place, **arguments))
-        if not is_whole(checkpoint):
-            log.warning("%s was damaged since it was made: it is made again", checkpoint)
-            uncommit(self.folder / place)
-            checkpoint = self.checkpoint(self.run(stage, place, **arguments))
+    def run_in_background(self, stage: Stage, path: str, **arguments: Any) -> Artifact:
+        """Run a stage beside another one: that it begins and ends is not announced."""
+        artifact = stage(self.folder, path, wait_for=self._upstream(path), **arguments)
+        self._record(path, artifact)
+        return artifact
+
+    def call(self, task: Task[P, R], path: str, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a Prefect task of the plan that commits no folder."""
+        call: Any = task.with_options(task_run_name=run_name(path))
+        result = call(*args, **kwargs, wait_for=self._upstream(path))
+        self._record(path, result)
+        return result
+
+    def run_nested(self, name: str, path: str, body: Callable[[], None]) -> None:
+        """Run several stages of the plan as a nested flow run."""
+        if (run := run_nested(name, run_name(path), body, self._upstream(path))) is not None:
+            self._record(path, run)
+
+    def make_checkpoint(self, stage: Stage, path: str, **arguments: Any) -> Path:
+        """Run a stage that makes a checkpoint. Raises NightError where that changed since it was made."""
+        known = committed(self.folder / path) is not None
+        checkpoint = self.checkpoint(self.run(stage, path, **arguments))
+        if known:
+            verify(checkpoint, CHANGED)
         return checkpoint
 
-    def taught(self, lesson: Stage, place: str, checkpoint: Path, exam_questions: tuple[str, ...], **own: Any) -> Path:
-        """A lesson's checkpoint, made from the one before it; the same one where there was nothing to learn.
+    def learn(self, lesson: Stage, path: str, checkpoint: Path, exam_questions: tuple[str, ...], **inputs: Any) -> Path:
+        """Run a lesson on a checkpoint. Returns the new one, or the same where there was nothing to learn.
 
-        `exam_questions`: those that no lesson may learn. `own`: what the stage is given besides.
+        `exam_questions`: those that no lesson may learn. `inputs`: the stage's further arguments.
         """
-        return self.made(
+        return self.make_checkpoint(
             lesson,
-            place,
+            path,
             checkpoint=checkpoint,
             trainer_config=self.config.trainer,
             student=self.config.student,
@@ -100,45 +124,62 @@ class Night:
             max_tokens=self.config.engine.max_model_len,
             checkpoints=self.home.checkpoints,
             trainer=self.trainer,
-            **own,
+            **inputs,
         )
 
-    def has(self, place: str) -> bool:
-        """Whether a stage that makes a checkpoint stands at a place, and the checkpoint is whole."""
-        known = committed(self.folder / place)
-        return known is not None and is_whole(self.checkpoint(known))
-
     def rest_engine(self) -> None:
-        """Leaves the GPU to the trainer. An engine that dies of it holds nothing any more: the next call starts it."""
+        """Leave the GPU to the trainer. An engine that dies of it holds nothing any more: the next call starts it."""
         if self.engine.running:
             with suppress(WorkerDiedError):
-                self.engine.call(engine.sleep)
+                self.engine.call(engine_process.sleep)
 
-    def spare(self, seconds: float) -> None:
-        """From now on no child is waited for longer than until so many seconds before the end of the night's hours.
+    def limit_workers(self, before_end: float) -> None:
+        """Wait for no child process longer than until this many seconds before the end of the night's hours.
 
-        A night that goes on after its hours has none for further rounds, and its exam is waited for all the same.
+        A night that goes on after its hours has none for further rounds, but its exam is waited for all the same.
         """
-        self.engine.until = self.trainer.until = max(self.hours.end, self.started) - seconds
+        self.engine.until = self.trainer.until = max(self.hours.end, self.started) - before_end
 
-    def note(self, what: str) -> None:
-        """Keeps an incident, for the report."""
-        incidents.note(self.folder, what)
+    def exam_seconds(self) -> float:
+        """Return how long all exams and rankings of picks took in the last night; 0 where there was none."""
+        usual = usual_seconds(last_finished(self.home.nights, self.config.name))
+        models = len(MODELS_EXAMINED)
+        in_vault = 2 if self.config.exam.vault else 0  # the oldest ancestor, and the model that serves afterwards
+        return (models + in_vault) * usual.get("evaluate", 0.0) + models * usual.get("rank_picks", 0.0)
 
-    def tell(self, what: str, seconds: float | None) -> None:
-        """Logs and notes that a stage begins (`seconds` None) or is done; whoever shows progress reads the two."""
-        message = f"{what} begins" if seconds is None else f"{what}: {seconds:.1f} s"
-        log.info(message, extra={"stage": what, "seconds": seconds})
-        note_progress(self.folder, what, seconds is not None)
+    def note(self, incident: str) -> None:
+        """Keep an incident for the report."""
+        incidents.note(self.folder, incident)
+
+    def announce(self, stage: str, seconds: float | None) -> None:
+        """Log that a stage begins (`seconds` None) or is done, and note it for `nightschool status`."""
+        message = f"{stage} begins" if seconds is None else f"{stage}: {seconds:.1f} s"
+        log.info(message, extra={"stage": stage, "seconds": seconds})
+        note_progress(self.folder, stage, seconds is not None)
 
     def close(self, grace: float = 5.0) -> None:
-        """Ends the child processes for good; `grace` seconds are left to each to finish what it does."""
+        """End the child processes for good; each has `grace` seconds to finish what it does."""
         self.engine.end(grace)
         self.trainer.end(grace)
 
+    def _upstream(self, path: str) -> list[Any]:
+        """The results that a stage takes by the plan."""
+        run, name = self._nested(path)
+        plan = self.plan.nested[run] if run else self.plan
+        return plan.upstream(name, self.results[run])
 
-def settle_layout(home: Home) -> None:
-    """Notes on a home which version of the program it is laid out for (see `Home.here`)."""
+    def _record(self, path: str, result: Any) -> None:
+        run, name = self._nested(path)
+        self.results[run][name] = result
+
+    def _nested(self, path: str) -> tuple[str, str]:
+        """The nested run that a stage is part of ("": of none), and its path there."""
+        run, _, name = path.partition("/")
+        return (run, name) if name and run in self.plan.nested else ("", path)
+
+
+def note_layout(home: Home) -> None:
+    """Note on a home which version of the program it is laid out for (see `Home.here`)."""
     if not home.layout_file.exists():
         write_atomically(home.layout_file, json.dumps({"version": LAYOUT}) + "\n")
 

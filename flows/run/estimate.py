@@ -1,4 +1,4 @@
-"""How long a night will still take: by its own rounds so far, and by the other stages of the night before."""
+"""How long a night will still take: by its own stages and rounds so far, and by those of the night before."""
 
 import json
 import re
@@ -6,128 +6,79 @@ from pathlib import Path
 from statistics import fmean, median
 
 from conf.schema import NightConfig
-from conf.sections.stages import Step
 from flows.run.history import round_metrics, seconds_of
 from tasks.incidents import ended_early
-from tasks.layout import committed_rounds
+from tasks.layout import is_committed, is_round
+from tasks.plan import MODELS_EXAMINED, plan_night
 from tasks.stage import MANIFEST, run_name
 
-SITTERS = ("evaluate/champion", "evaluate/distilled", "evaluate/candidate")
-# A night that is there begins no round any more.
-AFTER_ROUNDS = ("picks/candidate", "evaluate/candidate", "decide", "vault/serving", "vault/comparison")
-# What a night has or has not, by what the day brought: exams between lessons, the vault's, rankings of held-out picks.
-DEPENDS = re.compile(r"(picks|vault)/.+|evaluate/step-\d+|lessons/(\w+/)?evaluate")
-ASKING = "ask_teacher"  # where that stage stands; the second one of a night at `ask_teacher-2`
+EXAMS = tuple(f"evaluate/{model}" for model in MODELS_EXAMINED)
 ROUND = re.compile(r"round (\d+)\b")
 
 
 def seconds_left(folder: Path, config: NightConfig, stage: str, elapsed: float, before: Path | None) -> float | None:
-    """About how many seconds a night will still take; None where there is nothing to tell it from.
+    """Return about how many seconds a night will still take; None where there is nothing to tell it from.
 
-    `stage`: where it is, since `elapsed` seconds. `before`: the last finished night of the same name.
+    `stage`: the one that runs, as people read it (`round 3 · sample`), for `elapsed` seconds so far. `before`: the last
+    finished night of the same name.
     """
-    over = stage in map(run_name, AFTER_ROUNDS)
-    waiting = {
-        run_name(place): seconds
-        for place, seconds in waited_for(folder, config, before, stage).items()
-        if not over or place in (*SITTERS, *AFTER_ROUNDS)
-    }
-    left = 0 if over or ended_early(folder) else config.rounds - len(committed_rounds(folder))
-    a_round = _round_seconds(folder, before) if left else 0.0
+    waiting = stages_left(folder, config, before, stage)
+    current = next((seconds for path, seconds in waiting.items() if _is_at(stage, path)), None)
     known = [seconds for seconds in waiting.values() if seconds is not None]
-    if a_round is None or len(known) < len(waiting):
+    if len(known) < len(waiting):
         return None
-    total = sum(known) + left * a_round + _quizzes_left(config, left) * _quiz_seconds(folder, before)
-    own = a_round if ROUND.match(stage) else waiting.get(stage) or 0.0
-    return max(0.0, total - min(elapsed, own))
+    return max(0.0, sum(known) - min(elapsed, current or 0.0))
 
 
-def places(config: NightConfig) -> tuple[str, ...]:
-    """The stages that every night of a configuration has outside its rounds, by their places in its folder.
+def stages_left(folder: Path, config: NightConfig, before: Path | None, stage: str = "") -> dict[str, float | None]:
+    """Return the stages and rounds that are still to come, by path, with their usual seconds; None where nobody knows.
 
-    What depends on the day is not among them.
+    An optional stage is among them where the night before had it. Nothing comes any more that the plan has before the
+    stage that runs or the last one that is committed. A night on its first start imports its student too, which nobody
+    could foresee the seconds of.
     """
-    return tuple(place for place in _course(config) if not DEPENDS.fullmatch(place))
+    timeline = [planned for planned in plan_night(config).timeline if not planned.path.startswith("enroll")]
+    done = [_is_done(folder, planned.path) for planned in timeline]
+    reached = max((at for at, planned in enumerate(timeline) if done[at] or _is_at(stage, planned.path)), default=0)
+    early = ended_early(folder) is not None
+    waiting: dict[str, float | None] = {}
+    for at, planned in enumerate(timeline[reached:], reached):
+        if done[at] or (early and is_round(planned.path)):
+            continue
+        seconds = _usual_seconds(planned.path, config, folder, before)
+        if seconds is not None or not planned.optional:
+            waiting[planned.path] = seconds
+    return waiting
 
 
-def waited_for(folder: Path, config: NightConfig, before: Path | None, stage: str = "") -> dict[str, float | None]:
-    """The stages outside the rounds that are still to come, with their usual seconds; None where nobody knows.
-
-    One that depends on the day is among them where the night before had it, and tonight has not gone past it: nothing
-    later is committed, nor is it the `stage` where the night is.
-    """
-    course, found = _course(config), dict[str, float | None]()
-    done = {place for place in course if _seconds(folder / place) is not None}
-    reached = max((at for at, place in enumerate(course) if place in done or run_name(place) == stage), default=0)
-    for at, place in enumerate(course):
-        usual = _usual(place, folder, before)
-        if place not in done and (not DEPENDS.fullmatch(place) or (at >= reached and usual is not None)):
-            found[place] = usual
-    return found
+def _is_done(folder: Path, path: str) -> bool:
+    return is_committed(folder / path) if is_round(path) else (folder / path / MANIFEST).exists()
 
 
-def _course(config: NightConfig) -> tuple[str, ...]:
-    """The places of all stages outside the rounds, as the night comes to them."""
-    first = next((at for at, step in enumerate(config.steps) if step.is_block), len(config.steps))
-    learnt = [[*_of_step(step, config), *_exams_after(step, config)] for step in config.steps]
-    vault = ["vault/ancestor", "vault/serving", "vault/comparison"] if config.exam.vault else []
-    order = [
-        "freeze_journal",
-        *(place for places in learnt[:first] for place in places),
-        "fit_reward_model",
-        *vault[:1],
-        *SITTERS[:2],
-        *(place.replace("evaluate", "picks") for place in SITTERS[:2]),
-        *(place for places in learnt[first:] for place in places),
-        "picks/candidate",
-        SITTERS[2],
-        *vault[1:],
-    ]
-    return tuple(dict.fromkeys(order))
+def _is_at(stage: str, path: str) -> bool:
+    """Whether the stage that runs is this one, or a part of this round."""
+    return stage == run_name(path) or (is_round(path) and stage.startswith(f"{run_name(path)} ·"))
 
 
-def _of_step(step: Step, config: NightConfig) -> list[str]:
-    """The places of a step's own stages. Files are read once a night, with the first lesson that needs them."""
-    if step.kind == "distill":
-        asked = {
-            "import_traces": config.distill.files,
-            step.place.replace("distill", ASKING): config.distill.teacher,
-        }
-        return [*(place for place, source in asked.items() if source and config.distill.steps), step.place]
-    if step.kind == "self_distill":
-        return [f"{step.place}_answers", step.place]
-    if step.kind == "lessons":
-        exams = ("/evaluate", "/{}/evaluate") if config.lessons.examine else ()
-        each = ("/{}", *exams)  # the first exam is that of the checkpoint before the lessons
-        return [f"{step.place}{place.format(channel)}" for channel in config.channels for place in each]
-    return [step.place] if config.lora is not None and step.rounds else []
-
-
-def _exams_after(step: Step, config: NightConfig) -> list[str]:
-    """The places of a step's exam; the owner's channels have theirs one by one."""
-    return [step.exam] if config.lessons.examine and step.kind != "lessons" else []
-
-
-def _usual(place: str, folder: Path, before: Path | None) -> float | None:
-    """What a stage takes: an exam as long as tonight's longest, anything else as in the night before."""
-    tonight = [seconds for sitter in SITTERS if (seconds := _seconds(folder / sitter)) is not None]
-    if place in SITTERS and tonight:
+def _usual_seconds(path: str, config: NightConfig, folder: Path, before: Path | None) -> float | None:
+    """What a stage takes: an exam as long as tonight's longest, a round as the median, else as in the night before."""
+    if is_round(path):
+        return _round_seconds(path, config, folder, before)
+    tonight = [seconds for exam in EXAMS if (seconds := _seconds(folder / exam)) is not None]
+    if path in EXAMS and tonight:
         return max(tonight)
-    return _seconds(before / place) if before else None
+    return _seconds(before / path) if before else None
 
 
-def _round_seconds(folder: Path, before: Path | None) -> float | None:
-    """The median round by the clock, of this night, or else of the night before."""
+def _round_seconds(path: str, config: NightConfig, folder: Path, before: Path | None) -> float | None:
+    """The median round by the clock, of this night, or else of the night before; and its quiz, if one is due."""
+    every, number = config.grpo.quiz_every_rounds, int(path.removeprefix("round-"))
+    quiz = _quiz_seconds(folder, before) if every and number % every == 0 else 0.0
     for night in (folder, before):
         figures = round_metrics(night) if night else []
         if whole := [one["seconds_round"] for one in figures if "seconds_round" in one]:
-            return median(whole)
+            return median(whole) + quiz
     return None
-
-
-def _quizzes_left(config: NightConfig, rounds: int) -> int:
-    every, done = config.grpo.quiz_every_rounds, config.rounds - rounds
-    return config.rounds // every - done // every if every else 0
 
 
 def _quiz_seconds(folder: Path, before: Path | None) -> float:

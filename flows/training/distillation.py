@@ -5,13 +5,13 @@ from pathlib import Path
 
 from flows.run.budget import end_of_asking
 from flows.run.context import Night
-from flows.run.estimate import ASKING
 from flows.run.history import last_finished
 from tasks.distillation.attempts import rounds_of
 from tasks.distillation.distill import distill
 from tasks.distillation.import_traces import import_traces
 from tasks.distillation.query_teacher import ask_teacher
 from tasks.distillation.self_distill import own_answers
+from tasks.plan import teacher_path
 from tasks.reward_model.preferences import openings_held_out
 from tasks.stage import Artifact, committed
 
@@ -23,7 +23,7 @@ def learn_traces(
     config, traces = night.config, [day]
     if config.distill.steps:
         traces += _further_traces(night, rounds, exam_questions, place)
-    return night.taught(
+    return night.learn(
         distill,
         place,
         checkpoint,
@@ -46,7 +46,7 @@ def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], 
         before = last_finished(home.nights, night.config.name)
         yield night.run(
             ask_teacher,
-            place.replace("distill", ASKING),
+            teacher_path(place),
             config=config.teacher,
             exam_questions=exam_questions,
             model=night.config.name,
@@ -75,7 +75,7 @@ def learn_own_answers(
         night=night.folder,
         nights=night.home.nights,
     )
-    return night.taught(
+    return night.learn(
         distill,
         place,
         checkpoint,

@@ -1,10 +1,10 @@
-"""The owner's own channels, one after the other: corrections, words, praise, picks."""
+"""The owner's feedback, one channel after the other: corrections, words, praise, picks."""
 
 from pathlib import Path
 
 from conf.schema import NightConfig
 from conf.sections.lessons import LessonConfig
-from flows.evaluation.run import sit_for_report
+from flows.evaluation.run import evaluate_for_report
 from flows.run.context import Night
 from tasks.feedback.train import corrections, feedback, picks, words
 from tasks.stage import Artifact, Stage
@@ -12,23 +12,23 @@ from tasks.stage import Artifact, Stage
 LESSONS = "lessons"  # the stages' folder in the night's
 
 
-def learn(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...]) -> Path:
-    """Takes a checkpoint through every channel that is switched on. Returns the last one.
+def learn_feedback(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...]) -> Path:
+    """Learn from every channel that is switched on, in order. Returns the last checkpoint.
 
-    With `lessons.examine`, each channel that taught something is followed by an exam of its own, in its folder; the
-    checkpoint before the first such sits one too.
+    With `lessons.examine`, an exam follows each channel that taught something; the checkpoint before the first such
+    channel is examined too.
     """
     config, examined = night.config, False
     for channel, own in channels(config):
         place, before = f"{LESSONS}/{channel.name}", checkpoint
         night.rest_engine()
-        checkpoint = night.taught(
+        checkpoint = night.learn(
             channel, place, before, exam_questions, day=day, unseen_share=config.unseen_share, config=own
         )
         if config.lessons.examine and checkpoint != before:
             if not examined:
-                sit_for_report(night, f"{LESSONS}/evaluate", before)
-            sit_for_report(night, f"{place}/evaluate", checkpoint)
+                evaluate_for_report(night, f"{LESSONS}/evaluate", before)
+            evaluate_for_report(night, f"{place}/evaluate", checkpoint)
             examined = True
             night.rest_engine()  # what comes next learns
     return checkpoint

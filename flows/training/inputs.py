@@ -1,12 +1,14 @@
 """What the day left: the journal, frozen, and the owner's taste in it, fitted to a reward model."""
 
 from pathlib import Path
+from typing import Any
 
 from conf.schema import StudentConfig
 from conf.storage.durable import write_atomically
 from conf.storage.home import inside
 from flows.run.context import Night, log
 from models.checkpoint import is_whole, verify
+from rewards.data.synthetic_journal import practised_levels
 from tasks.journal.freeze import freeze_journal
 from tasks.journal.lineage import looser
 from tasks.registry.import_model import STARTER_MODEL, enroll
@@ -21,13 +23,11 @@ from tasks.workers import WorkerDiedError
 def frozen_day(night: Night, champion: Path) -> Artifact:
     """The journal's new lines as tables; a generated day is on the levels that the night practises."""
     config = night.config
-    practised = [entry.levels for entry in config.benchmarks if entry.name == "arithmetic"]
-    levels = tuple(sorted({level for some in practised for level in some or ()}))
     return night.run(
         freeze_journal,
         "freeze_journal",
         day=config.day,
-        levels=levels if levels and None not in practised else None,
+        levels=practised_levels(config.benchmarks),
         seed=str(config.seed),
         date=night.date,
         model=config.name,
@@ -49,7 +49,7 @@ def reward_model_of(
     `exam_questions`: those that no pick may ask.
     """
     config, place = night.config, "fit_reward_model"
-    arguments = {
+    arguments: dict[str, Any] = {
         "day": day,
         "date": night.date,
         "checkpoint": champion,
@@ -120,7 +120,7 @@ def teacher_of(night: Night, student: Path) -> Path | None:
 
 
 def _enrolled(night: Night, place: str = "enroll", student: StudentConfig | None = None) -> Path:
-    return night.made(
+    return night.make_checkpoint(
         enroll,
         place,
         student=student or night.config.student,

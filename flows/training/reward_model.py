@@ -12,7 +12,7 @@ from flows.run.context import Night, log
 from flows.run.history import seconds_of
 from rewards.verifier import Problem
 from tasks.evaluation.metrics import ranking_accuracies
-from tasks.layout import ranking_place
+from tasks.layout import ranking_path
 from tasks.reward_model.rank import rank_picks
 from tasks.rollouts.owner_prompts import owner_prompts
 from tasks.rollouts.reward_scores import judge
@@ -29,7 +29,7 @@ class LearnedReward:
     """A reward model that serves: what it adds to the arguments of the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before the first round.
-    `broke`: it could not judge what a round sampled, and has no part in what comes after.
+    `failed`: it could not judge what a round sampled, and has no part in the rounds after.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class LearnedReward:
     ) -> None:
         self.night, self.day, self.reward_model, self.base = night, day, reward_model, base
         self.exam_questions = tuple(sorted({problem.question for problem in exam}))
-        self.broke = False
+        self.failed = False
 
     @cached_property
     def trainer_config(self) -> TrainerConfig:
@@ -64,7 +64,7 @@ class LearnedReward:
 
     def to_select(self) -> dict[str, Any]:
         """Further arguments of `select_prompts`."""
-        if self.broke:
+        if self.failed:
             return {}
         return {"owner": self.owner_prompts, "owner_share": self.night.config.learned_reward.owner_share}
 
@@ -73,7 +73,7 @@ class LearnedReward:
 
         No night fails for it: where memory is short, none of them is judged, also when the night resumes.
         """
-        if self.broke:
+        if self.failed:
             return {}
         night, place = self.night, f"{place}/judge"
         inputs: dict[str, Any] = {
@@ -82,11 +82,11 @@ class LearnedReward:
             "config": night.config.trainer,
         }
         night.rest_engine()
-        self.broke = judge.committed(night.folder, place, **inputs, broke=True) is not None
+        self.failed = judge.committed(night.folder, place, **inputs, broke=True) is not None
         try:
-            learned = night.run(judge, place, **inputs, broke=self.broke, trainer=night.trainer)
+            learned = night.run(judge, place, **inputs, broke=self.failed, trainer=night.trainer)
         except RuntimeError as error:
-            self.broke = True
+            self.failed = True
             learned = night.run(judge, place, **inputs, broke=True, trainer=night.trainer)
             why = " ".join(str(error).split())[:200]
             night.note(f"the reward model could not judge what was sampled, and was not used from then on: {why}")
@@ -94,14 +94,19 @@ class LearnedReward:
 
     def is_ranked(self, block: Step, number: int, policy: Path) -> bool:
         """Whether a round's ranking is committed already."""
-        place = ranking_place(block.rounds.start, number)
+        place = ranking_path(block.rounds.start, number)
         return rank_picks.committed(self.night.folder, place, **self._to_rank(policy)) is not None
 
     def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact:
         """How the policy ranks the held-out picks after a round; as the block begins, that is the round before."""
         self.night.rest_engine()
-        means = {"predecessor": predecessor, "trainer": self.night.trainer}
-        return self.night.run(rank_picks, ranking_place(block.rounds.start, number), **self._to_rank(policy), **means)
+        return self.night.run(
+            rank_picks,
+            ranking_path(block.rounds.start, number),
+            **self._to_rank(policy),
+            predecessor=predecessor,
+            trainer=self.night.trainer,
+        )
 
     def _to_rank(self, policy: Path) -> dict[str, Any]:
         return {

@@ -8,8 +8,9 @@ import torch
 
 from conf.schema import GrpoConfig
 from models.advantages import group_advantages, overlong_rewards
+from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import ADVANTAGES, SCORES, read_rollouts, read_table, write_table
+from tasks.tables import ADVANTAGES, SCORES, read_table, write_table
 
 
 @stage()
@@ -22,7 +23,7 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     """
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])
-    sampled = {(r.group, r.sample): r for r in read_rollouts(rollouts.folder / "rollouts.parquet")}
+    sampled = {(r.group, r.sample): r for r in sampled_rollouts(rollouts)}
     own = [sampled[place] for place in zip(table.group, table["sample"], strict=True)]
     rewards = torch.tensor(table.reward.to_numpy(dtype=float)).view(-1, grpo.group_size)
     lengths = torch.tensor([len(rollout.token_ids) for rollout in own]).view_as(rewards)

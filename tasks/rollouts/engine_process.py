@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # vLLM is loaded in the engine's process only
     from models.sampler import Sampler
 
 _sampler: "Sampler | None" = None
-_figures: dict[str, float] = {}  # of the last call of `sample`
 
 
 def sample(
@@ -25,9 +24,14 @@ def sample(
     temperature: float,
     max_tokens: int,
     trust_remote_code: bool = False,
-) -> list[list[Rollout]]:
-    """Samples from a checkpoint, which is loaded first where the engine holds another one."""
-    global _sampler, _figures
+) -> tuple[list[list[Rollout]], dict[str, float]]:
+    """Sample from a checkpoint, which is loaded first where the engine holds another one.
+
+    Returns the groups and the call's figures: seconds until the engine held the checkpoint (`sync`) and for the
+    completions (`generate`), and how far the engine's log-probabilities of the probe were from the trainer's
+    (`probe_difference`, nats a token).
+    """
+    global _sampler
     started = time.perf_counter()
     if _sampler is None:
         from models.sampler import Sampler
@@ -38,22 +42,14 @@ def sample(
         _sampler.load_weights(checkpoint)
     synced = time.perf_counter()
     groups = _sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens)
-    _figures = {
+    return groups, {
         "sync": synced - started,
         "generate": time.perf_counter() - synced,
         "probe_difference": _sampler.probe_difference,
     }
-    return groups
-
-
-def figures() -> dict[str, float]:
-    """Of the last call of `sample`: seconds until the engine held the checkpoint (`sync`) and for the completions
-    (`generate`), and how far the engine's log-probabilities of the probe were from the trainer's, nats a token.
-    """
-    return _figures
 
 
 def sleep() -> None:
-    """Leaves the GPU to the trainer; on a CPU nothing."""
+    """Leave the GPU to the trainer; on a CPU do nothing."""
     if _sampler is not None:
         _sampler.sleep()

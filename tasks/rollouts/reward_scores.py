@@ -6,8 +6,9 @@ from pathlib import Path
 
 from conf.schema import TrainerConfig
 from tasks.reward_model import process
+from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, read_rollouts, write_table
+from tasks.tables import LEARNED, write_table
 from tasks.workers import Worker
 
 
@@ -20,7 +21,7 @@ def judge(
     A completion without a token has no end that could be judged. `broke`: the model could not judge them when it was
     asked, and is not asked again: null of each.
     """
-    sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
+    sampled = sampled_rollouts(rollouts)
     groups: dict[int, list[int]] = defaultdict(list)
     for row, rollout in enumerate(sampled):
         if rollout.token_ids and not broke:

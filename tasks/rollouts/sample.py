@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,32 @@ import pandas as pd
 from conf.schema import EngineConfig, GrpoConfig
 from models.engine.sync_probe import SyncError
 from models.rollout import Rollout
-from tasks.rollouts import engine_process as in_engine
+from tasks.rollouts import engine_process
 from tasks.stage import Artifact, stage
-from tasks.tables import PROMPTS, read_table, write_rollouts
+from tasks.tables import PROMPTS, read_rollouts, read_table, write_rollouts
 from tasks.workers import Worker
 
 log = logging.getLogger("nightschool")
 
 
-def sample_proven(engine: Worker, *args: Any, **kwargs: Any) -> list[list[Rollout]]:
-    """`engine_process.sample` in the engine's process. Raises SyncError where a new engine is not proven either."""
+def sample_proven(engine: Worker, *args: Any, **kwargs: Any) -> tuple[list[list[Rollout]], dict[str, float]]:
+    """Call `engine_process.sample` in the engine's process, and once more in a new one after an unproven weight sync.
+
+    Raises SyncError where a new engine's weights are not proven either.
+    """
     try:
-        return engine.call(in_engine.sample, *args, **kwargs)
+        return engine.call(engine_process.sample, *args, **kwargs)
     except SyncError as error:
-        log.warning("%s: the engine is started anew", error)
-        engine.on_loss(f"the engine was started anew: {error}")
+        log.warning("%s: the engine is restarted", error)
+        engine.on_loss(f"the engine was restarted: {error}")
         engine.close()
-        return engine.call(in_engine.sample, *args, **kwargs)
+        return engine.call(engine_process.sample, *args, **kwargs)
+
+
+@lru_cache(maxsize=4)
+def sampled_rollouts(artifact: Artifact) -> list[Rollout]:
+    """Return what a `sample` stage wrote. Its readers within a round share one list: do not change it."""
+    return read_rollouts(artifact.folder / "rollouts.parquet")
 
 
 @stage(retries=2, resources=("engine",))
@@ -42,13 +52,12 @@ def sample(
     seed: int,
     engine: Worker,
 ) -> Mapping[str, float]:
-    """`group_size` completions of every prompt, from the policy itself (temperature 1, nothing cut off).
+    """Sample `group_size` completions of every prompt from the policy itself (temperature 1, no truncation).
 
-    Its figures: the seconds that the engine took to hold the checkpoint (`sync`, its start included) and to sample
-    (`generate`), and `probe_difference` (see `models/engine/sync_probe.py`).
+    Returns the figures of `engine_process.sample`.
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
-    groups = sample_proven(
+    groups, figures = sample_proven(
         engine,
         checkpoint,
         config,
@@ -67,4 +76,4 @@ def sample(
             for rollout in group
         ],
     )
-    return engine.call(in_engine.figures)
+    return figures

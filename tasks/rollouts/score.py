@@ -14,15 +14,15 @@ import pandas as pd
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
 from rewards import benchmarks
-from rewards.benchmarks import is_own
 from rewards.composition import compose
 from rewards.learned_reward import with_learned
 from rewards.verifier import Attempt, Benchmark, Score
 from tasks.rollouts import verdicts
+from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.verdicts import FAILED
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, read_rollouts, read_table, write_table
+from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, read_table, write_table
 from tasks.workers import WorkerDiedError, call_once
 
 LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
@@ -34,7 +34,7 @@ def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt]) -> list[Score]:
     The program's own benchmarks have limits of their own. One of the user's that cannot be pickled judges in this
     process, and has none.
     """
-    if not is_own(benchmark) or not _can_travel(benchmark):
+    if benchmark.bounded or not _can_travel(benchmark):
         return benchmark.score(attempts)
     try:
         return call_once("grader", LIMIT, benchmark.score, attempts)
@@ -75,7 +75,7 @@ def score(
     `learned`: what the reward model says of the completions, where one is in use (see `rewards/learned_reward.py`).
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
-    sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
+    sampled = sampled_rollouts(rollouts)
     problems = {row.group: problem_of(row) for row in table.itertuples()}
     verifiable = table[table.benchmark.notna()]
     entries = {group: sources[int(n)] for group, n in zip(verifiable.group, verifiable.entry, strict=True)}
@@ -138,7 +138,7 @@ def _with_learned(
     group's deviation: a group in which nothing else differs would count as much as any other.
     """
     table = read_table(learned.folder / "learned.parquet", LEARNED)
-    most = config.tie_breaker * reward.correct if grpo.scale == "none" else 0.0
+    limit = config.tie_breaker * reward.correct if grpo.scale == "none" else 0.0
     return with_learned(
         attempts,
         scores,
@@ -146,7 +146,7 @@ def _with_learned(
         config,
         length_penalty=reward.length_penalty,
         max_tokens=grpo.max_completion_tokens,
-        most=most,
+        limit=limit,
     )
 
 

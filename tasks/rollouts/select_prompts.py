@@ -16,7 +16,6 @@ from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards import benchmarks
-from rewards.arithmetic import Arithmetic
 from rewards.contamination import exam_index
 from rewards.learned_reward import OWNER
 from rewards.verifier import Benchmark, Problem
@@ -69,7 +68,7 @@ def select_prompts(
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, found = _kinds(benchmark, source, sources), len(rows)
         pool = _pool(benchmark, seed, share, tuple(excluded))
-        unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmarks.excluded(benchmark, "train")})
+        unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmark.excluded.get("train", ())})
         for problem in _fitting(kind, pool, rates, grpo.exploration, chance):
             if len(rows) == found + share:
                 break
@@ -91,11 +90,6 @@ def select_prompts(
     write_table(folder / "prompts.parquet", PROMPTS, rows)
     (folder / "excluded.json").write_text(json.dumps(unreadable))
     (folder / "selection.json").write_text(json.dumps(outlook | {"drawn": len(rows)}))
-
-
-def training_problems(benchmark: Benchmark, seed: str, count: int) -> list[Problem]:
-    """What a benchmark has for training: all of its train split, or `count` problems of an endless one."""
-    return benchmark.draw(seed, count) if isinstance(benchmark, Arithmetic) else benchmark.problems("train")
 
 
 def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: float) -> list[float]:
@@ -134,7 +128,7 @@ def shares(weights: Sequence[float], count: int) -> list[int]:
 
 def _pool(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ...]) -> list[Problem]:
     """The training problems among which `count` are chosen, without the exam's."""
-    problems = training_problems(benchmark, seed, max(POOL * count, LEAST_POOL))
+    problems = benchmark.draw(seed, max(POOL * count, LEAST_POOL))
     exam, forbidden = exam_index(excluded), set(excluded)
     found = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.asks(one.question))]
     if len(found) < len(problems):

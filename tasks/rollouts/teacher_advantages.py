@@ -9,8 +9,9 @@ from conf.sections.stages import OnPolicyConfig
 from models.hf.loading import check_tokenizers
 from models.lessons.on_policy_distillation import token_advantages
 from tasks.registry.import_model import find_model
+from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import ADVANTAGES, read_rollouts, write_table
+from tasks.tables import ADVANTAGES, write_table
 from tasks.training import trainer_process
 from tasks.workers import Worker
 
@@ -34,7 +35,7 @@ def credit_by_teacher(
     groups, of which all with a token have signal. `teacher.json` has the mean of log π − log p, in nats a token, an
     estimate of KL(student‖teacher), and the tokens that it was taken over. `teacher`: the folder that `config` means.
     """
-    sampled = read_rollouts(rollouts.folder / "rollouts.parquet")
+    sampled = sampled_rollouts(rollouts)
     scored = trainer.call(trainer_process.teacher_logprobs, teacher, trainer_config, sampled)
     advantages = [
         token_advantages(rollout.sampler_logprobs, logprobs) for rollout, logprobs in zip(sampled, scored, strict=True)

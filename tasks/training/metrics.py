@@ -1,41 +1,46 @@
-"""A round's figures, over all that it sampled: what was hoped for, what came, what the trainer did, and the time."""
+"""A round's figures over all that it sampled: the expected and the observed signal, the trainer's figures, seconds."""
 
 import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from tasks.rollouts import verdicts
+from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.teacher_advantages import TEACHER
 from tasks.rollouts.verdicts import JUDGED
 from tasks.stage import Artifact
-from tasks.tables import SCORES, read_rollouts, read_table
+from tasks.tables import SCORES, read_table
 
 REWARD_PARTS = ("correct", "format", "length")  # of every score: see rewards/composition.py
 OUTLOOK = ("expected_signal_share", "even_signal_share")
 
 
-def round_figures(
-    prompts: Sequence[Artifact],
-    rollouts: Sequence[Artifact],
-    scores: Sequence[Artifact],
-    advantages: Sequence[Artifact],
-    trained: Mapping[str, float],
-) -> dict[str, float]:
-    """The figures of metrics.json; what is not a finite number is left out.
+class Pass(NamedTuple):
+    """What a round's stages made of its first prompts, or of those of one of its refills."""
 
-    The artifacts are those of the round's first prompts, then of each refill. `trained`: what the trainer reports; its
-    `groups` and `useful_groups` are all that were sampled, and those with signal.
+    prompts: Artifact
+    rollouts: Artifact
+    scores: Artifact
+    advantages: Artifact
+
+
+def round_metrics(passes: Sequence[Pass], trained: Mapping[str, float]) -> dict[str, float]:
+    """Return the figures of `metrics.json` by name; what is not a finite number is left out.
+
+    `trained`: what the trainer reports; its `groups` and `useful_groups` are all that were sampled, and those with
+    signal.
     """
-    own = dict(trained)
-    found = {
+    prompts, rollouts, scores, advantages = zip(*passes, strict=True)
+    update = dict(trained)
+    figures = {
         **_selection(prompts),
         **_answers(rollouts, scores),
-        **_taught(advantages),
-        "signal_share": own["useful_groups"] / own["groups"],
+        **_teacher_kl(advantages),
+        "signal_share": update["useful_groups"] / update["groups"],
         "seconds_select_prompts": _seconds(prompts),
         "seconds_sample": _seconds(rollouts),
         "seconds_sync": sum(artifact.figure("sync") or 0.0 for artifact in rollouts),
@@ -43,35 +48,35 @@ def round_figures(
         "probe_difference": max(artifact.figure("probe_difference") or 0.0 for artifact in rollouts),
         "seconds_score": _seconds(scores),
         "seconds_credit": _seconds(advantages),
-        "seconds_update": own.pop("seconds"),
-        **own,
+        "seconds_update": update.pop("seconds"),
+        **update,
     }
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+    return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
 def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
-    """Refills and groups replaced, and the share with signal that the solve rates let hope for.
+    """Refills, groups replaced, and the share with signal that the solve rates predict.
 
-    `even_signal_share` is the same for problems drawn evenly. Before anything is solved there is nothing to hope for.
+    `even_signal_share` is the same for problems drawn evenly. Without solve rates there is no prediction.
     """
     drawn: list[dict[str, float]] = [artifact.read_json("selection.json") for artifact in prompts]
-    found = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
+    figures = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
     if not all(name in one for one in drawn for name in OUTLOOK):
-        return found
+        return figures
     groups = sum(one["drawn"] for one in drawn)
-    return found | {name: sum(one["drawn"] * one[name] for one in drawn) / groups for name in OUTLOOK}
+    return figures | {name: sum(one["drawn"] * one[name] for one in drawn) / groups for name in OUTLOOK}
 
 
 def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:
     """What sampler and graders saw. `reward` is that of the problems that have a verifier: a learned reward,
     standardised within its group, has no mean to speak of.
     """
-    sampled = [rollout for artifact in rollouts for rollout in read_rollouts(artifact.folder / "rollouts.parquet")]
+    sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
     tokens = [len(rollout.token_ids) for rollout in sampled]
     ended = [rollout.finish_reason == "stop" for rollout in sampled]
     parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
-    places = table.assign(tokens=tokens, ended=ended)[table.reward.notna()].reset_index(drop=True)
+    answers = table.assign(tokens=tokens, ended=ended)[table.reward.notna()].reset_index(drop=True)
     by_benchmark: Counter[str] = Counter()
     for artifact in scores:
         by_benchmark.update(verdicts.as_metrics(artifact.read_json("verdicts.json")))
@@ -82,28 +87,28 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
         "null_rewards": int(table.reward.isna().sum()),
         "tokens_per_second": sum(tokens) / _seconds(rollouts),
         **{f"reward/{part}": float(parts[part].mean()) for part in REWARD_PARTS if part in parts},
-        **(learned_figures(places, parts) if "learned" in parts else {}),
+        **(learned_metrics(answers, parts) if "learned" in parts else {}),
         **{f"verdicts/{verdict}": count for verdict, count in Counter(table.verdict).items()},
         **by_benchmark,
     }
 
 
-def _taught(advantages: Sequence[Artifact]) -> dict[str, float]:
+def _teacher_kl(advantages: Sequence[Artifact]) -> dict[str, float]:
     """Of a round of on-policy distillation: the mean reverse KL to the teacher, in nats a token."""
-    found = [artifact.read_json(TEACHER) for artifact in advantages if (artifact.folder / TEACHER).exists()]
-    tokens = sum(one["tokens"] for one in found)
-    return {"teacher_kl": sum(one["tokens"] * one["kl"] for one in found) / tokens} if tokens else {}
+    scored = [artifact.read_json(TEACHER) for artifact in advantages if (artifact.folder / TEACHER).exists()]
+    tokens = sum(one["tokens"] for one in scored)
+    return {"teacher_kl": sum(one["tokens"] * one["kl"] for one in scored) / tokens} if tokens else {}
 
 
 def _seconds(artifacts: Sequence[Artifact]) -> float:
     return sum(artifact.seconds for artifact in artifacts)
 
 
-PLACES = ["group", "verdict", "tokens", "ended"]
+COLUMNS = ["group", "verdict", "tokens", "ended"]
 PARTS = ("learned_z", "tie_breaker", "language")
 
 
-def learned_figures(places: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
+def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
     """The figures of `metrics.json`, of the graded answers, a row each: group, verdict, tokens, whether it came to its
     end (`ended`); and of the parts of their scores, in the same order. A user's grader may give parts of any name.
 
@@ -112,7 +117,7 @@ def learned_figures(places: pd.DataFrame, parts: pd.DataFrame) -> dict[str, floa
     its standard deviation within a group (of these, where there are any), `reward/learned_length` its correlation with
     the number of tokens, within groups too. What cannot be known is NaN.
     """
-    answers = places[PLACES].join(parts.filter(["learned", *PARTS]))
+    answers = graded[COLUMNS].join(parts.filter(["learned", *PARTS]))
     judged = answers[answers["learned"].notna()]
     ended = judged[judged["ended"]]
     own = ended["verdict"] == JUDGED

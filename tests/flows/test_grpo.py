@@ -17,7 +17,7 @@ from conf.storage.home import Home
 from flows.grpo import Rounds
 from flows.run.context import Night
 from flows.run.history import round_metrics
-from flows.training.recipe import Course
+from flows.training.recipe import Recipe
 from models.checkpoint import keep, write_lineage
 from models.engine.environment import trainer_environment
 from models.hf.loading import load_tokenizer
@@ -30,7 +30,7 @@ from tasks.tables import CORRECTIONS, PREFERENCES, PROMPTS, SOLVE_RATES, TRACES,
 from tasks.tracking import Tracking
 from tasks.workers import Worker
 from tests.models.tiny import write_tiny
-from tests.tasks.committed_tables import write_stage
+from tests.tasks.doubles.tables import write_stage
 
 DATE = "2026-11-20"
 SETTINGS = [
@@ -71,8 +71,8 @@ class ScriptedEngine:
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if function is in_engine.sample:
-            return self.sample(*arguments, **options)
-        return {"sync": 0.25, "generate": 0.5} if function is in_engine.figures else None
+            return self.sample(*arguments, **options), {"sync": 0.25, "generate": 0.5}
+        return None
 
     def sample(
         self, checkpoint: Path, config: Any, prompts: list[list[int]], size: int, *, seed: int, **options: Any
@@ -128,7 +128,7 @@ class School:
 
         @flow
         def rounds() -> Path:
-            course = Course(night, worked_solutions(night), ())
+            course = Recipe(night, worked_solutions(night), ())
             distilled = course.before_rounds(home.checkpoints / self.student.name)
             return course.run(Rounds(night, [], tracking, set(), teacher=teacher), distilled)
 

@@ -204,16 +204,6 @@ def test_only_a_lost_child_process_is_worth_another_try(tmp_path: Path) -> None:
     assert doomed.runs == ["one", "one"]
 
 
-def test_a_stage_on_a_thread_of_its_own(tmp_path: Path) -> None:
-    notes = Notes()
-
-    @flow
-    def submitting() -> Artifact:
-        return notes.stage.submit(tmp_path, "notes", text="one").result()
-
-    assert submitting() == committed(tmp_path / "notes")
-
-
 def test_the_folder_is_the_truth_where_prefect_remembers_something_else(tmp_path: Path) -> None:
     """A night killed after the commit and before Prefect wrote its record: the record is that of an earlier run."""
     notes = Notes()

@@ -21,7 +21,7 @@ from tasks.tracking import Tracking
 from tasks.training import trainer_process
 from tests.models.tiny import write_tiny
 from tests.models.tiny_picks import QUICK
-from tests.tasks.committed_tables import write_stage
+from tests.tasks.doubles.tables import write_stage
 from tests.tasks.journal.test_replay import DAYS, decided
 from tests.tasks.reward_model.test_fit import OwnProcess, preferences
 

@@ -15,8 +15,8 @@ from rewards.arithmetic import Arithmetic
 from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
 from tests.models.chat_server import chat_server, said
 from tests.models.tiny import write_tiny
-from tests.tasks.committed_tables import write_stage
-from tests.tasks.practised_rounds import WRONG, write_round
+from tests.tasks.doubles.rounds import WRONG, write_round
+from tests.tasks.doubles.tables import write_stage
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 DATE = "2026-11-20"

@@ -18,7 +18,7 @@ from tasks.tables import HELD_OUT
 from tasks.training import trainer_process
 from tasks.workers import WorkerDiedError
 from tests.models.tiny import write_tiny
-from tests.tasks.committed_tables import write_stage
+from tests.tasks.doubles.tables import write_stage
 
 PICKS = [
     {

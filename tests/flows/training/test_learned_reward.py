@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from flows.training.lost_round import LostRoundError
 from prefect import flow
 
 import flows.training.reward_model
@@ -22,8 +23,7 @@ from conf.storage.home import Home
 from flows.grpo import Rounds
 from flows.run.context import Night
 from flows.run.history import round_metrics
-from flows.training.lost_round import LostRoundError
-from flows.training.recipe import Course
+from flows.training.recipe import Recipe
 from flows.training.reward_model import learned_reward
 from models.checkpoint import keep, write_lineage
 from models.engine.environment import trainer_environment
@@ -41,7 +41,7 @@ from tasks.tracking import Tracking
 from tasks.workers import Worker
 from tests.flows.test_grpo import write_problems
 from tests.models.tiny import plain_model, trainer_config, write_tiny
-from tests.tasks.committed_tables import write_stage
+from tests.tasks.doubles.tables import write_stage
 
 DATE = "2026-11-20"
 ROUNDS = 6
@@ -99,8 +99,8 @@ class SelfSampler:
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if function is in_engine.sample:
-            return self.sample(*arguments, **options)
-        return {"sync": 0.25, "generate": 0.5} if function is in_engine.figures else None
+            return self.sample(*arguments, **options), {"sync": 0.25, "generate": 0.5}
+        return None
 
     def sample(
         self,
@@ -180,7 +180,7 @@ class School:
         @flow
         def rounds() -> tuple[Path, Rounds]:
             found = Rounds(night, [], tracking, set(), learned=taught)
-            return Course(night, day, ()).run(found, base), found
+            return Recipe(night, day, ()).run(found, base), found
 
         candidate, found = rounds()
         return Studied(night.folder, candidate, found, trainer, engine)

@@ -17,7 +17,6 @@ from tasks.rollouts import engine_process as in_engine
 from tests.chaos.tiny_engine import Sampler
 from tests.flows.run.test_early_end import SlowEngine, clock  # noqa: F401  # the fixture
 from tests.flows.test_grpo import DATE, School, ScriptedEngine, rollout, school  # noqa: F401  # the fixture
-from tests.flows.training.test_lost_round import flip
 from tests.models.lessons.test_on_policy_distillation import teacher  # noqa: F401  # the fixture
 
 SCRIPT = [(1, 1, 1, 1), (1, 0, 1, 1), (0, 1, 1, 1)]
@@ -40,9 +39,9 @@ class TinyEngine:
         if function is in_engine.sample:
             checkpoint, config, prompts, size = arguments
             options.pop("trust_remote_code")
-            return Sampler(checkpoint, config).sample(prompts, size, **options)
+            return Sampler(checkpoint, config).sample(prompts, size, **options), {"sync": 0.25, "generate": 0.5}
         self.rests += function is in_engine.sleep
-        return {"sync": 0.25, "generate": 0.5} if function is in_engine.figures else None
+        return None
 
 
 def noted(folder: Path, place: str) -> str:
@@ -211,7 +210,7 @@ class ExaminedEngine(ScriptedEngine):
         if function is in_engine.sample and options.get("temperature") == 0.0:
             checkpoint, _, prompts, _ = arguments
             self.sat.append(checkpoint.name)
-            return [[rollout(n, 0, prompt, "?", checkpoint.name)] for n, prompt in enumerate(prompts)]
+            return [[rollout(n, 0, prompt, "?", checkpoint.name)] for n, prompt in enumerate(prompts)], {}
         return super().call(function, *arguments, **options)
 
 

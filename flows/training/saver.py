@@ -1,0 +1,60 @@
+"""The rounds' checkpoints: written while the next round samples, and removed when nothing goes on from them."""
+
+import shutil
+from collections.abc import Callable, Set
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from pathlib import Path
+
+from tasks.layout import round_path
+
+
+class Saver:
+    """Saves one round at a time, on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
+        self._saving: Future[None] | None = None
+
+    def start(self, save: Callable[[], None]) -> None:
+        """Begin to save a round, in the Prefect run of the caller."""
+        self._saving = self._thread.submit(copy_context().run, save)
+
+    def finish(self) -> None:
+        """Wait until the last round is saved. Raises what its saving raised."""
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.result()
+
+
+class Retention:
+    """Which of the rounds' checkpoints and trainer states are kept.
+
+    `policies`: the checkpoint of each round so far. `registered`: digests that the registry knows. `states`: the folder
+    of the trainer states.
+    """
+
+    def __init__(self, states: Path, registered: Set[str]) -> None:
+        self.states, self.registered = states, registered
+        self.policies: list[Path] = []
+
+    def state(self, number: int) -> Path:
+        """Return the folder of a round's trainer state."""
+        return self.states / round_path(number)
+
+    def superseded(self, keep: Set[Path]) -> list[Path]:
+        """Return the rounds' checkpoints but those to keep and those that the registry knows, the newest last."""
+        return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
+
+    def outdated(self, number: int, base: Path) -> tuple[list[Path], list[Path]]:
+        """Return the checkpoints and states that go when those of a round are written: its predecessor's are durable.
+
+        `base`: the checkpoint that the block began with, which its rounds still read.
+        """
+        states = [state for old in range(1, number - 1) if (state := self.state(old)).exists()]
+        return self.superseded({base, *self.policies[-1:]}), states
+
+    def remove(self, keep: Set[Path]) -> None:
+        """Remove the rounds' checkpoints but those to keep and those that the registry knows."""
+        for policy in self.superseded(keep):
+            shutil.rmtree(policy, ignore_errors=True)

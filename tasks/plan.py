@@ -1,0 +1,208 @@
+"""The plan of a night: its stages in their order, and what each one takes from those before it.
+
+The night runs by it and Prefect draws it (`flows/run/context.py`); progress, the time left, and the report's table of
+stages read it too.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+from conf.schema import NightConfig
+from conf.sections.stages import Step
+from tasks.layout import is_round, ranking_path, round_path
+
+MODELS_EXAMINED = ("champion", "distilled", "candidate")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One stage of the plan, or a nested flow with `stages` of its own.
+
+    `path`: its folder, relative to the night's or to the nested flow's. `inputs`: the paths of the stages beside it
+    whose results it takes. `optional`: whether there is one depends on the day, the hours or what was found on the way.
+    `commits`: whether it leaves a committed folder, whose manifest says how long it took.
+    """
+
+    path: str
+    inputs: tuple[str, ...] = ()
+    optional: bool = False
+    commits: bool = True
+    stages: tuple["Planned", ...] = ()
+
+
+class Plan:
+    """The stages of one night, or of a nested flow, in their order."""
+
+    def __init__(self, stages: Sequence[Planned]) -> None:
+        self.stages = tuple(stages)
+
+    @cached_property
+    def timeline(self) -> tuple[Planned, ...]:
+        """The stages that commit a folder, in their order: each round counts as one, nested lessons one by one."""
+        flat: list[Planned] = []
+        for stage in self.stages:
+            if stage.stages and not is_round(stage.path):
+                flat += [replace(nested, path=f"{stage.path}/{nested.path}") for nested in stage.stages]
+            elif stage.commits:
+                flat.append(stage)
+        return tuple(flat)
+
+    @cached_property
+    def nested(self) -> dict[str, "Plan"]:
+        """The plans of the nested flows, by path."""
+        return {stage.path: Plan(stage.stages) for stage in self.stages if stage.stages}
+
+    def upstream(self, path: str, results: Mapping[str, T]) -> list[T]:
+        """Return the results that a stage takes: those of its inputs, or of their inputs where one of them did not run.
+
+        Raises KeyError for a path that the plan does not have.
+        """
+        by_path = {stage.path: stage for stage in self.stages}
+        found: dict[str, T] = {}
+
+        def visit(inputs: Iterable[str]) -> None:
+            for name in inputs:
+                if name in results:
+                    found[name] = results[name]
+                else:
+                    visit(by_path[name].inputs)
+
+        visit(by_path[path].inputs)
+        return list(found.values())
+
+
+def plan_night(config: NightConfig) -> Plan:
+    """Return the plan of a configuration's night.
+
+    The champion is there before the night begins, or `enroll` imports it. What takes nothing but the champion follows
+    `freeze_journal`, the night's first step.
+    """
+    steps = config.steps
+    first = next((index for index, step in enumerate(steps) if step.is_block), len(steps))
+    stages = [Planned("enroll", optional=True), Planned("freeze_journal", ("enroll",))]
+    if config.on_policy is not None:
+        stages.append(Planned("enroll_teacher", ("freeze_journal",), optional=True))
+    policy = "freeze_journal"  # the stage that the newest checkpoint comes from
+    for step in steps[:first]:
+        policy = _add_lesson(stages, config, step, policy)
+    vault = [Planned("vault/ancestor", ("freeze_journal",), optional=True)] if config.exam.vault else []
+    stages += [
+        Planned("fit_reward_model", ("freeze_journal",)),
+        *vault,
+        Planned("evaluate/champion", ("freeze_journal",)),
+        Planned("evaluate/distilled", (policy,)),
+        Planned("picks/champion", ("fit_reward_model",), optional=True),
+        Planned("picks/distilled", ("fit_reward_model", policy), optional=True),
+        Planned("owner_prompts", ("fit_reward_model",), optional=True),
+    ]
+    for step in steps[first:]:
+        add = _add_block if step.is_block else _add_lesson
+        policy = add(stages, config, step, policy)
+    stages += [
+        Planned("picks/candidate", ("fit_reward_model", policy), optional=True),
+        Planned("evaluate/candidate", (policy,)),
+        Planned("decide", tuple(f"evaluate/{model}" for model in MODELS_EXAMINED)),
+        Planned("promote", ("decide",), commits=False),
+        Planned("push", ("promote",), optional=True, commits=False),
+    ]
+    if config.exam.vault:
+        stages += [
+            Planned("vault/serving", ("promote",), optional=True),
+            Planned("vault/comparison", ("vault/ancestor", "vault/serving"), optional=True),
+        ]
+    stages.append(Planned("prune", ("promote",), commits=False))
+    taken = {name for stage in stages for name in stage.inputs}
+    last = tuple(stage.path for stage in stages if stage.path not in taken)
+    return Plan([*stages, Planned("report", last, commits=False)])
+
+
+def plan_round(config: NightConfig) -> Plan:
+    """Return the plan of one round: from prompts to advantages, again for each refill, then the update."""
+    stages: list[Planned] = []
+    before: tuple[str, ...] = ()
+    for refill in range(config.grpo.refills + 1):
+        folder = f"refill-{refill}/" if refill else ""
+        passed = [
+            Planned(f"{folder}select_prompts", before),
+            Planned(f"{folder}sample", (f"{folder}select_prompts",)),
+            Planned(f"{folder}judge", (f"{folder}sample",), optional=True),
+            Planned(f"{folder}score", (f"{folder}sample", f"{folder}judge")),
+            Planned(f"{folder}credit", (f"{folder}score",)),
+        ]
+        stages += [replace(stage, optional=True) for stage in passed] if refill else passed
+        before = (f"{folder}credit",)
+    stages += [
+        Planned("update", before, commits=False),
+        Planned("checkpoint", ("update",)),
+        Planned("quiz", ("update",), optional=True),
+        Planned("rank_picks", ("checkpoint",), optional=True),
+    ]
+    return Plan(stages)
+
+
+def _add_lesson(stages: list[Planned], config: NightConfig, step: Step, policy: str) -> str:
+    """Add a lesson's stages and the exam after it. Returns the path of the stage that makes its checkpoint."""
+    sources = ["freeze_journal"]
+    if step.kind == "distill" and config.distill.steps:
+        if config.distill.files:
+            sources.append("import_traces")
+            if all(stage.path != "import_traces" for stage in stages):
+                stages.append(Planned("import_traces", ("freeze_journal",)))
+        if config.distill.teacher is not None:
+            sources.append(teacher_path(step.place))
+            stages.append(Planned(teacher_path(step.place), (policy,)))
+    elif step.kind == "self_distill":
+        sources = [f"{step.place}_answers"]
+        stages.append(Planned(sources[0], (policy,)))
+    nested = _plan_channels(config) if step.kind == "lessons" else ()
+    stages.append(Planned(step.place, tuple(dict.fromkeys([*sources, policy])), stages=nested))
+    if config.lessons.examine and step.kind != "lessons":
+        stages.append(Planned(step.exam, (step.place,), optional=True))
+    return step.place
+
+
+def _add_block(stages: list[Planned], config: NightConfig, step: Step, policy: str) -> str:
+    """Add a block's rounds and, where it trains adapters, their merge. Returns the path of the last stage."""
+    if not step.rounds:
+        return policy
+    round_stages = plan_round(config).stages
+    begin = step.rounds.start
+    ranking = ranking_path(begin, begin - 1)
+    stages.append(Planned(ranking, ("fit_reward_model", policy), optional=True))
+    for number in step.rounds:
+        inputs: tuple[str, ...] = (policy,)
+        if number == begin:
+            inputs = (ranking, "owner_prompts", "fit_reward_model", policy)
+        if number == begin and step.kind == "on_policy":
+            inputs = ("enroll_teacher", policy)
+        policy = round_path(number)
+        stages.append(Planned(policy, inputs, stages=round_stages))
+    if config.lora is not None:
+        stages.append(Planned(step.place, (policy,)))
+        policy = step.place
+    if config.lessons.examine:
+        stages.append(Planned(step.exam, (policy,), optional=True))
+    return policy
+
+
+def _plan_channels(config: NightConfig) -> tuple[Planned, ...]:
+    """The owner's channels, each followed by an exam where `lessons.examine` asks for one."""
+    stages: list[Planned] = []
+    before: tuple[str, ...] = ()
+    for channel in config.channels:
+        if config.lessons.examine and not stages:
+            stages.append(Planned("evaluate", optional=True))
+        stages.append(Planned(channel, before))
+        if config.lessons.examine:
+            stages.append(Planned(f"{channel}/evaluate", (channel,), optional=True))
+        before = (channel,)
+    return tuple(stages)
+
+
+def teacher_path(lesson: str) -> str:
+    """Return the path of the stage that asks a teacher for a lesson: `ask_teacher-2` for `distill-2`."""
+    return lesson.replace("distill", "ask_teacher")
