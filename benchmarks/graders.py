@@ -89,7 +89,7 @@ def answers(count: int) -> dict[str, float]:
 
 def _references() -> list[Program]:
     pairs = [(ProgramTests.read(problem.truth), code) for problem, code in Mbpp().references()]
-    return [tests.program(code, seconds=5.0, memory_mb=512) for tests, code in pairs if tests is not None]
+    return [tests.program(code) for tests, code in pairs if tests is not None]
 
 
 def _root(n: int) -> Problem:

@@ -8,66 +8,68 @@ from fractions import Fraction
 
 from conf.storage.home import InputError
 from rewards.data.arithmetic_exercises import LEVELS, Exercise, exercises
-from rewards.verifier import Attempt, Problem, Score, Split
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 EXAM_SEED = "exam"
 EXAM_PROBLEMS = {"1": 200, "2": 200, "3": 100, "4": 100, "5": 100}
 NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
-class Arithmetic:
-    """Five levels: 1 one step with numbers to 20, 2 two steps, 3 three steps with numbers to 50, 4 four steps
-    with numbers to 100, 5 four steps with larger numbers and a division or percent.
+class Arithmetic(Benchmark):
+    """Generated problems in five levels, endless for training and 700 fixed ones for the exam.
 
-    The training problems are endless; the exam's 700 are fixed, and training can never draw one of their
-    expressions (see `arithmetic_exercises`).
+    Level 1: one step with numbers up to 20. 2: two steps. 3: three steps with numbers up to 50. 4: four steps with
+    numbers up to 100. 5: four steps with larger numbers and a division or a percentage. Training never draws an
+    expression of the exam (see `arithmetic_exercises`).
     """
 
     name = "arithmetic"
+    answer_line = "#### {}"
+    bounded = True
 
     def __init__(self, source: str | None = None, levels: Sequence[str] | None = None) -> None:
         if source is not None:
-            raise InputError("arithmetic: its problems are generated, a source folder has no meaning; remove `source`")
+            raise InputError("arithmetic: its problems are generated and need no folder; remove `source`")
         unknown = sorted(set(levels or ()) - set(LEVELS))
         if unknown:
             raise InputError(f"arithmetic: no level {', '.join(unknown)}; there are {', '.join(LEVELS)}")
         self.levels = tuple(level for level in LEVELS if level in (levels or LEVELS))
 
     def problems(self, split: Split) -> list[Problem]:
-        """The exam's problems, or 2,000 of the endless training problems."""
+        """Return the exam's problems, or 2,000 of the endless training problems."""
         if split == "train":
             return self.draw("0", 2000)
         return [problem for level in self.levels for problem in _exam(level)]
 
     def draw(self, seed: str, count: int) -> list[Problem]:
-        """`count` training problems, the same for the same seed; a short exercise may come twice."""
+        """Return `count` training problems, the same for the same seed. Short exercises can occur twice."""
         return [as_problem(exercise) for exercise in itertools.islice(exercises(seed, self.levels, "train"), count)]
 
     def kind(self, problem: Problem) -> str:
-        """What a solve rate is counted under: level and template."""
+        """Return the problem's level and template."""
         return "/".join(problem.problem_id.split("/", 3)[:3])
 
     def prompt(self, problem: Problem) -> str:
-        """The question, and the format of the answer."""
+        """Return the question and the format of the answer."""
         return f"{problem.question}\nGive the steps, then the answer on a last line as #### <number>."
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """1 where the text after the last `####` is exactly the true number, else 0; null where the truth is none."""
+        """Reward 1 if only the true number follows the last `####`, else 0; None if the truth is not a number."""
         return [_score(attempt) for attempt in attempts]
 
 
 def worked_solution(exercise: Exercise) -> str:
-    """The answer as a teacher would write it: a step a line, then `#### <number>`."""
+    """Return the answer as a teacher writes it: one step per line, then `#### <number>`."""
     return "\n".join([*exercise.steps, f"#### {exercise.answer}"])
 
 
 def as_problem(exercise: Exercise) -> Problem:
-    """The exercise as an item of the benchmark."""
+    """Return the exercise as a problem of the benchmark."""
     problem_id = f"arithmetic/{exercise.level}/{exercise.kind}/{exercise.expression}"
     return Problem(problem_id, "arithmetic", exercise.question, str(exercise.answer), exercise.level)
 
 
-def _different(stream: Iterator[Exercise]) -> Iterator[Problem]:
+def _distinct(stream: Iterator[Exercise]) -> Iterator[Problem]:
     seen: set[str] = set()
     for exercise in stream:
         problem = as_problem(exercise)
@@ -77,7 +79,7 @@ def _different(stream: Iterator[Exercise]) -> Iterator[Problem]:
 
 
 def _exam(level: str) -> Iterator[Problem]:
-    return itertools.islice(_different(exercises(EXAM_SEED, (level,), "test")), EXAM_PROBLEMS[level])
+    return itertools.islice(_distinct(exercises(EXAM_SEED, (level,), "test")), EXAM_PROBLEMS[level])
 
 
 def _score(attempt: Attempt) -> Score:
@@ -88,6 +90,7 @@ def _score(attempt: Attempt) -> Score:
     answer = answer.strip()
     if not marker or not NUMBER.fullmatch(answer):
         return Score(0.0, "no_answer", parts={"correct": 0.0}, seconds=time.perf_counter() - started)
-    right = Fraction(answer) == Fraction(attempt.problem.truth)
-    verdict = "correct" if right else "wrong"
-    return Score(float(right), verdict, f"answered {answer}", {"correct": float(right)}, time.perf_counter() - started)
+    correct = Fraction(answer) == Fraction(attempt.problem.truth)
+    verdict = "correct" if correct else "wrong"
+    seconds = time.perf_counter() - started
+    return Score(float(correct), verdict, f"answered {answer}", {"correct": float(correct)}, seconds)

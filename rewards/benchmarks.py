@@ -1,4 +1,4 @@
-"""A benchmark by the name that a configuration calls it."""
+"""Benchmarks by the name that a configuration gives them."""
 
 import importlib
 from collections.abc import Sequence
@@ -7,21 +7,21 @@ from conf.schema import BenchmarkConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
-from rewards.verifier import Benchmark, Split
+from rewards.verifier import Benchmark
 
 DEFAULT_SANDBOX = SandboxConfig()
-MODULES = ("arithmetic", "gsm8k", "competition_math", "mbpp", "humaneval", "triviaqa")  # whose classes `load` knows
+OPTIONAL_MEMBERS = ("splits", "excluded", "answer_line", "truth_marker", "bounded", "draw")
 
 
 def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
-    """The benchmark that an entry of the configuration means. Reads no data yet; raises InputError as `load` does.
+    """Return the benchmark of a configuration entry, without reading its data. Raises InputError as `load` does.
 
-    An entry alone may name a class of the user's own, `module:Class`: a name in data would be code to run.
+    Only an entry may name a user's class, `module:Class`: a name found in data must never be imported.
     """
-    name = entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark
-    if ":" in name:
-        _no_levels(name, entry.levels)
-        return _own(name, entry.source)
+    name = _name(entry)
+    if is_user_defined(entry):
+        _refuse_levels(name, entry.levels)
+        return _imported(name, entry.source)
     return load(
         name,
         entry.source,
@@ -31,6 +31,11 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
         lenient=entry.lenient,
         sandbox=sandbox,
     )
+
+
+def is_user_defined(entry: BenchmarkConfig | ExamPart) -> bool:
+    """Return whether an entry names a class of the user's, `module:Class`."""
+    return ":" in _name(entry)
 
 
 def load(
@@ -43,41 +48,37 @@ def load(
     lenient: bool = False,
     sandbox: SandboxConfig = DEFAULT_SANDBOX,
 ) -> Benchmark:
-    """The benchmark `name`, its data from `source` (a folder; None: its default), only `levels` (None: all).
+    """Return the built-in benchmark `name`, without reading its data.
 
-    `revision` pins the hub's dataset; `subset` is "500" of math or "sanitized" of mbpp; `lenient` is GSM8K's; `sandbox`
-    is where mbpp and humaneval run programs. Reads no data yet. Raises InputError for an unknown name, source or level.
+    `source` is a folder (None: the default), `levels` restricts the problems (None: all), `revision` pins the hub's
+    dataset, `subset` is "500" of math or "sanitized" of mbpp, `lenient` is GSM8K's, and `sandbox` is where mbpp and
+    humaneval run programs. Raises InputError for an unknown name, source or level.
     """
-    # Imported where they are meant: some bring libraries that take a second.
+    if name not in ("arithmetic", "math"):
+        _refuse_levels(name, levels)
+    # Imported on demand: some of these modules load libraries that take seconds.
     match name:
         case "arithmetic":
             return Arithmetic(source, levels)
         case "gsm8k":
             from rewards.gsm8k import Gsm8k
 
-            return Gsm8k(source, levels, revision, lenient)
+            return Gsm8k(source, revision, lenient)
         case "math":
             from rewards.competition_math import CompetitionMath
 
             return CompetitionMath(source, levels, subset, revision)
         case "mbpp":
-            from rewards.jail.layers import tolerated
             from rewards.mbpp import Mbpp
 
-            _no_levels(name, levels)
-            return Mbpp(
-                source, subset, revision, sandbox.seconds, sandbox.memory_mb, sandbox.workers, tolerated(sandbox)
-            )
+            return Mbpp(source, subset, revision, sandbox)
         case "humaneval":
             from rewards.humaneval import HumanEval
-            from rewards.jail.layers import tolerated
 
-            _no_levels(name, levels)
-            return HumanEval(source, revision, sandbox.seconds, sandbox.memory_mb, sandbox.workers, tolerated(sandbox))
+            return HumanEval(source, revision, sandbox)
         case "triviaqa":
             from rewards.triviaqa import TriviaQa
 
-            _no_levels(name, levels)
             return TriviaQa(source, revision)
         case _:
             raise InputError(
@@ -85,30 +86,28 @@ def load(
             )
 
 
-def excluded(benchmark: Benchmark, split: Split) -> list[str]:
-    """The problems that a benchmark left out when it last read the split, because their own truth cannot be read."""
-    return list(getattr(benchmark, "excluded", {}).get(split, ()))
+def _name(entry: BenchmarkConfig | ExamPart) -> str:
+    return entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark
 
 
-def is_own(benchmark: Benchmark) -> bool:
-    """Whether a benchmark is of a class of the user's own."""
-    return type(benchmark).__module__ not in [f"rewards.{module}" for module in MODULES]
-
-
-def _own(name: str, source: str | None) -> Benchmark:
-    """What `module:Class` makes of the source."""
-    module, _, of_class = name.partition(":")
+def _imported(name: str, source: str | None) -> Benchmark:
+    """Return `module:Class` made with `source`, its class completed with the protocol's defaults."""
+    module, _, class_name = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), of_class)
-    except Exception as error:  # whatever a file of the user's own comes up with
+        benchmark_class = getattr(importlib.import_module(module), class_name)
+    except Exception as error:  # a user's module can raise anything
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             f"{name} cannot be imported ({type(error).__name__}: {reason}); "
             "its module lies in rewards/ or on PYTHONPATH"
         ) from error
-    return found(source)
+    benchmark = benchmark_class(source)
+    for member in OPTIONAL_MEMBERS:
+        if not hasattr(benchmark, member):
+            setattr(type(benchmark), member, getattr(Benchmark, member))
+    return benchmark
 
 
-def _no_levels(name: str, levels: Sequence[str] | None) -> None:
+def _refuse_levels(name: str, levels: Sequence[str] | None) -> None:
     if levels is not None:
         raise InputError(f"{name}: its problems have no levels; remove `levels`")

@@ -13,11 +13,12 @@ from typing import Any
 
 from conf.storage.home import InputError
 from rewards.data.dataset_rows import data_file, hub_rows, read_rows
+from rewards.data.exclusion import Excluded, usable
 from rewards.symbolic.boxed import has_box, last_boxed
 from rewards.symbolic.equivalence import MathEquality, MathWorkersError, Outcome
 from rewards.symbolic.leakage import not_an_answer
 from rewards.symbolic.normalize import MathAnswer, decided, for_parser, read
-from rewards.verifier import Attempt, Problem, Score, Split, Verdict
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
 
 HUB = "EleutherAI/hendrycks_math"
 HUB_500 = "HuggingFaceH4/MATH-500"
@@ -34,8 +35,8 @@ FIELDS = {"problem": str, "level": str, "type": str, "solution": str}
 FIELDS_500 = {"problem": str, "level": int, "subject": str, "solution": str}
 LEVELS = ("1", "2", "3", "4", "5")
 INSTRUCTION = r"Please reason step by step, and put your final answer within \boxed{}."
-LONGEST_TRUTH = 400  # characters of a bare answer; a solution without its box is longer and no answer
-# Published with an empty box as their answer: number_theory/7115 and number_theory/7117 of the training split.
+LONGEST_TRUTH = 400  # characters of a bare answer; a longer text without a box is a solution that lacks its answer
+# Published with an empty box: number_theory/7115 and number_theory/7117 of the training split.
 WITHOUT_ANSWER = {"math/train/number_theory/6bf518e401", "math/train/number_theory/debc168317"}
 VERDICTS: dict[Outcome, Verdict] = {
     "equal": "correct",
@@ -48,14 +49,15 @@ VERDICTS: dict[Outcome, Verdict] = {
 log = logging.getLogger(__name__)
 
 
-class CompetitionMath:
-    """12,498 problems with an answer, 7,498 of them for training; `subset="500"`: the exam of MATH-500.
+class CompetitionMath(Benchmark):
+    """12,498 problems with an answer, 7,498 of them for training; with `subset="500"` the exam of MATH-500.
 
-    `levels` are "1" to "5"; `revision` pins the hub's dataset. `excluded` lists, per split read, the problems
-    whose truth could not be parsed.
+    `levels` are "1" to "5"; `revision` pins the hub's dataset.
     """
 
     name = "math"
+    answer_line = r"The answer is $\boxed{{{}}}$."
+    bounded = True
 
     def __init__(
         self,
@@ -70,41 +72,29 @@ class CompetitionMath:
         if subset not in (None, "500"):
             raise InputError(f'math: no subset {subset}; there is "500", or leave it out')
         self.source, self.levels, self.subset, self.revision = source, levels, subset, revision
-        self.excluded: dict[Split, list[str]] = {}
+        self.splits = ("test",) if subset else ("train", "test")
 
     def problems(self, split: Split) -> list[Problem]:
-        """All problems of a split and of the levels asked for, in the data's order, those with a readable truth.
+        """Return a split's problems of the chosen levels that have a readable truth, in the data's order.
 
-        Raises InputError where the data is missing or broken, and for MATH-500's training split: it has none.
+        Raises InputError where the data is missing or broken, and for the training split of MATH-500, which has none.
         """
-        problems, excluded = [], []
-        for row in self._rows(split):
-            problem = _as_problem(row, split)
-            if problem.problem_id in WITHOUT_ANSWER or (self.levels is not None and problem.level not in self.levels):
-                continue
-            if last_boxed(problem.truth) is None or true_answer(problem.truth) is None:
-                log.warning("%s is excluded: its solution has no answer in a box", problem.problem_id)
-                excluded.append(problem.problem_id)
-            else:
-                problems.append(problem)
-        self.excluded[split] = excluded
-        if excluded:
-            log.warning("math: %d of %d %s problems are excluded", len(excluded), len(excluded + problems), split)
-        return problems
+        problems = [_as_problem(row, split) for row in self._rows(split)]
+        wanted = [each for each in problems if self.levels is None or each.level in self.levels]
+        return usable(self, split, map(_checked, (each for each in wanted if each.problem_id not in WITHOUT_ANSWER)))
 
     def kind(self, problem: Problem) -> str:
-        """Each problem is its own kind."""
+        """Return the problem's id: each problem is its own kind."""
         return problem.problem_id
 
     def prompt(self, problem: Problem) -> str:
-        """The question, and the format of the answer."""
+        """Return the question and the format of the answer."""
         return f"{problem.question}\n{INSTRUCTION}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """1 where the last complete box holds the true answer, else 0; null where the truth is unreadable.
+        """Reward 1 if the last complete box holds the true answer, else 0; None if the truth is unreadable.
 
-        Texts and numbers decide first. What is left is compared by math-verify, in processes that are started
-        for it and ended before this returns.
+        Texts and numbers decide first. math-verify compares the rest, in processes that end before this returns.
         """
         judged = [_judged(attempt) for attempt in attempts]
         open_pairs = [for_parser(*entry) for entry in judged if isinstance(entry, tuple)]
@@ -126,11 +116,11 @@ class CompetitionMath:
 
     def _rows(self, split: Split) -> list[dict[str, Any]]:
         if self.subset and split == "train":
-            raise InputError("math: MATH-500 has a test split only; train on the whole (leave `subset` out)")
+            raise InputError("math: MATH-500 has a test split only; to train, leave `subset` out")
         path = data_file(self.name, f"{split}.jsonl", self.source)
         if path is not None:
             rows = read_rows(path, FIELDS)
-            return _chosen(rows, path.with_name("math500_ids.txt")) if self.subset else rows
+            return _math_500(rows, path.with_name("math500_ids.txt")) if self.subset else rows
         if self.subset:
             rows = hub_rows(HUB_500, None, "test", FIELDS_500, self.revision)
             return [row | {"type": row["subject"], "level": f"Level {row['level']}"} for row in rows]
@@ -139,7 +129,7 @@ class CompetitionMath:
 
 @lru_cache(maxsize=1024)  # a group has one truth
 def true_answer(truth: str) -> MathAnswer | None:
-    """The dataset's solution, or a bare answer, as it is compared; None where it holds no answer."""
+    """Return the answer of a dataset's solution, or a bare answer, ready to compare; None where there is none."""
     answer = last_boxed(truth)
     if answer is None and not has_box(truth) and len(truth) <= LONGEST_TRUTH:
         answer = truth
@@ -147,7 +137,7 @@ def true_answer(truth: str) -> MathAnswer | None:
 
 
 def _as_problem(row: dict[str, Any], split: Split) -> Problem:
-    """The row as a problem. The hub's rows have no id, so it is made of the subject and the problem's own text."""
+    """Return the row as a problem. Its id is made of subject and text, because the hub's rows have none."""
     subject = row["type"].lower().replace("&", "and").replace(" ", "_")
     digest = hashlib.sha256(row["problem"].encode(errors="replace")).hexdigest()[:10]
     level = row["level"].removeprefix("Level ")
@@ -155,8 +145,14 @@ def _as_problem(row: dict[str, Any], split: Split) -> Problem:
     return Problem(f"math/{split}/{subject}/{digest}", "math", row["problem"], row["solution"], known, subject)
 
 
-def _chosen(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:
-    """The rows of MATH-500 in its published order."""
+def _checked(problem: Problem) -> Problem | Excluded:
+    if last_boxed(problem.truth) is None or true_answer(problem.truth) is None:
+        return Excluded(problem.problem_id, "its solution has no answer in a box")
+    return problem
+
+
+def _math_500(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:
+    """Return the rows of MATH-500 in its published order."""
     if not ids.is_file():
         raise InputError(f"{ids}: no such file; put the ids of MATH-500 there, one a line")
     by_id = {row.get("id"): row for row in rows}
@@ -170,25 +166,24 @@ def _chosen(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:
 
 
 def _judged(attempt: Attempt) -> Score | tuple[MathAnswer, MathAnswer]:
-    """The score where texts and numbers decide it, else what symbols must decide."""
+    """Return the score where texts and numbers decide it, else the answer and the truth for math-verify."""
     started = time.perf_counter()
     truth = true_answer(attempt.problem.truth)
     if truth is None:
         return Score(None, "grader_failed", "the truth holds no answer")
     completion, question = attempt.completion, attempt.problem.question
     if has_box(question):
-        completion = completion.replace(question, " ")  # to repeat the question's own boxes is no answer
+        completion = completion.replace(question, " ")  # repeating the question's own boxes is no answer
     content = last_boxed(completion)
     if content is None:
         return _score("no_answer", r"no complete \boxed{…}", time.perf_counter() - started)
     answer = read(content)
-    equal, told = decided(answer, truth)
-    if equal is not False and answer.normal != truth.normal:
-        unfinished = not_an_answer(answer, truth, question)
-        equal, told = (False, unfinished) if unfinished else (equal, told)
+    equal, how = decided(answer, truth)
+    if equal is not False and answer.normal != truth.normal and (reason := not_an_answer(answer, truth, question)):
+        equal, how = False, reason
     if equal is None:
         return answer, truth
-    detail = f"answered {content[:80]!r}: {told}"
+    detail = f"answered {content[:80]!r}: {how}"
     return _score("correct" if equal else "wrong", detail, time.perf_counter() - started)
 
 

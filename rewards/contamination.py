@@ -1,8 +1,8 @@
-"""Whether a text asks a problem of the exam: word for word, or nearly.
+"""Whether a text asks a problem of the exam, exactly or nearly.
 
-Nearly is the overlap of word n-grams by which GPT-3's training data was cleaned (Brown et al. 2020, arXiv:2005.14165,
-appendix C), with one rule more: where the text asks, all numbers must be the same. Problems are made from templates,
-and the same sentence about other numbers is another problem, which is well worth learning.
+Near matches are found by the overlap of word n-grams, as in the cleaning of GPT-3's training data (Brown et al. 2020,
+arXiv:2005.14165, appendix C), with one more rule: the numbers must be the same. Many problems are made from templates,
+and the same sentence with other numbers is a different problem that may be learnt.
 """
 
 import re
@@ -14,15 +14,15 @@ from functools import lru_cache
 from typing import Literal
 
 NGRAM = 4  # words
-LEAST_NGRAMS = 6  # a question with fewer is only found word for word
-THRESHOLD = 0.6  # share of a question's n-grams; see docs/distillation.md for what it finds
+MIN_NGRAMS = 6  # shorter questions are only matched exactly
+THRESHOLD = 0.6  # share of a question's n-grams; docs/distillation.md says what it finds
 
-# What is written in several ways and means the same: a figure's program, LaTeX's spacing, sizes and kinds of fraction.
+# Removed or unified, because it does not change the meaning: figures, LaTeX's spacing, kinds of fraction.
 FIGURE = re.compile(r"\[asy\].*?(?:\[/asy\]|\Z)", re.DOTALL)
 SPACING = re.compile(r"\\(?:[,;:! ]|left|right|displaystyle|text|mathrm|quad|qquad)(?![A-Za-z])")
 SIZE = re.compile(r"\\[dtc](?=frac|binom)")
 BARE_FRACTION = re.compile(r"(?<=\\frac)\s*(\d)\s*(\d)")
-# A number, a word, or a sign that calculates; other punctuation, dollar signs and backslashes do not count.
+# Numbers, words and operators count; other punctuation, dollar signs and backslashes do not.
 SIGN = r"[-+*/^=<>%!|×÷−±√≤≥°]"
 WORD = re.compile(rf"\d+(?:[.,]\d+)*|[^\W\d_]+|{SIGN}")
 
@@ -33,7 +33,7 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Match:
-    """The exam's question that a text asks; `share` of its n-grams are in the text (1 where it is there exactly)."""
+    """The exam's question that a text asks; `share` of its n-grams are in the text (1 for an exact match)."""
 
     question: str
     kind: Literal["exact", "near"]
@@ -41,111 +41,106 @@ class Match:
 
 
 class Contamination:
-    """Finds the questions of an exam in texts. Built once: an index from their n-grams to the questions."""
+    """An index of an exam's questions by their n-grams, which finds them in texts."""
 
     def __init__(self, questions: Iterable[str]) -> None:
         self.questions = sorted(set(questions))
         self._words = [words(question) for question in self.questions]
-        self._ngrams = [_ngrams(own) for own in self._words]
-        self._numbers = [_numbers(own) for own in self._words]
-        self._beginnings: dict[Words, list[int]] = defaultdict(list)
-        self._holders: dict[Words, list[int]] = defaultdict(list)
-        self._asked: dict[str, bool] = {}
-        for place, own in enumerate(self._words):
-            if own:
-                self._beginnings[own[:NGRAM]].append(place)
-            if len(self._ngrams[place]) >= LEAST_NGRAMS:
-                for ngram in self._ngrams[place]:
-                    self._holders[ngram].append(place)
+        self._ngrams = [set(_ngrams(question)) for question in self._words]
+        self._numbers = [_numbers(question) for question in self._words]
+        self._by_beginning: dict[Words, list[int]] = defaultdict(list)
+        self._by_ngram: dict[Words, list[int]] = defaultdict(list)
+        self._asks: dict[str, bool] = {}
+        for index, question in enumerate(self._words):
+            if question:
+                self._by_beginning[question[:NGRAM]].append(index)
+            if len(self._ngrams[index]) >= MIN_NGRAMS:
+                for ngram in self._ngrams[index]:
+                    self._by_ngram[ngram].append(index)
 
     def match(self, text: str) -> Match | None:
-        """The question that the text asks, alone or among other words; of several the longest, exact ones first."""
-        found = words(text)
-        return self._exact(found) or self._near(found)
+        """Return the question that the text, or a part of it, asks: the longest exact match, else the nearest one."""
+        text_words = words(text)
+        return self._exact(text_words) or self._near(text_words)
 
     def match_any(self, texts: Sequence[str]) -> Match | None:
-        """A question that one of the texts asks, or a paragraph or line of it, or all of them one after the other.
+        """Return a question that one of the texts asks, or a paragraph or line of one, or all texts together.
 
-        A near match may need that: what stands around a question has words and numbers of its own.
+        Near matches need the parts, because the text around a question has words and numbers of its own.
         """
         pieces = [piece for text in texts for piece in (text, *PARAGRAPH.split(text), *text.splitlines())]
         return next(filter(None, map(self.match, dict.fromkeys([*pieces, "\n".join(texts)]))), None)
 
     def asks(self, question: str) -> bool:
-        """Whether a question asks one of the exam's. Remembered: every round wants to know it of the same problems."""
-        if question not in self._asked:
-            self._asked[question] = self.match_any([question]) is not None
-        return self._asked[question]
+        """Return whether a question asks one of the exam's. Cached, because rounds repeat their problems."""
+        if question not in self._asks:
+            self._asks[question] = self.match_any([question]) is not None
+        return self._asks[question]
 
-    def _exact(self, found: Words) -> Match | None:
-        """A question whose words follow upon each other in the text, whatever stands before and after them."""
+    def _exact(self, text: Words) -> Match | None:
+        """Return the longest question whose words stand in the text in one piece."""
         hits = {
-            place
-            for start in range(len(found))
+            index
+            for start in range(len(text))
             for length in range(1, NGRAM + 1)
-            for place in self._beginnings.get(found[start : start + length], ())
-            if self._words[place] == found[start : start + len(self._words[place])]
-            and _is_whole(found, start, start + len(self._words[place]))
+            for index in self._by_beginning.get(text[start : start + length], ())
+            if self._words[index] == text[start : start + len(self._words[index])]
+            and _is_complete(text, start, start + len(self._words[index]))
         }
         if not hits:
             return None
-        longest = max(sorted(hits), key=lambda place: len(self._words[place]))
+        longest = max(sorted(hits), key=lambda index: len(self._words[index]))
         return Match(self.questions[longest], "exact", 1.0)
 
-    def _near(self, found: Words) -> Match | None:
-        shared = Counter(place for ngram in _ngrams(found) for place in self._holders.get(ngram, ()))
+    def _near(self, text: Words) -> Match | None:
+        shared = Counter(index for ngram in set(_ngrams(text)) for index in self._by_ngram.get(ngram, ()))
         shares = {
-            place: share
-            for place, count in shared.items()
-            if (share := count / len(self._ngrams[place])) >= THRESHOLD and self._same_numbers(place, found)
+            index: share
+            for index, count in shared.items()
+            if (share := count / len(self._ngrams[index])) >= THRESHOLD and self._same_numbers(index, text)
         }
         if not shares:
             return None
-        nearest = max(sorted(shares), key=lambda place: shares[place])
+        nearest = max(sorted(shares), key=lambda index: shares[index])
         return Match(self.questions[nearest], "near", shares[nearest])
 
-    def _same_numbers(self, place: int, found: Words) -> bool:
-        """Whether a text has the question's numbers and no others: all of it, or the part of it that asks.
+    def _same_numbers(self, index: int, text: Words) -> bool:
+        """Return whether the text, or the part of it that asks the question, has the question's numbers and no others.
 
-        That is from the first n-gram that they share to the last, with as much before and after as the question has. A
-        question without numbers has them in its figure: many a text's part has as few.
+        That part reaches from the first shared n-gram to the last, extended by what the question has before and after
+        them. If the question has no numbers, none may be in the whole text: its own may be in its figure.
         """
-        if not (numbers := self._numbers[place]):
-            return not _numbers(found)
-        told, asked = _in_order(found), _in_order(self._words[place])
-        shared = [start for start, ngram in enumerate(told) if ngram in self._ngrams[place]]
-        before, after = asked.index(told[shared[0]]), asked[::-1].index(told[shared[-1]])
-        part = found[max(0, shared[0] - before) : shared[-1] + NGRAM + after]
-        return numbers in (_numbers(found), _numbers(part))
+        if not (numbers := self._numbers[index]):
+            return not _numbers(text)
+        ngrams, asked = _ngrams(text), _ngrams(self._words[index])
+        shared = [start for start, ngram in enumerate(ngrams) if ngram in self._ngrams[index]]
+        before, after = asked.index(ngrams[shared[0]]), asked[::-1].index(ngrams[shared[-1]])
+        part = text[max(0, shared[0] - before) : shared[-1] + NGRAM + after]
+        return numbers in (_numbers(text), _numbers(part))
 
 
 @lru_cache(maxsize=4)
 def exam_index(questions: tuple[str, ...]) -> Contamination:
-    """The index of an exam's questions, built once a process."""
+    """Return the index of an exam's questions, built once per process."""
     return Contamination(questions)
 
 
 def words(text: str) -> Words:
-    """The words, numbers and signs of a text, in lower case, without what only sets them."""
+    """Return the words, numbers and operators of a text, in lower case and without layout."""
     plain = unicodedata.normalize("NFKC", FIGURE.sub(" ", text))
     plain = BARE_FRACTION.sub(r" \1 \2 ", SIZE.sub(r"\\", SPACING.sub(" ", plain))).replace("\\%", "%")
     return tuple(word.casefold().replace(",", "") for word in WORD.findall(plain))
 
 
-def _is_whole(found: Words, start: int, end: int) -> bool:
-    """Whether no calculation goes on before or after these words: `2 + 3 * 4` does not ask `2 + 3`."""
-    neighbours = (*found[start - 1 : start], *found[end : end + 1])
+def _is_complete(text: Words, start: int, end: int) -> bool:
+    """Return whether no calculation continues before or after these words: `2 + 3 * 4` does not ask `2 + 3`."""
+    neighbours = (*text[start - 1 : start], *text[end : end + 1])
     return not any(re.fullmatch(SIGN, word) for word in neighbours)
 
 
-def _ngrams(found: Words) -> set[Words]:
-    return set(_in_order(found))
+def _ngrams(text: Words) -> list[Words]:
+    return [text[start : start + NGRAM] for start in range(len(text) - NGRAM + 1)]
 
 
-def _in_order(found: Words) -> list[Words]:
-    """All n-grams, as they follow upon each other."""
-    return [found[start : start + NGRAM] for start in range(len(found) - NGRAM + 1)]
-
-
-def _numbers(found: Words) -> Counter[str]:
-    return Counter(word for word in found if word[0].isdecimal())
+def _numbers(text: Words) -> Counter[str]:
+    return Counter(word for word in text if word[0].isdecimal())

@@ -1,4 +1,4 @@
-"""What a learned reward says in GRPO: on the owner's own prompts it is the reward, elsewhere it breaks ties."""
+"""The learned reward in GRPO: the reward itself on the owner's prompts, a tie-breaker next to a verifier."""
 
 import math
 import unicodedata
@@ -10,9 +10,9 @@ from statistics import fmean, pstdev
 from conf.sections.lessons import LearnedRewardConfig
 from rewards.verifier import Attempt, Score
 
-OWNER = "owner"  # stands where a problem's benchmark would, for the owner's own prompts
-MOST = 3.0  # standard deviations: one answer that the reward model is mad about is no more than far ahead
-ALIKE = 1e-4  # a group whose rewards spread less is one of equals: what is left is rounding
+OWNER = "owner"  # stands for the benchmark in the owner's own prompts
+CLIP = 3.0  # standard deviations, so that one outlier cannot dominate a group
+ROUNDING = 1e-4  # a group whose rewards spread less has no preference
 
 
 def with_learned(
@@ -23,26 +23,26 @@ def with_learned(
     *,
     length_penalty: float,
     max_tokens: int,
-    most: float,
+    limit: float,
 ) -> list[Score]:
-    """The scores with the learned reward in them, group by group.
+    """Return the scores with the learned reward applied, group by group.
 
-    `scores`: a verifier's, composed; None for an answer to one of the owner's own prompts. `learned`: the reward
-    model's, one an attempt; NaN where it gave none. `most`: by how much a tie-breaker may change a reward.
+    `scores` are the verifier's, composed; None for an answer to an owner's prompt. `learned` are the reward model's,
+    one per attempt, NaN where it gave none. `limit` is the largest change that the tie-breaker may make.
     """
     groups: dict[int, list[int]] = defaultdict(list)
     for index, attempt in enumerate(attempts):
         groups[attempt.group].append(index)
-    found: dict[int, Score] = {}
+    result: dict[int, Score] = {}
     for rows in groups.values():
-        group, own = [attempts[row] for row in rows], [learned[row] for row in rows]
-        graded = [score for row in rows if (score := scores[row]) is not None]
-        if graded:
-            new = tie_broken(group, graded, own, most)
+        group, rewards = [attempts[row] for row in rows], [learned[row] for row in rows]
+        verified = [score for row in rows if (score := scores[row]) is not None]
+        if verified:
+            new = break_ties(group, verified, rewards, limit)
         else:
-            new = owner_scores(group, own, config, length_penalty, max_tokens)
-        found |= dict(zip(rows, new, strict=True))
-    return [found[index] for index in range(len(attempts))]
+            new = owner_scores(group, rewards, config, length_penalty, max_tokens)
+        result |= dict(zip(rows, new, strict=True))
+    return [result[index] for index in range(len(attempts))]
 
 
 def owner_scores(
@@ -52,90 +52,89 @@ def owner_scores(
     length_penalty: float,
     max_tokens: int,
 ) -> list[Score]:
-    """The scores of one group of answers to an owner's prompt: `weight`·z + `format`·f + `language`·s − `penalty`·l.
+    """Score a group of answers to an owner's prompt with `weight`·z + `format`·f + `language`·s − `length_penalty`·l.
 
-    z is the learned reward, standardised within the group; what can be known without a truth is checked: f is 1 for an
-    answer that came to its end and is not empty, s is 1 unless a prompt in Latin script is answered mostly in another,
-    l is the length as a share of `max_tokens`. They are the score's parts, unweighted, with the learned reward itself.
-    An answer that the reward model could not judge has no reward, and is no part of the group.
+    z is the learned reward, standardised within the group. f is 1 for an answer that ended by itself and is not empty.
+    s is 0 where a prompt in Latin script is answered mostly in another, else 1. l is the length as a share of
+    `max_tokens`. The score's parts hold them unweighted, with the raw learned reward. An answer that the reward model
+    could not judge has no reward and does not count in its group.
     """
     scores = []
     for attempt, raw, z in zip(group, learned, standings(group, learned), strict=True):
         if math.isnan(z):
             scores.append(Score(None, "grader_failed", "the reward model gave no number"))
             continue
-        form = float(attempt.finish_reason == "stop" and bool(attempt.completion.strip()))
+        complete = float(attempt.finish_reason == "stop" and bool(attempt.completion.strip()))
         script = float(not leaves_latin(attempt.problem.question, attempt.completion))
         length = attempt.tokens / max_tokens
-        reward = config.weight * z + config.format * form + config.language * script - length_penalty * length
-        parts = {"learned": raw, "learned_z": z, "format": form, "language": script, "length": length}
+        reward = config.weight * z + config.format * complete + config.language * script - length_penalty * length
+        parts = {"learned": raw, "learned_z": z, "format": complete, "language": script, "length": length}
         scores.append(Score(reward, "judged", parts=parts))
     return scores
 
 
-def tie_broken(
-    group: Sequence[Attempt], verified: Sequence[Score], learned: Sequence[float], most: float
+def break_ties(
+    group: Sequence[Attempt], verified: Sequence[Score], learned: Sequence[float], limit: float
 ) -> list[Score]:
-    """One group's verified scores; those of its correct answers moved by `most`·tanh(z), z being the learned reward's
-    standing among them. `most` is cut to what the least of them has more than the best of the others.
+    """Return a group's verified scores, its correct answers moved by `limit`·tanh(z).
 
-    Only what the verifier found correct is told apart, so that no wrong answer overtakes a right one, and a group
-    without a right one gets no signal. Every score has the learned reward, and what it changed, among its parts.
+    z is the learned reward standardised among the correct answers. Only these are moved, and `limit` is cut to the gap
+    between the worst of them and the best other answer: no wrong answer overtakes a right one, and a group without a
+    right one gets no signal. The score's parts hold the learned reward and the change.
     """
     rewards = {index: score.reward for index, score in enumerate(verified) if score.reward is not None}
-    right = [index for index in rewards if verified[index].verdict == "correct"]
-    others = [reward for index, reward in rewards.items() if index not in right]
-    if right and others:
-        most = min(most, max(0.0, min(rewards[index] for index in right) - max(others)))
-    among = standings([group[index] for index in right], [learned[index] for index in right])
-    standing = dict(zip(right, among, strict=True))
+    correct = [index for index in rewards if verified[index].verdict == "correct"]
+    others = [reward for index, reward in rewards.items() if index not in correct]
+    if correct and others:
+        limit = min(limit, max(0.0, min(rewards[index] for index in correct) - max(others)))
+    z_scores = standings([group[index] for index in correct], [learned[index] for index in correct])
+    z_of = dict(zip(correct, z_scores, strict=True))
     scores = []
     for index, (score, raw) in enumerate(zip(verified, learned, strict=True)):
         if score.reward is None or math.isnan(raw):
             scores.append(score)
             continue
-        z = standing.get(index)
-        moved = 0.0 if z is None else most * math.tanh(z)
-        known = {} if z is None else {"learned_z": z}
-        parts = {**score.parts, "learned": raw, **known, "tie_breaker": moved}
-        scores.append(replace(score, reward=score.reward + moved, parts=parts))
+        z = z_of.get(index)
+        change = 0.0 if z is None else limit * math.tanh(z)
+        z_part = {} if z is None else {"learned_z": z}
+        parts = {**score.parts, "learned": raw, **z_part, "tie_breaker": change}
+        scores.append(replace(score, reward=score.reward + change, parts=parts))
     return scores
 
 
 def standings(group: Sequence[Attempt], learned: Sequence[float]) -> list[float]:
-    """The learned rewards of a group, standardised; NaN where there is none.
+    """Return the learned rewards of a group, standardised; NaN where there is none.
 
-    An answer that was cut is no part of that: the model has learnt of answers' ends, and its word there may be
-    anything. It gets the group's least.
+    The reward model was trained on complete answers, so a truncated one does not count and gets the group's minimum.
     """
-    ended = [raw if attempt.finish_reason == "stop" else math.nan for attempt, raw in zip(group, learned, strict=True)]
-    found = standardised(ended)
-    least = min((z for z in found if not math.isnan(z)), default=0.0)
-    return [least if math.isnan(z) and math.isfinite(raw) else z for z, raw in zip(found, learned, strict=True)]
+    pairs = zip(group, learned, strict=True)
+    complete = [raw if attempt.finish_reason == "stop" else math.nan for attempt, raw in pairs]
+    z_scores = standardised(complete)
+    minimum = min((z for z in z_scores if not math.isnan(z)), default=0.0)
+    return [minimum if math.isnan(z) and math.isfinite(raw) else z for z, raw in zip(z_scores, learned, strict=True)]
 
 
 def standardised(rewards: Sequence[float]) -> list[float]:
-    """The rewards with mean 0 and standard deviation 1, none farther than 3 from 0; all 0 where they are alike.
+    """Return the rewards with mean 0 and standard deviation 1, clipped to ±3; all 0 where they are practically equal.
 
-    What is not finite is NaN, and does not count.
+    Values that are not finite become NaN and do not count.
     """
-    known = [reward for reward in rewards if math.isfinite(reward)]
-    centre, spread = (fmean(known), pstdev(known)) if known else (0.0, 0.0)
-    if spread <= ALIKE:
+    finite = [reward for reward in rewards if math.isfinite(reward)]
+    mean, deviation = (fmean(finite), pstdev(finite)) if finite else (0.0, 0.0)
+    if deviation <= ROUNDING:
         return [0.0 if math.isfinite(reward) else math.nan for reward in rewards]
-    return [
-        max(-MOST, min(MOST, (reward - centre) / spread)) if math.isfinite(reward) else math.nan for reward in rewards
-    ]
+    z_scores = [(reward - mean) / deviation if math.isfinite(reward) else math.nan for reward in rewards]
+    return [z if math.isnan(z) else max(-CLIP, min(CLIP, z)) for z in z_scores]
 
 
 def leaves_latin(prompt: str, answer: str) -> bool:
-    """Whether a prompt in Latin script has an answer that is mostly in another. Without letters nothing is known."""
+    """Return whether a prompt in Latin script is answered mostly in another; False where either has no letters."""
     asked, answered = latin_share(prompt), latin_share(answer)
     return asked is not None and answered is not None and asked > 0.5 > answered
 
 
 def latin_share(text: str) -> float | None:
-    """The share of a text's letters that are Latin; None where it has none."""
+    """Return the share of a text's letters that are Latin; None where it has none."""
     letters = [letter for letter in text if letter.isalpha()]
     if not letters:
         return None

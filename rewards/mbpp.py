@@ -2,20 +2,21 @@
 
 import ast
 import json
-import logging
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from conf.schema import SandboxConfig
 from conf.storage.home import InputError
 from rewards.data.dataset_rows import DATA_VARIABLE, checked, data_file, hub_rows, read_rows
+from rewards.data.exclusion import Excluded, usable
 from rewards.programs.extraction import program_text
 from rewards.programs.hardcoding import literal_table
-from rewards.programs.unit_tests import NO_PROGRAM, UNREADABLE, ProgramTests, failing_references, judged
-from rewards.sandbox import Layer, Program
-from rewards.verifier import Attempt, Problem, Score, Split
+from rewards.programs.unit_tests import DEFAULT_SANDBOX, NO_PROGRAM, UNREADABLE, ProgramTests, judged
+from rewards.sandbox import Program
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = "google-research-datasets/mbpp"
 FILES = {"full": ("mbpp.jsonl",), "sanitized": ("sanitized-mbpp.jsonl", "sanitized-mbpp.json")}
@@ -30,7 +31,7 @@ FIELDS = {
     },
     "sanitized": {"task_id": int, "prompt": str, "code": str, "test_imports": list, "test_list": list},
 }
-# The paper's splits by task_id. 1–10 are its few-shot prompts and 511–600 its validation: neither taught nor examined.
+# The paper's splits by task_id. 1–10 are its few-shot prompts and 511–600 its validation: neither is used.
 TASKS = {"train": range(601, 975), "test": range(11, 511), None: range(1, 975)}
 HUB_SPLITS = {"train": ("train",), "test": ("test",), None: ("prompt", "test", "validation", "train")}
 PROMPT = (
@@ -38,82 +39,57 @@ PROMPT = (
     "Answer with the whole program in one ```python block."
 )
 
-log = logging.getLogger(__name__)
 
+class Mbpp(Benchmark):
+    """374 training and 500 exam problems; 120 and 257 in the `sanitized` subset, which its authors checked by hand.
 
-class Mbpp:
-    """374 training and 500 exam problems; 120 and 257 in the `sanitized` subset, checked by hand by its authors.
-
-    The prompt shows the first assert, all asserts judge. `excluded` lists, per split read, the problems without usable
-    tests. `seconds` of CPU time and `memory_mb` are what a program may use; `workers` and `without` are the sandbox's.
+    The prompt shows the first assert; all asserts judge.
     """
 
     name = "mbpp"
+    bounded = True
 
     def __init__(
         self,
         source: str | None = None,
         subset: str | None = None,
         revision: str | None = None,
-        seconds: float = 5.0,
-        memory_mb: int = 512,
-        workers: int | None = None,
-        without: Collection[Layer] = (),
+        sandbox: SandboxConfig = DEFAULT_SANDBOX,
     ) -> None:
         self.subset = subset or "full"
         if self.subset not in FILES:
             raise InputError(f"mbpp: no subset is called {subset!r}; there are {' and '.join(FILES)}")
-        self.source, self.revision = source, revision
-        self.seconds, self.memory_mb, self.workers, self.without = seconds, memory_mb, workers, without
-        self.excluded: dict[Split, list[str]] = {}
-        self.failing: set[str] = set()
+        self.source, self.revision, self.sandbox = source, revision, sandbox
 
     def problems(self, split: Split) -> list[Problem]:
-        """All problems of a split in the file's order, without those that have no usable tests.
+        """Return a split in the file's order, without the problems whose tests are unusable.
 
-        Nor those whose reference failed, once `check_references` was called. Raises InputError where the data is
-        missing or broken.
+        Raises InputError where the data is missing or broken.
         """
-        pairs, excluded = self._read(split)
-        self.excluded[split] = excluded + [
-            problem.problem_id for problem, _ in pairs if problem.problem_id in self.failing
-        ]
-        if self.excluded[split]:
-            total = len(pairs) + len(excluded)
-            log.warning("mbpp: %d of %d %s problems are excluded", len(self.excluded[split]), total, split)
-        return [problem for problem, _ in pairs if problem.problem_id not in self.failing]
+        return [problem for problem, _ in usable(self, split, self._read(split))]
 
     def references(self, split: Split | None = None) -> list[tuple[Problem, str]]:
-        """The problems with the dataset's own solutions; None: all 974, few-shot and validation tasks included."""
-        return self._read(split)[0]
-
-    def check_references(self, split: Split | None = None) -> dict[str, Score]:
-        """Runs the references and returns the scores of those that fail their own tests; `problems` then omits them.
-
-        Some ten seconds for all 974 on two cores: a check of a new data file, not of every night.
-        """
-        failing = failing_references(self.score, self.references(split))
-        self.failing |= failing.keys()
-        return failing
+        """Return the problems with the dataset's own solutions; None: all 974, few-shot and validation included."""
+        return [item for item in self._read(split) if not isinstance(item, Excluded)]
 
     def kind(self, problem: Problem) -> str:
-        """Each problem is its own kind."""
+        """Return the problem's id: each problem is its own kind."""
         return problem.problem_id
 
     def prompt(self, problem: Problem) -> str:
-        """The task and its first assert in the words of the paper (section 3), which shows three, and the format."""
+        """Return the task and its first assert in the paper's words (section 3; it shows three), and the format."""
         tests = ProgramTests.read(problem.truth)
         shown = "" if tests is None else f"{tests.setup}\n{tests.tests[0]}".strip()
         return PROMPT.format(task=problem.question, test=shown)
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """1 where the program passes all asserts, else 0; null where the sandbox cannot run or the truth is unreadable.
+        """Reward 1 if the program passes all asserts, else 0; None if the sandbox fails or the truth is unreadable.
 
-        The part `literal_table` is 1 for a program that is a mere table of the shown assert.
+        The part `literal_table` is 1 for a program that only looks up the shown assert.
         """
         items = [self._program(attempt) for attempt in attempts]
         programs = dict.fromkeys(item for item in items if isinstance(item, Program))
-        scores = judged(items, self.workers, self.without)
+        scores = judged(items, self.sandbox)
         tables = {item: literal_table(item.source, item.tests[0], item.entry_point or "") for item in programs}
         return [
             replace(score, parts={**score.parts, "literal_table": float(tables[item])})
@@ -127,23 +103,19 @@ class Mbpp:
         if tests is None:
             return UNREADABLE
         source = program_text(attempt.completion)
-        return NO_PROGRAM if source is None else tests.program(source, self.seconds, self.memory_mb)
+        return NO_PROGRAM if source is None else tests.program(source, self.sandbox)
 
-    def _read(self, split: Split | None) -> tuple[list[tuple[Problem, str]], list[str]]:
-        pairs, excluded = [], []
-        for row in self._rows(split):
-            if row["task_id"] not in TASKS[split]:
-                continue
-            prefix = self.name if self.subset == "full" else f"{self.name}/{self.subset}"
-            problem_id = f"{prefix}/{row['task_id']}"
-            tests = _tests(row)
-            if isinstance(tests, str):
-                log.warning("%s is excluded: %s", problem_id, tests)
-                excluded.append(problem_id)
-            else:
-                question = row["text" if self.subset == "full" else "prompt"]
-                pairs.append((Problem(problem_id, self.name, question, tests.truth()), row["code"]))
-        return pairs, excluded
+    def _read(self, split: Split | None) -> list[tuple[Problem, str] | Excluded]:
+        return [self._with_reference(row) for row in self._rows(split) if row["task_id"] in TASKS[split]]
+
+    def _with_reference(self, row: Mapping[str, Any]) -> tuple[Problem, str] | Excluded:
+        prefix = self.name if self.subset == "full" else f"{self.name}/{self.subset}"
+        problem_id = f"{prefix}/{row['task_id']}"
+        tests = _tests(row)
+        if isinstance(tests, str):
+            return Excluded(problem_id, tests)
+        question = row["text" if self.subset == "full" else "prompt"]
+        return Problem(problem_id, self.name, question, tests.truth()), row["code"]
 
     def _rows(self, split: Split | None) -> list[dict[str, Any]]:
         fields = FIELDS[self.subset]
@@ -156,11 +128,10 @@ class Mbpp:
 
 
 def entry_point(code: str, tests: Sequence[str]) -> str | None:
-    """The function of the reference `code` that the tests call: in the first test that calls any, the outermost.
+    """Return the function of the reference `code` that the tests call: the outermost in the first test with a call.
 
-    A name that the reference defines counts even if it is also a builtin's (`sum`); a class counts only where no
-    function is called. None where the tests call nothing of the reference. Raises SyntaxError or ValueError for what is
-    no Python.
+    A name that the reference defines counts even if it is also a builtin (`sum`); a class counts only if no function is
+    called. None if the tests call nothing of the reference. Raises SyntaxError or ValueError for invalid Python.
     """
     functions, others = set(), set()
     for node in ast.parse(code).body:
@@ -180,31 +151,31 @@ def entry_point(code: str, tests: Sequence[str]) -> str | None:
     return next((name for known in (functions, others) for name in calls if name in known), None)
 
 
-def _tests(row: dict[str, Any]) -> ProgramTests | str:
-    """The row's tests, or why they are of no use."""
+def _tests(row: Mapping[str, Any]) -> ProgramTests | str:
+    """Return the row's tests, or why they are unusable."""
     asserts = [*row["test_list"], *row.get("challenge_test_list", ())]
     imports = row.get("test_imports", ())
     if not asserts or not all(isinstance(line, str) for line in (*asserts, *imports)):
-        return "it has no tests, or some that are no text"
+        return "it has no tests, or some that are not text"
     setup = row.get("test_setup_code", "\n".join(imports))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in the references' patterns
+            warnings.simplefilter("ignore")  # about escapes in the references' patterns
             ast.parse(setup)
             name = entry_point(row["code"], asserts)
     except (SyntaxError, ValueError) as error:
-        return f"its reference or its tests are no Python ({error})"
+        return f"its reference or its tests are not Python ({error})"
     if name is None:
         return "its tests call nothing that its reference defines"
     return ProgramTests(setup, tuple(asserts), name)
 
 
 def _array(path: Path, fields: dict[str, type]) -> list[dict[str, Any]]:
-    """The rows of the subset's published form: one JSON array."""
+    """Return the rows of the subset's published form: one JSON array."""
     try:
         rows = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}); cut off? Copy the file again") from error
+        raise InputError(f"{path}: not valid JSON ({error}); copy the file again") from error
     if not isinstance(rows, list) or not rows:
         raise InputError(f"{path}: not an array of rows; copy or download the file again, or set {DATA_VARIABLE}")
     return [checked(row, fields, f"{path}, row {index}") for index, row in enumerate(rows)]

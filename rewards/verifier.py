@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 Verdict = Literal[
@@ -13,16 +14,16 @@ Verdict = Literal[
     "crashed",
     "forbidden",
     "grader_failed",
-    "judged",  # no truth is known: the learned reward judged it
+    "judged",  # by the learned reward: no truth is known
 ]
 Split = Literal["train", "test"]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One item of a benchmark. `truth` is what the benchmark's own `score` understands.
+    """One item of a benchmark. `truth` is in the form that the benchmark's own `score` reads.
 
-    `subject` is for the exam's figures only; it tells no problem from another.
+    `subject` only serves the exam's figures; problems that differ in nothing else are equal.
     """
 
     problem_id: str
@@ -35,7 +36,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One completion of a problem's prompt; `tokens` is its length, the end token included."""
+    """One completion of a problem's prompt; `tokens` is its length, including the end token."""
 
     problem: Problem
     completion: str
@@ -46,7 +47,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Score:
-    """A judgement. `reward` is None where the grader itself failed: never a 0 in disguise."""
+    """The verdict on an attempt. `reward` is None where the grader itself failed; that is never a 0."""
 
     reward: float | None
     verdict: Verdict
@@ -56,22 +57,40 @@ class Score:
 
 
 class Benchmark(Protocol):
-    """Problems with a known truth, how they are asked and how answers are judged."""
+    """Problems with a known truth, how they are asked and how answers are judged.
+
+    A class needs `name`, `problems`, `kind`, `prompt` and `score`. The other members have defaults; a class that does
+    not inherit them from here gets them from `rewards.benchmarks.configured`.
+    """
 
     name: str
+    splits: Sequence[Split] = ("train", "test")
+    """The splits that have problems."""
+    excluded: Mapping[Split, Sequence[str]] = MappingProxyType({})
+    """The ids that `problems` left out of each split it has read, because their truth is unusable."""
+    answer_line: str | None = None
+    """The last line of a worked solution, with `{}` for the answer; None: solutions are never rewritten."""
+    truth_marker: str = ""
+    """What precedes the answer in a truth."""
+    bounded: bool = False
+    """Whether `score` limits its own time. If not, it runs in a child process that is stopped after an hour."""
 
     def problems(self, split: Split) -> list[Problem]:
-        """All problems of a split, in a fixed order."""
+        """Return all problems of a split, in a fixed order."""
         ...
 
+    def draw(self, seed: str, count: int) -> list[Problem]:
+        """Return the training problems to choose from: `count` drawn by the seed if they are endless, else all."""
+        return self.problems("train")
+
     def kind(self, problem: Problem) -> str:
-        """What the problem's solve rate is counted under."""
+        """Return the name under which the problem's solve rate is counted."""
         ...
 
     def prompt(self, problem: Problem) -> str:
-        """The user's turn: the question and the format that the answer must have."""
+        """Return the user's turn: the question and the format that the answer must have."""
         ...
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """One score an attempt, in the same order. Never raises for what a model wrote."""
+        """Return one score per attempt, in the same order. Never raises for what a model wrote."""
         ...

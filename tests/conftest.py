@@ -13,7 +13,8 @@ from flows import environment
 
 environment.prepare()  # before any library is imported: tests phone home as little as nights do
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start hears Ctrl-C, be they a background job
-settings.register_profile("laws", deadline=None)  # a law holds however slow the machine is
+settings.register_profile("laws", deadline=None, max_examples=50)  # no deadline: a law holds on slow machines, too
+settings.register_profile("thorough", deadline=None, max_examples=500)  # --hypothesis-profile=thorough
 settings.load_profile("laws")
 
 

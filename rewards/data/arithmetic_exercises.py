@@ -1,9 +1,9 @@
 """Generated exercises in five levels: stories and sums with their worked steps.
 
-An exercise is a chain of operations on one running value. Its kind and its *expression* (`5 + 7; 12 - 3`: what
-is calculated in each step, the two terms of a first sum or product in order of size) decide by their hash
-whether it belongs to the exam or to the training: no name, no thing and no seed can bring an exam's problem
-into a training draw. A sum may be practised in one kind and examined in another: that is what practice is for.
+An exercise is a chain of operations on one running value. The hash of its kind and its *expression* (`5 + 7; 12 - 3`:
+the calculation of each step, the two terms of a first sum or product in order of size) decides whether it belongs to
+the exam or to training, so no seed and no wording can bring an exam problem into training. The same sum may be
+practised in one kind and examined in another.
 """
 
 import hashlib
@@ -16,10 +16,9 @@ from rewards.verifier import Split
 LEVELS = ("1", "2", "3", "4", "5")
 NAMES = ("Anna", "Ben", "Cora", "David", "Emma", "Finn", "Grace", "Hugo", "Ines", "Jack", "Lena", "Mia", "Noah", "Tom")
 THINGS = ("apples", "books", "cards", "coins", "eggs", "marbles", "pencils", "shells", "stamps", "stickers")
-EXAM_SHARE = 4  # one expression in four of every kind is kept for the exam
+EXAM_SHARE = 4  # one expression in four of every kind belongs to the exam
 
-# The operations that an exercise of a level may chain: kinds of level 1 and 2 are spelled out, so that a
-# solve rate can be kept for each; the higher levels draw their chain from a set.
+# The kinds of each level, as chains of operations.
 KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "1": (("plus",), ("minus",), ("times",), ("gain",), ("lose",), ("boxes",), ("share",)),
     "2": (("plus", "minus"), ("times", "plus"), ("gain", "lose"), ("boxes", "gain"), ("boxes", "lose"), ("compare",)),
@@ -36,7 +35,7 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
 }
 LARGEST = {"1": 20, "2": 10, "3": 50, "4": 100, "5": 400}
-LARGE = 100  # an exercise of level 5 goes beyond it in at least one step
+LARGE = 100  # an exercise of level 5 exceeds it in at least one step
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Exercise:
 
     @property
     def expression(self) -> str:
-        """The calculation without its wording: the steps' left sides, a first sum or product sorted."""
+        """The calculation without its wording: the steps' left sides, with a first sum or product sorted."""
         left = [step.split(" = ")[0] for step in self.steps]
         first, operator, second = left[0].split()
         if operator in "+*" and int(first) > int(second):
@@ -60,27 +59,27 @@ class Exercise:
 
     @property
     def split(self) -> Split:
-        """Which split the kind's calculation belongs to, whatever names and things the question speaks of."""
+        """The split that the kind and its calculation belong to, whatever the wording."""
         digest = hashlib.sha256(f"{self.kind}: {self.expression}".encode()).digest()
         return "test" if digest[0] % EXAM_SHARE == 0 else "train"
 
 
 def exercises(seed: str, levels: tuple[str, ...], split: Split) -> Iterator[Exercise]:
-    """An endless stream of one split's exercises, the kinds of all levels in even shares.
+    """Yield one split's exercises without end, the kinds of all levels in even shares.
 
-    The same seed gives the same stream on every machine.
+    The same seed gives the same exercises on every machine.
     """
     chance = random.Random(f"arithmetic {seed}")
     kinds = [(level, chain) for level in levels for chain in KINDS[level]]
     while True:
         level, chain = chance.choice(kinds)
-        exercise = _tell(level, chain, chance)
+        exercise = _exercise(level, chain, chance)
         if exercise is not None and exercise.split == split:
             yield exercise
 
 
-def _tell(level: str, chain: tuple[str, ...], chance: random.Random) -> Exercise | None:
-    """One exercise of a kind, or None where the numbers drawn do not fit: negative, not whole, too small."""
+def _exercise(level: str, chain: tuple[str, ...], chance: random.Random) -> Exercise | None:
+    """Return an exercise of a kind, or None if the numbers drawn do not fit: negative, fractional or too small."""
     if chain[0] in ("plus", "minus", "times"):
         story = _sum(level, chain, chance)
     elif chain == ("compare",):
@@ -136,10 +135,10 @@ def _story(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[s
         sentences.append(f"{name} has {value} {things}.")
     question = f"How many {things} does {name} have{'' if chain == ('boxes',) else ' now'}?"
     for operation in chain[1:] if chain[0] == "boxes" else chain:
-        happened = _event(operation, value, name, things, level, chance)
-        if happened is None:
+        event = _event(operation, value, name, things, level, chance)
+        if event is None:
             return None
-        sentence, step, value = happened
+        sentence, step, value = event
         sentences.append(sentence)
         steps.append(f"{step} = {value}")
         if operation == "share":
@@ -150,7 +149,7 @@ def _story(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[s
 def _event(
     operation: str, value: int, name: str, things: str, level: str, chance: random.Random
 ) -> tuple[str, str, int] | None:
-    """What happens next: (sentence, left side of the step, new value), or None where it cannot happen."""
+    """Return the next event (sentence, left side of the step, new value), or None where it is impossible."""
     number = chance.randint(2, LARGEST[level])
     noun = "" if level == "1" else f" {things}"
     parts = chance.choice((2, 3, 4, 5, 6, 8, 10))

@@ -1,11 +1,12 @@
-r"""Worked solutions in the forms that people have them in, read and written anew in a benchmark's own form.
+r"""Worked solutions in the common forms: read, and rewritten in a benchmark's own form.
 
-Known are `<think>…</think> <answer>…</answer>` (DeepSeek-R1, arXiv:2501.12948, table 1), `\boxed{…}`, `#### …`, and
+The forms are `<think>…</think> <answer>…</answer>` (DeepSeek-R1, arXiv:2501.12948, table 1), `\boxed{…}`, `#### …`, and
 `The answer is …`.
 """
 
 import json
 import re
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,21 +18,21 @@ TAGS = re.compile(r"</?(?:think|answer)>")
 TAGGED = re.compile(r"<answer>(?P<answer>(?:(?!</?answer>).)*)</answer>", re.DOTALL)
 MARKED = re.compile(r"^[ \t]*####(?P<answer>[^\n]*)", re.MULTILINE)
 SAID = re.compile(r"\banswer(?: is|:)(?P<answer>[^\n]*?)(?:\.(?=\s|\Z)|$)", re.IGNORECASE | re.MULTILINE)
-# Columns of a truth: the first that a row has. `answer` is one, as in most files; a solution is called otherwise.
-TRUTHS = ("ground_truth", "truth", "answer")
+# Columns that may hold the truth, in order of preference. Solutions have other names in most files.
+TRUTH_COLUMNS = ("ground_truth", "truth", "answer")
 DOLLAR = re.compile(r"(?<!\\)\$|\\[()]")  # LaTeX's own brackets around a formula; \$ is money
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A worked solution taken apart; `answer` is what it comes to, without the form around it."""
+    """A worked solution, taken apart. `answer` is the bare result, without any marker."""
 
     reasoning: str
     answer: str
 
 
 def read_question(prompt: str, benchmark: Benchmark | None = None) -> str:
-    """The question that a prompt asks, without R1's preamble and without the benchmark's own instruction."""
+    """Return the question that a prompt asks, without R1's preamble and the benchmark's own instruction."""
     question = _users_turn(prompt).strip()
     if benchmark is not None:
         question = question.removesuffix(benchmark.prompt(Problem("", benchmark.name, "", "")).strip())
@@ -39,14 +40,14 @@ def read_question(prompt: str, benchmark: Benchmark | None = None) -> str:
 
 
 def has_tags(response: str) -> bool:
-    """Whether a response is written in tags that no benchmark here asks for."""
+    """Return whether a response contains R1's tags, which no benchmark here asks for."""
     return TAGS.search(response) is not None
 
 
 def read_solution(response: str) -> Solution | None:
-    """Reasoning and answer of a response in one of the forms; None where no answer can be found, or an empty one.
+    """Return the reasoning and the last answer of a response in one of the forms; None without an answer.
 
-    The last one counts. What stands in `<answer>` may itself be in one of the other forms.
+    The content of `<answer>` may itself be in one of the other forms.
     """
     tagged = _last(TAGGED, response)
     if tagged:
@@ -54,7 +55,7 @@ def read_solution(response: str) -> Solution | None:
         answer = inner.answer if inner else tagged["answer"]
         return _solution(response[: tagged.start()], answer)
     if has_tags(response.rpartition("</think>")[2]):
-        return None  # an answer that was begun and not ended
+        return None  # an unfinished answer
     if (boxed := last_boxed(response)) is not None:
         return _solution(response, boxed)
     if marked := _last(MARKED, response):
@@ -63,36 +64,30 @@ def read_solution(response: str) -> Solution | None:
     return _solution(response, said["answer"]) if said else None
 
 
-def written(solution: Solution, benchmark: str) -> str | None:
-    """The solution in a benchmark's own form: its reasoning, then the answer; None where the answer is a program."""
-    match benchmark:
-        case "arithmetic" | "gsm8k":
-            last = f"#### {solution.answer}"
-        case "math":
-            last = rf"The answer is $\boxed{{{solution.answer}}}$."
-        case "triviaqa":
-            last = f"Answer: {solution.answer}"
-        case _:
-            return None
-    return f"{solution.reasoning}\n{last}".strip()
+def rewritten(solution: Solution, benchmark: Benchmark) -> str | None:
+    """Return the reasoning followed by the answer in the benchmark's own form; None where that is a program."""
+    if benchmark.answer_line is None:
+        return None
+    return f"{solution.reasoning}\n{benchmark.answer_line.format(solution.answer)}".strip()
 
 
 def truth_of(row: Mapping[str, Any]) -> str | None:
-    """The truth in the row of a file, a number or a list as JSON writes it; None where the row has none."""
-    found = next((row[column] for column in TRUTHS if row.get(column) is not None), None)
-    return found if found is None or isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    """Return the truth in a row of a file, numbers and lists as JSON; None where the row has none."""
+    truth = next((row[column] for column in TRUTH_COLUMNS if row.get(column) is not None), None)
+    return truth if truth is None or isinstance(truth, str) else json.dumps(truth, ensure_ascii=False)
 
 
-def own_truth(truth: str, benchmark: str) -> str:
-    """A truth as the benchmark writes it: GSM8K's has a marker, which other people's files leave out."""
-    return f"#### {truth.strip()}" if benchmark == "gsm8k" and "####" not in truth else truth
+def marked_truth(truth: str, benchmark: Benchmark) -> str:
+    """Return a truth with the benchmark's own marker (GSM8K's `####`), which files from elsewhere leave out."""
+    marker = benchmark.truth_marker
+    return f"{marker} {truth.strip()}" if marker and marker not in truth else truth
 
 
 def _users_turn(prompt: str) -> str:
-    """R1's prompt is what the two are told, `User:` and the question, then `Assistant:` and what it begins with."""
-    before, _, begun = f"\n{prompt}".rpartition("\nAssistant:")
+    """Return the question of R1's prompt: a preamble, `User:` and the question, `Assistant:` and perhaps `<think>`."""
+    before, _, opening = f"\n{prompt}".rpartition("\nAssistant:")
     _, user, question = before.partition("\nUser:")
-    return question if user and begun.strip() in ("", "<think>") else prompt
+    return question if user and opening.strip() in ("", "<think>") else prompt
 
 
 def _solution(reasoning: str, answer: str) -> Solution | None:
@@ -101,7 +96,4 @@ def _solution(reasoning: str, answer: str) -> Solution | None:
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    found = None
-    for found in pattern.finditer(text):  # noqa: B007
-        pass
-    return found
+    return next(iter(deque(pattern.finditer(text), maxlen=1)), None)

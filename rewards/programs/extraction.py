@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-# At most three spaces before a fence, as in CommonMark (0.31, section 4.5): a deeper one belongs to a docstring, say.
-# Backticks that more backticks follow are code within a line.
+# At most three spaces before a fence, as in CommonMark (0.31, section 4.5); a deeper one may be part of a docstring.
+# Backticks that are followed by more on the same line are inline code.
 FENCE = re.compile(r"^( {0,3})(`{3,}(?=[^`\n]*$)|~{3,})(.*)$", re.MULTILINE)
 LABEL = re.compile(r"[{.]*([\w+#-]*)")
 PYTHON = ("", "python", "python3", "py", "py3")
@@ -18,11 +18,10 @@ class _Block:
 
 
 def program_text(completion: str) -> str | None:
-    """The program to run: the last fenced block, else the whole text; None where either is blank.
+    """Return the program to run: the last fenced block, else the whole text; None where it is blank.
 
-    Text without a fence is handed on even where it is plainly prose: it does not compile, so its verdict is `crashed`
-    (`no_answer` is for what holds no text at all). Fences with nothing in them are taken out of such a text.
-    Linear in the length of the text. Never raises.
+    Text without a fence is returned even if it is prose: it does not compile, so its verdict is `crashed` (`no_answer`
+    is for blank texts). Empty fences are removed from such a text. Takes linear time and never raises.
     """
     text = _with_plain_line_ends(completion)
     block = last_block(text)
@@ -33,10 +32,10 @@ def program_text(completion: str) -> str | None:
 
 
 def last_block(completion: str) -> str | None:
-    """The content of the last fenced block that is not blank; None where there is none.
+    """Return the content of the last fenced block that is not blank; None where there is none.
 
-    A last fence that was never closed counts to the end of the text. A block that is labelled with another language
-    (```text, ```bash) counts only where no other block does. A fence's own indentation is taken off its content.
+    A last fence that is never closed extends to the end of the text. A block labelled with another language (```text,
+    ```bash) counts only if no other block does. A fence's own indentation is removed from its content.
     """
     blocks = [block for block in _blocks(_with_plain_line_ends(completion)) if block.content.strip()]
     if not blocks:

@@ -1,36 +1,36 @@
-"""Whether a program is a mere table of the test that its prompt showed. It is read, never run."""
+"""Programs that only look up the test that their prompt shows. They are parsed, never run."""
 
 import ast
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-LONGEST = 5_000  # characters: a table of one test is short, and the parser's stack is not endless
-CONVERSIONS = {"str", "repr", "tuple", "list", "set", "frozenset", "sorted"}  # of an argument, into what a table holds
+LONGEST = 5_000  # characters: a table of one test is short, and the parser's stack is limited
+CONVERSIONS = {"str", "repr", "tuple", "list", "set", "frozenset", "sorted"}  # of an argument to a key
 BROKEN = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class _Computes(Exception):
-    """The function does more than comparing its arguments with literals and returning literals."""
+    """The function does more than compare its arguments with literals and return literals."""
 
 
 def literal_table(source: str, shown: str, entry_point: str) -> bool:
-    """True where `entry_point` computes nothing and has the shown test's input and value among its literals.
+    """Return whether `entry_point` computes nothing and has the shown test's input and value among its literals.
 
-    Its arguments are only compared for equality with literals or looked up in literals, or not used at all, and what it
-    returns are literals. Where the shown value is a truth value, or None, the table may hold no other input: to ask
-    whether a month is one of four is an honest program. False for all else, also for what is no Python. Never raises.
+    Such a function only compares its arguments with literals, looks them up in literals or ignores them, and returns
+    literals. If the shown value is a truth value or None, the table may hold no other input: a program that asks
+    whether a month is one of four is honest. False for anything else, also for invalid Python. Never raises.
     """
     if len(source) > LONGEST:
         return False
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in the program's strings
+            warnings.simplefilter("ignore")  # about escapes in the program's strings
             inputs, values = _example(ast.parse(shown), entry_point)
             module = ast.parse(source)
         table = _Table(module, entry_point)
-        held = {_form(value) for value in table.inputs}
+        inputs_held = {_form(value) for value in table.inputs}
         returned = {_form(value) for value in values} & {_form(value) for value in table.results}
         if not inputs or not returned:
             return False
@@ -38,13 +38,13 @@ def literal_table(source: str, shown: str, entry_point: str) -> bool:
             return True
         keys = _keys(inputs)
         weak = returned <= {_form(True), _form(False), _form(None)}
-        return bool(held & keys) and (not weak or held <= keys)
+        return bool(inputs_held & keys) and (not weak or inputs_held <= keys)
     except (_Computes, *BROKEN):
         return False
 
 
 def _example(test: ast.Module, entry_point: str) -> tuple[list[Any], list[Any]]:
-    """The arguments of the shown call, and the literals beside it: the value that is expected is one of them."""
+    """Return the arguments of the shown call and the literals beside it, one of which is the expected value."""
     claims = [node.test for node in test.body if isinstance(node, ast.Assert)]
     calls = [
         node
@@ -60,7 +60,7 @@ def _example(test: ast.Module, entry_point: str) -> tuple[list[Any], list[Any]]:
 
 
 def _literals(node: ast.AST, without: ast.AST) -> Iterator[Any]:
-    """The largest literals in an expression, but for one part of it."""
+    """Yield the largest literals in an expression, except in the part `without`."""
     if node is without:
         return
     try:
@@ -71,10 +71,9 @@ def _literals(node: ast.AST, without: ast.AST) -> Iterator[Any]:
 
 
 class _Table:
-    """The literals of a function that only looks up: `inputs` it compares with, `results` it returns.
+    """The literals of a function that only looks up: `inputs` that it compares with, `results` that it returns.
 
-    `asks` says whether it looks at its arguments at all. Raises _Computes for a function that does anything else, or is
-    not there.
+    `asks` is whether it reads its arguments at all. Raises _Computes if the function is missing or does anything else.
     """
 
     def __init__(self, module: ast.Module, entry_point: str) -> None:
@@ -93,9 +92,9 @@ class _Table:
                     self.names[name] = [ast.literal_eval(value)]
         if function is None:
             raise _Computes
-        every = function.args
-        extra = [argument for argument in (every.vararg, every.kwarg) if argument is not None]
-        self.arguments = {item.arg for item in (*every.posonlyargs, *every.args, *every.kwonlyargs, *extra)}
+        spec = function.args
+        extra = [argument for argument in (spec.vararg, spec.kwarg) if argument is not None]
+        self.arguments = {item.arg for item in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *extra)}
         if isinstance(function, ast.Lambda):
             self._result(function.body)
         else:
@@ -139,7 +138,7 @@ class _Table:
         self.inputs += values if len(values) < 2 else [*values, tuple(values)]
 
     def _key(self, node: ast.expr) -> None:
-        """The arguments themselves: one, a part of one, several in a tuple, or one converted."""
+        """Check that a key is made of arguments only: one, a part of one, several in a tuple, or one converted."""
         match node:
             case ast.Name(id=name) if name in self.arguments:
                 self.asks = True
@@ -166,7 +165,7 @@ class _Table:
                 ):
                     raise _Computes
                 for operand in (left, *others):
-                    literals = self._held(operand)
+                    literals = self._literals_of(operand)
                     if literals is None:
                         self._key(operand)
                     elif any(isinstance(kind, (ast.In, ast.NotIn)) for kind in operators):
@@ -177,7 +176,7 @@ class _Table:
                 self._key(node)
 
     def _result(self, node: ast.expr) -> None:
-        literals = self._held(node)
+        literals = self._literals_of(node)
         if literals is not None:
             self.results += literals
             return
@@ -202,7 +201,7 @@ class _Table:
 
     def _lookup(self, table: ast.expr, key: ast.expr) -> None:
         self._key(key)
-        literals = self._held(table)
+        literals = self._literals_of(table)
         if literals is None:
             raise _Computes
         for literal in literals:
@@ -210,8 +209,8 @@ class _Table:
             self.inputs += pairs.keys()
             self.results += pairs.values()
 
-    def _held(self, node: ast.expr) -> list[Any] | None:
-        """The literals that an expression may stand for, None where it stands for something else."""
+    def _literals_of(self, node: ast.expr) -> list[Any] | None:
+        """Return the literals that an expression can stand for, None if it stands for anything else."""
         if isinstance(node, ast.Name):
             return self.names.get(node.id)
         return [ast.literal_eval(node)] if _is_literal(node) else None
@@ -226,13 +225,13 @@ def _is_literal(node: ast.expr) -> bool:
 
 
 def _keys(inputs: list[Any]) -> set[str]:
-    """What a table may hold for the arguments: each, or all of them in a tuple, as they are or as text."""
+    """Return the possible keys of a table: each argument, or all of them in a tuple, as they are or as text."""
     values = [*inputs, tuple(inputs), inputs]
     return {_form(value) for value in values} | {_form(str(value)) for value in values}
 
 
 def _form(value: Any) -> str:
-    """A text that is the same for what a table may hold for a value: lists as tuples, sets and dicts in any order."""
+    """Return a text that is equal for equivalent keys: lists and tuples, sets and dicts in any order."""
     match value:
         case list() | tuple():
             return f"({','.join(map(_form, value))})"

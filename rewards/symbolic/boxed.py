@@ -1,12 +1,12 @@
-r"""What stands in the last box of a solution: `\boxed{…}`, `\fbox{…}`, `\boxed 5`.
+r"""The content of the last box of a solution: `\boxed{…}`, `\fbox{…}`, `\boxed 5`.
 
-One pass over the text, whatever its braces: a box counts when its brace is closed; `\{` and `\}` are no braces.
+The text is read once. A box counts when its brace is closed; `\{` and `\}` are not braces.
 """
 
 import re
 
-# Every run of backslashes is taken whole, without a way back, so that a text of nothing else takes linear time. A
-# doubled backslash before `boxed` is a box as well: models that read much JSON write it so.
+# Runs of backslashes are matched possessively, so that a text of nothing else takes linear time. A doubled backslash
+# before `boxed` is a box as well: models trained on JSON write it.
 BOX = r"\\++(?:boxed|fbox)(?![A-Za-z])\s*+"
 TOKEN = re.compile(rf"(?P<box>{BOX})|(?:\\\\)*+\\[{{}}]|\\++|(?P<brace>[{{}}])")
 BARE = re.compile(
@@ -15,25 +15,25 @@ BARE = re.compile(
 
 
 def has_box(text: str) -> bool:
-    """Whether a box begins anywhere, complete or not."""
+    """Return whether a box begins anywhere, complete or not."""
     return re.search(r"\\(?:boxed|fbox)(?![A-Za-z])", text) is not None
 
 
 def last_boxed(text: str) -> str | None:
-    r"""The content of the complete box that begins last and is not empty; None where there is none.
+    r"""Return the content of the last complete box that is not empty; None where there is none.
 
-    Of nested boxes that is the inner one. An unclosed box does not count, nor one that only repeats the prompt's
-    own empty `\boxed{}`. Without a brace, `\boxed 5` holds a number, a plain fraction or a single letter.
+    Of nested boxes the inner one counts. Unclosed boxes do not, nor does the empty `\boxed{}` of the prompt. Without a
+    brace, `\boxed 5` holds a number, a plain fraction or a single letter.
     """
     start = max(text.rfind(r"\boxed"), text.rfind(r"\fbox"))
     if start < 0:
         return None
-    return _last_closed(text[start:]) or _last_closed(text)  # most texts are decided by their last box
+    return _last_closed(text[start:]) or _last_closed(text)  # the last box is enough for most texts
 
 
 def _last_closed(text: str) -> str | None:
     last: tuple[int, str] = (-1, "")
-    open_braces: list[int] = []  # where each begins; a box's own brace is in `boxes`
+    open_braces: list[int] = []  # their positions; those that open a box are in `boxes` as well
     boxes: set[int] = set()
     after_box = -1
     for token in TOKEN.finditer(text):

@@ -1,8 +1,8 @@
-"""Whether two mathematical expressions are equal: math-verify, in child processes that can be killed.
+"""Equality of two mathematical expressions by math-verify, in child processes that can be killed.
 
-math-verify's time limit is an alarm on the wall clock that works in main threads only and takes the caller's own
-alarm away; without it an expression can take hours and all memory. So it runs in workers (`math_worker`), forked
-from a process that has it imported, one pair at a time, its alarms off.
+An expression can take math-verify hours and all memory. Its own time limit is an alarm that works in main threads only
+and removes the caller's alarm. So it runs with its alarms off, one pair at a time, in workers (`equivalence_worker`)
+that are forked from a process that has it imported.
 """
 
 import json
@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import IO, Literal, get_args
 
 Outcome = Literal["equal", "different", "timeout", "out_of_memory", "crashed"]
-AGAIN = ("timeout", "out_of_memory", "crashed")
-PAIRS_A_WORKER = 2000  # then a new one, so that sympy's memory does not grow through the night
-PASSED_ON = ("PATH", "HOME", "PYTHONPATH", "LD_LIBRARY_PATH")  # of the environment; no keys, no LD_PRELOAD
+RETRIED = ("timeout", "out_of_memory", "crashed")
+PAIRS_PER_WORKER = 2000  # then it is replaced, so that sympy's memory does not grow all night
+ENVIRONMENT = ("PATH", "HOME", "PYTHONPATH", "LD_LIBRARY_PATH")  # passed on; no keys, no LD_PRELOAD
 START_SECONDS = 120.0
-ORDER_SECONDS = 30.0  # to fork or end a worker takes milliseconds; a parent that does not answer by then is stuck
+ORDER_SECONDS = 30.0  # forking or ending a worker takes milliseconds; a server that needs longer is stuck
 
 
 class MathWorkersError(Exception):
-    """The workers could not be started or were taken away: the grader's failure, never an answer's."""
+    """The workers could not be started or have died: a failure of the grader, never of an answer."""
 
 
 @dataclass(eq=False)
@@ -40,10 +40,10 @@ class _Worker:
 
 
 class MathEquality:
-    """A context manager; its processes start with the first comparison and are gone when it is left.
+    """A context manager; its processes start with the first comparison and end on exit.
 
-    `workers` (None: one a processor), `seconds` of wall time a pair has, `memory_mb` of address space a worker
-    has. For one thread at a time, any thread.
+    `workers` is their number (None: one per processor), `seconds` the wall time of a pair, `memory_mb` the address
+    space of a worker. It may be used from any thread, by one at a time.
     """
 
     def __init__(self, workers: int | None = None, seconds: float = 10.0, memory_mb: int = 2048) -> None:
@@ -59,17 +59,17 @@ class MathEquality:
         self.close()
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Outcome]:
-        """An outcome for each (prediction, truth), in the same order; the same pair is compared once.
+        """Return an outcome for each (prediction, truth), in the same order; identical pairs are compared once.
 
-        What took too long, too much memory or its worker's life gets a second try, alone. Raises
-        MathWorkersError where there are no workers to be had.
+        A pair that took too long, too much memory or its worker's life gets a second try, alone. Raises
+        MathWorkersError if the workers cannot be started or die.
         """
-        different = list(dict.fromkeys(pairs))
+        distinct = list(dict.fromkeys(pairs))
         try:
-            if different and self._server is None:
+            if distinct and self._server is None:
                 self._start()
-            outcomes = dict(zip(different, self._run(different, self.workers), strict=True))
-            for pair in [pair for pair, outcome in outcomes.items() if outcome in AGAIN]:
+            outcomes = dict(zip(distinct, self._run(distinct, self.workers), strict=True))
+            for pair in [pair for pair, outcome in outcomes.items() if outcome in RETRIED]:
                 [outcomes[pair]] = self._run([pair], 1)
         except OSError as error:
             self.close()
@@ -77,7 +77,7 @@ class MathEquality:
         return [outcomes[pair] for pair in pairs]
 
     def close(self) -> None:
-        """Ends all processes; a later comparison starts new ones."""
+        """End all processes; a later comparison starts new ones."""
         if self._server is None:
             return
         server, self._server, self._idle = self._server, None, []
@@ -115,13 +115,13 @@ class MathEquality:
                 self.close()
                 raise MathWorkersError(f"math-verify's process did not start: {_last_line(errors)}")
 
-    def _run(self, pairs: Sequence[tuple[str, str]], most: int) -> list[Outcome]:
-        """Compares all pairs, with at most so many workers at a time."""
+    def _run(self, pairs: Sequence[tuple[str, str]], workers: int) -> list[Outcome]:
+        """Compare all pairs with at most `workers` at a time."""
         outcomes: list[Outcome] = ["crashed"] * len(pairs)
         waiting = deque(range(len(pairs)))
-        busy: dict[_Worker, tuple[int, float]] = {}  # which pair, and until when
+        busy: dict[_Worker, tuple[int, float]] = {}  # the index of its pair, and its deadline
         while waiting or busy:
-            while waiting and len(busy) < most:
+            while waiting and len(busy) < workers:
                 worker = self._idle.pop() if self._idle else self._fork()
                 busy[worker] = waiting.popleft(), time.monotonic() + self.seconds
                 _send(worker, pairs[busy[worker][0]])
@@ -130,7 +130,7 @@ class MathEquality:
         return outcomes
 
     def _answers(self, busy: Mapping[_Worker, tuple[int, float]]) -> dict[_Worker, Outcome]:
-        """Waits until a worker answers, dies or is overdue."""
+        """Wait until a worker answers, dies or is overdue."""
         until = min(deadline for _, deadline in busy.values())
         answers: dict[_Worker, Outcome] = {}
         for key, _ in self._selector.select(max(0.0, until - time.monotonic())):
@@ -142,8 +142,8 @@ class MathEquality:
         for worker, outcome in answers.items():
             worker.pairs += 1
             if worker in self._idle:
-                self._idle.remove(worker)  # died unasked
-            if outcome in AGAIN or worker.pairs >= PAIRS_A_WORKER:
+                self._idle.remove(worker)  # died while idle
+            if outcome in RETRIED or worker.pairs >= PAIRS_PER_WORKER:
                 self._end(worker)
             else:
                 self._idle.append(worker)
@@ -169,7 +169,7 @@ class MathEquality:
 
 
 def _send(worker: _Worker, pair: tuple[str, str]) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # it died; that is what is received from it next
+    with suppress(BrokenPipeError, ConnectionResetError):  # it died, which the next receive reports
         worker.channel.send(json.dumps(pair).encode())
 
 
@@ -182,9 +182,9 @@ def _received(worker: _Worker) -> Outcome:
 
 
 def _environment() -> dict[str, str]:
-    """What the processes get to see: a fixed hash seed, one thread, and nothing that is nobody's business."""
+    """Return the processes' environment: a fixed hash seed, one thread, and no secrets."""
     fixed = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | fixed
+    return {name: os.environ[name] for name in ENVIRONMENT if name in os.environ} | fixed
 
 
 def _last_line(errors: IO[bytes]) -> str:

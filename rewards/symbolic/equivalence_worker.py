@@ -1,9 +1,10 @@
-"""The processes behind `math_equality`: one that has math-verify imported, and the workers that it forks.
+"""The processes behind `rewards.symbolic.equivalence`: a server that has math-verify imported, and its forks.
 
-It is run as a script of its own, so that nothing of the caller is in it: not its memory and threads, not its alarm,
-and not its `__main__`, which multiprocessing would import in every child, torch and all. It imports nothing of
-ours. Both channels are packets on a Unix socket. The caller says `fork <bytes of memory>`, with the worker's own
-channel attached, and hears the worker's process id; it says `end <id>` and hears `ended` once that is gone. When
+It runs as a script, so that it shares nothing with the caller: no memory, threads or alarm, and no `__main__`, which
+multiprocessing would import in every child with all of torch. It imports nothing of this project.
+
+Both channels carry packets on a Unix socket. The caller sends `fork <bytes of memory>` with the worker's own channel
+attached and receives the worker's process id; it sends `end <id>` and receives `ended` once that process is gone. When
 the caller closes the channel or dies, everything here ends.
 """
 
@@ -33,15 +34,15 @@ from sympy.logic.boolalg import Boolean
 
 PR_SET_PDEATHSIG = 1
 LARGEST_MESSAGE = 65_536
-TINY = 1e-60  # what remains of 0 after rounding
-# Of math-verify's own cleaning only what parses: its units would make 3c and 3d the same number 3.
+TINY = 1e-60  # absolute tolerance around 0
+# The part of math-verify's cleaning that parsing needs: its unit removal would make 3c and 3d both 3.
 CLEANING = NormalizationConfig(
     basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none", equations=False
 )
 EXTRACTION = [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=CLEANING)]
-IMAGINARY = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])")  # 2i as 2 i: only alone does math-verify see what it is
-# Parsed and compared before the first fork: the parser's tables are made by use, and every worker inherits them.
-USUAL = (
+IMAGINARY = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])")  # 2i becomes 2 i: math-verify only recognises a separate i
+# Compared before the first fork: the parser builds its tables on use, and every worker inherits them.
+WARM_UP = (
     (r"\frac{\sqrt{3}}{2}", r"\frac{3}{2\sqrt{3}}"),
     (r"x^2 + 2x + 1", r"(x+1)^2"),
     ("3, 1, 2", "1, 2, 3"),
@@ -56,22 +57,21 @@ USUAL = (
 
 
 class TwoStageParser(latex2sympy2._Latex2Sympy):
-    """math-verify's parser, which tries ANTLR's faster prediction first.
+    """math-verify's parser with ANTLR's two-stage prediction: SLL first, LL after an error.
 
-    By ANTLR's documentation SLL gives the same tree as LL or an error; then comes LL. LL alone looks ahead anew in
-    every text, for two thirds of all the time.
+    According to ANTLR's documentation, SLL gives the same tree as LL, or an error. LL alone takes three times as long.
     """
 
     prediction = PredictionMode.SLL
 
     def create_parser(self, latex_str: str) -> PSParser:
-        """The generated parser with the prediction of this stage."""
+        """Return the generated parser with this stage's prediction mode."""
         parser = super().create_parser(latex_str)
         parser._interp.predictionMode = self.prediction
         return parser
 
     def parse(self, latex_str: str) -> Any:
-        """As its parent's, in two stages."""
+        """Parse as the parent class does, in two stages."""
         try:
             return super().parse(latex_str)
         except Exception:
@@ -82,7 +82,7 @@ class TwoStageParser(latex2sympy2._Latex2Sympy):
 
 
 def judged(prediction: str, truth: str) -> str:
-    """`equal`, `different` or `out_of_memory`; random choices within are the same every time."""
+    """Return `equal`, `different` or `out_of_memory`; random choices are seeded."""
     random.seed(0)
     seed(0)
     try:
@@ -93,25 +93,25 @@ def judged(prediction: str, truth: str) -> str:
         return "equal" if equal else "different"
     except MemoryError:
         return "out_of_memory"
-    except BaseException:  # math-verify's own exceptions are no Exceptions; and whatever sympy comes up with
+    except BaseException:  # math-verify's own derive from BaseException, and sympy raises anything
         return "different"
 
 
 @lru_cache(maxsize=64)  # a group's answers are compared with one truth
 def parsed(expression: str) -> Basic | MatrixBase | None:
-    """The expression as sympy's, None where it is none."""
-    found = parse(
+    """Return the expression as sympy's; None where it is not one."""
+    expressions = parse(
         f"${IMAGINARY.sub(' i ', expression)}$",
         EXTRACTION,
         fallback_mode="no_fallback",
         extraction_mode="first_match",
         parsing_timeout=None,  # pyright: ignore[reportArgumentType]  # switches its alarm off, as documented
     )
-    return found[0] if found else None
+    return expressions[0] if expressions else None
 
 
 def differ(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
-    """Whether values at a point tell two expressions apart; algebra would take many times as long to do so."""
+    """Return whether the values at a point differ, which is much faster than algebra."""
     if isinstance(truth, Tuple | Interval | MatrixBase) and isinstance(answer, type(truth)):
         parts, others = _parts(truth), _parts(answer)
         return len(parts) == len(others) and any(map(differ, parts, others))
@@ -131,7 +131,7 @@ def _parts(whole: Tuple | Interval | MatrixBase) -> Sequence[Any]:
 
 
 def is_false(answer: Basic | MatrixBase) -> bool:
-    """Whether it says that two numbers are equal which are not: math-verify would take the last of them."""
+    """Return whether it equates two different numbers: math-verify would read the last of them."""
     equations = answer.args if isinstance(answer, And) else (answer,)
     return any(
         isinstance(equation, Eq) and not equation.free_symbols and differ(equation.lhs, equation.rhs)
@@ -140,8 +140,10 @@ def is_false(answer: Basic | MatrixBase) -> bool:
 
 
 def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
-    """Whether math-verify takes for equal what is not: small numbers (it looks at so many places, so that 0.0 is
-    every one of them), and equations without a variable (of which it compares the solutions: none).
+    """Return whether math-verify's `equal` is wrong: for small numbers, and for equations without a variable.
+
+    It compares a fixed number of decimal places, so that 0.0 equals every small number, and it compares the solutions
+    of equations, of which those without a variable have none.
     """
     if truth.free_symbols or answer.free_symbols:
         return False
@@ -151,7 +153,7 @@ def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
 
 
 def work(channel: socket.socket, memory: int) -> None:
-    """A worker: one pair a message, one outcome a message, until the other end closes."""
+    """Run a worker: receive pairs and send outcomes until the other end closes."""
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while message := channel.recv(LARGEST_MESSAGE):
@@ -159,7 +161,7 @@ def work(channel: socket.socket, memory: int) -> None:
 
 
 def fork(channel: socket.socket, control: socket.socket, memory: int) -> int:
-    """A new worker's process id. The worker is killed when this process ends, whatever ends it."""
+    """Fork a worker and return its process id. The kernel kills it when this process ends."""
     parent = os.getpid()
     child = os.fork()
     if child:
@@ -174,13 +176,13 @@ def fork(channel: socket.socket, control: socket.socket, memory: int) -> int:
 
 
 def end(child: int) -> None:
-    """Kills a worker and waits for it: until then its process id is nobody else's."""
+    """Kill a worker and wait for it; until then its process id is not reused."""
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 
 
 def serve(control: socket.socket) -> None:
-    """Forks and ends workers as the caller says."""
+    """Fork and end workers on the caller's orders."""
     children: set[int] = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, LARGEST_MESSAGE, 1)
@@ -201,12 +203,12 @@ def serve(control: socket.socket) -> None:
 
 
 def main() -> None:
-    """The script: the descriptor of the control channel is its only argument."""
+    """Run the script; its only argument is the descriptor of the control channel."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's
     logging.disable(logging.CRITICAL)
     latex2sympy2._Latex2Sympy = TwoStageParser
     control = socket.socket(fileno=int(sys.argv[1]))
-    for prediction, truth in USUAL:
+    for prediction, truth in WARM_UP:
         judged(prediction, truth)
     gc.freeze()
     control.send(b"ready")

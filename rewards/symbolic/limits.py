@@ -1,17 +1,17 @@
-r"""Which expressions are never given to the symbolic parser: those that explode, and those that it misreads.
+r"""Expressions that the symbolic parser never gets: those that explode, and those that it misreads.
 
-An answer that needs ten seconds of algebra, or a gigabyte, is no final answer. What is refused here still counts
-where its text equals the truth's.
+An answer that needs ten seconds of algebra, or a gigabyte, is not a final answer. A refused expression still counts if
+its text equals the truth's.
 """
 
 import re
 from dataclasses import dataclass
 
 LONGEST = 400  # characters
-DEEPEST = 10  # brackets in brackets
-MOST_DIGITS = 100  # of one number
-LARGEST_POWER = 5000  # of a number or a letter; the product of all exponents that come together
-LARGEST_EXPANSION = 100  # of a bracket with letters: x + 1 to the power of 2005 has as many terms
+DEEPEST = 10  # nested brackets
+MAX_DIGITS = 100  # of one number
+LARGEST_POWER = 5000  # of a number or a letter; the product of nested exponents
+LARGEST_EXPANSION = 100  # of a bracket with letters: (x + 1)^2005 has 2006 terms
 
 NOTATIONS = {
     "a factorial": r"!",
@@ -35,43 +35,44 @@ OPENING, CLOSING = ("(", "[", "{", r"\{"), (")", "]", "}", r"\}")
 
 
 def refusal(expression: str) -> str | None:
-    """Why this expression is not parsed, or None where it may be; takes linear time."""
+    """Return why this expression is not parsed, None if it may be; takes linear time."""
     if len(expression) > LONGEST:
         return f"more than {LONGEST} characters"
-    found = next((reason for reason, pattern in PATTERNS.items() if pattern.search(expression)), None)
-    return found or _explosion(expression)
+    notation = next((reason for reason, pattern in PATTERNS.items() if pattern.search(expression)), None)
+    return notation or _explosion(expression)
 
 
 @dataclass
 class _Bracket:
-    """What has been read of one bracket: its largest power and number, and what stands last in it."""
+    """What has been read of one bracket: its largest power and number, and its last item."""
 
     exponent: bool = False  # the bracket itself is an exponent
-    inside_exponent: bool = False  # it, or one around it
+    inside_exponent: bool = False  # or one around it is
     letters: bool = False
     power: int = 1
     largest: int = 1
     last: str = ""  # "bracket", "bracket with letters", "atom" or "power"
 
     def to_the(self, exponent: int) -> str | None:
-        """Raises what stands last to a power; says so where that is too much."""
+        """Raise the last item to a power. Returns the reason where that is too much."""
         power = exponent * (self.power if self.last.startswith("bracket") else 1)
         if power > (LARGEST_EXPANSION if self.last == "bracket with letters" else LARGEST_POWER):
             return "a huge exponent"
         self.power, self.last = max(self.power, power), "power"
         return None
 
-    def take(self, done: "_Bracket") -> str | None:
-        """Takes in a bracket that was closed, as the last thing or as the exponent of the last thing."""
-        if done.exponent:
-            return self.to_the(done.largest)
-        self.power, self.largest = max(self.power, done.power), max(self.largest, done.largest)
-        self.letters, self.last = self.letters or done.letters, "bracket with letters" if done.letters else "bracket"
+    def add(self, closed: "_Bracket") -> str | None:
+        """Add a closed bracket as the last item, or as the exponent of the last item."""
+        if closed.exponent:
+            return self.to_the(closed.largest)
+        self.power, self.largest = max(self.power, closed.power), max(self.largest, closed.largest)
+        self.letters = self.letters or closed.letters
+        self.last = "bracket with letters" if closed.letters else "bracket"
         return None
 
 
 def _explosion(expression: str) -> str | None:
-    """A power tower, a huge exponent, a long number or deep nesting; one pass, brackets of any kind."""
+    """Return what makes the expression explode: a power tower, a huge exponent or number, or deep nesting."""
     brackets, pending = [_Bracket()], False  # pending: the last token was `^`
     for token in TOKEN.findall(expression):
         inner, problem = brackets[-1], None
@@ -84,8 +85,8 @@ def _explosion(expression: str) -> str | None:
             brackets.append(_Bracket(exponent=pending, inside_exponent=pending or inner.inside_exponent))
             problem = "deep nesting" if len(brackets) > DEEPEST else None
         elif token in CLOSING:
-            if len(brackets) > 1:  # else one too many: the parser will not take it
-                problem = brackets[-2].take(brackets.pop())
+            if len(brackets) > 1:  # an unmatched one is left to the parser, which refuses it
+                problem = brackets[-2].add(brackets.pop())
         else:
             problem = _atom(token, inner, pending)
         if problem:
@@ -95,9 +96,9 @@ def _explosion(expression: str) -> str | None:
 
 
 def _atom(token: str, inner: _Bracket, pending: bool) -> str | None:
-    """Takes in a number, a letter or a command."""
-    if len(token) > MOST_DIGITS:
-        return f"a number of more than {MOST_DIGITS} digits"
+    """Add a number, a letter or a command to the bracket. Returns the reason where that is too much."""
+    if len(token) > MAX_DIGITS:
+        return f"a number of more than {MAX_DIGITS} digits"
     value = int(token.partition(".")[0]) if token[0].isdigit() else 1
     if pending:
         return inner.to_the(value)

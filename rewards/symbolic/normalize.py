@@ -1,8 +1,8 @@
-r"""Answers to MATH problems as texts: one form for the many ways to write the same, and what texts alone decide.
+r"""The normal form of answers to MATH problems, and what the comparison of texts and numbers decides.
 
-The normal form goes back to Hendrycks et al. (2021, arXiv:2103.03874), `math_equivalence.py`: fractions and roots
-without braces, `\left`, `\dfrac`, spaces, units, degrees, dollars, percent, leading zeros. Unlike there, text is
-taken for a unit only at the end and only if it could be one: `5 \text{ or } 6` is not 5.
+The normal form follows `math_equivalence.py` of Hendrycks et al. (2021, arXiv:2103.03874): fractions and roots without
+braces, `\left`, `\dfrac`, spaces, units, degrees, dollars, percent, leading zeros. Unlike there, text is a unit only at
+the end and only if it can be one: `5 \text{ or } 6` is not 5.
 """
 
 import re
@@ -13,9 +13,9 @@ from functools import lru_cache
 from rewards.symbolic.limits import refusal
 from rewards.symbolic.units import TEXT, without_units
 
-LONGEST = 1000  # characters that are still normalised; the longest truth has less than a fifth of it
-PLACES = 6  # decimals to which a decimal number must agree with an exact one, as in math-verify
-RELATIVE = Fraction(1, 1000)  # and 0.0000001 is not 0
+LONGEST = 1000  # characters; longer answers are not normalised, and the longest truth has less than 200
+PLACES = 6  # decimal places in which a decimal number must agree with an exact one, as in math-verify
+RELATIVE = Fraction(1, 1000)  # and its relative tolerance, so that 0.0000001 is not 0
 
 UNICODE = str.maketrans(
     {
@@ -33,7 +33,7 @@ UNICODE = str.maketrans(
 )
 DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})(?![A-Za-z])|\\degree(?![A-Za-z])")
 TRIGONOMETRY = re.compile(r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)")
-# Done one after the other. `(?<!\\)` leaves the line breaks of matrices alone.
+# Applied in order. `(?<!\\)` preserves the line breaks of matrices. None: keep the digits only.
 REWRITES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -60,7 +60,7 @@ REWRITES = [
     )
 ]
 REPEATING = re.compile(r"(?<![0-9.])([0-9]{0,20})\.([0-9]{0,20})\\overline\s*\{([0-9]{1,20})\}")
-# A root or fraction without braces takes one character each; arguments in braces of their own are left.
+# The argument of a root or fraction without braces is one character; arguments in braces stay as they are.
 BRACES = [
     (re.compile(r"\\sqrt\s*([0-9A-Za-z])"), r"\\sqrt{\1}"),
     (re.compile(r"\\frac\s*(\\(?:pi|theta))\s*([0-9A-Za-z])"), r"\\frac{\1}{\2}"),
@@ -87,7 +87,7 @@ RATIONAL = re.compile(
 
 @dataclass(frozen=True)
 class MathAnswer:
-    """An answer as it is read: `plain` for the parser, `normal` to compare; `text` if no expression."""
+    """An answer: `plain` for the parser, `normal` for comparison, `text` if it is not an expression."""
 
     plain: str
     normal: str
@@ -97,7 +97,7 @@ class MathAnswer:
 
 @lru_cache(maxsize=1024)
 def read(answer: str) -> MathAnswer:
-    """The content of a box, cleaned of all that does not change its value. Never raises."""
+    """Return the content of a box without everything that does not change its value. Never raises."""
     if len(answer) > LONGEST:
         return MathAnswer(answer, " ".join(answer.split()), text=False)
     plain = _rewritten(answer)
@@ -115,25 +115,25 @@ def read(answer: str) -> MathAnswer:
 
 @lru_cache(maxsize=256)
 def passages(question: str) -> str:
-    """A question's text in the answers' normal form, its spaces kept."""
+    """Return a question's text in the answers' normal form, with its spaces."""
     return _unified(_with_braces(_rewritten(question)))
 
 
 def unnamed(normal: str) -> str:
-    """What follows the name in `x=5`, `f(x)=2x`; the whole where there is none."""
+    """Return what follows the name in `x=5`, `f(x)=2x`; all of it if there is no name."""
     named = NAMED.fullmatch(normal)
     return named[2] if named else normal
 
 
 def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str]:
-    """Whether the two are the same as far as texts and numbers tell, None where symbols must; and how it was told."""
+    """Return whether the two are equal by their texts and numbers, None if that is open; and how it was decided."""
     if prediction.normal == truth.normal:
         return bool(truth.normal), "the same text"
     if prediction.text or truth.text:
         same = len(truth.normal) > 1 and prediction.normal.casefold() == truth.normal.casefold()
         return same, "compared as text"
     if not prediction.normal or len(prediction.normal) > LONGEST:
-        return False, "too long" if prediction.normal else "nothing that has a value"
+        return False, "too long" if prediction.normal else "without a value"
     left, right = _without_names(prediction.normal, truth.normal)
     if left == right:
         return True, "the same text"
@@ -148,7 +148,7 @@ def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str
 
 
 def for_parser(prediction: MathAnswer, truth: MathAnswer) -> tuple[str, str]:
-    """What of the two is compared by symbols: not a name that both have, or the comparison would solve equations."""
+    """Return the two for math-verify, without a name that both have: it would solve them as equations."""
     names = NAMED.fullmatch(prediction.normal), NAMED.fullmatch(truth.normal)
     if names[0] and names[1] and names[0][1] == names[1][1]:
         return re.split(r"=|\\in", prediction.plain)[-1], re.split(r"=|\\in", truth.plain)[-1]
@@ -156,19 +156,19 @@ def for_parser(prediction: MathAnswer, truth: MathAnswer) -> tuple[str, str]:
 
 
 def rational(normal: str) -> tuple[Fraction, bool] | None:
-    """The value of an integer, decimal, fraction or mixed number, and whether it was written with a point."""
-    read_as = RATIONAL.fullmatch(normal)
-    if read_as is None:
+    """Return the value of an integer, decimal, fraction or mixed number, and whether it has a decimal point."""
+    match = RATIONAL.fullmatch(normal)
+    if match is None:
         return None
-    top, bottom = read_as["top"] or read_as["left"], read_as["bottom"] or read_as["right"]
+    top, bottom = match["top"] or match["left"], match["bottom"] or match["right"]
     try:
-        value = Fraction(top) / Fraction(bottom) if top else Fraction(read_as["number"])
+        value = Fraction(top) / Fraction(bottom) if top else Fraction(match["number"])
     except (ZeroDivisionError, ValueError):
         return None
-    if read_as["whole"]:  # 3\frac{1}{2} is a mixed number, 3\frac{5}{2} a product
-        whole = int(read_as["whole"])
+    if match["whole"]:  # 3\frac{1}{2} is a mixed number, 3\frac{5}{2} a product
+        whole = int(match["whole"])
         value = whole + value if 0 < value < 1 else whole * value
-    return (-value if read_as["sign"] == "-" else value), "." in normal
+    return (-value if match["sign"] == "-" else value), "." in normal
 
 
 def _equal(left: Fraction, right: Fraction, exact: bool) -> bool:
@@ -178,7 +178,7 @@ def _equal(left: Fraction, right: Fraction, exact: bool) -> bool:
 
 
 def _without_names(left: str, right: str) -> tuple[str, str]:
-    """`x=5` and `5` are the same answer, `x=5` and `y=5` are not."""
+    """Return both without their names unless these differ: `x=5` equals `5`, but not `y=5`."""
     names = NAMED.fullmatch(left), NAMED.fullmatch(right)
     if names[0] and names[1] and names[0][1] != names[1][1]:
         return left, right
@@ -199,7 +199,7 @@ def _with_braces(plain: str) -> str:
 
 
 def _squeezed(plain: str) -> str:
-    """The form in which texts are compared: without spaces but those between digits, without needless braces."""
+    """Return the form in which texts are compared: no spaces except between digits, no needless braces."""
     normal = THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)
     normal = re.sub(r"^[1-9][0-9]{0,2}(?: [0-9]{3})+$", lambda number: number[0].replace(" ", ""), normal)
     normal = re.sub(r"^(-?[0-9]+) ([0-9]+)/([0-9]+)$", r"\1\\frac{\2}{\3}", normal)
@@ -209,12 +209,12 @@ def _squeezed(plain: str) -> str:
 
 
 def _unified(plain: str) -> str:
-    """`x^{2}` as `x^2`, and one sign for a product."""
+    """Return the text with `x^2` for `x^{2}` and one sign for products."""
     return re.sub(r"\\times(?![A-Za-z])|\*", r"\\cdot", re.sub(r"([\^_])\{ ?([0-9A-Za-z]) ?\}", r"\1\2", plain))
 
 
 def _only_text(normal: str) -> bool:
-    """Letters, words, times, ratios and numbers in another base: they have no value to compare."""
+    """Return whether it has no value to compare: letters, words, times, ratios, numbers in another base."""
     return ":" in normal or BASE.fullmatch(normal) is not None or LETTERS.fullmatch(normal) is not None
 
 
@@ -223,7 +223,7 @@ def _digits(number: re.Match[str]) -> str:
 
 
 def _repeating(number: re.Match[str]) -> str:
-    """A repeating decimal as a fraction: 0.1\\overline{6} is (16 - 1) / 90."""
+    """Return a repeating decimal as a fraction: 0.1\\overline{6} is (16 - 1) / 90."""
     whole, start, period = number[1] or "0", number[2], number[3]
     value = Fraction(int(whole + start + period) - int(whole + start), 10 ** len(start) * (10 ** len(period) - 1))
     return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"

@@ -1,6 +1,6 @@
-"""The numbers that a short answer in words contains: `$1,080.00 dollars` is 1080.
+"""The numbers in a short answer: `$1,080.00 dollars` is 1080.
 
-Every pattern reads a text in linear time: a run of digits, points and commas is taken whole, then judged.
+Every pattern takes linear time: a run of digits, points and commas is matched as a whole, then parsed.
 """
 
 import re
@@ -13,16 +13,16 @@ MINUS = "-\N{MINUS SIGN}"
 RUN = re.compile(rf"((?<![0-9])[{MINUS}](?:\*\*)?\\?[$€£]?)?(\.?[0-9][0-9.,]*)")
 PLAIN = re.compile(r"[0-9]*\.?[0-9]+")
 THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-OPERATOR = re.compile(rf"[{MINUS}+*/^×÷·:eExX{{}}]+")  # alone between two numbers: they are a calculation
-UNIT_POWER = re.compile(r"[A-Za-z](?:\^\{?)?$")  # what stands before the 2 of `m2`, `ft^2`, `cm^{2}`
-LONGEST = 60  # digits, points and commas of a number that is still read
+OPERATOR = re.compile(rf"[{MINUS}+*/^×÷·:eExX{{}}]+")  # alone between two numbers: a calculation
+UNIT_POWER = re.compile(r"[A-Za-z](?:\^\{?)?$")  # what precedes the 2 of `m2`, `ft^2`, `cm^{2}`
+LONGEST = 60  # digits, points and commas of a number
 
 
 def numbers(answer: str) -> Iterator[Fraction | None]:
-    """Every number in a short answer, None for what only looks like one (`1,80`, `1.2.3`, `18½`, `18/18`).
+    """Yield every number in a short answer, None for what only looks like one (`1,80`, `1.2.3`, `18½`, `18/18`).
 
-    Currency, thousands commas, a trailing point, bold, percent and words around a number do not matter, nor
-    does the power of a unit.
+    Currency, thousands separators, a trailing point, bold, percent, surrounding words and the power of a unit are
+    ignored.
     """
     answer = re.sub(rf"^\s*([{MINUS}])\s+", r"\1", answer)  # `- 18` at the beginning is minus eighteen
     end = 0
@@ -38,7 +38,7 @@ def numbers(answer: str) -> Iterator[Fraction | None]:
 
 
 def last_number(text: str) -> str:
-    """The last run of digits with its sign and what directly follows it, or nothing."""
+    """Return the last run of digits with its sign and the two characters after it; empty if there is none."""
     runs = deque(RUN.finditer(text), maxlen=1)
     return text[runs[0].start() : runs[0].end() + 2] if runs else ""
 

@@ -7,7 +7,7 @@ UNIT_TEXT = re.compile(rf"\s*{TEXT}\{{([A-Za-z .,'/~-]*)\}}\s*(?:\^\s*\{{?\s*[23
 UNIT_WORDS = re.compile(r"(?<=[0-9})])\s*([A-Za-z]+(?: [A-Za-z]+){0,3})\s*(?:\^\s*\{?\s*[23]\s*\}?)?$")
 OPERATOR_END = re.compile(r"(?:[-+*/=<>^_(\[{:;,\\]|\\(?:cdot|times|div|pm|cup|cap|in|le|ge|ne))\s*$")
 ONE_LETTER_UNITS = frozenset("agmshlLVWNJK")  # `a` for "of a pie"
-# In `\text{…}` any words can be a unit (`students`, `feet per second`) but those that change what is said.
+# In `\text{…}` any words can be a unit (`students`, `feet per second`) except those that change the value.
 OTHER_WORDS = """
     and or not no nor if is are was to either neither both but when where while unless except for with all base
     mod am pm times half thirds quarters hundred hundreds thousand thousands million millions billion billions
@@ -15,7 +15,7 @@ OTHER_WORDS = """
     seven eight nine ten eleven twelve thirteen fifteen twenty thirty forty fifty sixty eighty ninety wrong
     maybe than
 """
-# Without `\text{…}` they could be letters in a product, so only these are units.
+# Without `\text{…}` words can be letters of a product, so only these are units.
 UNIT_NAMES = """
     unit units sq square cu cubic cm mm km dm ft yd mi kg mg gm gram grams kilogram kilograms pound pounds lb
     lbs ounce ounces oz inch inches foot feet yard yards mile miles meter meters metre metres centimeter
@@ -27,7 +27,7 @@ NO_UNITS, UNITS = frozenset(OTHER_WORDS.split()), frozenset(UNIT_NAMES.split())
 
 
 def without_units(plain: str) -> str:
-    """The answer without what follows its value in words: `\\text{ cm}^2`, `square feet`."""
+    """Return the answer without the units after its value: `\\text{ cm}^2`, `square feet`."""
     for _ in range(3):
         plain = plain.rstrip(" .,;")
         as_text, as_words = UNIT_TEXT.search(plain), UNIT_WORDS.search(plain)
@@ -45,7 +45,7 @@ def without_units(plain: str) -> str:
 
 def _is_unit(text: str) -> bool:
     if re.fullmatch(r"\s*[ap]\.?\s?m\.?\s*", text):
-        return False  # the time of the day
+        return False  # a time of day
     words = re.findall(r"[A-Za-z]+", text)
     return all(len(word) > 1 or word in ONE_LETTER_UNITS for word in words) and not any(
         word.lower() in NO_UNITS for word in words

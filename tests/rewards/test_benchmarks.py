@@ -1,6 +1,6 @@
-"""A benchmark is found by its name, and only by its name."""
+"""Benchmarks by name, and the user's own by class."""
 
-import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -10,65 +10,81 @@ import pytest
 from pydantic import ValidationError
 
 from conf.schema import BenchmarkConfig, SandboxConfig
-from conf.sections.benchmark import PROGRAMS, BenchmarkName, ExamPart
+from conf.sections.benchmark import BenchmarkName, ExamPart
 from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
-from rewards.arithmetic import Arithmetic
-from rewards.benchmarks import configured, excluded, load
-from rewards.competition_math import CompetitionMath
-from rewards.gsm8k import Gsm8k
-from rewards.humaneval import HumanEval
-from rewards.jail import policy
-from rewards.jail.layers import missing_layers
-from rewards.mbpp import Mbpp
-from rewards.triviaqa import TriviaQa
+from rewards.benchmarks import configured, is_user_defined, load
 from rewards.verifier import Attempt, Problem
 
-THERE_ARE = "arithmetic, gsm8k, math, mbpp, humaneval and triviaqa"
-
-
-def test_arithmetic_with_its_levels() -> None:
-    benchmark = load("arithmetic", levels=("1", "2"))
-    assert isinstance(benchmark, Arithmetic)
-    assert benchmark.levels == ("1", "2")
-
-
-def test_gsm8k_with_its_source() -> None:
-    benchmark = load("gsm8k", source="a folder")
-    assert isinstance(benchmark, Gsm8k)
-    assert benchmark.source == "a folder"
+NAMES = "arithmetic, gsm8k, math, mbpp, humaneval and triviaqa"
 
 
 def test_every_name_that_the_configuration_allows_is_known() -> None:
     names = get_args(BenchmarkName)
     assert [load(name).name for name in names] == list(names)
-    classes = [Arithmetic, Gsm8k, CompetitionMath, Mbpp, HumanEval, TriviaQa]
-    assert [type(load(name)) for name in names] == classes
+    assert all(load(name).bounded for name in names)
+    assert [name for name in names if load(name).splits != ("train", "test")] == ["humaneval"]
+    assert [name for name in names if load(name).answer_line is None] == ["mbpp", "humaneval"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "settings"),
+    [
+        (BenchmarkConfig(name="arithmetic", levels=("1", "2")), {"levels": ("1", "2")}),
+        (
+            BenchmarkConfig(name="gsm8k", revision="e53f048", lenient=True),
+            {"source": None, "revision": "e53f048", "lenient": True},
+        ),
+        (ExamPart(benchmark="math", source="a folder", subset="500"), {"source": "a folder", "subset": "500"}),
+        (
+            BenchmarkConfig(name="mbpp", subset="sanitized"),
+            {"subset": "sanitized", "sandbox": SandboxConfig(workers=3)},
+        ),
+        (ExamPart(benchmark="humaneval", source="here"), {"source": "here", "sandbox": SandboxConfig(workers=3)}),
+        (BenchmarkConfig(name="triviaqa", revision="main"), {"revision": "main"}),
+    ],
+)
+def test_each_entry_brings_its_own_settings(entry: BenchmarkConfig | ExamPart, settings: dict[str, Any]) -> None:
+    benchmark = configured(entry, SandboxConfig(workers=3))
+    assert {name: getattr(benchmark, name) for name in settings} == settings
+    assert not is_user_defined(entry)
 
 
 OWN = """
-from rewards.verifier import Score
+from rewards.verifier import Problem, Score
 
 class Yes:
+    __slots__ = ("source",)
     name = "yes"
 
     def __init__(self, source):
         self.source = source
 
+    def problems(self, split):
+        return [Problem(f"yes/{split}", "yes", "?", "")]
+
     def score(self, attempts):
         return [Score(1.0, "correct") for _ in attempts]
+
+class ExamOnly(Yes):
+    splits = ("test",)
 """
 
 
-def test_a_benchmark_of_ones_own_needs_its_class_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_class_gets_the_protocols_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "always_yes.py").write_text(OWN)
     entry = BenchmarkConfig(name="always_yes:Yes", source="a folder", weight=2)
     benchmark: Any = configured(entry)
     assert (type(benchmark).__module__, benchmark.source, entry.label) == ("always_yes", "a folder", "yes")
-    assert benchmark.score([Attempt(Problem("y", "yes", "?", ""), "")])[0].verdict == "correct"
-    part = ExamPart(benchmark="always_yes:Yes")
-    assert (part.name, type(configured(part))) == ("yes", type(benchmark))
+    assert (benchmark.splits, dict(benchmark.excluded), benchmark.bounded) == (("train", "test"), {}, False)
+    assert benchmark.draw("any", 7) == benchmark.problems("train")
+    copy = pickle.loads(pickle.dumps(benchmark))
+    assert copy.score([Attempt(Problem("y", "yes", "?", ""), "")])[0].verdict == "correct"
+    part = ExamPart(benchmark="always_yes:ExamOnly")
+    assert (part.name, configured(part).splits) == ("examonly", ("test",))
+    assert is_user_defined(entry)
+    assert is_user_defined(part)
 
 
 @pytest.mark.parametrize(
@@ -89,94 +105,35 @@ def test_a_class_that_is_not_there_is_refused_in_one_line(
         configured(BenchmarkConfig(name=name))
 
 
-def test_what_a_benchmark_of_ones_own_is_not_given_is_refused() -> None:
+def test_a_users_class_has_no_levels() -> None:
     with pytest.raises(InputError, match="^json:Own: its problems have no levels; remove `levels`$"):
         configured(BenchmarkConfig(name="json:Own", levels=("1",)))
-    with pytest.raises(ValidationError, match="is given its `source` alone; remove `revision`"):
-        BenchmarkConfig(name="json:Own", revision="main")
-    with pytest.raises(ValidationError, match="json:Own has no subsets"):
-        ExamPart(benchmark="json:Own", subset="500")
 
 
 def test_only_a_configuration_may_name_code_to_run() -> None:
-    """A row of a data set, or a line of the journal, names a benchmark too, and `load` is what reads those."""
+    """A row of a dataset, or a line of the journal, names a benchmark too, and `load` reads those."""
     with pytest.raises(InputError, match="no benchmark is called 'os:getcwd'"):
         load("os:getcwd")
     with pytest.raises(ValidationError):
         TraceFile(source="traces.jsonl", benchmark="os:getcwd")  # pyright: ignore[reportArgumentType]
 
 
-def test_each_entry_brings_its_own_settings() -> None:
-    gsm8k = configured(BenchmarkConfig(name="gsm8k", revision="e53f048", lenient=True))
-    assert isinstance(gsm8k, Gsm8k)
-    assert (gsm8k.source, gsm8k.revision, gsm8k.lenient) == (None, "e53f048", True)
-    part = configured(ExamPart(benchmark="math", source="a folder", subset="500"))
-    assert isinstance(part, CompetitionMath)
-    assert (part.source, part.subset) == ("a folder", "500")
-    limits = SandboxConfig(seconds=2.5, memory_mb=256, workers=3)
-    mbpp = configured(BenchmarkConfig(name="mbpp", subset="sanitized", revision="main"), limits)
-    assert isinstance(mbpp, Mbpp)
-    assert (mbpp.subset, mbpp.revision, mbpp.seconds, mbpp.memory_mb) == ("sanitized", "main", 2.5, 256)
-    assert (mbpp.workers, mbpp.without) == (3, frozenset())
-    humaneval = configured(ExamPart(benchmark="humaneval", source="a folder"), limits)
-    assert isinstance(humaneval, HumanEval)
-    assert (humaneval.source, humaneval.seconds, humaneval.memory_mb) == ("a folder", 2.5, 256)
-    assert (humaneval.workers, humaneval.without) == (3, frozenset())
-
-
-def test_a_layer_is_done_without_only_where_it_is_missing_and_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacking(*_: object) -> int:
-        raise policy.SandboxUnavailable("Landlock: not in this kernel; boot another")
-
-    allowing = SandboxConfig(allow_missing=("landlock", "seccomp"))
-    if not missing_layers():
-        assert [load(name, sandbox=allowing).without for name in PROGRAMS] == [frozenset()] * 2
-    monkeypatch.setattr(policy, "landlock_ruleset", lacking)
-    assert missing_layers()["landlock"] == "Landlock: not in this kernel; boot another"
-    for name in PROGRAMS:
-        assert "landlock" in load(name, sandbox=allowing).without
-        assert load(name, sandbox=SandboxConfig(allow_missing=("seccomp",))).without <= {"seccomp"}
-        assert load(name).without == frozenset()
-
-
-def test_only_a_lenient_entry_reads_a_last_number() -> None:
-    attempt = Attempt(Problem("g", "gsm8k", "How many?", "#### 4"), "There are 4.")
-    assert [score.verdict for score in load("gsm8k").score([attempt])] == ["no_answer"]
-    assert [score.verdict for score in load("gsm8k", lenient=True).score([attempt])] == ["correct"]
-
-
-def test_what_a_benchmark_left_out_is_named(tmp_path: Path) -> None:
-    rows = [{"question": "How many?", "answer": answer} for answer in ("#### 4", "four", "#### 5 or 6")]
-    (tmp_path / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    benchmark = load("gsm8k", str(tmp_path))
-    assert excluded(benchmark, "train") == []
-    assert [problem.problem_id for problem in benchmark.problems("train")] == ["gsm8k/train/0"]
-    assert excluded(benchmark, "train") == ["gsm8k/train/1", "gsm8k/train/2"]
-    assert excluded(load("arithmetic"), "train") == []
-
-
-def test_the_heavy_libraries_wait_until_their_benchmark_is_meant() -> None:
+def test_heavy_libraries_are_imported_on_demand() -> None:
     code = (
-        "import sys, rewards.benchmarks as b; b.load('gsm8k'); print('sympy' in sys.modules, 'datasets' in sys.modules)"
+        "import sys, rewards.benchmarks as b; b.load('gsm8k'); print({'sympy', 'datasets', 'torch'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    assert done.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("Arithmetic",), f"no benchmark is called 'Arithmetic'; there are {THERE_ARE}"),
-        (("",), f"no benchmark is called ''; there are {THERE_ARE}"),
-        (("arithmetic", "a folder"), "arithmetic: its problems are generated, .*"),
-        (("arithmetic", None, ["6"]), "arithmetic: no level 6; there are 1, 2, 3, 4, 5"),
-        (("gsm8k", None, ["1"]), "gsm8k: its problems have no levels; remove `levels`"),
-        (("mbpp", None, ["1"]), "mbpp: its problems have no levels; remove `levels`"),
-        (("humaneval", None, ["1"]), "humaneval: its problems have no levels; remove `levels`"),
-        (("triviaqa", None, ["1"]), "triviaqa: its problems have no levels; remove `levels`"),
+        (("Arithmetic",), f"no benchmark is called 'Arithmetic'; there are {NAMES}"),
+        (("",), f"no benchmark is called ''; there are {NAMES}"),
+        *(((name, None, ["1"]), f"{name}: its problems have no levels; .*") for name in ("gsm8k", "mbpp", "triviaqa")),
     ],
 )
 def test_what_does_not_exist_is_refused_in_one_line(arguments: tuple, message: str) -> None:
-    with pytest.raises(InputError, match=f"^{message}$") as caught:
+    with pytest.raises(InputError, match=f"^{message}$"):
         load(*arguments)
-    assert "\n" not in str(caught.value)

@@ -1,102 +1,80 @@
-"""MBPP: what a program is worth, and that every reference passes its own tests while no stub does."""
+"""MBPP: what a program is worth; its splits, subsets and entry points."""
 
 import json
-import os
-import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from rewards.mbpp import Mbpp
+from conf.schema import SandboxConfig
+from conf.storage.home import InputError
+from rewards.mbpp import Mbpp, entry_point
 from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Attempt, Problem
+from tests.rewards.datasets import ADD_ONE, MBPP, needs_data, write_rows
 
-needs_data = pytest.mark.skipif(
-    not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no MBPP files to read"
-)
-TESTS = ("assert add_one(1) == 2", "assert add_one(2) == 3", "assert add_one(-1) == 0")
-# The references that are tables in earnest: February has 28 days, and b is 0 for roots of opposite sign.
-HONEST_TABLES = {"mbpp/336", "mbpp/820", "mbpp/840"}
-PROBLEM = Problem("mbpp/601", "mbpp", "Write a function to add one.", ProgramTests("", TESTS, "add_one").truth())
-RIGHT = "def add_one(x):\n    return x + 1\n"
-VERDICTS = [
-    ("fenced", f"Here:\n```python\n{RIGHT}```\nDone.", {"correct"}),
-    ("bare", RIGHT, {"correct"}),
-    ("Windows line ends", RIGHT.replace("\n", "\r\n"), {"correct"}),
-    ("a second try", f"```python\ndef add_one(x):\n    return x\n```\nNo:\n```python\n{RIGHT}```", {"correct"}),
-    ("cut off after the function", f"```python\n{RIGHT}", {"correct"}),
-    ("100,000 characters of program", f"```python\n{RIGHT}{'# a comment line' * 6_500}\n```", {"correct"}),
-    ("1 MB of program", RIGHT + "# a line\n" * 115_000, {"correct"}),
-    ("more than 1 MB of program", RIGHT + "# a line\n" * 250_000, {"crashed"}),
-    ("1 MB of nesting", f"{RIGHT}x = {'[' * 1_000_000}", {"crashed"}),
-    ("wrong", "def add_one(x):\n    return x - 1", {"wrong"}),
-    ("the shown test only", "def add_one(x):\n    return {1: 2}.get(x)", {"wrong"}),
-    ("None", "def add_one(x):\n    return None", {"wrong"}),
-    ("raises", "def add_one(x):\n    return x + '1'", {"crashed"}),
-    ("another name", "def add_two(x):\n    return x + 2", {"crashed"}),
-    ("cut off within a line", "```python\ndef add_one(x):\n    return x + (", {"crashed"}),
-    ("prose", "I would add one to the number.", {"crashed"}),
-    ("100,000 characters of prose", "word " * 20_000, {"crashed"}),
-    ("a NUL byte", f"{RIGHT}\0", {"crashed"}),
-    ("a NUL byte in a text", f"{RIGHT}x = '\0'", {"crashed"}),
-    ("a lone surrogate", f"{RIGHT}x = '\ud800'", {"crashed"}),
-    ("bytes that are no UTF-8", RIGHT + b"x = '\xff\xfe'".decode(errors="surrogateescape"), {"crashed"}),
-    ("empty", "", {"no_answer"}),
-    ("blank", " \n\t\n", {"no_answer"}),
-    ("an empty block", "```python\n```", {"no_answer"}),
-    ("ends itself", f"{RIGHT}import sys\nsys.exit(0)", {"crashed"}),
-    ("never ends", "def add_one(x):\n    while True:\n        pass", {"timeout"}),
-    ("takes all memory", "def add_one(x):\n    return [0] * (1 << 40)", {"out_of_memory"}),
-    (
-        "opens a socket",
-        "import socket\ndef add_one(x):\n    socket.socket()\n    return x + 1",
-        {"forbidden", "crashed"},
-    ),
-]
+TESTS = (*MBPP["test_list"], *MBPP["challenge_test_list"])
+PROBLEM = Problem("mbpp/601", "mbpp", MBPP["text"], ProgramTests("", TESTS, "add_one").truth())
+SANITIZED = {
+    "source_file": "Benchmark Questions Verification V2.ipynb",
+    "task_id": 602,
+    "prompt": "Write a function to find a root.",
+    "code": "import math\ndef root(x):\n    return math.sqrt(x)",
+    "test_imports": ["import math"],
+    "test_list": ["assert math.isclose(root(4), 2)"],
+}
+VERDICTS = {
+    "fenced": (f"Here:\n```python\n{ADD_ONE}```\nDone.", "correct"),
+    "100,000 characters of program": (f"```python\n{ADD_ONE}{'# a comment line' * 6_500}\n```", "correct"),
+    "1 MB of program": (ADD_ONE + "# a line\n" * 115_000, "correct"),
+    "more than 1 MB of program": (ADD_ONE + "# a line\n" * 250_000, "crashed"),
+    "1 MB of nesting": (f"{ADD_ONE}x = {'[' * 1_000_000}", "crashed"),
+    "wrong": ("def add_one(x):\n    return x - 1", "wrong"),
+    "the shown test only": ("def add_one(x):\n    return {1: 2}.get(x)", "wrong"),
+    "raises": ("def add_one(x):\n    return x + '1'", "crashed"),
+    "another name": ("def add_two(x):\n    return x + 2", "crashed"),
+    "cut off within a line": ("```python\ndef add_one(x):\n    return x + (", "crashed"),
+    "100,000 characters of prose": ("word " * 20_000, "crashed"),
+    "a NUL byte": (f"{ADD_ONE}\0", "crashed"),
+    "a NUL byte in a text": (f"{ADD_ONE}x = '\0'", "crashed"),
+    "a lone surrogate": (f"{ADD_ONE}x = '\ud800'", "crashed"),
+    "bytes that are not UTF-8": (ADD_ONE + b"x = '\xff\xfe'".decode(errors="surrogateescape"), "crashed"),
+    "blank": (" \n\t\n", "no_answer"),
+    "an empty block": ("```python\n```", "no_answer"),
+    "ends itself": (f"{ADD_ONE}import sys\nsys.exit(0)", "crashed"),
+    "never ends": ("def add_one(x):\n    while True:\n        pass", "timeout"),
+    "takes all memory": ("def add_one(x):\n    return [0] * (1 << 40)", "out_of_memory"),
+}
 
 
 def test_every_completion_has_its_verdict() -> None:
-    scores = Mbpp(seconds=1.0, memory_mb=256).score([Attempt(PROBLEM, case[1]) for case in VERDICTS])
-    found = {case[0]: score.verdict for case, score in zip(VERDICTS, scores, strict=True)}
-    allowed = {case[0]: case[2] for case in VERDICTS}
-    assert {name: verdict for name, verdict in found.items() if verdict not in allowed[name]} == {}
-    assert [score.reward for score in scores] == [float(score.verdict == "correct") for score in scores]
-    assert [score.parts["correct"] for score in scores] == [score.reward for score in scores]
+    benchmark = Mbpp(sandbox=SandboxConfig(seconds=1.0, memory_mb=256))
+    scores = benchmark.score([Attempt(PROBLEM, completion) for completion, _ in VERDICTS.values()])
+    found = {name: score.verdict for name, score in zip(VERDICTS, scores, strict=True)}
+    assert found == {name: verdict for name, (_, verdict) in VERDICTS.items()}
+    for score in scores:
+        assert score.reward == score.parts["correct"] == float(score.verdict == "correct")
 
 
 def test_a_table_of_the_shown_test_is_flagged_in_the_parts() -> None:
-    only_shown = ProgramTests("", TESTS[:1], "add_one").truth()
+    one_test = Problem("mbpp/1", "mbpp", "", ProgramTests("", TESTS[:1], "add_one").truth())
     table = "```python\ndef add_one(x):\n    if x == 1:\n        return 2\n```"
-    [passed, failed, honest, nothing] = Mbpp().score(
-        [
-            Attempt(Problem("mbpp/1", "mbpp", "", only_shown), table),
-            Attempt(PROBLEM, table),
-            Attempt(PROBLEM, RIGHT),
-            Attempt(PROBLEM, ""),
-        ]
-    )
-    assert (passed.verdict, passed.parts) == ("correct", {"correct": 1.0, "literal_table": 1.0})
-    assert (failed.verdict, failed.parts) == ("wrong", {"correct": 0.0, "literal_table": 1.0})
-    assert (honest.verdict, honest.parts) == ("correct", {"correct": 1.0, "literal_table": 0.0})
-    assert (nothing.verdict, nothing.parts) == ("no_answer", {"correct": 0.0})
+    attempts = [Attempt(one_test, table), Attempt(PROBLEM, table), Attempt(PROBLEM, ADD_ONE), Attempt(PROBLEM, "")]
+    assert [(score.verdict, score.parts) for score in Mbpp().score(attempts)] == [
+        ("correct", {"correct": 1.0, "literal_table": 1.0}),
+        ("wrong", {"correct": 0.0, "literal_table": 1.0}),
+        ("correct", {"correct": 1.0, "literal_table": 0.0}),
+        ("no_answer", {"correct": 0.0}),
+    ]
 
 
 def test_an_unreadable_truth_is_the_graders_failure() -> None:
-    [score] = Mbpp().score([Attempt(Problem("mbpp/1", "mbpp", "", "assert f(1) == 2"), RIGHT)])
+    [score] = Mbpp().score([Attempt(Problem("mbpp/1", "mbpp", "", "assert f(1) == 2"), ADD_ONE)])
     assert (score.reward, score.verdict) == (None, "grader_failed")
-    assert "truth" in score.detail
 
 
-def test_without_a_sandbox_there_is_no_reward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    scores = Mbpp().score([Attempt(PROBLEM, RIGHT), Attempt(PROBLEM, "")])
-    assert [(score.reward, score.verdict) for score in scores] == [(None, "grader_failed"), (0.0, "no_answer")]
-
-
-def test_the_prompt_shows_one_assert_and_what_it_needs() -> None:
-    prompt = Mbpp().prompt(PROBLEM)
-    assert prompt == (
+def test_the_prompt_shows_one_assert_and_its_setup() -> None:
+    assert Mbpp().prompt(PROBLEM) == (
         "You are an expert Python programmer, and here is your task: Write a function to add one. "
         "Your code should pass this test:\n\nassert add_one(1) == 2\n\n"
         "Answer with the whole program in one ```python block."
@@ -104,58 +82,83 @@ def test_the_prompt_shows_one_assert_and_what_it_needs() -> None:
     tree = ProgramTests("root = Node(1)", ("assert height(root) == 1",), "height").truth()
     shown = Mbpp().prompt(Problem("mbpp/927", "mbpp", "Write a function.", tree))
     assert "test:\n\nroot = Node(1)\nassert height(root) == 1\n\n" in shown
-    assert Mbpp().kind(PROBLEM) == "mbpp/601"
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "name"),
+    [
+        (ADD_ONE, TESTS, "add_one"),
+        ("def similar(a, b):\n    pass", ["assert set(similar((1,), (2,))) == set(())"], "similar"),
+        ("def helper():\n    pass\ndef main(x):\n    pass", ["assert main(1) == 2"], "main"),
+        ("def sum(a, b):\n    pass", ["assert sum(10, 15) == 6"], "sum"),
+        ("class Pair:\n    pass\ndef chain(x):\n    pass", ["assert chain([Pair(5), Pair(7)], 2) == 1"], "chain"),
+        ("def inner(x):\n    pass\ndef outer(x):\n    pass", ["assert outer(inner(1)) == 2"], "outer"),
+        ("class Shape:\n    pass", ["assert Shape(2).area() == 4"], "Shape"),
+        ("import math\ndef f(x):\n    pass", ["assert math.isclose(f(1), 1.0, rel_tol=0.001)"], "f"),
+        ("f = lambda x: x", ["assert f(1) == 1"], "f"),
+        ("def Diff(a, b):\n    pass", ["assert (Diff([1], [2])) == [1]"], "Diff"),
+        (ADD_ONE, ["assert True", "assert add_one(1) == 2"], "add_one"),
+        (ADD_ONE, ["assert add_two(1) == 2"], None),
+        (ADD_ONE, ["assert add_one"], None),
+    ],
+)
+def test_the_entry_point_is_what_the_tests_call_of_the_reference(code: str, tests: list[str], name: str | None) -> None:
+    assert entry_point(code, tests) == name
+
+
+def test_the_splits_go_by_the_number_of_the_task(tmp_path: Path) -> None:
+    rows = [MBPP | {"task_id": number} for number in (1, 10, 11, 510, 511, 600, 601, 974, 975)]
+    benchmark = Mbpp(write_rows(tmp_path / "mbpp.jsonl", *rows))
+    assert [problem.problem_id for problem in benchmark.problems("train")] == ["mbpp/601", "mbpp/974"]
+    assert [problem.problem_id for problem in benchmark.problems("test")] == ["mbpp/11", "mbpp/510"]
+    assert len(benchmark.references()) == 8
+    assert benchmark.references("train")[0] == (PROBLEM, ADD_ONE)
+
+
+@pytest.mark.parametrize("name", ["sanitized-mbpp.jsonl", "sanitized-mbpp.json"])
+def test_the_sanitized_subset_has_a_file_of_its_own(tmp_path: Path, name: str) -> None:
+    source = write_rows(tmp_path / "mbpp.jsonl", MBPP)
+    with pytest.raises(InputError, match=r"sanitized-mbpp\.jsonl: no such file"):
+        Mbpp(source, subset="sanitized").problems("train")
+    write_rows(tmp_path / name, SANITIZED if name.endswith("l") else [SANITIZED])
+    [problem] = Mbpp(source, subset="sanitized").problems("train")
+    tests = ProgramTests("import math", ("assert math.isclose(root(4), 2)",), "root")
+    assert problem == Problem("mbpp/sanitized/602", "mbpp", "Write a function to find a root.", tests.truth())
+    [score] = Mbpp(source, subset="sanitized").score([Attempt(problem, SANITIZED["code"])])
+    assert score.verdict == "correct"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("[{", "not valid JSON"), ("{}", "not an array"), ("[]", "not an array"), ("[1]", "row 0")]
+)
+def test_a_broken_array_is_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "sanitized-mbpp.json").write_text(content)
+    with pytest.raises(InputError, match=f"sanitized-mbpp.json.*{message}") as caught:
+        Mbpp(str(tmp_path), subset="sanitized").problems("test")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_subset_is_refused() -> None:
+    with pytest.raises(InputError, match="mbpp: no subset is called 'plus'; there are full and sanitized"):
+        Mbpp(subset="plus")
+
+
+def test_the_hub_has_the_subset_and_splits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.delenv("NIGHTSCHOOL_DATA", raising=False)
+    monkeypatch.setattr(
+        "datasets.load_dataset", lambda *where, split, **_: asked.append((where[1], split)) or [SANITIZED]
+    )
+    assert [problem.problem_id for problem in Mbpp(subset="sanitized").problems("train")] == ["mbpp/sanitized/602"]
+    assert len(Mbpp(subset="sanitized").references()) == 4
+    assert asked == [("sanitized", split) for split in ("train", "prompt", "test", "validation", "train")]
 
 
 @needs_data
-def test_the_real_data() -> None:
-    benchmark = Mbpp()
-    train, test = benchmark.problems("train"), benchmark.problems("test")
-    assert (len(train), len(test), len(benchmark.references())) == (374, 500, 974)
-    assert benchmark.excluded == {"train": [], "test": []}
-    tests = [ProgramTests.read(problem.truth) for problem, _ in benchmark.references()]
-    counts = Counter(len(each.tests) for each in tests if each is not None)
+def test_the_real_tests() -> None:
+    tests = {problem.problem_id: json.loads(problem.truth) for problem, _ in Mbpp().references()}
+    counts = Counter(len(each["tests"]) for each in tests.values())
     assert counts.total() == 974
     assert min(counts) >= 3
-    assert sum(each.setup != "" for each in tests if each is not None) == 2
-    names = {
-        problem.problem_id: each.entry_point
-        for (problem, _), each in zip(benchmark.references(), tests, strict=True)
-        if each
-    }
-    assert names["mbpp/2"] == "similar_elements"
-    assert names["mbpp/927"] == "max_height"
-
-
-@needs_data
-def test_some_references_pass_and_their_stubs_fail() -> None:
-    check_references_and_stubs(random.Random(0).sample(Mbpp().references(), 40))
-
-
-@needs_data
-@pytest.mark.full
-def test_all_974_references_pass_and_their_stubs_fail() -> None:
-    check_references_and_stubs(Mbpp().references())
-    assert Mbpp().check_references() == {}
-
-
-def check_references_and_stubs(pairs: list[tuple[Problem, str]]) -> None:
-    benchmark = Mbpp()
-    scores = benchmark.score([Attempt(problem, f"So:\n```python\n{code}\n```") for problem, code in pairs])
-    failing = {
-        pair[0].problem_id: score for pair, score in zip(pairs, scores, strict=True) if score.verdict != "correct"
-    }
-    assert failing == {}
-    flagged = [pair[0].problem_id for pair, score in zip(pairs, scores, strict=True) if score.parts["literal_table"]]
-    assert set(flagged) <= HONEST_TABLES
-    stubs = [Attempt(problem, f"def {_entry(problem)}(*args, **kwargs):\n    return None\n") for problem, _ in pairs]
-    passing = [
-        stub.problem.problem_id
-        for stub, score in zip(stubs, benchmark.score(stubs), strict=True)
-        if score.reward != 0.0
-    ]
-    assert passing == []
-
-
-def _entry(problem: Problem) -> str:
-    return json.loads(problem.truth)["entry_point"]
+    assert sum(each["setup"] != "" for each in tests.values()) == 2
+    assert (tests["mbpp/2"]["entry_point"], tests["mbpp/927"]["entry_point"]) == ("similar_elements", "max_height")

@@ -1,0 +1,117 @@
+"""Rows of datasets, from JSONL and from the hub; bad data is refused in one clear line."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from conf.storage.home import InputError
+from rewards.data.dataset_rows import checked, data_file, hub_rows, read_rows, rows_of
+from tests.rewards.local_hub import write_dataset
+
+FIELDS = {"question": str, "answer": str}
+GOOD = b'{"question": "q", "answer": "#### 1"}\n'
+HUB = {
+    "main": {"train": [{"question": "1+1", "answer": "2"}, {"question": "1+2", "answer": "3"}]},
+    "other": {"train": [{"question": "1*1", "answer": "1"}], "test": [{"question": "2*2", "answer": "4"}]},
+}
+
+
+def refused(path: Path) -> str:
+    """The one line with which the file is refused."""
+    with pytest.raises(InputError) as caught:
+        read_rows(path, FIELDS)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_good_rows_with_blank_lines_a_byte_order_mark_and_further_fields(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD + b'\n  \r\n{"question": "a\\nb\xe2\x80\xa8c", "answer": "2", "more": 3}')
+    assert read_rows(path, FIELDS) == [
+        {"question": "q", "answer": "#### 1"},
+        {"question": "a\nb\u2028c", "answer": "2", "more": 3},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"question": "q", "ans', "not valid JSON (Unterminated string starting at at column 19)"),
+        (b'{"question": "q"', "not valid JSON (Expecting ',' delimiter at column 17)"),
+        (b'{"question": "\xff"}', "not valid JSON (not UTF-8 at byte 15)"),
+        (b"[" * 100_000, "not valid JSON (a number too long or objects nested too deeply)"),
+        (b"1" * 10_000, "not valid JSON (a number too long or objects nested too deeply)"),
+        (b'["question", "answer"]', 'not a JSON object; expected {"question", "answer"}'),
+        (b'{"question": "q"}', 'the field "answer" is missing; every row needs "question", "answer"'),
+        (b'{"question": "q", "answer": 5}', 'the field "answer" is not a text'),
+    ],
+)
+def test_a_broken_line_is_named_counting_the_blank_ones(tmp_path: Path, line: bytes, message: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(GOOD + b"\n\n" + line + b"\n" + GOOD)
+    assert refused(path).startswith(f"{path}, line 4: {message}")
+
+
+def test_a_compressed_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(GOOD))
+    assert read_rows(path, FIELDS) == [{"question": "q", "answer": "#### 1"}]
+    for broken in (gzip.compress(GOOD)[:-9], gzip.compress(GOOD)[:12], GOOD, b"", gzip.compress(GOOD)[:-4] + b"abcd"):
+        path.write_bytes(broken)
+        assert refused(path).startswith(f"{path}: ")
+
+
+def test_a_missing_file_a_folder_and_an_empty_file(tmp_path: Path) -> None:
+    missing, empty = tmp_path / "train.jsonl", tmp_path / "empty.jsonl"
+    empty.write_bytes(b"\n")
+    assert refused(missing).startswith(f"{missing}: no such file")
+    assert "NIGHTSCHOOL_DATA" in refused(missing)
+    assert refused(tmp_path).startswith(f"{tmp_path}: no such file")
+    assert refused(empty) == f"{empty}: holds no rows; copy or download the file again"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(list, "a list"), (dict, "an object"), (int, "a whole number"), (float, "float")]
+)
+def test_a_field_of_another_type_is_named(kind: type, name: str) -> None:
+    assert checked({"field": kind()}, {"field": kind}, "here") == {"field": kind()}
+    with pytest.raises(InputError, match=f'^here: the field "field" is not {name}'):
+        checked({"field": "x"}, {"field": kind}, "here")
+
+
+def test_where_a_file_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NIGHTSCHOOL_DATA", raising=False)
+    assert data_file("gsm8k", "train.jsonl", None) is None
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(tmp_path / "data"))
+    assert data_file("gsm8k", "train.jsonl", None) == tmp_path / "data" / "gsm8k" / "train.jsonl"
+    assert data_file("gsm8k", "train.jsonl", str(tmp_path)) == tmp_path / "train.jsonl"
+    (tmp_path / "gsm8k").mkdir()
+    (tmp_path / "gsm8k" / "train.jsonl").touch()
+    assert data_file("gsm8k", "train.jsonl", str(tmp_path)) == tmp_path / "gsm8k" / "train.jsonl"
+    (tmp_path / "train.jsonl").touch()
+    assert data_file("gsm8k", "train.jsonl", str(tmp_path)) == tmp_path / "train.jsonl"
+
+
+def test_rows_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read by `datasets` itself, from folders in the hub's layout."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    dataset = write_dataset(tmp_path / "set", HUB)
+    assert hub_rows(dataset, "main", "train", FIELDS) == HUB["main"]["train"]
+    assert rows_of(None, FIELDS, dataset, "other", "test", None) == HUB["other"]["test"]
+    with pytest.raises(InputError, match='main train row 0: the field "solution" is missing'):
+        hub_rows(dataset, "main", "train", {"solution": str})
+    for config, split in (("main", "test"), ("third", "train")):
+        with pytest.raises(InputError, match=r"set cannot be loaded from the hub \(ValueError: [^\n]*$"):
+            hub_rows(dataset, config, split, FIELDS)
+    only = write_dataset(tmp_path / "only", {"default": HUB["other"]})
+    assert hub_rows(only, None, "test", FIELDS) == HUB["other"]["test"]
+
+
+def test_an_unreachable_hub_is_one_line_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path)
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match=r"^openai/gsm8k cannot be loaded from the hub \([^\n]*$") as caught:
+        hub_rows("openai/gsm8k", "main", "train", FIELDS)
+    assert "set `source` or NIGHTSCHOOL_DATA to a folder with the data, or check the network" in str(caught.value)

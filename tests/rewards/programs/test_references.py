@@ -1,0 +1,64 @@
+"""Every reference of MBPP and HumanEval passes its own tests, in every form, and no stub does."""
+
+import json
+import random
+
+import pytest
+
+from rewards.humaneval import HumanEval
+from rewards.mbpp import Mbpp
+from rewards.verifier import Attempt, Benchmark, Problem
+from tests.rewards.datasets import needs_data
+
+pytestmark = needs_data
+# References that are tables: February has 28 days, and b is 0 for roots of opposite sign.
+HONEST_TABLES = {"mbpp/336", "mbpp/820", "mbpp/840"}
+# HumanEval's problems with helpers, with random inputs, or whose test compares the function with itself.
+SPECIAL = (10, 32, 33, 38, 50, 51, 53, 115, 134)
+Pairs = list[tuple[Problem, str]]
+
+
+def check_mbpp(pairs: Pairs) -> None:
+    completions = [(problem, f"So:\n```python\n{code}\n```") for problem, code in pairs]
+    stubs = [(problem, f"def {_entry(problem)}(*args, **kwargs):\n    return None\n") for problem, _ in pairs]
+    assert _unexpected(Mbpp(), completions, 1.0) == []
+    assert _unexpected(Mbpp(), stubs, 0.0) == []
+
+
+def check_humaneval(pairs: Pairs) -> None:
+    completions = [
+        (problem, form)
+        for problem, body in pairs
+        for form in (body, problem.question + body, f"So:\n```python\n{problem.question}{body}\n```\nDone.")
+    ]
+    stubs = [(problem, "    return None\n") for problem, _ in pairs]
+    stubs += [(problem, f"def {_entry(problem)}(*args):\n    return None\n") for problem, _ in pairs]
+    assert _unexpected(HumanEval(), completions, 1.0) == []
+    assert _unexpected(HumanEval(), stubs, 0.0) == []
+
+
+def test_some_references_pass_and_their_stubs_fail() -> None:
+    check_mbpp(random.Random(0).sample(Mbpp().references(), 40))
+    pairs = HumanEval().references()
+    check_humaneval([*(pairs[number] for number in SPECIAL), *random.Random(0).sample(pairs, 25)])
+
+
+@pytest.mark.full
+def test_all_references_pass_and_their_stubs_fail() -> None:
+    check_mbpp(Mbpp().references())
+    check_humaneval(HumanEval().references())
+
+
+def _entry(problem: Problem) -> str:
+    return json.loads(problem.truth)["entry_point"]
+
+
+def _unexpected(benchmark: Benchmark, pairs: Pairs, reward: float) -> list[tuple[str, str]]:
+    scores = benchmark.score([Attempt(problem, completion) for problem, completion in pairs])
+    tables = {pair[0].problem_id for pair, score in zip(pairs, scores, strict=True) if score.parts.get("literal_table")}
+    assert reward == 0.0 or tables <= HONEST_TABLES
+    return [
+        (problem.problem_id, f"{score.verdict}: {score.detail}")
+        for (problem, _), score in zip(pairs, scores, strict=True)
+        if score.reward != reward
+    ]
