@@ -1,4 +1,4 @@
-"""A checkpoint sits the night's exam, and what came of it is told."""
+"""Evaluate a checkpoint within a night, and log the exams' figures."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,15 +13,14 @@ from tasks.tracking import Tracking
 from tasks.workers import HoursOverError, WorkerDiedError
 
 
-def sit(night: Night, place: str, checkpoint: Path, parts: tuple[ExamPart, ...] | None = None) -> Artifact:
-    """Its answers to all parts of the exam, judged, at a place in the night's folder; nobody answers anything twice.
-
-    `parts`: those of another exam than the one that decides.
-    """
+def evaluate_checkpoint(
+    night: Night, stage_path: str, checkpoint: Path, parts: tuple[ExamPart, ...] | None = None
+) -> Artifact:
+    """Evaluate a checkpoint on the night's exam, or on other `parts`. Reuses cached results."""
     config = night.config
     return night.run(
         evaluate,
-        place,
+        stage_path,
         parts=config.exam.parts if parts is None else parts,
         checkpoint=checkpoint,
         student=config.student,
@@ -34,20 +33,20 @@ def sit(night: Night, place: str, checkpoint: Path, parts: tuple[ExamPart, ...] 
     )
 
 
-def sit_for_report(night: Night, place: str, checkpoint: Path) -> None:
-    """An exam that nothing depends on: left out, with a line, where there is no time for it or the engine dies."""
+def evaluate_for_report(night: Night, stage_path: str, checkpoint: Path) -> None:
+    """Evaluate a checkpoint for the report alone: skipped with a log line where time runs out or the engine dies."""
     try:
-        sit(night, place, checkpoint)
+        evaluate_checkpoint(night, stage_path, checkpoint)
     except (HoursOverError, WorkerDiedError) as error:
-        log.warning("%s is left out: %s", place, error)
+        log.warning("%s is skipped: %s", stage_path, error)
 
 
-def slowest(sat: Mapping[str, Artifact]) -> float:
-    """Seconds that the slowest of these exams took when it was sat, be it on another night."""
-    return max(one.figure("seconds_sat") or one.seconds for one in sat.values())
+def slowest_exam(exams: Mapping[str, Artifact]) -> float:
+    """Return the seconds of the slowest of these exams, as they were when it was not cached."""
+    return max(exam.figure("seconds_sat") or exam.seconds for exam in exams.values())
 
 
-def log_exams(tracking: Tracking, sat: Mapping[str, Artifact]) -> None:
-    """The figures of all that sat, for MLflow: one metric a figure, whose steps are the sitters in their order."""
-    for step, artifact in enumerate(sat.values()):
-        tracking.log(as_metrics(exam_figures(artifact.folder)), step)
+def log_exams(tracking: Tracking, exams: Mapping[str, Artifact]) -> None:
+    """Log the exams' figures to MLflow: one metric a figure, whose steps are the models in their order."""
+    for step, exam in enumerate(exams.values()):
+        tracking.log(as_metrics(exam_figures(exam.folder)), step)

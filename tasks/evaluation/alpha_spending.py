@@ -1,4 +1,4 @@
-"""α over the nights: which level the test of a night has, and how many promotions by luck that lets expect."""
+"""α over the nights: the level of a night's test, and the promotions by luck that it implies."""
 
 import math
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ Spending = Literal["fixed", "quadratic"]
 
 @dataclass(frozen=True)
 class Level:
-    """The level of tonight's test, the `exams`-th by the same problems.
+    """The level of tonight's test, the `exams`-th on the same problems.
 
-    `spent`: the levels of all of them together, which bounds the promotions by luck so far. `false_promotions_a_year`:
-    the same for the year that begins tonight, if no candidate of it is any better than its champion.
+    `spent`: the sum of all levels so far, an upper bound on the expected promotions by luck. `false_promotions_a_year`:
+    the same for the year from tonight on, if no candidate is better than its champion.
     """
 
     alpha: float
@@ -24,11 +24,11 @@ class Level:
 
 
 def level(alpha: float, spending: Spending, earlier: int) -> Level:
-    """The level after so many `earlier` exams.
+    """Return the level of the test after `earlier` exams on the same problems.
 
-    `fixed`: each night has all of `alpha`. `quadratic`: the k-th has α_k = 6α / (πk)², which is α in all, however many
-    nights there will be: Σ 1/k² = π²/6 (Euler 1735). It is the spending sequence of Foster & Stine 2008, "α-investing",
-    section 2, without the reward that a rejection earns there.
+    `fixed`: every night has all of `alpha`. `quadratic`: the k-th has α_k = 6α / (πk)²; all nights together have α, as
+    Σ 1/k² = π²/6 (Euler 1735). It is the spending sequence of Foster & Stine 2008, "α-investing", section 2, without
+    the reward that a rejection earns there.
     """
     tonight = earlier + 1
     year = [_nth(alpha, spending, exam) for exam in range(tonight, tonight + A_YEAR)]

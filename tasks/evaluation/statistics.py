@@ -10,7 +10,7 @@ from scipy.optimize import root_scalar
 from scipy.special import bdtrc
 from scipy.stats import binom, binomtest, norm
 
-from models.lessons import ranking
+from models.lessons.ranking import wilson
 
 KEYS = ["problem_id", "sample"]
 MAX_NULL_SHARE = 0.01
@@ -19,20 +19,31 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of `n` answers that is correct, with its 95 % interval; of no answers 0, anywhere in [0, 1]."""
+    """The share of `n` answers that is correct, with its 95 % score interval; without answers 0, in [0, 1]."""
 
     accuracy: float
     low: float
     high: float
     n: int
 
+    @classmethod
+    def of(cls, correct: int, n: int) -> "Accuracy":
+        """Return the accuracy of `n` answers of which `correct` are."""
+        interval = wilson(correct, n)
+        return cls(interval.value, interval.low, interval.high, n)
+
+    def __str__(self) -> str:
+        """Return `298 of 400 (74.5 %)`."""
+        return f"{round(self.accuracy * self.n)} of {self.n} ({self.accuracy:.1%})".replace("%)", " %)")
+
 
 @dataclass(frozen=True)
 class Comparison:
     """Two checkpoints on one part of the exam: the same problems, pair by pair.
 
-    `low` and `high` hold the difference's 95 % interval, `guard_low` its lower one-sided 95 % end, `gained` and `lost`
-    the answers that flipped; `detectable` is None where no difference at all could be found.
+    `nulls`: pairs that could not be graded. `gained`, `lost`: answers that flipped. `low`, `high`: the difference's
+    95 % interval; `guard_low`: its lower one-sided 95 % bound. `detectable`: the smallest true difference that such an
+    exam detects four times in five; None where it can detect none.
     """
 
     name: str
@@ -52,7 +63,7 @@ class Comparison:
     after_digest: str
 
 
-Part = tuple[Comparison, float]  # of the exam: what came of it, and the loss of accuracy that it may not exceed
+Part = tuple[Comparison, float]  # a part's comparison, and the loss of accuracy that it may not exceed
 
 
 @dataclass(frozen=True)
@@ -66,25 +77,25 @@ class Decision:
 def compare(
     name: str, before: pd.DataFrame, after: pd.DataFrame, *, samples: int, seed: int, alpha: float = 0.025
 ) -> Comparison:
-    """Compares two checkpoints' evaluations of one part of the exam.
+    """Compare two checkpoints' evaluations of one part of the exam.
 
-    Pairs in which either answer could not be graded are dropped and counted. `samples` and `seed` are the bootstrap's,
-    `alpha` is the test's that `detectable` is reckoned for. Raises ValueError where the two tables do not hold the
-    same problems once each, or more than one checkpoint.
+    Pairs in which either answer could not be graded are dropped and counted. `samples` and `seed`: the bootstrap's.
+    `alpha`: the level of the test that `detectable` refers to. Raises ValueError where the two tables do not hold the
+    same problems once each, or where one holds several checkpoints.
     """
     first, second = _outcomes(name, before), _outcomes(name, after)
     if not first.index.equals(second.index):
-        raise ValueError(f"{name}: the two checkpoints did not sit the same exam; evaluate both again")
+        raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
     graded = first.notna() & second.notna()
-    was, is_now = first[graded].to_numpy(dtype=bool), second[graded].to_numpy(dtype=bool)
-    n, gained, lost = len(was), int((~was & is_now).sum()), int((was & ~is_now).sum())
+    old, new = first[graded].to_numpy(dtype=bool), second[graded].to_numpy(dtype=bool)
+    n, gained, lost = len(old), int((~old & new).sum()), int((old & ~new).sum())
     low, high = bootstrap(gained, lost, n, samples=samples, seed=seed)
     return Comparison(
         name=name,
         n=n,
         nulls=len(first) - n,
-        before=wilson(int(was.sum()), n),
-        after=wilson(int(is_now.sum()), n),
+        before=Accuracy.of(int(old.sum()), n),
+        after=Accuracy.of(int(new.sum()), n),
         difference=(gained - lost) / n if n else 0.0,
         low=low,
         high=high,
@@ -99,15 +110,15 @@ def compare(
 
 
 def decide(targets: Sequence[Part], guards: Sequence[Part], alpha: float) -> Decision:
-    """Promotes where a target's test is significant at `alpha` and every guard's lower end is above minus its margin.
+    """Promote where a target's test is significant at `alpha` and every guard's lower bound is above minus its margin.
 
-    Several targets share `alpha` by Holm's procedure: one of them is enough, and each of the others must then hold its
-    margin as a guard does, so that no gain is paid for with a loss elsewhere. No promotion where more than 1 % of a
-    part's pairs could not be graded, where a part is empty, or where candidate and champion are the same checkpoint.
+    Several targets share `alpha` by Holm's procedure: one significant target is enough, and the others must then hold
+    their margins as guards do. No promotion where more than 1 % of a part's pairs could not be graded, where a part is
+    empty, or where candidate and champion are the same checkpoint.
     """
     digests = targets[0][0].before_digest, targets[0][0].after_digest
     if digests[0] == digests[1] != "":
-        return Decision(False, (f"The candidate is the champion itself ({digests[1][:12]}): nothing to do.",))
+        return Decision(False, (f"Candidate and champion are the same checkpoint ({digests[1][:12]}).",))
     p_values = holm([target.p_value for target, _ in targets])
     better = [p_value <= alpha for p_value in p_values]
     verdicts = [
@@ -118,33 +129,27 @@ def decide(targets: Sequence[Part], guards: Sequence[Part], alpha: float) -> Dec
     return Decision(all(passed for passed, _ in verdicts), tuple(reason for _, reason in verdicts))
 
 
-def wilson(correct: int, n: int) -> Accuracy:
-    """The 95 % score interval of an accuracy (Wilson 1927)."""
-    found = ranking.wilson(correct, n)
-    return Accuracy(found.value, found.low, found.high, n)
-
-
 def mcnemar(gained: int, lost: int) -> float:
-    """The one-sided exact test on the answers that flipped (McNemar 1947): P(Bin(gained + lost, ½) ≥ gained)."""
+    """Return the p-value of the one-sided exact test on the flips (McNemar 1947): P(Bin(gained + lost, ½) ≥ gained)."""
     return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Each p-value adjusted for the others (Holm 1979): at most α where his step-down procedure rejects at α.
+    """Return the p-values adjusted by Holm's step-down procedure (1979): at most α where it rejects at α.
 
-    The smallest counts times their number m, the next times m − 1, and so on; none below one that is smaller.
+    The smallest is multiplied by their number m, the next by m − 1, and so on; then none is below a smaller one's.
     """
     order = np.argsort(p_values, kind="stable")
     adjusted = np.asarray(p_values)[order] * np.arange(len(order), 0, -1)
-    found = np.empty(len(order))
-    found[order] = np.minimum(np.maximum.accumulate(adjusted), 1.0)
-    return found.tolist()
+    result = np.empty(len(order))
+    result[order] = np.minimum(np.maximum.accumulate(adjusted), 1.0)
+    return result.tolist()
 
 
 def bootstrap(gained: int, lost: int, n: int, *, samples: int, seed: int) -> tuple[float, float]:
-    """The paired bootstrap's 95 % percentile interval of the difference (Efron & Tibshirani 1993, chapter 13).
+    """Return the paired bootstrap's 95 % percentile interval of the difference (Efron & Tibshirani 1993, chapter 13).
 
-    A pair's difference is −1, 0 or 1, so that drawing n pairs anew is one multinomial draw of the three counts.
+    A pair's difference is −1, 0 or 1, so resampling n pairs is one multinomial draw of the three counts.
     """
     if n == 0:
         return -1.0, 1.0
@@ -155,10 +160,10 @@ def bootstrap(gained: int, lost: int, n: int, *, samples: int, seed: int) -> tup
 
 
 def agresti_min_low(gained: int, lost: int, n: int) -> float:
-    """The difference's lower one-sided 95 % end: the adjusted Wald interval for matched pairs.
+    """Return the difference's lower one-sided 95 % bound: the adjusted Wald interval for matched pairs.
 
-    Agresti & Min 2005, "Simple improved confidence intervals for comparing matched proportions": ½ is added
-    to each of the four cells, so that an exam in which nothing flipped is not taken for certainty.
+    Agresti & Min 2005, "Simple improved confidence intervals for comparing matched proportions": ½ is added to each of
+    the four cells, so that the interval has a width even where nothing flipped.
     """
     total, up, down = n + 2, gained + 0.5, lost + 0.5
     error = math.sqrt(up + down - (up - down) ** 2 / total) / total
@@ -166,15 +171,15 @@ def agresti_min_low(gained: int, lost: int, n: int) -> float:
 
 
 def smallest_guard(margin: float) -> int:
-    """The least number of problems with which a guard of this margin passes when no answer flips.
+    """Return the least number of problems with which a guard of this margin passes when no answer flips.
 
-    Without flips `agresti_min_low` is −1.645 / (n + 2), which has to be above −margin.
+    Without flips `agresti_min_low` is −1.645 / (n + 2), which must be above −margin.
     """
     return max(1, math.floor(float(norm.ppf(0.95)) / margin - 2) + 1)
 
 
 def power(n: int, share: float, difference: float, alpha: float) -> float:
-    """The chance that `mcnemar` at `alpha` finds a true `difference` on n problems of which `share` flip.
+    """Return the chance that `mcnemar` at `alpha` detects a true `difference` on n problems of which `share` flip.
 
     The exact unconditional power (Duffy 1984, "Asymptotic and exact power for the McNemar test"): with ψ the share of
     flips and δ the difference, Σ_d P(Bin(n, ψ) = d) · P(Bin(d, (ψ + δ) / 2ψ) ≥ c_d), c_d the least number of gains
@@ -182,14 +187,14 @@ def power(n: int, share: float, difference: float, alpha: float) -> float:
     """
     flips = np.arange(n + 1)
     least = np.concatenate([[1.0], binom.isf(alpha, flips[1:], 0.5) + 1])
-    found = bdtrc(least - 1, flips, min((share + difference) / (2 * share), 1.0))
-    return float(binom.pmf(flips, n, share) @ np.where(least <= flips, found, 0.0))
+    significant = bdtrc(least - 1, flips, min((share + difference) / (2 * share), 1.0))
+    return float(binom.pmf(flips, n, share) @ np.where(least <= flips, significant, 0.0))
 
 
 def detectable(flips: int, n: int, alpha: float) -> float | None:
-    """The smallest true difference that `mcnemar` at `alpha` finds in four exams of five, if `flips / n` flip.
+    """Return the smallest true difference that `mcnemar` at `alpha` detects four times in five, if `flips / n` flip.
 
-    Where so few flips could never do, all flips are taken for gains, ψ = δ in `power`. None where the exam is too small
+    Where so few flips could never suffice, all flips count as gains, ψ = δ in `power`. None where the exam is too small
     for any difference.
     """
 
@@ -206,14 +211,14 @@ def detectable(flips: int, n: int, alpha: float) -> float | None:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A difference as it is printed: `+0.60`, `−0.01`, `0.00`."""
+    """Format a difference: `+0.60`, `−0.01`, `0.00`."""
     rounded = round(value, digits)
     sign = "+" if rounded > 0 else "−" if rounded < 0 else ""
     return f"{sign}{abs(rounded):.{digits}f}"
 
 
 def probability(p_value: float) -> str:
-    """A p-value as it is printed: `p = 0.0173`, `p < 0.0001`."""
+    """Format a p-value: `p = 0.0173`, `p < 0.0001`."""
     return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}"
 
 
@@ -232,33 +237,34 @@ def _digest(name: str, evaluations: pd.DataFrame) -> str:
 
 
 def _judge_target(target: Comparison, alpha: float, adjusted: float) -> tuple[bool, str]:
-    """`adjusted`: the p-value after Holm's procedure; with one target its own."""
-    refusal = _not_graded(target)
-    if refusal:
+    """Return whether a target is significant, and the reason. `adjusted`: the p-value after Holm's procedure."""
+    if refusal := _not_graded(target):
         return False, refusal
-    passed = adjusted <= alpha
-    shared = "" if adjusted == target.p_value else f", {probability(adjusted)} by Holm's procedure"
+    holms = "" if adjusted == target.p_value else f", {probability(adjusted)} by Holm's procedure"
     reason = (
-        f"The candidate solved {target.after.accuracy:.2f} of {target.name} against the champion's "
-        f"{target.before.accuracy:.2f} ({target.n} problems): {signed(target.difference)}, 95 % interval "
-        f"{signed(target.low)} to {signed(target.high)}; {probability(target.p_value)}{shared} at α = {alpha:.3g}"
+        f"{target.name}: the candidate solved {target.after}, the champion {target.before}: "
+        f"{signed(target.difference)}, 95 % interval {signed(target.low)} to {signed(target.high)}; "
+        f"{probability(target.p_value)}{holms} at α = {alpha:.3g}"
     )
-    if passed:
+    if adjusted <= alpha:
         return True, f"{reason}."
-    seen = "" if target.detectable is None else f" A true {signed(target.detectable)} shows in four such exams of five."
-    return False, f"{reason}: not enough to promote.{seen}"
+    if target.detectable is None:
+        return False, f"{reason}: not enough to promote."
+    detects = f"This exam detects a true gain of {target.detectable:.2f} four times in five."
+    return False, f"{reason}: not enough to promote. {detects}"
 
 
 def _judge_guard(guard: Comparison, margin: float) -> tuple[bool, str]:
-    refusal = _not_graded(guard)
-    if refusal:
+    if refusal := _not_graded(guard):
         return False, refusal
     passed = guard.guard_low > -margin
     digits = 2 if round(guard.guard_low, 2) != round(-margin, 2) else 4
-    return passed, (
-        f"Guard {guard.name}: {signed(guard.difference)}, and the lower end {signed(guard.guard_low, digits)} "
-        f"is {'above' if passed else 'not above'} the margin of {signed(-margin, digits)}."
-    )
+    change = signed(guard.difference) if guard.gained != guard.lost else "no change"
+    bounds = f"lower bound {signed(guard.guard_low, digits)}; allowed {signed(-margin, digits)}"
+    reason = f"Guard {guard.name}: {change} ({bounds}){'' if passed else ': not passed'}."
+    if guard.before.accuracy == 0:
+        reason += " The champion solved none, so this guard could not fail."
+    return passed, reason
 
 
 def _not_graded(part: Comparison) -> str | None:

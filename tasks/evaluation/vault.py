@@ -1,6 +1,6 @@
-"""The vault: exam problems that decide nothing, on which whoever serves is held against the first student.
+"""The vault: problems that decide nothing, on which the serving model is compared with the first student.
 
-Night after night the same exam chooses who stays, so that its numbers flatter whom it chose. The vault chose nobody.
+The exam that chooses champions night after night overestimates them; the vault chooses none, so it does not.
 """
 
 import dataclasses
@@ -15,17 +15,19 @@ from tasks.monitoring.alarms import Alarm
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 
-LEVEL = 0.025  # one-sided, as the end of a 95 % interval is
+LEVEL = 0.025  # one-sided, like one end of a 95 % interval
 
 
 @stage()
 def vault(folder: Path, *, ancestor: Artifact, serving: Artifact, exam: ExamConfig, seed: int) -> None:
-    """Compares who serves from now on with the oldest ancestor, on the vault's part of each part of the exam.
+    """Compare the serving model with the oldest ancestor on the vault's problems of each part of the exam.
 
-    Writes `vault.json`: by part, its Comparison. A part whose benchmark has no problems left for it is not there.
+    Writes `vault.json`: the Comparison by part. A benchmark without problems for the vault is left out.
     """
-    before, after = (read_table(sat.folder / "evaluations.parquet", EVALUATIONS) for sat in (ancestor, serving))
-    found = {
+    before, after = (
+        read_table(artifact.folder / "evaluations.parquet", EVALUATIONS) for artifact in (ancestor, serving)
+    )
+    comparisons = {
         part.name: dataclasses.asdict(
             compare(
                 part.name,
@@ -38,29 +40,25 @@ def vault(folder: Path, *, ancestor: Artifact, serving: Artifact, exam: ExamConf
         for part in exam.vault_parts
         if (before.benchmark == part.name).any()
     }
-    (folder / "vault.json").write_text(json.dumps(found, indent=1))
-
-
-def fallen(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The parts on which who serves is worse."""
-    return [name for name, one in found.items() if is_worse(one["high"], one["gained"], one["lost"])]
+    (folder / "vault.json").write_text(json.dumps(comparisons, indent=1))
 
 
 def is_worse(high: float, gained: int, lost: int) -> bool:
-    """Whether the whole 95 % interval of the difference (`high`: its upper end) lies below zero, and the exact
-    one-sided test agrees: of a few answers that flipped the bootstrap's interval is too narrow.
+    """Return whether a model got worse: the difference's whole 95 % interval (`high`: its upper end) is below zero, and
+    the exact one-sided test agrees, as the bootstrap's interval is too narrow where few answers flipped.
     """
     return high < 0 and mcnemar(lost, gained) <= LEVEL
 
 
-def vault_alarms(found: Mapping[str, Mapping[str, Any]], back: str) -> list[Alarm]:
-    """An alarm where who serves has become worse than the first student. `back`: the command to go back."""
-    if not (parts := fallen(found)):
+def vault_alarms(comparisons: Mapping[str, Mapping[str, Any]], back: str) -> list[Alarm]:
+    """Return an alarm where the serving model is worse than the first student. `back`: the command to go back."""
+    worse = [
+        f"{signed(part['difference'])} on {name} (95 % interval {signed(part['low'])} to {signed(part['high'])}, "
+        f"{part['n']} problems)"
+        for name, part in comparisons.items()
+        if is_worse(part["high"], part["gained"], part["lost"])
+    ]
+    if not worse:
         return []
-    told = ", ".join(
-        f"{signed(found[name]['difference'])} on {name} (95 % interval {signed(found[name]['low'])} to "
-        f"{signed(found[name]['high'])}, {found[name]['n']} problems)"
-        for name in parts
-    )
-    sentence = f"Who serves is worse than the first student on problems that never decided: {told}. Go back: {back}"
+    sentence = f"The serving model is worse than the first student on the vault: {', '.join(worse)}. Go back: {back}"
     return [Alarm("vault_fell", False, sentence)]

@@ -11,7 +11,7 @@ from conf.sections.benchmark import ExamPart
 from conf.sections.exam import ExamConfig
 from tasks.evaluation.decide import decide
 from tasks.stage import Artifact
-from tests.tasks.night_folder import DIGESTS, write_exam
+from tests.tasks.doubles.night import DIGESTS, write_exam
 
 EXAM = ExamConfig(
     target=ExamPart(benchmark="arithmetic", levels=("1", "2")),
@@ -21,25 +21,22 @@ EXAM = ExamConfig(
 
 
 @pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nights") / "2026-11-20"
-    return folder, write_exam(folder)
+    write_exam(folder)
+    return folder
 
 
-def decided(night: Path, place: Path, *severe: str) -> dict[str, Any]:
-    sat = {who: Artifact(folder=night / "evaluate" / who, digest=who) for who in DIGESTS}
-    decide.write(place, **sat, exam=EXAM, seed=1, severe=severe)
-    return json.loads((place / "decision.json").read_text())
+def decided(night: Path, folder: Path, exam: ExamConfig = EXAM, **options: Any) -> dict[str, Any]:
+    exams = {role: Artifact(folder=night / "evaluate" / role, digest=role) for role in DIGESTS}
+    decide.write(folder, **exams, exam=exam, seed=1, **options)
+    return json.loads((folder / "decision.json").read_text())
 
 
-def test_after_a_severe_alarm_the_champion_stays_and_the_reason_says_so(
-    night: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
-    folder, by_hand = night
-    calm = decided(folder, tmp_path)
-    assert calm["promote"] is by_hand["promote"] is True
-    assert calm["reasons"] == by_hand["reasons"]
-    alarmed = decided(folder, tmp_path, "The disk runs short.", "The quiz fell.")
+def test_after_a_severe_alarm_the_champion_stays_and_the_reason_says_so(night: Path, tmp_path: Path) -> None:
+    calm = decided(night, tmp_path)
+    assert calm["promote"] is True
+    alarmed = decided(night, tmp_path, severe=("The disk runs short.", "The quiz fell."))
     assert alarmed["promote"] is False
     assert alarmed["reasons"] == [
         "Nothing is promoted after a severe alarm. The disk runs short.",
@@ -49,32 +46,29 @@ def test_after_a_severe_alarm_the_champion_stays_and_the_reason_says_so(
     assert alarmed["comparisons"] == calm["comparisons"]
 
 
-def test_the_decision_states_its_alpha_and_what_it_lets_expect(
-    night: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
-    found = decided(night[0], tmp_path)
-    assert (found["target"], found["targets"]) == ("arithmetic-1-2", ["arithmetic-1-2"])
-    assert (found["alpha"], found["alpha_spending"], found["exams_sat"]) == (0.025, "fixed", 1)
-    assert found["false_promotions_a_year"] == pytest.approx(365 * 0.025)
+def test_the_decision_states_its_alpha_and_what_it_implies(night: Path, tmp_path: Path) -> None:
+    decision = decided(night, tmp_path)
+    assert (decision["target"], decision["targets"]) == ("arithmetic-1-2", ["arithmetic-1-2"])
+    assert (decision["alpha"], decision["alpha_spending"], decision["exams_sat"]) == (0.025, "fixed", 1)
+    assert decision["false_promotions_a_year"] == pytest.approx(365 * 0.025)
 
 
-def test_a_spent_alpha_is_what_the_target_is_tested_at(night: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_the_target_is_tested_at_the_spent_alpha(night: Path, tmp_path: Path) -> None:
     """The thousandth exam: α = 0.025 · 6 / (1000 π)² = 1.5e-8; the candidate's p-value is far below even that."""
-    sat = {who: Artifact(folder=night[0] / "evaluate" / who, digest=who) for who in DIGESTS}
-    spent = EXAM.model_copy(update={"alpha_spending": "quadratic"})
-    decide.write(tmp_path, **sat, exam=spent, seed=1, earlier_exams=999)
-    found = json.loads((tmp_path / "decision.json").read_text())
-    assert found["alpha"] == pytest.approx(0.025 * 6 / (1000 * math.pi) ** 2)
-    assert found["exams_sat"] == 1000
-    assert "at α = 1.52e-08." in found["reasons"][0]
-    ordinary, spare = decided(night[0], tmp_path)["comparisons"]["candidate"], found["comparisons"]["candidate"]
-    assert spare["arithmetic-1-2"]["detectable"] > ordinary["arithmetic-1-2"]["detectable"]
+    spending = EXAM.model_copy(update={"alpha_spending": "quadratic"})
+    spent = decided(night, tmp_path, spending, earlier_exams=999)
+    assert spent["alpha"] == pytest.approx(0.025 * 6 / (1000 * math.pi) ** 2)
+    assert spent["exams_sat"] == 1000
+    assert "at α = 1.52e-08." in spent["reasons"][0]
+    detectable = [
+        decision["comparisons"]["candidate"]["arithmetic-1-2"]["detectable"]
+        for decision in (spent, decided(night, tmp_path))
+    ]
+    assert detectable[0] > detectable[1]
 
 
-def test_of_two_targets_one_is_enough(night: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    sat = {who: Artifact(folder=night[0] / "evaluate" / who, digest=who) for who in DIGESTS}
+def test_of_two_targets_one_is_enough(night: Path, tmp_path: Path) -> None:
     exam = ExamConfig(target=EXAM.guards[0], further_targets=(EXAM.target,), guards=EXAM.guards[1:])
-    decide.write(tmp_path, **sat, exam=exam, seed=1)
-    found = json.loads((tmp_path / "decision.json").read_text())
-    assert (found["promote"], found["targets"]) == (True, ["arithmetic-3", "arithmetic-1-2"])
-    assert list(found["comparisons"]["candidate"]) == ["arithmetic-3", "arithmetic-1-2", "arithmetic-4"]
+    decision = decided(night, tmp_path, exam)
+    assert (decision["promote"], decision["targets"]) == (True, ["arithmetic-3", "arithmetic-1-2"])
+    assert list(decision["comparisons"]["candidate"]) == ["arithmetic-3", "arithmetic-1-2", "arithmetic-4"]

@@ -13,28 +13,12 @@ from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric
 
 from tasks.evaluation.metrics import as_metrics, exam_figures, figures, night_figures, pass_at_k, ranking_accuracies
-from tasks.evaluation.statistics import wilson
+from tasks.evaluation.statistics import Accuracy
 from tasks.stage import commit
 from tasks.tables import EVALUATIONS, read_table, write_table
+from tests.tasks.doubles.exam import row
 
 NOTHING: list[dict[str, Any]] = []
-
-
-def row(problem: str, verdict: str = "correct", sample: int = 0, **changes: Any) -> dict[str, Any]:
-    return {
-        "policy_digest": "cafe42",
-        "benchmark": "math-500",
-        "problem_id": problem,
-        "sample": sample,
-        "verdict": verdict,
-        "question": f"{problem}?",
-        "text": "",
-        "tokens": 10,
-        "finish_reason": "stop",
-        "correct": None if verdict == "grader_failed" else verdict == "correct",
-        "level": None,
-        "subject": None,
-    } | changes
 
 
 def table(folder: Path, name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -44,7 +28,7 @@ def table(folder: Path, name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
     return read_table(folder / f"{name}.parquet", EVALUATIONS)
 
 
-def found(folder: Path, greedy: list[dict[str, Any]], sampled: list[dict[str, Any]] = NOTHING) -> Any:
+def figures_of(folder: Path, greedy: list[dict[str, Any]], sampled: list[dict[str, Any]] = NOTHING) -> Any:
     return figures("math-500", table(folder, "evaluations", greedy), table(folder, "samples", sampled))
 
 
@@ -56,13 +40,13 @@ def test_format_truncation_and_length_by_hand(tmp_path: Path) -> None:
         row("d", "timeout", tokens=20, finish_reason="length"),
         row("e", "grader_failed", tokens=8),
     ]
-    own = found(tmp_path, rows)
-    assert own.accuracy == wilson(1, 4)
-    assert own.format_rate == 3 / 4  # of those that the grader could judge: an answer that takes too long is one
-    assert own.truncation_rate == 2 / 5
-    assert own.mean_tokens == 12.0
-    assert own.ungraded == 1
-    assert (own.by_level, own.by_subject, own.sampled, own.pass_at) == ({}, {}, 0, {})
+    its = figures_of(tmp_path, rows)
+    assert its.accuracy == Accuracy.of(1, 4)
+    assert its.format_rate == 3 / 4  # of those that the grader could judge: a timeout is an answer
+    assert its.truncation_rate == 2 / 5
+    assert its.mean_tokens == 12.0
+    assert its.ungraded == 1
+    assert (its.by_level, its.by_subject, its.sampled, its.pass_at) == ({}, {}, 0, {})
 
 
 def test_accuracy_by_level_and_subject(tmp_path: Path) -> None:
@@ -73,15 +57,15 @@ def test_accuracy_by_level_and_subject(tmp_path: Path) -> None:
         row("d", "grader_failed", level="5", subject="algebra"),
         row("e", "wrong"),  # of no level
     ]
-    own = found(tmp_path, rows)
-    assert own.by_level == {"1": wilson(1, 2), "5": wilson(1, 1)}
-    assert own.by_subject == {"algebra": wilson(2, 2), "geometry": wilson(0, 1)}
-    assert found(tmp_path / "one", [row("a", level="1"), row("b", level="1")]).by_level == {}
+    its = figures_of(tmp_path, rows)
+    assert its.by_level == {"1": Accuracy.of(1, 2), "5": Accuracy.of(1, 1)}
+    assert its.by_subject == {"algebra": Accuracy.of(2, 2), "geometry": Accuracy.of(0, 1)}
+    assert figures_of(tmp_path / "one", [row("a", level="1"), row("b", level="1")]).by_level == {}
 
 
-def test_mlflow_takes_the_names_whatever_a_benchmark_calls_its_levels(tmp_path: Path) -> None:
+def test_mlflow_accepts_the_names_whatever_a_benchmark_calls_its_levels(tmp_path: Path) -> None:
     rows = [row("a", level="easy (1)", subject="C&O"), row("b", "wrong", level="1/plus", subject="räume")]
-    metrics = as_metrics({"own-easy (1)": found(tmp_path, rows)})
+    metrics = as_metrics({"own-easy (1)": figures_of(tmp_path, rows)})
     assert metrics["exam/own-easy _1_/level_easy _1_"] == 1.0
     assert metrics["exam/own-easy _1_/level_1_plus"] == 0.0
     assert metrics["exam/own-easy _1_/subject_C_O"] == 1.0
@@ -90,10 +74,10 @@ def test_mlflow_takes_the_names_whatever_a_benchmark_calls_its_levels(tmp_path: 
 
 
 def test_an_exam_without_any_graded_answer_has_no_rates(tmp_path: Path) -> None:
-    own = found(tmp_path, [row("a", "grader_failed")])
-    assert (own.accuracy.n, own.format_rate, own.truncation_rate) == (0, None, 0.0)
-    assert found(tmp_path / "none", []).truncation_rate is None
-    assert "exam/math-500/format_rate" not in as_metrics({"math-500": own})
+    its = figures_of(tmp_path, [row("a", "grader_failed")])
+    assert (its.accuracy.n, its.format_rate, its.truncation_rate) == (0, None, 0.0)
+    assert figures_of(tmp_path / "none", []).truncation_rate is None
+    assert "exam/math-500/format_rate" not in as_metrics({"math-500": its})
 
 
 def test_pass_at_k_by_hand(tmp_path: Path) -> None:
@@ -103,22 +87,22 @@ def test_pass_at_k_by_hand(tmp_path: Path) -> None:
         *(row("a", "correct" if sample == 2 else "wrong", sample) for sample in range(4)),
         *(row("b", "wrong", sample) for sample in range(4)),
     ]
-    own = found(tmp_path, [row("a", "wrong"), row("b", "wrong")], sampled)
-    assert own.sampled == 4
-    assert own.pass_at == {1: fmean([1 / 4, 0]), 2: fmean([1 / 2, 0]), 4: fmean([1, 0])}
-    assert own.accuracy == wilson(0, 2)  # what is sampled decides nothing
-    assert as_metrics({"math-500": own})["exam/math-500/pass_at_2"] == 0.25
+    its = figures_of(tmp_path, [row("a", "wrong"), row("b", "wrong")], sampled)
+    assert its.sampled == 4
+    assert its.pass_at == {1: fmean([1 / 4, 0]), 2: fmean([1 / 2, 0]), 4: fmean([1, 0])}
+    assert its.accuracy == Accuracy.of(0, 2)  # sampled answers decide nothing
+    assert as_metrics({"math-500": its})["exam/math-500/pass_at_2"] == 0.25
 
 
-def test_pass_at_k_of_six_answers_has_its_own_number_too(tmp_path: Path) -> None:
+def test_pass_at_k_of_six_answers_ends_with_six(tmp_path: Path) -> None:
     sampled = [row("a", "correct" if sample == 0 else "wrong", sample) for sample in range(6)]
-    assert list(found(tmp_path, [row("a")], sampled).pass_at) == [1, 2, 4, 6]
+    assert list(figures_of(tmp_path, [row("a")], sampled).pass_at) == [1, 2, 4, 6]
 
 
-def test_answers_that_could_not_be_graded_are_no_tries(tmp_path: Path) -> None:
+def test_ungraded_answers_do_not_count(tmp_path: Path) -> None:
     verdicts = {"a": ["correct", "grader_failed", "wrong"], "b": ["grader_failed"] * 3}
-    sampled = [row(name, verdict, n) for name, own in verdicts.items() for n, verdict in enumerate(own)]
-    assert found(tmp_path, [row("a"), row("b")], sampled).pass_at == {1: 0.5, 2: 1.0}
+    sampled = [row(name, verdict, n) for name, its in verdicts.items() for n, verdict in enumerate(its)]
+    assert figures_of(tmp_path, [row("a"), row("b")], sampled).pass_at == {1: 0.5, 2: 1.0}
 
 
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
@@ -134,7 +118,7 @@ def test_pass_at_k_of_what_cannot_be(n: int, correct: int, k: int) -> None:
         pass_at_k(n, correct, k)
 
 
-def test_a_nights_figures_by_sitter_and_part(tmp_path: Path) -> None:
+def test_a_nights_figures_by_role_and_part(tmp_path: Path) -> None:
     for who, verdict in (("champion", "wrong"), ("candidate", "correct")):
         folder = tmp_path / "evaluate" / who
         table(folder, "evaluations", [row("b", benchmark="mbpp"), row("a", verdict)])
@@ -153,4 +137,4 @@ def test_rankings_of_the_held_out_picks(tmp_path: Path) -> None:
     (folder / "ranking.json").write_text('{"accuracy": 0.75, "right": [true, true, true, false]}')
     assert ranking_accuracies(tmp_path) == {}  # not committed
     commit(folder, "rank_picks", {}, 1.0)
-    assert ranking_accuracies(tmp_path) == {"candidate": wilson(3, 4)}
+    assert ranking_accuracies(tmp_path) == {"candidate": Accuracy.of(3, 4)}

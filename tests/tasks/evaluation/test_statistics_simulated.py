@@ -9,7 +9,7 @@ from scipy.stats import binom
 from benchmarks.promotions import Candidates, chained, p_values
 from tasks.evaluation.alpha_spending import Spending, level
 from tasks.evaluation.statistics import decide, mcnemar, power
-from tests.tasks.evaluation.test_statistics import compared
+from tests.tasks.doubles.exam import compared
 
 ALPHA, EXAM, FLIPS = 0.025, 540, 0.2
 RARE = 1e-4  # a test that is right fails for one seed in ten thousand
@@ -48,6 +48,7 @@ def test_with_three_targets_two_thousand_nights_promote_no_more_than_alpha() -> 
     assert 0 < by_holm <= most(2000, ALPHA) < alone
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("spending", ["fixed", "quadratic"])
 def test_sixty_nights_with_champions_chained_on_one_exam_keep_to_the_stated_rate(spending: Spending) -> None:
     """A champion that was promoted by luck is harder to beat: chained nights promote less often, not more often."""
@@ -59,6 +60,7 @@ def test_sixty_nights_with_champions_chained_on_one_exam_keep_to_the_stated_rate
     assert abs(found.vault.mean()) < 4 * found.vault.std() / np.sqrt(homes)  # nothing was learnt, nothing lost
 
 
+@pytest.mark.full
 def test_the_vault_tells_luck_from_skill() -> None:
     """On the exam that chose them, champions by luck look better than the first student; on the vault they do not."""
     found = chained(300, 60, Candidates(), seed=4)
@@ -68,14 +70,15 @@ def test_the_vault_tells_luck_from_skill() -> None:
     assert (found.alarm > 0).mean() < 0.1
 
 
-def test_the_vault_catches_who_learns_the_exam_by_heart() -> None:
-    """Each candidate is 5 points better at the exam, and 1 point worse at all else: the exam promotes them all."""
+def test_the_vault_catches_models_that_memorise_the_exam() -> None:
+    """Each candidate is 5 points better on the exam and 1 point worse elsewhere: the exam promotes them all."""
     found = chained(100, 20, Candidates(truly=-0.01, by_heart=0.06), seed=5)
     assert found.exam.mean() > 0.2
     assert found.vault.mean() < -0.1
     assert (found.alarm > 0).mean() > 0.7
 
 
+@pytest.mark.full
 def test_five_points_on_540_problems_are_found_in_seven_nights_of_ten() -> None:
     exact = power(EXAM, FLIPS, 0.05, ALPHA)
     assert exact >= 0.7

@@ -1,13 +1,13 @@
-"""When the vault says that who serves has become worse: the bootstrap's interval and the exact test, by hand."""
+"""The vault's alarm: by hand, where the bootstrap's interval and the exact test disagree."""
 
 import pytest
 
 from tasks.evaluation.statistics import bootstrap
-from tasks.evaluation.vault import fallen
+from tasks.evaluation.vault import is_worse
 
 
 @pytest.mark.parametrize(
-    ("gained", "lost", "alarm"),
+    ("gained", "lost", "worse"),
     [
         (0, 4, False),  # the exact p is 1/16, though the interval lies below zero
         (0, 5, False),  # 1/32
@@ -18,12 +18,11 @@ from tasks.evaluation.vault import fallen
         (0, 0, False),
     ],
 )
-def test_few_flips_are_judged_exactly(gained: int, lost: int, alarm: bool) -> None:
+def test_few_flips_are_judged_exactly(gained: int, lost: int, worse: bool) -> None:
     high = bootstrap(gained, lost, 300, samples=10_000, seed=1)[1]
     assert (high < 0) == (lost > gained)
-    found = {"gsm8k": {"high": high, "gained": gained, "lost": lost}}
-    assert fallen(found) == ["gsm8k"] * alarm
+    assert is_worse(high, gained, lost) == worse
 
 
 def test_an_interval_that_reaches_zero_is_no_alarm_either() -> None:
-    assert fallen({"gsm8k": {"high": 0.0, "gained": 0, "lost": 6}}) == []
+    assert not is_worse(0.0, 0, 6)

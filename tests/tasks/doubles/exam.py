@@ -1,0 +1,120 @@
+"""An engine that answers exams from a table, rows of the evaluations table, and comparisons of made-up answers."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from conf.schema import EngineConfig, SandboxConfig
+from conf.sections.benchmark import ExamPart
+from models.hf.loading import load_tokenizer
+from models.rollout import Rollout
+from rewards import benchmarks
+from tasks.evaluation.cache import CachedExam, exam_inputs
+from tasks.evaluation.evaluate import exam_problems
+from tasks.evaluation.statistics import Comparison, compare
+from tasks.rollouts import engine_process
+
+
+class TableEngine:
+    """Answers a prompt by the words in it, and every second sample with nothing; remembers what it was asked."""
+
+    def __init__(self, student: Path, answers: dict[str, str]) -> None:
+        self.tokenizer: Any = load_tokenizer(student)
+        self.answers = answers
+        self.asked: list[str] = []  # by the last greedy call
+        self.calls = 0
+        self.figures: Any = None  # of the stage that asked
+
+    def call(
+        self,
+        function: Callable[..., Any],
+        checkpoint: Path,
+        config: EngineConfig,
+        prompts: Sequence[list[int]],
+        size: int,
+        **options: Any,
+    ) -> tuple[list[list[Rollout]], dict[str, float]]:
+        assert function is engine_process.sample
+        self.calls += 1
+        asked = [self.tokenizer.decode(prompt) for prompt in prompts]
+        if options["temperature"] == 0.0:
+            assert size == 1
+            self.asked = asked
+        texts = [next((text for word, text in self.answers.items() if word in question), "") for question in asked]
+        groups = [
+            [
+                Rollout("", 0, n, prompt, [1] * len(text), [], [], "stop", "" if n % 2 else text, checkpoint.name)
+                for n in range(size)
+            ]
+            for prompt, text in zip(prompts, texts, strict=True)
+        ]
+        return groups, {}
+
+
+def gsm8k(folder: Path, rows: Sequence[tuple[str, str]]) -> str:
+    """A test split of these questions and answers."""
+    folder.mkdir()
+    lines = [json.dumps({"question": question, "answer": answer}) for question, answer in rows]
+    (folder / "test.jsonl").write_text("\n".join(lines))
+    return str(folder)
+
+
+def row(problem: str, verdict: str = "correct", sample: int = 0, **changes: Any) -> dict[str, Any]:
+    """A row of the evaluations table."""
+    return {
+        "policy_digest": "cafe42",
+        "benchmark": "math-500",
+        "problem_id": problem,
+        "sample": sample,
+        "verdict": verdict,
+        "question": f"{problem}?",
+        "text": "",
+        "tokens": 10,
+        "finish_reason": "stop",
+        "correct": None if verdict == "grader_failed" else verdict == "correct",
+        "level": None,
+        "subject": None,
+    } | changes
+
+
+SUMS = ExamPart(benchmark="arithmetic", levels=("1",), problems=3)
+EXAM = CachedExam([row("a"), row("b", "wrong")], [row("a", sample=1)], ["c"], 12.5)
+
+
+def inputs_of(**changes: Any) -> dict[str, str]:
+    """What a cached exam depends on. `asked`: a part whose problems are put in the place of `part`'s."""
+    part = changes.pop("part", SUMS)
+    problems = exam_problems(changes.pop("asked", part), SandboxConfig())
+    arguments: dict[str, Any] = {
+        "checkpoint": Path("checkpoints/cafe42"),
+        "benchmark": benchmarks.configured(part),
+        "problems": problems,
+        "prompts": [[1, 2, number] for number in range(len(problems))],
+        "config": EngineConfig(),
+        "sandbox": SandboxConfig(),
+        "max_completion_tokens": 64,
+    }
+    return exam_inputs(part=part, **arguments | changes)
+
+
+def evaluations(correct: Sequence[bool | None], digest: str) -> pd.DataFrame:
+    """As much of an evaluations table as a comparison reads."""
+    return pd.DataFrame(
+        {
+            "policy_digest": digest,
+            "benchmark": "arithmetic",
+            "problem_id": [f"p{index}" for index in range(len(correct))],
+            "sample": 0,
+            "correct": pd.array(correct, dtype="boolean"),
+        }
+    )
+
+
+def compared(
+    before: Sequence[bool | None], after: Sequence[bool | None], name: str = "target", alpha: float = 0.025
+) -> Comparison:
+    tables = evaluations(before, "champion"), evaluations(after, "candidate")
+    return compare(name, *tables, samples=1000, seed=1, alpha=alpha)
