@@ -1,1 +1,1 @@
-from tests.tasks.doubles.rounds import *  # noqa: F403  (moved)
+from tests.tasks.doubles.tables import *  # noqa: F403  (moved)

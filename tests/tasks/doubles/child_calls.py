@@ -1,4 +1,4 @@
-"""What the tests of the workers have a child process do."""
+"""Functions that tests of the workers run in a child process."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ calls = 0
 
 
 def count() -> tuple[int, int]:
-    """The child's process id, and how often it was asked."""
+    """Return the child's process id, and how often it was called."""
     global calls
     calls += 1
     return os.getpid(), calls
@@ -27,7 +27,7 @@ def die() -> NoReturn:
 
 
 def say(text: str) -> str | None:
-    """Prints on both streams; returns the variable that the test's worker sets."""
+    """Print on both streams; return the variable that the test's worker sets."""
     print(f"out {text}", flush=True)
     print(f"err {text}", file=sys.stderr, flush=True)
     return os.environ.get("NIGHTSCHOOL_TEST")
@@ -39,7 +39,7 @@ def sleep(seconds: float) -> float:
 
 
 def spin(seconds: float) -> float:
-    """Works for so long."""
+    """Use processor time for so many seconds."""
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
         pass
@@ -47,7 +47,7 @@ def spin(seconds: float) -> float:
 
 
 def hang_once(note: Path) -> str:
-    """Hangs the first time that it is asked, and answers afterwards."""
+    """Hang on the first call, and answer afterwards."""
     if not note.exists():
         note.touch()
         time.sleep(600)

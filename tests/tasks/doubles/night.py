@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from conf.load import STARTER, frozen_yaml, load_night
 from tasks.evaluation.statistics import compare, decide
 from tasks.tables import EVALUATIONS, PROMPTS, ROLLOUTS, SCORES, read_table, write_table
 
@@ -22,9 +23,9 @@ TARGET = "arithmetic-1-2"
 def write_night(
     folder: Path, *, rounds: int = 3, groups: int = 8, size: int = 4, solved: float = 0.5, hostile: str = ""
 ) -> dict[str, Any]:
-    """Writes a whole night and returns its summary; `solved`: the last round's share, `hostile`: put into answers."""
+    """Write a whole night and return its summary; `solved`: the last round's share, `hostile`: put into answers."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.yaml").write_text("name: starter\nseed: 1\n")
+    write_config(folder)
     write_lessons(folder)
     for number in range(1, rounds + 1):
         write_round(folder / f"round-{number:02d}", number, groups, size, solved * number / rounds, hostile)
@@ -35,20 +36,46 @@ def write_night(
         "night": "2026-11-20",
         "decision": "promoted" if found["promote"] else "kept",
         "reasons": found["reasons"],
+        "incidents": [],
+        "journal": {"refused": 0, "first": [], "unknown_policies": 0},
         "target": TARGET,
         "accuracy": _accuracies(found, TARGET),
         "benchmarks": {part: _accuracies(found, part) for part in PARTS},
         "digests": DIGESTS,
         "rounds": rounds,
         "seconds": seconds,
+        "wall_seconds": 192.0,
         "alarms": [],
+        "serving": None,
+        "by_hand": [],
+        "withheld": None,
+        "way_back": "nightschool rollback",
         "report": "report.html",
         "links": {"mlflow": "http://localhost:5000/#/runs/1", "prefect": "http://localhost:4200/runs/1"},
     }
 
 
+def write_config(folder: Path, *overrides: str) -> None:
+    """Freeze the starter's configuration in a night's folder."""
+    (folder / "config.yaml").write_text(frozen_yaml(load_night(STARTER, overrides)))
+
+
+def interval(accuracy: float) -> dict[str, float]:
+    """An accuracy with its interval."""
+    return {"accuracy": accuracy, "low": accuracy - 0.05, "high": accuracy + 0.05, "n": 400}
+
+
+def write_past_night(folder: Path, champion: float, candidate: float, *, promoted: bool, **other: Any) -> None:
+    """Write what is left of a finished night; `other`: what its summary says otherwise."""
+    folder.mkdir(parents=True)
+    write_config(folder)
+    accuracy = {"champion": interval(champion), "candidate": interval(candidate)}
+    summary = {"night": folder.name, "decision": "promoted" if promoted else "kept", "target": TARGET, "by_hand": []}
+    (folder / "summary.json").write_text(json.dumps({**summary, "accuracy": accuracy, **other}))
+
+
 def write_lessons(folder: Path) -> None:
-    """Distillation and the reward model's refusal."""
+    """Write distillation and the reward model's refusal."""
     curve = [{"step": n, "loss": 1.9 / n**0.6, "grad_norm": 3.0 / n, "tokens": 800} for n in range(1, 13)]
     _commit(folder / "distill", {"curve.json": curve, "counts.json": {"kept": 190, "dropped": 2, "unknown": 1}}, 34.0)
     outcome = {"serves": False, "reason": "this version scores with verifiable rewards only", "picks": 40}
@@ -56,7 +83,7 @@ def write_lessons(folder: Path) -> None:
 
 
 def write_round(folder: Path, number: int, groups: int, size: int, solved: float, hostile: str) -> None:
-    """The tables and figures of one round; every other round has a quiz."""
+    """Write the tables and figures of one round; every other round has a quiz."""
     random = np.random.default_rng(number)
     prompts = [_prompt(number, group) for group in range(groups)]
     places = [(prompt, sample) for prompt in prompts for sample in range(size)]
@@ -103,7 +130,7 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
 
 
 def write_exam(folder: Path, hostile: str = "", skill: Mapping[str, float] = SKILL) -> dict[str, Any]:
-    """Three evaluations and the decision on them, which is returned as decision.json holds it."""
+    """Write three evaluations and the decision on them, and return the content of decision.json."""
     for who, level in skill.items():
         random = np.random.default_rng(len(who))
         rows = [
@@ -124,6 +151,13 @@ def write_exam(folder: Path, hostile: str = "", skill: Mapping[str, float] = SKI
     found = {
         "promote": decision.promote,
         "reasons": list(decision.reasons),
+        "target": TARGET,
+        "targets": [TARGET],
+        "alpha": 0.025,
+        "alpha_spending": "fixed",
+        "exams_sat": 1,
+        "spent_alpha": 0.025,
+        "false_promotions_a_year": 9.125,
         "comparisons": {
             "candidate": {part: asdict(one) for part, one in against.items()},
             "distilled": {part: asdict(comparison("champion", "distilled", part)) for part in PARTS},

@@ -1,4 +1,4 @@
-"""A student's folder without a model: a real tokenizer whose tokens are single bytes, and stand-ins for the rest."""
+"""A student's folder without a model: a real tokenizer whose tokens are single bytes, and a few bytes as weights."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ END = 256
 
 
 def write_student(folder: Path, *, tokenizer: bool = True) -> Path:
-    """Writes config.json, weights (a few bytes) and, if wanted, the tokenizer. Returns the folder."""
+    """Write config.json, weights (a few bytes) and, if wanted, the tokenizer; return the folder."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
     (folder / "model.safetensors").write_bytes(b"weights")

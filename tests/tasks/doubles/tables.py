@@ -1,5 +1,6 @@
-"""Committed folders with one table, as the stage before would leave them."""
+"""Rows of the tables between stages, and committed folders with them, as earlier stages would leave them."""
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,15 +9,36 @@ import pyarrow as pa
 
 from models.rollout import Rollout
 from tasks.stage import Artifact, commit
-from tasks.tables import ROLLOUTS, write_table
+from tasks.tables import PROMPTS, ROLLOUTS, SCORES, write_table
+
+WRONG = ("no", 0.0)  # an answer with its reward
+RIGHT = ("right", 1.0)
 
 
 def write_stage(folder: Path, tables: Mapping[str, tuple[pa.Schema, Iterable[Mapping[str, Any]]]]) -> Artifact:
-    """Writes the tables (by name) and commits the folder."""
+    """Write the tables (by name) and commit the folder."""
     folder.mkdir(parents=True)
     for name, (schema, rows) in tables.items():
         write_table(folder / f"{name}.parquet", schema, rows)
     return commit(folder, folder.name, {}, 1.0)
+
+
+def write_round(folder: Path, answers: dict[str, list[tuple[str, float | None]]], **changes: Any) -> None:
+    """Write a round's prompts, rollouts and scores; `answers` has each problem's answers with their rewards."""
+    prompts = [
+        prompt(name, group, **changes) | {"messages": json.dumps([{"role": "user", "content": name}])}
+        for group, name in enumerate(answers)
+    ]
+    rows = [
+        (name, group, sample, text, reward)
+        for group, (name, given) in enumerate(answers.items())
+        for sample, (text, reward) in enumerate(given)
+    ]
+    scores = [score(name, group, sample, reward) for name, group, sample, _, reward in rows]
+    rollouts = [rollout(name, group, sample, text) for name, group, sample, text, _ in rows]
+    write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
+    write_stage(folder / "score", {"scores": (SCORES, scores)})
+    write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
 
 
 def prompt(
@@ -30,7 +52,7 @@ def prompt(
     entry: int = 0,
     question: str = "How many?",
 ) -> dict[str, Any]:
-    """A row of the prompts table."""
+    """Return a row of the prompts table."""
     return {
         "problem_id": problem_id,
         "group": group,
@@ -47,7 +69,7 @@ def prompt(
 
 
 def rollout(problem_id: str, group: int, sample: int, text: str) -> dict[str, Any]:
-    """A row of the rollouts table."""
+    """Return a row of the rollouts table."""
     tokens = list(text.encode())
     length = len(tokens)
     made = Rollout(
@@ -57,7 +79,7 @@ def rollout(problem_id: str, group: int, sample: int, text: str) -> dict[str, An
 
 
 def score(problem_id: str, group: int, sample: int, reward: float | None) -> dict[str, Any]:
-    """A row of the scores table."""
+    """Return a row of the scores table."""
     verdict = "grader_failed" if reward is None else "correct" if reward == 1 else "wrong"
     return {
         "problem_id": problem_id,
@@ -71,7 +93,7 @@ def score(problem_id: str, group: int, sample: int, reward: float | None) -> dic
 
 
 def solve_rate(kind: str, tried: float, solved: float, *, level: str | None = "1") -> dict[str, Any]:
-    """A row of the solve rates table."""
+    """Return a row of the solve rates table."""
     return {
         "problem_id": kind,
         "benchmark": kind.split("/")[0],

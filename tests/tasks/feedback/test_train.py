@@ -40,11 +40,15 @@ def base(tmp_path: Path) -> Iterator[Path]:
 
 def day(folder: Path, lines: int, learnt: int) -> Artifact:
     """Return a frozen day with this many lines of each kind; the champion has learnt the first `learnt` of them."""
-    corrections = [{"messages": PROMPT, "response": "Bad.", "correction": f"Fine {n}."} for n in range(lines)]
+    corrections: list[dict[str, Any]] = [
+        {"messages": PROMPT, "response": "Bad.", "correction": f"Fine {n}."} for n in range(lines)
+    ]
     words = [{"text": f"The owner has {n} books and reads."} for n in range(lines)]
     feedback = [{"messages": PROMPT, "response": f"Well {n}.", "value": n % 2 - 0.5} for n in range(lines)]
     responses = json.dumps(["Fine.", "So so.", "Who asks?"])
-    picks = [{"messages": PROMPT, "responses": responses, "chosen": n % 3, "policy": "x"} for n in range(lines)]
+    picks: list[dict[str, Any]] = [
+        {"messages": PROMPT, "responses": responses, "chosen": n % 3, "policy": "x"} for n in range(lines)
+    ]
     for row in (*picks[:learnt], *corrections[:learnt]):
         row["learnt"] = True
     tables = {"corrections": corrections, "words": words, "feedback": feedback, "preferences": picks}
