@@ -25,6 +25,7 @@ RETRIED = ("timeout", "out_of_memory", "crashed")
 PAIRS_PER_WORKER = 2000  # then it is replaced, so that sympy's memory does not grow all night
 ENVIRONMENT = ("PATH", "HOME", "PYTHONPATH", "LD_LIBRARY_PATH")  # passed on; no keys, no LD_PRELOAD
 START_SECONDS = 120.0
+END_SECONDS = 5.0  # then the server is killed
 ORDER_SECONDS = 30.0  # forking or ending a worker takes milliseconds; a server that needs longer is stuck
 
 
@@ -86,7 +87,7 @@ class MathEquality:
         self._selector.close()
         self._control.close()  # the server ends its workers, then itself
         try:
-            server.wait(5)
+            server.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()

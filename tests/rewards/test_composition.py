@@ -1,4 +1,4 @@
-"""The composed reward: by hand, and that the defaults change nothing."""
+"""The composed reward, by hand; the defaults change nothing."""
 
 import pytest
 from hypothesis import given
@@ -42,15 +42,15 @@ def test_rewards_by_hand(score: Score, tokens: int, weights: tuple[float, float,
 
 
 def test_the_parts_stay_apart_and_unweighted() -> None:
-    own = Score(1.0, "correct", "answered 4", {"correct": 1.0, "literals": 1.0}, 0.25)
-    found = compose(own, attempt(30), RewardConfig(correct=3.0, format=0.1, length_penalty=0.2), 120)
+    score = Score(1.0, "correct", "answered 4", {"correct": 1.0, "literals": 1.0}, 0.25)
+    found = compose(score, attempt(30), RewardConfig(correct=3.0, format=0.1, length_penalty=0.2), 120)
     assert found.parts == {"correct": 1.0, "literals": 1.0, "format": 1.0, "length": 0.25}
     assert (found.detail, found.seconds) == ("answered 4", 0.25)
-    assert own.parts == {"correct": 1.0, "literals": 1.0}
+    assert score.parts == {"correct": 1.0, "literals": 1.0}
     assert compose(SILENT, attempt(0), RewardConfig(), 120).parts == {"correct": 0.0, "format": 0.0, "length": 0.0}
 
 
-def test_a_failure_of_the_grader_stays_without_a_reward() -> None:
+def test_a_failure_of_the_grader_has_no_reward() -> None:
     failed = Score(None, "grader_failed", "the worker died")
     config = RewardConfig(correct=1.0, format=0.5, length_penalty=0.5)
     assert compose(failed, attempt(60), config, 120) == failed
@@ -61,8 +61,6 @@ def test_a_failure_of_the_grader_stays_without_a_reward() -> None:
     st.sampled_from(["correct", "wrong", "no_answer", "timeout", "crashed"]),
     st.integers(0, 5000),
 )
-def test_with_the_defaults_the_reward_is_exactly_the_benchmarks_own(
-    reward: float, verdict: Verdict, tokens: int
-) -> None:
+def test_the_defaults_leave_the_benchmarks_own_reward(reward: float, verdict: Verdict, tokens: int) -> None:
     found = compose(Score(reward, verdict), attempt(tokens), RewardConfig(), 48)
     assert found.reward == reward

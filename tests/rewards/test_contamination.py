@@ -1,5 +1,6 @@
 """The exam's questions are found in texts that ask them, and not in texts that ask something else."""
 
+import json
 import os
 import random
 import re
@@ -10,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.arithmetic import Arithmetic
+from rewards.competition_math import CompetitionMath
 from rewards.contamination import Contamination, Match, words
+from rewards.data.solution_formats import read_question
+from rewards.gsm8k import Gsm8k
+from tests.rewards.datasets import needs_data
 
 DICE = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
 FRACTION = r"Find the value of $\frac{3}{4}$ of $60\%$ of 200."
@@ -33,7 +38,7 @@ EXAM = Contamination([DICE, FRACTION, SHORT, CHOOSE, FIGURE])
         ("Find the area of triangle $ABC$ in the diagram. [asy] draw((1,0)--(9,9)); [/asy]", FIGURE),
     ],
 )
-def test_the_same_words_in_another_dress(text: str, question: str) -> None:
+def test_the_same_words_in_other_notation(text: str, question: str) -> None:
     assert EXAM.match(text) == Match(question, "exact", 1.0)
 
 
@@ -48,7 +53,7 @@ def test_nearly_the_same_words() -> None:
 
 @pytest.mark.parametrize("around", ["Problem 7: {}", "{} (3 points)", "12. {} It is 10 of 36.", "Exercise 9: {}"])
 def test_nearly_the_same_words_between_other_numbers(around: str) -> None:
-    """What counts are the numbers where the question is asked; with others there it is another problem."""
+    """Only the numbers within the question count; with others there it is a different problem."""
     changed = DICE.replace("fair", "ordinary")
     assert EXAM.match(around.format(changed)) == Match(DICE, "near", 18 / 20)
     for number in ("10", "7"):
@@ -77,7 +82,7 @@ def test_an_exam_without_questions_or_with_empty_ones() -> None:
     assert Contamination(["", "?"]).match(DICE) is None
 
 
-def test_of_several_the_longest() -> None:
+def test_the_longest_of_several_matches() -> None:
     exam = Contamination(["What is 2?", "What is 2? And what is 3?"])
     found = exam.match("What is 2? And what is 3?")
     assert found is not None
@@ -85,7 +90,7 @@ def test_of_several_the_longest() -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=30), st.text(max_size=30))
-def test_every_question_is_found_in_itself_whatever_is_said_around_it(question: str, before: str, after: str) -> None:
+def test_every_question_is_found_within_any_text(question: str, before: str, after: str) -> None:
     exam = Contamination([question])
     assert (exam.match(question) is not None) == bool(words(question))
     inside = exam.match(f"{before}. Now: {question} Well: {after}")
@@ -93,16 +98,14 @@ def test_every_question_is_found_in_itself_whatever_is_said_around_it(question: 
         assert inside is not None
 
 
-def test_no_training_exercise_is_taken_for_one_of_the_exam() -> None:
+def test_no_training_exercise_matches_one_of_the_exam() -> None:
     exam = Contamination(problem.question for problem in Arithmetic().problems("test"))
     assert not [one for one in Arithmetic().draw("training", 3000) if exam.match(Arithmetic().prompt(one))]
     assert all(exam.match(Arithmetic().prompt(problem)) for problem in Arithmetic().problems("test"))
 
 
-@pytest.mark.skipif("NIGHTSCHOOL_DATA" not in os.environ, reason="NIGHTSCHOOL_DATA is not set: no MATH-500")
+@needs_data
 def test_real_problems_with_words_changed_are_found() -> None:
-    from rewards.competition_math import CompetitionMath
-
     problems = CompetitionMath(subset="500").problems("test")
     exam = Contamination(problem.question for problem in problems)
     for changes, least in ((1, 0.95), (2, 0.8)):
@@ -123,14 +126,8 @@ def _with_words_changed(question: str, chance: random.Random, changes: int) -> s
     return " ".join(found)
 
 
-@pytest.mark.skipif("NIGHTSCHOOL_DATA" not in os.environ, reason="NIGHTSCHOOL_DATA is not set: no traces")
-def test_the_real_traces_hold_no_problem_of_the_exams() -> None:
-    import json
-
-    from rewards.competition_math import CompetitionMath
-    from rewards.data.solution_formats import read_question
-    from rewards.gsm8k import Gsm8k
-
+@needs_data
+def test_the_real_traces_ask_no_exam_problem() -> None:
     exam = Contamination(one.question for own in (CompetitionMath(), Gsm8k()) for one in own.problems("test"))
     file = Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl"
     asked = {read_question(json.loads(line)["prompt"]) for line in file.read_text().splitlines()}

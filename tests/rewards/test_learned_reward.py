@@ -1,17 +1,17 @@
-"""What a learned reward may say: on the owner's prompts much, beside a verifier little, never that wrong is right."""
+"""The learned reward: the reward on the owner's prompts, a small tie-breaker next to a verifier."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conf.schema import RewardConfig
 from conf.sections.lessons import LearnedRewardConfig
 from rewards.composition import compose
-from rewards.learned_reward import OWNER, leaves_latin, owner_scores, standardised, tie_broken, with_learned
+from rewards.learned_reward import OWNER, break_ties, leaves_latin, owner_scores, standardised, with_learned
 from rewards.verifier import Attempt, Problem, Score, Verdict
 
 PROMPT = Problem("owner/1", OWNER, "Tell me of the sea.", "")
@@ -31,22 +31,19 @@ def test_standardised_by_hand() -> None:
     assert standardised([1.0, 3.0]) == [-1.0, 1.0]
     assert standardised([0.0, 0.0, 3.0]) == pytest.approx([-(2**-0.5), -(2**-0.5), 2**0.5])
     assert standardised([0.25] * 4) == [0.0] * 4
-    assert standardised([0.1, 0.1 + 1e-7]) == [0.0, 0.0]  # what two roundings leave is no preference
+    assert standardised([0.1, 0.1 + 1e-7]) == [0.0, 0.0]  # a rounding difference is no preference
     assert standardised([5.0]) == [0.0]
     assert standardised([]) == []
-    assert standardised([0.0] * 15 + [1.0])[-1] == 3.0  # 3.87 by its own, and clipped
+    assert standardised([0.0] * 15 + [1.0])[-1] == 3.0  # 3.87, clipped
 
 
-def test_what_is_no_number_does_not_count() -> None:
-    found = standardised([1.0, math.nan, 3.0, math.inf])
-    assert (found[0], found[2]) == (-1.0, 1.0)
-    assert math.isnan(found[1])
-    assert math.isnan(found[3])
+def test_what_is_not_finite_does_not_count() -> None:
+    assert standardised([1.0, math.nan, 3.0, math.inf]) == pytest.approx([-1.0, math.nan, 1.0, math.nan], nan_ok=True)
     assert all(map(math.isnan, standardised([math.nan, math.nan])))
 
 
 @given(rewards, st.floats(0.5, 4), st.floats(-100, 100))
-def test_standardised_has_mean_zero_keeps_the_order_and_knows_no_scale(
+def test_standardised_has_mean_zero_and_keeps_the_order_at_any_scale(
     group: list[float], scale: float, shift: float
 ) -> None:
     found = standardised(group)
@@ -57,7 +54,7 @@ def test_standardised_has_mean_zero_keeps_the_order_and_knows_no_scale(
         assert sum(z for _, z in known) == pytest.approx(0, abs=1e-6)
     ordered = [z for _, z in sorted(known)]
     assert ordered == sorted(ordered)
-    if not known or max(r for r, _ in known) - min(r for r, _ in known) > 1:  # not among the equals
+    if not known or max(r for r, _ in known) - min(r for r, _ in known) > 1:  # not practically equal
         assert standardised([scale * reward + shift for reward in group]) == pytest.approx(found, nan_ok=True, abs=1e-3)
 
 
@@ -75,72 +72,60 @@ def test_an_owners_answer_by_hand() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"text": " \n"}, {"finish_reason": "length"}])
-def test_an_answer_without_an_end_or_without_a_word_lacks_its_form(wrong: dict[str, str]) -> None:
+def test_an_incomplete_or_empty_answer_loses_the_format_part(wrong: dict[str, str]) -> None:
     good, bad = owner_scores([attempt(), attempt(**wrong)], [1.0, 1.0], LearnedRewardConfig(), 0.0, 20)
     assert (good.parts["format"], bad.parts["format"]) == (1.0, 0.0)
     assert good.reward is not None
     assert bad.reward == good.reward - 0.5
 
 
-def test_an_answer_that_was_cut_stands_where_the_least_of_the_others_does() -> None:
-    """What the reward model says of a place where no answer ends may be anything, and moves nobody else."""
+@pytest.mark.parametrize("raw", [-50.0, 1.5, 50.0])
+def test_a_truncated_answer_gets_the_groups_minimum_whatever_the_model_says(raw: float) -> None:
     config = LearnedRewardConfig(format=0.5, language=0.0)
-    for raw in (-50.0, 1.5, 50.0):
-        *ended, cut = owner_scores(
-            [attempt(), attempt(), attempt(finish_reason="length")], [1.0, 2.0, raw], config, 0.0, 20
-        )
-        assert [score.parts["learned_z"] for score in (*ended, cut)] == [-1.0, 1.0, -1.0]
-        assert (cut.reward, cut.parts["learned"]) == (-1.0, raw)
+    group = [attempt(), attempt(), attempt(finish_reason="length")]
+    *ended, cut = owner_scores(group, [1.0, 2.0, raw], config, 0.0, 20)
+    assert [score.parts["learned_z"] for score in (*ended, cut)] == [-1.0, 1.0, -1.0]
+    assert (cut.reward, cut.parts["learned"]) == (-1.0, raw)
+    step = 0.05 * math.tanh(1.0)
+    found = break_ties([group[0], group[2], group[1]], verified(True, True, True), [1.0, raw, 3.0], limit=0.05)
+    assert [score.reward for score in found] == pytest.approx([1 - step, 1 - step, 1 + step])
+    only_cut = break_ties([group[2]] * 2, verified(True, True), [1.0, raw], limit=0.05)
+    assert [score.reward for score in only_cut] == [1.0, 1.0]
 
 
-def test_an_answer_that_could_not_be_judged_is_no_zero() -> None:
+def test_an_answer_that_could_not_be_judged_is_not_a_zero() -> None:
     found = owner_scores([attempt()] * 3, [1.0, math.nan, 3.0], LearnedRewardConfig(), 0.0, 20)
-    assert [(score.reward, score.verdict) for score in found] == [
-        (0.0, "judged"),
-        (None, "grader_failed"),
-        (2.0, "judged"),
-    ]
+    assert [score.reward for score in found] == [0.0, None, 2.0]
+    assert [score.verdict for score in found] == ["judged", "grader_failed", "judged"]
 
 
 def test_ties_are_broken_among_the_right_answers_only() -> None:
-    found = tie_broken([attempt()] * 4, verified(True, False, True, False), [1.0, 9.0, 3.0, -9.0], most=0.05)
+    found = break_ties([attempt()] * 4, verified(True, False, True, False), [1.0, 9.0, 3.0, -9.0], limit=0.05)
     step = 0.05 * math.tanh(1.0)
     assert [score.reward for score in found] == pytest.approx([1 - step, 0.0, 1 + step, 0.0])
     assert found[0].parts == {"correct": 1.0, "learned": 1.0, "learned_z": -1.0, "tie_breaker": pytest.approx(-step)}
     assert found[1].parts == {"correct": 0.0, "learned": 9.0, "tie_breaker": 0.0}
 
 
-def test_a_right_answer_that_was_cut_stands_with_the_least_of_the_right_ones() -> None:
-    """What the reward model says of a place where no answer ends neither lifts it nor moves the others."""
-    step = 0.05 * math.tanh(1.0)
-    group = [attempt(), attempt(finish_reason="length"), attempt()]
-    for raw in (-50.0, 1.5, 50.0):
-        found = tie_broken(group, verified(True, True, True), [1.0, raw, 3.0], most=0.05)
-        assert [score.reward for score in found] == pytest.approx([1 - step, 1 - step, 1 + step])
-        assert (found[1].parts["learned"], found[1].parts["learned_z"]) == (raw, -1.0)
-    cut = tie_broken(group[1:2] * 2, verified(True, True), [1.0, 3.0], most=0.05)
-    assert [score.reward for score in cut] == [1.0, 1.0]  # of no answer's end: nothing tells them apart
-
-
 def test_no_grade_stays_none() -> None:
     failed = Score(None, "grader_failed", "no sandbox")
     right = verified(True)[0]
-    assert tie_broken([attempt()] * 3, [failed, right, right], [9.0, 1.0, math.nan], most=0.05) == [
+    assert break_ties([attempt()] * 3, [failed, right, right], [9.0, 1.0, math.nan], limit=0.05) == [
         failed,
         Score(1.0, "correct", parts={"correct": 1.0, "learned": 1.0, "learned_z": 0.0, "tie_breaker": 0.0}),
         right,
     ]
 
 
-def test_the_move_is_cut_where_length_brings_right_and_wrong_together() -> None:
-    """Reward 1 for a right answer, less 0.96 of a length of 1: it is ahead of the short wrong one by 0.04."""
+def test_the_change_is_limited_to_the_gap_between_right_and_wrong() -> None:
+    """A right answer with a length penalty of 0.96 is ahead of the short wrong one by 0.04."""
     long, wrong = Score(1.0 - 0.96, "correct"), Score(0.0, "wrong")
-    found = tie_broken([attempt()] * 3, [long, Score(1.0, "correct"), wrong], [-1.0, 1.0, 0.0], most=0.1)
+    found = break_ties([attempt()] * 3, [long, Score(1.0, "correct"), wrong], [-1.0, 1.0, 0.0], limit=0.1)
     step = 0.04 * math.tanh(1.0)
     assert [score.reward for score in found] == pytest.approx([0.04 - step, 1 + step, 0.0])
     below = [replace(long, reward=-0.5), Score(1.0, "correct"), wrong]
-    behind = tie_broken([attempt()] * 3, below, [-1.0, 1.0, 0.0], most=0.1)
-    assert [score.reward for score in behind] == [-0.5, 1.0, 0.0]  # as its owner wanted: there is no room at all
+    behind = break_ties([attempt()] * 3, below, [-1.0, 1.0, 0.0], limit=0.1)
+    assert [score.reward for score in behind] == [-0.5, 1.0, 0.0]  # no gap: no change
 
 
 graded = st.tuples(
@@ -158,30 +143,29 @@ weights = st.builds(
 
 
 @given(st.lists(graded, min_size=1, max_size=12), weights, st.just(0.1) | st.floats(0, 0.1))
-@settings(max_examples=400)
-def test_whatever_the_model_says_no_wrong_answer_overtakes_a_right_one_and_all_wrong_teaches_nothing(
+def test_no_wrong_answer_overtakes_a_right_one_and_a_group_of_wrong_ones_gets_no_signal(
     group: list[tuple[Verdict, int, float, str]], config: RewardConfig, share: float
 ) -> None:
     verdicts, tokens, learned, ends = zip(*group, strict=True)
     plain = [Score(float(verdict == "correct"), verdict) for verdict in verdicts]
     attempts = [attempt(tokens=n, finish_reason=end) for n, end in zip(tokens, ends, strict=True)]
     before = [compose(score, own, config, 20) for score, own in zip(plain, attempts, strict=True)]
-    most = share * config.correct
+    limit = share * config.correct
     was = [score.reward for score in before if score.reward is not None]
-    now = [score.reward for score in tie_broken(attempts, before, learned, most) if score.reward is not None]
+    now = [score.reward for score in break_ties(attempts, before, learned, limit) if score.reward is not None]
     assert len(now) == len(group)
-    assert all(abs(after - reward) <= most + 1e-12 for after, reward in zip(now, was, strict=True))
+    assert all(abs(after - reward) <= limit + 1e-12 for after, reward in zip(now, was, strict=True))
     right = [index for index, verdict in enumerate(verdicts) if verdict == "correct"]
     others = [index for index, verdict in enumerate(verdicts) if verdict != "correct"]
     assert all(now[index] == was[index] for index in others)
     assert all(now[r] >= now[w] for r in right for w in others if was[r] > was[w])
 
 
-def test_each_group_stands_for_itself() -> None:
+def test_each_group_is_scored_by_itself() -> None:
     asked = [attempt(group=group) for group in (0, 1, 0, 1, 2, 2)]
     given: Sequence[Score | None] = [*verified(True), None, *verified(True), None, *verified(False, False)]
     learned = [0.0, 100.0, 2.0, 300.0, 5.0, -5.0]
-    found = with_learned(asked, given, learned, LearnedRewardConfig(), length_penalty=0.0, max_tokens=20, most=0.1)
+    found = with_learned(asked, given, learned, LearnedRewardConfig(), length_penalty=0.0, max_tokens=20, limit=0.1)
     step = 0.1 * math.tanh(1.0)
     assert [score.reward for score in found] == pytest.approx([1 - step, 0.0, 1 + step, 2.0, 0.0, 0.0])
 
@@ -193,8 +177,8 @@ def test_each_group_stands_for_itself() -> None:
         ("What is love?", "爱是什么", True),
         ("What is love?", "L'été, déjà vu", False),
         ("What is love?", "Greek α and β are letters", False),
-        ("What is love?", "42", False),  # nothing but figures: of no script
-        ("Что такое любовь?", "Love", False),  # only a Latin prompt binds
+        ("What is love?", "42", False),  # no letters
+        ("Что такое любовь?", "Love", False),  # only for Latin prompts
         ("1 + 1?", "два", False),
         ("", "", False),
     ],

@@ -5,7 +5,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.data.arithmetic_exercises import KINDS, LEVELS, Exercise, exercises
@@ -138,7 +138,6 @@ def test_the_order_of_a_first_sum_or_product_does_not_change_the_expression() ->
     assert expression("8 / 2 = 4") == "8 / 2"
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.text(max_size=20), st.sets(st.sampled_from(LEVELS), min_size=1))
 def test_the_same_seed_gives_the_same_exercises_of_the_levels_asked_for(seed: str, levels: set[str]) -> None:
     chosen = tuple(sorted(levels))

@@ -1,12 +1,11 @@
-"""The common forms of worked solutions, read and written anew."""
+"""The common forms of worked solutions, read and rewritten."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.arithmetic import Arithmetic
-from rewards.competition_math import CompetitionMath
-from rewards.data.solution_formats import Solution, has_tags, own_truth, read_question, read_solution, written
+from rewards.benchmarks import load
+from rewards.data.solution_formats import Solution, has_tags, marked_truth, read_question, read_solution, rewritten
 from rewards.verifier import Problem
 
 PREAMBLE = (
@@ -53,7 +52,7 @@ def test_no_answer(response: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "told"),
+    ("benchmark", "text"),
     [
         ("math", "So\nThe answer is $\\boxed{16}$."),
         ("gsm8k", "So\n#### 16"),
@@ -62,34 +61,25 @@ def test_no_answer(response: str) -> None:
         ("mbpp", None),
     ],
 )
-def test_writing(benchmark: str, told: str | None) -> None:
-    assert written(Solution("So", "16"), benchmark) == told
-
-
-def test_what_is_written_without_reasoning_is_the_answer_alone() -> None:
-    assert written(Solution("", "16"), "gsm8k") == "#### 16"
+def test_rewriting(benchmark: str, text: str | None) -> None:
+    assert rewritten(Solution("So", "16"), load(benchmark)) == text
+    assert rewritten(Solution("", "16"), load(benchmark)) == (text and text.removeprefix("So\n"))
 
 
 @given(st.text(), st.from_regex(r"[a-z0-9+]{1,12}", fullmatch=True), st.sampled_from(["math", "gsm8k", "triviaqa"]))
-def test_what_was_written_reads_the_same(reasoning: str, answer: str, benchmark: str) -> None:
-    told = written(Solution(reasoning.replace("<", " "), answer), benchmark)
-    assert told is not None
-    again = read_solution(told)
-    assert again is not None
-    if not {"\\", "#"} & set(reasoning):  # a box in the reasoning, or a marker, is taken for the answer
-        assert again.answer == answer
+def test_what_was_rewritten_reads_the_same(reasoning: str, answer: str, benchmark: str) -> None:
+    text = rewritten(Solution(reasoning.replace("<", " "), answer), load(benchmark))
+    assert text is not None
+    solution = read_solution(text)
+    assert solution is not None
+    if not {"\\", "#"} & set(reasoning):  # a box or a marker in the reasoning is read as the answer
+        assert solution.answer == answer
 
 
 @given(st.text(alphabet="<>/thinkasweranswer#\\boxed{} \n$.is:"))
-def test_no_text_is_too_strange(text: str) -> None:
-    found = read_solution(text)
-    assert found is None or found.answer.strip()
-
-
-def test_a_long_text_takes_no_longer_than_its_length() -> None:
-    for piece in ("<answer>", "User:\n", "answer is ", "####", "<think>", "\\boxed{", "Assistant:\n"):
-        read_solution(piece * 100_000)
-        read_question(piece * 100_000)
+def test_no_text_raises(text: str) -> None:
+    solution = read_solution(text)
+    assert solution is None or solution.answer.strip()
 
 
 def test_tags() -> None:
@@ -106,8 +96,9 @@ def test_the_question_of_a_prompt() -> None:
     assert read_question("  2 + 2? ") == "2 + 2?"
 
 
-@pytest.mark.parametrize("benchmark", [Arithmetic(), CompetitionMath()])
-def test_the_benchmarks_own_instruction_is_no_part_of_the_question(benchmark: Arithmetic | CompetitionMath) -> None:
+@pytest.mark.parametrize("name", ["arithmetic", "math"])
+def test_the_benchmarks_own_instruction_is_not_part_of_the_question(name: str) -> None:
+    benchmark = load(name)
     asked = benchmark.prompt(Problem("1", benchmark.name, "What is 2?", "2"))
     assert asked != "What is 2?"
     assert read_question(asked, benchmark) == "What is 2?"
@@ -115,6 +106,6 @@ def test_the_benchmarks_own_instruction_is_no_part_of_the_question(benchmark: Ar
 
 
 def test_truths_of_gsm8k_get_their_marker() -> None:
-    assert own_truth(" 18 ", "gsm8k") == "#### 18"
-    assert own_truth("9 + 9\n#### 18", "gsm8k") == "9 + 9\n#### 18"
-    assert own_truth(" 18 ", "math") == " 18 "
+    assert marked_truth(" 18 ", load("gsm8k")) == "#### 18"
+    assert marked_truth("9 + 9\n#### 18", load("gsm8k")) == "9 + 9\n#### 18"
+    assert marked_truth(" 18 ", load("math")) == " 18 "

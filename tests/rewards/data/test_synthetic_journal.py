@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conf.storage.home import InputError
@@ -135,7 +135,6 @@ def test_every_line_survives_the_journal_and_is_marked(generate: Generate) -> No
         assert (line["version"], line["generated"], line["at"]) == (1, True, AT)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.text(max_size=20), st.sets(st.sampled_from(LEVELS), min_size=1))
 def test_no_seed_brings_an_exam_prompt_into_the_day(seed: str, levels: set[str]) -> None:
     lines = [line for generate in ALL for line in generate(seed, 30, sorted(levels), AT)]

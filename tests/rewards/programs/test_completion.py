@@ -1,41 +1,37 @@
-"""A completion of a function, in whatever form, becomes the whole program."""
+"""A completion of a function, in any form, becomes the whole program."""
 
 import ast
-from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rewards.programs.completion import preamble, whole_program
-from tests.rewards.pace import LINEAR, LONGEST, walks
 
 HEAD = "from typing import List\n\n\ndef helper(x):\n    return x\n\n\n"
 PROMPT = f'{HEAD}def twice(n: int) -> List[int]:\n    """Twice.\n    >>> twice(1)\n    [1, 1]\n    """\n'
 BODY = "    result = [n]\n    return helper(result) * 2\n"
 WHOLE = "def twice(n):\n    return [n, n]\n"
 
-CONTINUED = [
-    ("the body", BODY),
-    ("blank lines first", f"\n\n{BODY}"),
-    ("a line of spaces first", f" \n{BODY}"),
-    ("Windows line ends", BODY.replace("\n", "\r\n")),
-    ("goes on with a function", f"{BODY}\n\ndef thrice(n):\n    return"),
-    ("says its own head again", f"{BODY}\n\ndef twice(n):\n    return ["),
-    ("goes on with a class", f"{BODY}\nclass A:\n"),
-    ("goes on with a comment", f"{BODY}\n# Test it"),
-    ("goes on with a print", f"{BODY}\nprint(twice(1)"),
-    ("goes on with a main", f'{BODY}\nif __name__ == "__main__":\n    import doctest\n'),
-    ("goes on with an assert", f"{BODY}assert twice(1) == 1"),
-    ("goes on with an import", f"{BODY}import os\nfrom sys import"),
-    ("goes on with a decorator", f"{BODY}@property"),
-    ("a fence and an explanation", f"{BODY}```\n\nThis returns it twice."),
-    ("a fence only", f"{BODY}```"),
-    ("a fenced body", f"The body:\n```python\n{BODY}```"),
-]
+CONTINUED = {
+    "the body": BODY,
+    "blank lines first": f"\n\n{BODY}",
+    "a line of spaces first": f" \n{BODY}",
+    "Windows line ends": BODY.replace("\n", "\r\n"),
+    "goes on with a function": f"{BODY}\n\ndef thrice(n):\n    return",
+    "says its own head again": f"{BODY}\n\ndef twice(n):\n    return [",
+    "goes on with a class": f"{BODY}\nclass A:\n",
+    "goes on with a comment": f"{BODY}\n# Test it",
+    "goes on with a print": f"{BODY}\nprint(twice(1)",
+    "goes on with a main": f'{BODY}\nif __name__ == "__main__":\n    import doctest\n',
+    "goes on with an assert": f"{BODY}assert twice(1) == 1",
+    "goes on with an import": f"{BODY}import os\nfrom sys import",
+    "goes on with a decorator": f"{BODY}@property",
+    "a fence and an explanation": f"{BODY}```\n\nThis returns it twice.",
+    "a fence only": f"{BODY}```",
+    "a fenced body": f"The body:\n```python\n{BODY}```",
+}
 
 
-@pytest.mark.parametrize("completion", [case[1] for case in CONTINUED], ids=[case[0] for case in CONTINUED])
+@pytest.mark.parametrize("completion", CONTINUED.values(), ids=CONTINUED)
 def test_a_body_continues_the_prompt(completion: str) -> None:
     program = whole_program(completion, PROMPT, "twice")
     assert program is not None
@@ -70,30 +66,14 @@ def test_a_program_that_must_come_first_stays_alone() -> None:
 
 
 @pytest.mark.parametrize("completion", ["", "  \n\t", "```python\n```", "```"])
-def test_nothing_is_no_program(completion: str) -> None:
+def test_a_blank_completion_has_no_program(completion: str) -> None:
     assert whole_program(completion, PROMPT, "twice") is None
 
 
-def test_what_stands_before_the_function() -> None:
+def test_the_preamble_is_what_precedes_the_function() -> None:
     assert preamble(PROMPT, "twice") == HEAD
     assert preamble(PROMPT, "helper") == "from typing import List\n\n\n"
     assert preamble(WHOLE, "twice") == ""
     assert preamble(PROMPT, "twic") is None
     assert preamble(PROMPT, "x") is None
     assert preamble("twice == 3\n", "twice") is None
-
-
-@settings(max_examples=400, deadline=None)
-@given(st.text() | st.text(alphabet=" \n\r\t`~deftwic(n):=#@", max_size=200))
-def test_no_completion_upsets_it(completion: str) -> None:
-    program = whole_program(completion, PROMPT, "twice")
-    assert program is None or program.strip()
-
-
-@pytest.mark.parametrize(
-    "unit", [" ", "\n", " \n", "\t", "```\n", "    x\n", "def twice", "def twice\n", "a", "\n#", "def ", "def\t"]
-)
-def test_no_completion_takes_long(unit: str) -> None:
-    for start in ("", "    x\n", "```\n", "def "):
-        text = start + unit * (LONGEST // len(unit)) + "x"
-        assert walks(partial(whole_program, text, PROMPT, "twice")) < LINEAR, start

@@ -1,9 +1,9 @@
-"""Tables of the shown test are recognised, honest programs are not, and no source upsets the reader."""
+"""Tables of the shown test are recognised, honest programs are not flagged, and no source raises."""
 
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.programs.hardcoding import literal_table
@@ -58,12 +58,12 @@ HONEST = [
 
 
 @pytest.mark.parametrize("source", TABLES)
-def test_a_table_of_the_shown_test_is_one(source: str) -> None:
+def test_a_table_of_the_shown_test_is_recognised(source: str) -> None:
     assert literal_table(source, SHOWN, "f")
 
 
 @pytest.mark.parametrize("source", HONEST)
-def test_what_computes_or_does_not_know_the_test_is_none(source: str) -> None:
+def test_a_program_that_computes_or_does_not_know_the_test_is_not_a_table(source: str) -> None:
     assert not literal_table(source, SHOWN, "f")
 
 
@@ -100,39 +100,20 @@ def test_forms_of_the_shown_test(source: str, shown: str, table: bool) -> None:
     assert literal_table(source, shown, "f") == table
 
 
-PIECES = st.sampled_from(
-    [
-        "def f(x, y):\n",
-        "    return ",
-        "    if ",
-        "x",
-        "y",
-        " == ",
-        " in ",
-        "1",
-        "[1, 2]",
-        "{1: 2}",
-        ":\n",
-        "\n",
-        "'a'",
-        "(",
-        ")",
-        "[",
-        "]",
-        "lambda ",
-        "match ",
-        "case ",
-        "\x00",
-        "�",
-        "\\d",
-        ":=",
-    ]
-)
+PIECES = [
+    *"x y 1 'a' ( ) [ ] \x00 \ufffd \\d := [1,2] {1:2}".split(),
+    "return ",
+    "if ",
+    " == ",
+    " in ",
+    ":\n",
+    "lambda ",
+]
+PIECES += ["def f(x, y):\n", "\n    ", "match ", "case "]
 
 
-@settings(max_examples=500, deadline=None)
-@given(st.text() | st.lists(PIECES, max_size=40).map("".join), st.text() | st.just("assert f(1) == 2"))
-def test_no_source_upsets_it(source: str, shown: str) -> None:
+@given(st.text() | st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.text() | st.just("assert f(1) == 2"))
+def test_no_source_raises(source: str, shown: str) -> None:
     assert literal_table(source, shown, "f") in (True, False)
     assert literal_table(f"def f(x):\n    return {source}", shown, "f") in (True, False)
 
