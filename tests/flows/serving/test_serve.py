@@ -1,14 +1,17 @@
-"""`nightschool serve`: the real vLLM with a tiny student, asked by OpenAI's own client."""
+"""`nightschool serve`: what it refuses, which version serves, and whole days with the real vLLM and a tiny student."""
 
+import json
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ from conf.load import STARTER, load_night
 from conf.storage.home import Home, InputError
 from conf.storage.journal import Preference
 from conf.storage.journal_file import read_file
-from conf.storage.locks import hold, wait_for_server
+from conf.storage.locks import hold, take_server_lock, wait_for_server
 from flows.commands.serve import IMPATIENT, KEY, serve
 from flows.serving.proxy import Gate
 from flows.serving.supervisor import Serving
@@ -33,7 +36,7 @@ from models.checkpoint import copy_companions, keep, write_lineage
 from models.hf.loading import load_tokenizer, prompt_tokens
 from tasks.registry.mlflow_registry import Registry, Version
 from tasks.tracking import Tracking
-from tests.models.tiny import write_tiny
+from tests.models.support.tiny import write_tiny
 
 SETTINGS = ["engine.max_model_len=128", "engine.kv_cache_gb=1", "engine.max_num_seqs=8", "student.system=Be brief."]
 CONFIG = load_night(STARTER, SETTINGS)
@@ -154,28 +157,75 @@ def day(school: School, folder: Path) -> Iterator[Day]:
                 process.kill()
 
 
-def lesson(served: Day, home: Home) -> None:
-    """The program of the docs, as it stands there: a question, five answers, and the pick of the second."""
+def run_lesson(url: str, home: Home) -> subprocess.CompletedProcess[str]:
+    """Run the program of the docs as it stands there: a question, five answers, and the pick of the second."""
     (program,) = re.findall(r"```python\n(.+?)```", SERVING.read_text(), re.DOTALL)
     environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(SERVING.parents[1])}
-    command = [sys.executable, "-c", program.replace("http://127.0.0.1:8000", served.url)]
-    subprocess.run(command, input="What is 2 + 2?\n1\n", env=environment, text=True, check=True, timeout=120)
+    command = [sys.executable, "-c", program.replace("http://127.0.0.1:8000", url)]
+    given = "What is 2 + 2?\n1\n"
+    return subprocess.run(
+        command, input=given, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def only_pick(home: Home) -> Preference:
+    """The only line of the journal."""
     (file,) = home.journal.iterdir()
     ((_, pick),), bad = read_file(file)
-    assert isinstance(pick, Preference)
     assert not bad
-    assert ([message.content for message in pick.messages], pick.chosen) == (["What is 2 + 2?"], 1)
-    assert pick.policy == served.client.models.list().data[0].id
+    assert isinstance(pick, Preference)
+    return pick
+
+
+@pytest.fixture
+def answers() -> Iterator[tuple[str, list[str]]]:
+    """The URL of a server that gives these answers to every question."""
+    given: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            choices = [
+                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+                for text in given
+            ]
+            body = {"id": "1", "object": "chat.completion", "created": 0, "model": "cafe42", "choices": choices}
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    with HTTPServer((LOOPBACK, 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://{LOOPBACK}:{server.server_port}", given
+        server.shutdown()
+
+
+def test_the_lesson_of_the_docs(answers: tuple[str, list[str]], tmp_path: Path) -> None:
+    """The pick is in the journal; where all answers agree, one sentence says that there is nothing to pick."""
+    url, given = answers
+    given += ["4"] * 5
+    agreed = run_lesson(url, Home(tmp_path))
+    assert (agreed.returncode, agreed.stderr) == (1, "All answers agree, so there is nothing to pick.\n")
+    assert not (tmp_path / "journal").exists()
+    given[1:3] = ["5", "6"]
+    assert run_lesson(url, Home(tmp_path)).returncode == 0
+    pick = only_pick(Home(tmp_path))
+    assert [message.content for message in pick.messages] == ["What is 2 + 2?"]
+    assert (pick.responses, pick.chosen, pick.policy) == (["4", "5", "6"], 1, "cafe42")
 
 
 @pytest.mark.engine
+@pytest.mark.full
 def test_a_day(school: School, tmp_path: Path) -> None:
     """Five answers with the digest of who gave them; rest while a night runs; and nothing left after Ctrl-C."""
     with day(school, tmp_path) as served:
         first = school.first
         served.wait_for_line(f"version 1 ({first.digest}) is being loaded")
         assert served.refusal().status_code == 503
-        served.wait_for_line(f"version 1 ({first.digest}) serves")
+        served.wait_for_line(f"Ready: version 1 ({first.digest}) serves.")
         assert [model.id for model in served.client.models.list()] == [first.digest, "daytime"]
 
         asked = served.client.chat.completions.create(model="daytime", messages=QUESTION, n=5, max_completion_tokens=8)
@@ -186,7 +236,8 @@ def test_a_day(school: School, tmp_path: Path) -> None:
         assert asked.usage.prompt_tokens == len(tokens)
         assert httpx.post(f"{served.url}/invocations", json={}).status_code == 404
 
-        lesson(served, school.home)
+        assert run_lesson(served.url, school.home).returncode == 0
+        assert only_pick(school.home).policy == first.digest
         everything = served.processes()
         assert len(everything) > 2
         with hold(school.home.root, "the night 2026-11-21"):
@@ -207,13 +258,13 @@ def test_the_alias_moves(school: School, tmp_path: Path) -> None:
     """The other checkpoint's answers, not the old one's under a new name; a damaged one never serves."""
     first, second = school.first, school.second
     with day(school, tmp_path) as served:
-        served.wait_for_line(f"version 1 ({first.digest}) serves")
+        served.wait_for_line(f"Ready: version 1 ({first.digest}) serves.")
         model, before = served.answers(temperature=0.0)
         assert model == first.digest
         assert served.answers(temperature=0.0) == (model, before)
 
         school.registry.promote(second.version)
-        served.wait_for_line(f"version 2 ({second.digest}) serves")
+        served.wait_for_line(f"Ready: version 2 ({second.digest}) serves.")
         model, after = served.answers(temperature=0.0)
         assert model == second.digest
         assert after != before
@@ -257,21 +308,21 @@ def test_a_version_that_vllm_cannot_start_leaves_the_one_before_it_to_serve(
     monkeypatch.setattr("flows.serving.vllm_server.command", command)
     serving = Serving(school.home, CONFIG, school.registry, Gate(None), tmp_path)
     try:
-        wanted = serving.look(school.first)
+        wanted = serving.step(school.first)
         assert serving.served == wanted == school.first
         school.registry.promote(school.second.version)
-        wanted = serving.look(wanted)
+        wanted = serving.step(wanted)
         assert (serving.served, wanted) == (None, school.first)
         assert f"version 2 ({school.second.digest}) cannot serve: vLLM does not start; " in capsys.readouterr().out
         for _ in range(2):  # and it is not tried again and again
-            wanted = serving.look(wanted)
+            wanted = serving.step(wanted)
             assert serving.served == wanted == school.first
         broken.add(school.first.digest)
         assert serving.engine is not None
         serving.engine.end()
-        serving.look(wanted)  # it died
+        serving.step(wanted)  # it died
         with pytest.raises(EngineFailedError, match="no such shape"):
-            serving.look(wanted)
+            serving.step(wanted)
     finally:
         serving.end()
 
@@ -280,7 +331,7 @@ def test_a_version_that_vllm_cannot_start_leaves_the_one_before_it_to_serve(
 @pytest.mark.full
 def test_what_dies(school: School, tmp_path: Path) -> None:
     """An engine that died is started again; nothing outlives a server that was killed, and no lock either."""
-    serves = f"version 1 ({school.first.digest}) serves"
+    serves = f"Ready: version 1 ({school.first.digest}) serves."
     with day(school, tmp_path) as served:
         served.wait_for_line(serves)
         psutil.Process(served.process.pid).children()[0].kill()
@@ -306,12 +357,12 @@ def refused(**arguments: Any) -> str:
 def test_before_the_first_night(
     home_with_mlflow: Callable[[str], Home], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "serve: no version of starter has the alias daytime yet: `nightschool night` makes the first"
+    message = "serve: no version of starter has the alias daytime yet: `nightschool night` makes the first"
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "nothing"))
-    assert refused() == said
+    assert refused() == message
     assert not (tmp_path / "nothing").exists()
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home_with_mlflow("school").root))
-    assert refused() == said
+    assert refused() == message
 
 
 def test_a_checkpoint_that_cannot_serve(school: School) -> None:
@@ -332,17 +383,22 @@ def test_a_checkpoint_that_cannot_serve(school: School) -> None:
 def test_a_port_that_is_taken(school: School) -> None:
     with socket.create_server((LOOPBACK, 0)) as other:
         port = other.getsockname()[1]
-        said = refused(port=port)
-    assert said.startswith(f"--port: http://127.0.0.1:{port} cannot be had (Address already in use); name another")
+        message = refused(port=port)
+    assert message.startswith(f"--port: http://127.0.0.1:{port} is not available (Address already in use); name")
 
 
-def test_an_address_of_others_wants_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "is every address at once" in refused(host="0.0.0.0")
+def test_a_second_server_is_refused_before_it_prints_anything(
+    school: School, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with take_server_lock(school.home.root, 4711):
+        home = school.home.root
+        assert refused() == f"{home}: process 4711 serves this home already; end it with Ctrl-C there"
+    assert capsys.readouterr().out == ""
+
+
+def test_an_address_for_others_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipaddress.IPv4Address.is_loopback", False)
-    assert refused(host="127.0.0.1") == (
-        "--host: others can reach 127.0.0.1: set a password (in ASCII) in NIGHTSCHOOL_SERVE_KEY first, "
-        "or leave --host out"
-    )
+    assert "first set a password (in ASCII) in NIGHTSCHOOL_SERVE_KEY" in refused(host="127.0.0.1")
 
 
 def test_a_registry_that_does_not_answer(school: School, monkeypatch: pytest.MonkeyPatch) -> None:

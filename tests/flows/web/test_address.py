@@ -1,14 +1,14 @@
-"""Where the pages may listen: on loopback without further ado, elsewhere only behind a password."""
+"""Addresses and ports: servers listen on loopback, or elsewhere behind a password, and never on a taken port."""
 
 import socket
 
 import pytest
 
 from conf.storage.home import InputError
-from flows.web.address import HERE, PASSWORD, Address, named_address
+from flows.web.address import HERE, PASSWORD, Address, free_port, is_free, named_address, require_free
 
 
-def own_address() -> str:
+def outer_address() -> str:
     """An address of this machine that is not loopback; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -32,35 +32,46 @@ def test_loopback_needs_no_password(host: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("password", [None, "", "pässword"])
-def test_another_address_wants_a_password_first(password: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_address_needs_a_password(password: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(PASSWORD, raising=False)
     if password is not None:
         monkeypatch.setenv(PASSWORD, password)
-    host = own_address()
-    said = f"others can reach {host}: set a password (in ASCII) in NIGHTSCHOOL_UI_PASSWORD first, or leave --host out"
-    assert refused(host) == f"--host: {said}"
-
-
-def test_another_address_with_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = outer_address()
+    advice = "first set a password (in ASCII) in NIGHTSCHOOL_UI_PASSWORD, or leave --host out"
+    assert refused(host) == f"--host: others can reach {host}: {advice}"
     monkeypatch.setenv(PASSWORD, "s3cret")
-    host = own_address()
     assert named_address(host) == Address(host, "s3cret")
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", ""])
-def test_all_addresses_at_once_are_none(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        ("0.0.0.0", "means every address; name the one"),
+        ("", "means every address; name the one"),
+        ("192.0.2.1", "is not an address of this machine ("),
+        ("no such host", "is not an address of this machine ("),
+    ],
+)
+def test_other_hosts_are_refused(host: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PASSWORD, "s3cret")
-    assert "is every address at once; name the one" in refused(host)
+    assert refused(host).startswith(f"--host: {host} {message}")
 
 
-@pytest.mark.parametrize("host", ["192.0.2.1", "no such host", "256.0.0.1"])
-def test_what_is_no_address_of_this_machine(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PASSWORD, "s3cret")
-    assert refused(host).startswith(f"--host: {host} is no address of this machine (")
-
-
-def test_what_it_is_called() -> None:
+def test_names_and_urls() -> None:
     assert HERE.names == ["127.0.0.1", "localhost"]
     assert Address("192.0.2.7", "s3cret").names == ["192.0.2.7"]
     assert Address("2001:db8::7", "s3cret").url(4200) == "http://[2001:db8::7]:4200"
     assert HERE.url(5000) == "http://127.0.0.1:5000"
+
+
+def test_a_port_is_free_until_somebody_listens() -> None:
+    port = free_port()
+    assert is_free(port)
+    with socket.create_server(("127.0.0.1", port)):
+        assert not is_free(port)
+        with pytest.raises(InputError) as caught:
+            require_free(port, "127.0.0.1", "--prefect-port")
+    assert str(caught.value) == (
+        f"--prefect-port: {port} is taken by another program (ss -ltnp 'sport = :{port}' names it); "
+        f"end it, or take another port: --prefect-port {port + 1}"
+    )

@@ -1,15 +1,18 @@
-"""MLflow's pages: which a person is sent to (the night's runs, seen as trainings), and behind a password."""
+"""MLflow's pages: the one that people are sent to, and the password in front of all."""
 
 import base64
-import subprocess
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
@@ -25,7 +28,7 @@ def test_a_home_without_a_night_has_no_database_made_for_it(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_nights_own_experiment_or_of_several_all(home_with_mlflow: Callable[[str], Home]) -> None:
+def test_the_page_of_the_only_experiment_or_of_all(home_with_mlflow: Callable[[str], Home]) -> None:
     home = home_with_mlflow("school")
     assert experiment_page(home) == ALL
     tracking = Tracking(home, load_night(STARTER))
@@ -34,56 +37,64 @@ def test_the_nights_own_experiment_or_of_several_all(home_with_mlflow: Callable[
     assert experiment_page(home) == ALL
 
 
-def asked(url: str, user: str | None = None, **headers: str) -> int:
-    """The status that a request comes to."""
-    if user is not None:
-        headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        return error.code
+def key(user: str) -> dict[str, str]:
+    """The header of user and password, as `user:password`."""
+    return {"Authorization": f"Basic {base64.b64encode(user.encode()).decode()}"}
 
 
+def test_a_guarded_app_answers_nobody_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.workers.die_with_parent", lambda *_: None)  # importing the pages calls it
+    from flows.web.mlflow_pages import Guarded
+
+    async def answer(request: Request) -> Response:
+        return PlainTextResponse("the nights")
+
+    app = Guarded(Starlette(routes=[Route("/", answer)]), "s3cret")
+    with TestClient(app) as client:  # its start and end pass, too
+        for headers in ({}, key("nightschool:wrong"), key(":"), key("s3cret"), {"Authorization": "Basic s3cret"}):
+            refused = client.get("/", headers=headers)
+            assert (refused.status_code, "nights" in refused.text) == (401, False), headers
+        assert client.get("/", headers=key("nightschool:s3cret")).text == "the nights"
+        with pytest.raises(WebSocketDisconnect) as closed, client.websocket_connect("/"):
+            pass
+        assert closed.value.code == 1008  # policy violation, RFC 6455
+
+
+@pytest.mark.full
 def test_mlflow_behind_a_password(home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real server: pages, API and the way in for traces show nothing without it, and it is written nowhere."""
+    """The real server: pages, API and traces answer nobody without the password, and it is written nowhere."""
     monkeypatch.setenv(PASSWORD, "planted-password")
     home, port = home_with_mlflow("school"), free_port()
-    with ended(_start_mlflow(home, port, Address(LOOPBACK, "planted-password"))) as server:
-        page = f"http://127.0.0.1:{port}"
-        wait_for_answer(page)
-        for path in ("/", "/health", "/version", "/ajax-api/2.0/mlflow/experiments/get?experiment_id=0", "/v1/traces"):
-            assert asked(page + path) == 401, path
-            assert asked(page + path, "nightschool:wrong") == asked(page + path, ":") == 401
-        right = "nightschool:planted-password"
-        assert asked(page + "/", right) == 200
-        assert asked(page + "/ajax-api/2.0/mlflow/experiments/get?experiment_id=0", right) == 200
-        assert asked(page + "/", right, Host="10.evil.example") == 403
-        server.kill()  # and not what it started
-        server.wait()
-        time.sleep(1)
-        with pytest.raises(urllib.error.URLError):
-            asked(page)
+    server = _start_mlflow(home, port, Address(LOOPBACK, "planted-password"))
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            wait_for_answer(client)
+            experiment = "/ajax-api/2.0/mlflow/experiments/get?experiment_id=0"
+            for path in ("/", "/health", "/version", experiment, "/v1/traces"):
+                assert client.get(path).status_code == 401, path
+                assert client.get(path, headers=key("nightschool:wrong")).status_code == 401, path
+            right = key("nightschool:planted-password")
+            assert client.get("/", headers=right).status_code == 200
+            assert client.get(experiment, headers=right).status_code == 200
+            assert client.get("/", headers=right | {"Host": "10.evil.example"}).status_code == 403
+            server.kill()  # and not what it started
+            server.wait()
+            time.sleep(1)
+            with pytest.raises(httpx.ConnectError):
+                client.get("/")
+    finally:
+        end(server)
     log = (home.root / "mlflow.log").read_bytes()
     assert b"401" in log
     assert b"planted" not in log
 
 
-@contextmanager
-def ended(server: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Ends the server and what it started; nobody listens afterwards."""
-    try:
-        yield server
-    finally:
-        end(server)
-
-
-def wait_for_answer(page: str) -> None:
+def wait_for_answer(client: httpx.Client) -> None:
     limit = time.monotonic() + 120
     while True:
         try:
-            asked(page)
-        except urllib.error.URLError:
+            client.get("/")
+        except httpx.TransportError:
             assert time.monotonic() < limit
             time.sleep(0.2)
         else:

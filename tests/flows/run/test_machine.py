@@ -1,0 +1,94 @@
+"""What a night needs of its machine is checked before it writes anything."""
+
+import shutil
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from conf.load import STARTER, load_night
+from conf.schema import NightConfig
+from conf.storage.home import Home, InputError
+from flows.run.machine import disk_needed_gb, require_machine
+
+
+def starter(*overrides: str) -> NightConfig:
+    return load_night(STARTER, overrides)
+
+
+@pytest.fixture(autouse=True)
+def no_server_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+
+
+def refused(home: Path, *overrides: str) -> str:
+    with pytest.raises(InputError) as caught:
+        require_machine(Home(home), starter(*overrides))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_good_machine_is_let_through_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    require_machine(Home(tmp_path / "deep" / "school"), starter())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:
+    """Not even by root."""
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    assert refused(file / "school") == (
+        f"{file}/school: the home cannot be written to ({file}: Not a directory); "
+        "name a folder of your own: NIGHTSCHOOL_HOME=/path/to/school"
+    )
+    assert file.read_text() == "mine"
+    assert refused(Path("/proc/school")).startswith("/proc/school: the home cannot be written to (/proc: ")
+
+
+def test_too_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3_140_000_000))
+    assert refused(tmp_path / "school") == (
+        f"{tmp_path}/school: 3.1 GB free, but the night needs about 5.9 GB; "
+        "make room, or name a home on another disk: NIGHTSCHOOL_HOME=/path/to/school"
+    )
+    require_machine(Home(tmp_path / "school"), starter(), room=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "lora", "needed"),
+    [
+        ("starter", "null", 2 * 14 * 0.135 + 8 * 0.135 + 1),
+        ("Qwen/Qwen3-0.6B", "null", 2 * 14 * 0.6 + 8 * 0.6 + 1),
+        ("Qwen/Qwen3-0.6B", "{rank: 16}", 2 * 14 * 0.6 * 0.016 + 8 * 0.6 + 1),
+        ("HuggingFaceTB/SmolLM2-360M-Instruct", "null", 36 * 0.36 + 1),
+        ("someone/some-model-v2", "null", 36 * 1.0 + 1),
+        ("{tmp}", "null", 36 * 0.25 + 1),
+    ],
+)
+def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float, tmp_path: Path) -> None:
+    with (tmp_path / "model.safetensors").open("wb") as weights:
+        weights.truncate(500_000_000)  # a quarter of a billion parameters in bf16
+    config = starter(f"student.source={source.replace('{tmp}', str(tmp_path))}", f"lora={lora}")
+    assert disk_needed_gb(config) == pytest.approx(needed)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", ""])  # the latter: all addresses
+def test_a_port_that_is_taken(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server((address, 0)) as server:
+        port = server.getsockname()[1]
+        assert refused(tmp_path, f"prefect.port={port}") == (
+            f"prefect.port: {port} is taken by another program; "
+            "take another, or leave it out for any that is free: --set prefect.port=null"
+        )
+        monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:4200/api")  # then the night starts no server
+        require_machine(Home(tmp_path), starter(f"prefect.port={port}"))
+
+
+def test_a_port_is_free_again_once_its_server_is_gone(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            server.accept()[0].close()  # the first to close lingers in TIME_WAIT
+    require_machine(Home(tmp_path), starter(f"prefect.port={port}"))
