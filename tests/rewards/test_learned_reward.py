@@ -107,7 +107,7 @@ def test_ties_are_broken_among_the_right_answers_only() -> None:
     assert found[1].parts == {"correct": 0.0, "learned": 9.0, "tie_breaker": 0.0}
 
 
-def test_no_grade_stays_none() -> None:
+def test_an_answer_without_a_grade_is_not_moved() -> None:
     failed = Score(None, "grader_failed", "no sandbox")
     right = verified(True)[0]
     assert break_ties([attempt()] * 3, [failed, right, right], [9.0, 1.0, math.nan], limit=0.05) == [

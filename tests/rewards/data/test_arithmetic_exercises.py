@@ -103,7 +103,7 @@ def test_no_number_is_negative() -> None:
 @pytest.mark.parametrize(
     ("level", "steps", "largest"), [("1", 1, 20), ("2", 2, 10), ("3", 3, 50), ("4", 4, 100), ("5", 4, 400)]
 )
-def test_a_level_keeps_its_promise(level: str, steps: int, largest: int) -> None:
+def test_the_steps_and_numbers_of_a_level(level: str, steps: int, largest: int) -> None:
     sample = SAMPLE[level, "train"] + SAMPLE[level, "test"]
     assert {len(exercise.steps) for exercise in sample} == {steps}
     assert max(max(numbers(exercise)) for exercise in sample) <= largest
@@ -116,7 +116,7 @@ def test_level_5_has_large_numbers_and_a_division_or_percent_everywhere() -> Non
         assert any(int(step.split(" = ")[1]) > 100 for step in exercise.steps), exercise
 
 
-def test_nobody_doubles_sells_a_share_of_or_splits_nothing() -> None:
+def test_nothing_is_never_doubled_sold_in_part_or_split() -> None:
     for exercise in EVERY:
         assert not any(step.startswith(("0 *", "0 /")) for step in exercise.steps), exercise
 

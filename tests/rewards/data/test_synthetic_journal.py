@@ -85,7 +85,7 @@ def test_a_correction_is_right_and_what_it_corrects_is_not(level: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_right_answers_are_praised_and_the_others_scolded(level: str) -> None:
+def test_right_answers_have_value_1_and_the_others_minus_1(level: str) -> None:
     lines = feedback("a day", 300, (level,), AT)
     assert [line["value"] for line in lines] == [1, -1] * 150
     assert all(verdict(line["response"], number(line["response"])) == "correct" for line in lines[::2])
@@ -115,7 +115,7 @@ def test_exactly_the_chosen_answer_is_right(level: str) -> None:
         assert sorted(verdicts) == ["correct", "no_answer", "no_answer", "wrong", "wrong"], preference
 
 
-def test_the_chosen_answers_place_tells_nothing() -> None:
+def test_the_chosen_answers_position_is_random() -> None:
     places = [preference["chosen"] for preference in preferences("a day", 1000, None, AT)]
     assert all(140 < places.count(place) < 260 for place in range(5))
 
