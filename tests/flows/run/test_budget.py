@@ -9,13 +9,9 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
-from flows.commands.console import NightProgress
 from flows.run.budget import Allowance, Hours, end_of_asking, likely, past_rounds
 from flows.run.context import Night
-from flows.run.estimate import places
 from flows.training.reward_model import slowest_ranking
-from tasks.incidents import end_early
-from tasks.stage import run_name
 from tasks.workers import HoursOverError
 
 NOW = 1_795_217_400.0  # 2026-11-21 00:30 in Berlin
@@ -186,26 +182,3 @@ def test_a_teacher_is_asked_for_no_longer_than_lets_all_others_fit(tmp_path: Pat
     clock[0] += 460
     assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 90
     assert end_of_asking(Hours(), config, tonight, before) == float("inf")
-
-
-def test_the_progress_bar_makes_do_with_fewer_rounds(tmp_path: Path) -> None:
-    with NightProgress(load_night(STARTER, ["grpo.rounds=22"])) as progress:
-        assert progress.progress.tasks[0].total == 10 + 5 * 22
-        end_early(tmp_path, 3, "no time was left", 3)
-        assert progress.progress.tasks[0].total == 10 + 5 * 3
-
-
-def test_the_progress_bar_counts_what_every_night_has(tmp_path: Path) -> None:
-    config = load_night(STARTER, ["grpo.rounds=1", "stages=[distill, grpo, self_distill, lessons]", TEACHER])
-    night = Night(Home(tmp_path), "2026-11-20", config)
-    foreseen = ["enroll", *places(config), *(f"round-01/{name}" for name in ("select_prompts", "sample", "score"))]
-    foreseen += ["round-01/credit", "round-01/update", "lessons/words"]  # one of them is made twice
-    others = ["owner_prompts", "round-01/judge", "round-01/quiz", "round-01/refill-1/sample", "lessons/words/evaluate"]
-    others += ["rank_picks", "round-01/rank_picks", "decide"]
-    with NightProgress(config) as progress:
-        for place in [*foreseen, *others]:
-            night.tell(run_name(place), None)
-            assert progress.progress.tasks[0].description == run_name(place)
-            night.tell(run_name(place), 1.0)
-        assert {"ask teacher", "self distill answers", "lessons · corrections"} <= progress.done
-        assert progress.progress.tasks[0].completed == progress.progress.tasks[0].total == len(foreseen) - 1
