@@ -16,6 +16,6 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A student with a real model of a few thousand weights."""
-    from tests.models.tiny import write_tiny  # imports torch, which most tests here do without
+    from tests.models.support.tiny import write_tiny  # imports torch, which most tests here do without
 
     return write_tiny(tmp_path_factory.mktemp("students") / "tiny")

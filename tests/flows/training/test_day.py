@@ -13,17 +13,18 @@ from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
 from flows.training.inputs import reward_model_of
-from models.checkpoint import is_whole
+from models.checkpoint import is_intact
 from tasks.reward_model.fit import figures, fit_reward_model
 from tasks.stage import Artifact
 from tasks.tables import CORRECTIONS, PREFERENCES
 from tasks.tracking import Tracking
 from tasks.training import trainer_process
-from tests.models.tiny import write_tiny
-from tests.models.tiny_picks import QUICK
+from tests.models.support.tiny import write_tiny
+from tests.models.support.tiny_picks import QUICK
+from tests.tasks.doubles.journals import DAYS, decided
+from tests.tasks.doubles.picks import preference_rows
 from tests.tasks.doubles.tables import write_stage
-from tests.tasks.journal.test_replay import DAYS, decided
-from tests.tasks.reward_model.test_fit import OwnProcess, preferences
+from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
 
 SETTINGS = [f"reward_model={QUICK.model_dump_json()}"]
 
@@ -34,24 +35,16 @@ def home(home_with_mlflow: Callable[[str], Home]) -> Iterator[Home]:
     trainer_process._let_go()
 
 
-class BrokenProcess(OwnProcess):
-    """A trainer's process that runs out of memory."""
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        self.calls += 1
-        raise RuntimeError("not enough\nmemory")
-
-
-def fitted(home: Home, picks: int, trainer: OwnProcess | None = None) -> tuple[Artifact, Any, Path]:
+def fitted(home: Home, picks: int, trainer: InProcessWorker | None = None) -> tuple[Artifact, Any, Path]:
     """The stage, what MLflow has of its night, and the outcome that it keeps."""
     night = Night(home, "2026-11-20", load_night(STARTER, SETTINGS))
     night.engine.end()
     night.trainer.end()
-    night.trainer = trainer or OwnProcess()  # pyright: ignore
+    night.trainer = trainer or InProcessWorker()  # pyright: ignore
     night.folder.mkdir(parents=True, exist_ok=True)
     tracking = Tracking(home, night.config)
     tracking.open_run(night.folder, night.config, {})
-    tables = {"preferences": (PREFERENCES, preferences(picks)), "corrections": (CORRECTIONS, [])}
+    tables = {"preferences": (PREFERENCES, preference_rows(picks)), "corrections": (CORRECTIONS, [])}
     day = write_stage(night.folder / "freeze_journal", tables)
 
     @flow
@@ -69,7 +62,7 @@ def test_mlflow_tells_which_reward_model_served(home: Home, prefect_server: Path
     assert outcome["serves"]
     assert json.loads(kept.read_text()) == outcome
     assert run.tags["reward_model"] == outcome["checkpoint"]
-    assert is_whole(home.checkpoints / run.tags["reward_model"])
+    assert is_intact(home.checkpoints / run.tags["reward_model"])
     assert {name: value for name, value in run.metrics.items() if name.startswith("reward_model/")} == figures(outcome)
 
 
@@ -81,12 +74,12 @@ def test_of_a_refusal_it_keeps_the_reason(home: Home, prefect_server: Path) -> N
 
 
 def test_a_fit_that_breaks_each_time_costs_no_night_and_stays_a_refusal(home: Home, prefect_server: Path) -> None:
-    broken = BrokenProcess()
+    broken = FailingWorker(RuntimeError("not enough\nmemory"))
     artifact, _, kept = fitted(home, 40, broken)
     outcome = artifact.read_json("outcome.json")
     assert (outcome["serves"], outcome["reason"]) == (False, "it could not be fitted: RuntimeError: not enough memory")
     assert json.loads(kept.read_text()) == outcome
-    assert broken.calls == 1
+    assert len(broken.functions) == 1
     shutil.rmtree(home.night("2026-11-20") / "freeze_journal")  # it is written again
     again, _, _ = fitted(home, 40)
     assert again.digest == artifact.digest
@@ -96,9 +89,9 @@ class ToldError(Exception):
     """Ends the stage before it begins, with what it was given."""
 
 
-@pytest.mark.parametrize(("how", "looser"), [("both", ((DAYS[0], 0.0),)), ("direct", ())])
+@pytest.mark.parametrize(("how", "nights_with_smaller_holdout"), [("both", ((DAYS[0], 0.0),)), ("direct", ())])
 def test_what_a_direct_night_taught_the_champion_is_told_to_the_next_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, looser: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, nights_with_smaller_holdout: Any
 ) -> None:
     home = Home(tmp_path)
     decided(home.root, DAYS[0], "first", "winner", "", "preference_learning=direct")
@@ -106,11 +99,11 @@ def test_what_a_direct_night_taught_the_champion_is_told_to_the_next_fit(
     def told(stage: Any, place: str, **arguments: Any) -> Any:
         assert stage is fit_reward_model
         stage._inputs(arguments)  # all of it has a digest
-        raise ToldError(arguments["looser"])
+        raise ToldError(arguments["nights_with_smaller_holdout"])
 
     night = Night(home, DAYS[1], load_night(STARTER, [f"preference_learning={how}"]))
     monkeypatch.setattr(night, "run", told)
     day = write_stage(night.folder / "freeze_journal", {})
     with pytest.raises(ToldError) as found:
         reward_model_of(night, day, home.checkpoints / "winner", None, ())  # pyright: ignore[reportArgumentType]
-    assert found.value.args == (looser,)
+    assert found.value.args == (nights_with_smaller_holdout,)

@@ -1,4 +1,4 @@
-"""Which of the day's lines become lessons, as which tokens, and what is counted of the others."""
+"""Which of the day's lines become examples, as which tokens, and how the others are counted."""
 
 import json
 from collections.abc import Sequence
@@ -18,11 +18,6 @@ EXAM = ("What is 3 + 4?",)
 ASKED = "User: How are you?\nAssistant:"
 
 
-@pytest.fixture(scope="session")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_student(tmp_path_factory.mktemp("students") / "base")
-
-
 def reader(student: Path, max_tokens: int = 1000, unseen_share: float = 0.0) -> ExampleReader:
     return ExampleReader(student, StudentConfig(), EXAM, max_tokens, unseen_share)
 
@@ -36,7 +31,7 @@ def table(*rows: dict[str, Any]) -> pd.DataFrame:
 
 
 def text_of(student: Path, tokens: Sequence[int]) -> str:
-    return str(load_tokenizer(student).decode(tokens))
+    return str(load_tokenizer(student).decode(list(tokens)))
 
 
 def correction(asked: str, right: str) -> dict[str, Any]:
@@ -59,7 +54,7 @@ def test_a_correction_is_the_prompt_with_what_the_owner_wrote(student: Path) -> 
     assert dict(lines.counts) == {"lines": 1, "used": 1, "exam": 0, "too_long": 0}
 
 
-def test_what_holds_an_exam_question_is_no_lesson_in_any_channel(student: Path) -> None:
+def test_lines_with_an_exam_question_are_never_examples(student: Path) -> None:
     question = f"Tell me: {EXAM[0]}"
     corrections, feedback, picks, words = (reader(student) for _ in range(4))
     for lines, found in (
@@ -101,13 +96,13 @@ def test_an_empty_answer_is_its_end_token(student: Path) -> None:
     assert found.answer == [END]
 
 
-def test_a_pick_is_held_against_each_other_answer_once(student: Path) -> None:
+def test_a_pick_has_each_other_answer_once(student: Path) -> None:
     (found,) = reader(student).picks(table(pick("a", ["no", "yes", "yes", "no", "hm"], 1)))
     assert [text_of(student, answer[:-1]) for answer in found.answers] == ["yes", "no", "hm"]
     assert found.chosen == 0
 
 
-def test_what_judges_the_reward_model_is_learnt_by_no_channel(student: Path) -> None:
+def test_conversations_that_judge_the_reward_model_are_never_examples(student: Path) -> None:
     asked = [f"a{n}" for n in range(40)]
     seen = [text for text in asked if not is_held_out(json.loads(messages(text)), 0.5)]
     assert 5 < len(seen) < 35
@@ -124,7 +119,7 @@ def test_what_judges_the_reward_model_is_learnt_by_no_channel(student: Path) -> 
     assert len(reader(student).picks(table(*(pick(text, ["yes", "no"], 0) for text in asked)))) == 40
 
 
-def test_a_pick_without_a_choice_teaches_nothing(student: Path) -> None:
+def test_a_pick_without_a_choice_is_counted(student: Path) -> None:
     lines = reader(student)
     assert lines.picks(table(pick("a", ["yes", "yes"], 0))) == []
     assert dict(lines.counts) == {"lines": 1, "used": 0, "exam": 0, "too_long": 0, "no_choice": 1}
@@ -163,9 +158,9 @@ def test_pieces_fit_the_student(student: Path) -> None:
     assert max(len(rest) for _, rest in reader(student, 4).words(table({"text": "x" * 20}), 256)) == 3
 
 
-def test_a_conversation_that_the_template_refuses_costs_no_night(student: Path, tmp_path: Path) -> None:
+def test_a_conversation_that_the_template_refuses_is_counted(tmp_path: Path) -> None:
     strict = write_student(tmp_path / "strict")
-    tokenizer = load_tokenizer(strict, StudentConfig().trust_remote_code)  # the very one that is asked for
+    tokenizer = load_tokenizer(strict, StudentConfig().trust_remote_code)  # it is cached
     tokenizer.chat_template = "{{ raise_exception('speakers must take turns') }}"
     lines = reader(strict)
     assert lines.corrections(table(correction("How are you?", "Fine."))) == []

@@ -9,14 +9,14 @@ import pytest
 
 from conf.schema import StudentConfig
 from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
-from models.checkpoint import is_whole, keep, write_lineage
+from models.checkpoint import is_intact, keep, write_lineage
 from models.lessons import sft_preference
 from models.trainer import Trainer
 from tasks.feedback import train
 from tasks.stage import Artifact, Stage
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import trainer_process
-from tests.models.tiny import trainer_config, write_tiny
+from tests.models.support.tiny import trainer_config, write_tiny
 from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
@@ -82,11 +82,11 @@ def test_a_lesson_is_reproducible_and_rounds_its_weights_after_each_step(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounded: list[int] = []
-    settle = Trainer.settle
-    monkeypatch.setattr(Trainer, "settle", lambda trainer: rounded.append(trainer.step) or settle(trainer))
+    unpatched = Trainer.round_stochastically
+    monkeypatch.setattr(Trainer, "round_stochastically", lambda t: rounded.append(t.step) or unpatched(t))
     learnt, counts, curve, _ = study(tmp_path / "first", "corrections", base)
     assert learnt != base
-    assert is_whole(learnt)
+    assert is_intact(learnt)
     assert (counts["lines"], counts["used"]) == (5, 5)
     assert [metrics["step"] for metrics in curve] == [float(n) for n in range(1, len(curve) + 1)]
     assert all(metrics["grad_norm"] > 0 for metrics in curve)
@@ -112,7 +112,7 @@ def test_each_kind_is_learnt_by_its_method(
             yield {"step": 1.0}
 
         monkeypatch.setattr(sft_preference, method, learn)
-    monkeypatch.setattr(Trainer, "settle", lambda trainer: None)
+    monkeypatch.setattr(Trainer, "round_stochastically", lambda trainer: None)
     _, counts, curve, _ = study(tmp_path, name, base)
     ((method, examples),) = used
     assert method == STAGES[name][2]

@@ -13,11 +13,11 @@ from tasks.journal.import_dataset import import_rows
 from tasks.reward_model.fit import fit_reward_model
 from tasks.stage import Artifact
 from tasks.tables import HELD_OUT, read_table
-from tests.models.tiny import trainer_config, write_tiny
-from tests.models.tiny_picks import QUICK
+from tests.models.support.tiny import trainer_config, write_tiny
+from tests.models.support.tiny_picks import QUICK
 from tests.rewards.local_hub import write_dataset
-from tests.tasks.journal.test_freeze import freeze
-from tests.tasks.reward_model.test_fit import OwnProcess
+from tests.tasks.doubles.journals import freeze
+from tests.tasks.doubles.workers import InProcessWorker
 
 ROWS = 120
 TODAY = datetime.date.today().isoformat()
@@ -90,10 +90,10 @@ def test_a_public_set_becomes_a_reward_model_that_serves(
         student=StudentConfig(),
         seed=1,
         exam_questions=(),
-        looser=(),
+        nights_with_smaller_holdout=(),
         broke=None,
         checkpoints=tmp_path / "checkpoints",
-        trainer=OwnProcess(),
+        trainer=InProcessWorker(),
     )
     outcome = Artifact(folder=folder, digest="").read_json("outcome.json")
     assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, ROWS)

@@ -1,8 +1,7 @@
-"""The stage: it serves, or refuses with a reason, whatever the day holds; and run again it comes to the same bits."""
+"""The stage that fits the reward model: it serves, or is refused with a reason, whatever the day holds."""
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,41 +9,17 @@ import pytest
 
 from conf.schema import StudentConfig
 from conf.sections.lessons import RewardModelConfig
-from models.checkpoint import is_whole
+from models.checkpoint import is_intact
 from models.hf.loading import load_tokenizer
 from tasks.reward_model.fit import figures, fit_reward_model
 from tasks.stage import Artifact
 from tasks.tables import CORRECTIONS, HELD_OUT, PREFERENCES, read_table
 from tasks.workers import HoursOverError
-from tests.models.tiny import CHARACTERS, trainer_config, write_tiny
-from tests.models.tiny_picks import QUICK, tiny_picks
+from tests.models.support.tiny import trainer_config, write_tiny
+from tests.models.support.tiny_picks import QUICK
+from tests.tasks.doubles.picks import preference_rows
 from tests.tasks.doubles.tables import write_stage
-
-
-class OwnProcess:
-    """A trainer's process that is this one."""
-
-    calls = 0
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        self.calls += 1
-        return function(*arguments)
-
-
-@pytest.fixture(scope="module")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
-
-
-def preferences(count: int) -> list[dict[str, Any]]:
-    """Picks of the shortest of five answers, as the journal's table has them."""
-    rows = []
-    for number, pick in enumerate(tiny_picks(count, seed=1)):
-        content = f"{number} " + "".join(CHARACTERS[token - 2] for token in pick.prompt)
-        responses = ["".join(CHARACTERS[token - 2] for token in answer[:-1]) for answer in pick.answers]
-        messages = json.dumps([{"role": "user", "content": content}])
-        rows.append({"messages": messages, "responses": json.dumps(responses), "chosen": pick.chosen, "policy": "?"})
-    return rows
+from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
 
 
 def run(
@@ -52,17 +27,19 @@ def run(
     student: Path,
     rows: list[dict[str, Any]],
     config: RewardModelConfig | None = QUICK,
-    trainer: OwnProcess | None = None,
-    looser: tuple[tuple[str, float], ...] = (),
+    trainer: InProcessWorker | None = None,
+    nights_with_smaller_holdout: tuple[tuple[str, float], ...] = (),
     broke: str | None = None,
-) -> tuple[dict[str, Any], Path, OwnProcess]:
+) -> tuple[dict[str, Any], Path, int]:
+    """Run the stage; return its outcome and folder, and the number of calls to the trainer's process."""
     tmp_path.mkdir(exist_ok=True)
     tables = {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])}
-    day, folder, trainer = write_stage(tmp_path / "freeze_journal", tables), tmp_path / "fit", trainer or OwnProcess()
+    folder, worker = tmp_path / "fit", trainer or InProcessWorker()
     folder.mkdir()
+    arguments: dict[str, Any] = {"trainer": worker, "nights_with_smaller_holdout": nights_with_smaller_holdout}
     fit_reward_model.write(
         folder,
-        day=day,
+        day=write_stage(tmp_path / "freeze_journal", tables),
         date="2026-11-20",
         checkpoint=student,
         config=config,
@@ -70,54 +47,50 @@ def run(
         student=StudentConfig(),
         seed=1,
         exam_questions=(),
-        looser=looser,
         broke=broke,
         checkpoints=tmp_path / "checkpoints",
-        trainer=trainer,
+        **arguments,
     )
-    return Artifact(folder=folder, digest="").read_json("outcome.json"), folder, trainer
+    return Artifact(folder=folder, digest="").read_json("outcome.json"), folder, len(worker.functions)
 
 
-class LateProcess(OwnProcess):
-    """A trainer's process that is not waited for."""
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        raise HoursOverError("the night's hours were over before it was done")
-
-
-def test_a_fit_that_takes_longer_than_the_night_is_a_refusal(tmp_path: Path, student: Path) -> None:
-    outcome, folder, _ = run(tmp_path, student, preferences(40), trainer=LateProcess())
-    assert (outcome["serves"], outcome["reason"]) == (False, "the night's hours were over before it was done")
-    assert not (folder / "checkpoint.txt").exists()
-
-
-def test_a_taste_serves_and_the_same_picks_come_to_the_same_bits(tmp_path: Path, student: Path) -> None:
-    outcome, folder, _ = run(tmp_path / "first", student, preferences(160))
+def test_a_consistent_taste_serves(tmp_path: Path, tiny_student: Path) -> None:
+    outcome, folder, _ = run(tmp_path, tiny_student, preference_rows(160))
     assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, 160)
     assert outcome["accuracy"]["low"] > outcome["chance"] == pytest.approx(0.2)
     assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
     assert outcome["learning_curve"] == [{"picks": 160 - outcome["held_out"]} | outcome["accuracy"]]
     assert outcome["length"]["shortest_alone"] > 0.8
     assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0, "exam": 0, "known": 0, "correction": 0}
-    kept = tmp_path / "first" / "checkpoints" / (folder / "checkpoint.txt").read_text()
-    assert is_whole(kept)
-    assert outcome["checkpoint"] == kept.name
+    checkpoint = tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
+    assert is_intact(checkpoint)
+    assert outcome["checkpoint"] == checkpoint.name
     assert len(json.loads((folder / "curve.json").read_text())) > 10
-    again, other, _ = run(tmp_path / "second", student, preferences(160))
-    assert again == outcome
-    assert {file.name: file.read_bytes() for file in other.iterdir()} == {
-        f.name: f.read_bytes() for f in folder.iterdir()
-    }
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
+def test_a_backbone_of_another_architecture_with_the_students_tokenizer(tmp_path: Path, tiny_student: Path) -> None:
+    backbone = write_tiny(tmp_path / "smaller", "qwen3")
+    config = QUICK.model_copy(update={"backbone": str(backbone)})
+    outcome, _, _ = run(tmp_path / "night", tiny_student, preference_rows(160), config)
+    checkpoint = tmp_path / "night" / "checkpoints" / outcome["checkpoint"]
+    assert json.loads((checkpoint / "config.json").read_text())["model_type"] == "qwen3"
+    assert json.loads((checkpoint / "nightschool.json").read_text())["parent"] is None
 
 
-def test_the_held_out_table_is_what_the_model_did_not_see(tmp_path: Path, student: Path) -> None:
-    _, folder, _ = run(tmp_path, student, preferences(40), RewardModelConfig(min_picks=1000))
+def test_picks_without_a_taste_are_refused_with_the_numbers(tmp_path: Path, tiny_student: Path) -> None:
+    rows = [row | {"chosen": (number * 7 + 1) % 5} for number, row in enumerate(preference_rows(120))]
+    outcome, folder, calls = run(tmp_path, tiny_student, rows, QUICK.model_copy(update={"epochs": 1}))
+    assert (outcome["serves"], outcome["checkpoint"], calls) == (False, None, 1)
+    assert f"on {outcome['held_out']} held-out picks it is right" in outcome["reason"]
+    assert not (folder / "checkpoint.txt").exists()
+    assert (folder / "curve.json").exists()
+
+
+def test_the_held_out_table_has_the_picks_as_they_were_shown(tmp_path: Path, tiny_student: Path) -> None:
+    rows = preference_rows(40)
+    _, folder, _ = run(tmp_path, tiny_student, rows, RewardModelConfig(min_picks=1000))
     held_out: Any = read_table(folder / "held_out.parquet", HELD_OUT)
-    shown = {row["messages"]: row for row in preferences(40)}
+    shown = {row["messages"]: row for row in rows}
     assert 4 < len(held_out) < 25
     for row in held_out.itertuples():
         assert (row.responses, row.chosen) == (shown[row.messages]["responses"], shown[row.messages]["chosen"])
@@ -127,99 +100,82 @@ def test_the_held_out_table_is_what_the_model_did_not_see(tmp_path: Path, studen
     ("rows", "config", "reason"),
     [
         ([], QUICK, "with fewer than 30 usable picks none is fitted"),
-        (preferences(29), QUICK, "with fewer than 30 usable picks none is fitted"),
-        (preferences(1) * 40, QUICK, "all picks are of one side of the split by prompt"),
-        (preferences(40), None, "preference_learning is direct"),
-        (preferences(40), QUICK.model_copy(update={"max_tokens": 3}), "with fewer than 30 usable picks"),
+        (preference_rows(29), QUICK, "with fewer than 30 usable picks none is fitted"),
+        (preference_rows(1) * 40, QUICK, "all picks are on one side of the split by prompt"),
+        (preference_rows(40), None, "preference_learning is direct"),
+        (preference_rows(40), QUICK.model_copy(update={"max_tokens": 3}), "with fewer than 30 usable picks"),
     ],
 )
 def test_a_refusal_before_any_fit(
-    tmp_path: Path, student: Path, rows: list[dict[str, Any]], config: RewardModelConfig | None, reason: str
+    tmp_path: Path, tiny_student: Path, rows: list[dict[str, Any]], config: RewardModelConfig | None, reason: str
 ) -> None:
-    outcome, folder, trainer = run(tmp_path, student, rows, config)
-    assert (outcome["serves"], outcome["checkpoint"], trainer.calls) == (False, None, 0)
+    outcome, folder, calls = run(tmp_path, tiny_student, rows, config)
+    assert (outcome["serves"], outcome["checkpoint"], calls) == (False, None, 0)
     assert outcome["reason"].startswith(reason)
     assert not (folder / "checkpoint.txt").exists()
     assert figures(outcome)["reward_model/serves"] == 0
     held_out = read_table(folder / "held_out.parquet", HELD_OUT)
     assert outcome["held_out"] == len(held_out)
-    assert len(held_out) == 0 or config is not None  # under `direct` all of them are lessons
+    assert len(held_out) == 0 or config is not None  # under `direct` all picks are lessons
 
 
-def test_a_champion_that_learnt_the_judges_is_not_judged(tmp_path: Path, student: Path) -> None:
-    """After a year of `preference_learning: direct`, say."""
-    rows = [row | {"night": "2026-11-19"} for row in preferences(60)]
-    outcome, folder, trainer = run(tmp_path, student, rows, looser=(("2026-11-19", 0.0),))
-    assert outcome["reason"] == "the champion has learnt all picks that would judge it: it takes later ones"
-    assert (outcome["held_out"], trainer.calls) == (0, 0)
+def test_a_champion_that_learnt_all_held_out_picks_is_refused(tmp_path: Path, tiny_student: Path) -> None:
+    rows = [row | {"night": "2026-11-19"} for row in preference_rows(60)]
+    before = (("2026-11-19", 0.0),)
+    outcome, folder, calls = run(tmp_path, tiny_student, rows, nights_with_smaller_holdout=before)
+    assert outcome["reason"] == "the champion has learnt all held-out picks, so later ones are needed to judge it"
+    assert (outcome["held_out"], calls) == (0, 0)
     assert outcome["left_out"]["known"] == 60 - outcome["picks"] > 0
     assert read_table(folder / "held_out.parquet", HELD_OUT).empty
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_picks_without_a_taste_are_refused_with_the_numbers(tmp_path: Path, student: Path, seed: int) -> None:
-    rows = [row | {"chosen": (number * 7 + seed) % 5} for number, row in enumerate(preferences(120))]
-    outcome, folder, trainer = run(tmp_path, student, rows, QUICK.model_copy(update={"epochs": 1}))
-    assert trainer.calls == 1
-    assert (outcome["serves"], outcome["checkpoint"]) == (False, None)
-    assert f"on {outcome['held_out']} held-out picks it is right" in outcome["reason"]
+def test_a_fit_that_takes_longer_than_the_night_is_refused(tmp_path: Path, tiny_student: Path) -> None:
+    late = FailingWorker(HoursOverError("the night's hours were over before it was done"))
+    outcome, folder, _ = run(tmp_path, tiny_student, preference_rows(40), trainer=late)
+    assert (outcome["serves"], outcome["reason"]) == (False, "the night's hours were over before it was done")
     assert not (folder / "checkpoint.txt").exists()
-    assert (folder / "curve.json").exists()
 
 
-def test_a_smaller_backbone_with_the_same_tokenizer(tmp_path: Path, student: Path) -> None:
-    smaller = write_tiny(tmp_path / "smaller", "qwen3")
-    config = QUICK.model_copy(update={"backbone": str(smaller)})
-    outcome, folder, _ = run(tmp_path / "night", student, preferences(160), config)
-    assert outcome["serves"]
-    kept = tmp_path / "night" / "checkpoints" / (folder / "checkpoint.txt").read_text()
-    assert json.loads((kept / "config.json").read_text())["model_type"] == "qwen3"
-    assert json.loads((kept / "nightschool.json").read_text())["parent"] is None
+def test_a_fit_that_failed_before_is_refused_without_another_attempt(tmp_path: Path, tiny_student: Path) -> None:
+    outcome, _, calls = run(tmp_path, tiny_student, preference_rows(40), broke="OutOfMemoryError: 12 GB")
+    assert outcome["reason"] == "it could not be fitted: OutOfMemoryError: 12 GB"
+    assert (outcome["serves"], outcome["broke"], calls) == (False, "OutOfMemoryError: 12 GB", 0)
 
 
-def test_a_backbone_that_reads_other_tokens_is_refused(tmp_path: Path, student: Path) -> None:
-    other = write_tiny(tmp_path / "other")
-    tokenizer: Any = load_tokenizer(student)
-    copied = type(tokenizer).from_pretrained(student)
-    copied.add_tokens(["another"])
-    copied.save_pretrained(other)
-    outcome, _, trainer = run(
-        tmp_path / "a", student, preferences(40), QUICK.model_copy(update={"backbone": str(other)})
-    )
-    assert outcome["reason"].startswith(
-        f"reward_model.backbone: {other}: its tokenizer is not the student's: their voc"
-    )
-    assert trainer.calls == 0
+def other_tokenizer(folder: Path, student: Path) -> str:
+    tokenizer: Any = type(load_tokenizer(student)).from_pretrained(student)
+    tokenizer.add_tokens(["another"])
+    tokenizer.save_pretrained(write_tiny(folder))
+    return f"{folder}: its tokenizer is not the student's: their voc"
 
 
-def test_a_backbone_that_is_not_there_is_refused(
-    tmp_path: Path, student: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def pickled(folder: Path, student: Path) -> str:
+    shutil.copytree(student, folder)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    return f"{folder}/pytorch_model.bin: weights in a pickle"
+
+
+@pytest.mark.parametrize("make", [other_tokenizer, pickled])
+def test_an_unusable_backbone_is_refused(tmp_path: Path, tiny_student: Path, make: Any) -> None:
+    reason = make(tmp_path / "backbone", tiny_student)
+    config = QUICK.model_copy(update={"backbone": str(tmp_path / "backbone")})
+    outcome, _, calls = run(tmp_path / "night", tiny_student, preference_rows(40), config)
+    assert outcome["reason"].startswith(f"reward_model.backbone: {reason}")
+    assert calls == 0
+
+
+def test_a_missing_backbone_is_refused(tmp_path: Path, tiny_student: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    outcome, _, _ = run(tmp_path, student, preferences(40), QUICK.model_copy(update={"backbone": "nobody/nothing"}))
+    config = QUICK.model_copy(update={"backbone": "nobody/nothing"})
+    outcome, _, _ = run(tmp_path, tiny_student, preference_rows(40), config)
     assert outcome["reason"].startswith("reward_model.backbone: nobody/nothing cannot be loaded from the hub")
 
 
-def test_a_backbone_without_weights_that_can_be_loaded_is_refused(tmp_path: Path, student: Path) -> None:
-    pickled = shutil.copytree(student, tmp_path / "pickled")
-    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
-    config = QUICK.model_copy(update={"backbone": str(pickled)})
-    outcome, _, trainer = run(tmp_path / "fit", student, preferences(40), config)
-    assert outcome["reason"].startswith(f"reward_model.backbone: {pickled}/pytorch_model.bin: weights in a pickle")
-    assert trainer.calls == 0
-
-
-def test_a_fit_that_broke_is_a_refusal_and_not_tried_again(tmp_path: Path, student: Path) -> None:
-    outcome, _, trainer = run(tmp_path, student, preferences(40), broke="OutOfMemoryError: 12 GB")
-    assert outcome["reason"] == "it could not be fitted: OutOfMemoryError: 12 GB"
-    assert (outcome["serves"], outcome["broke"], trainer.calls) == (False, "OutOfMemoryError: 12 GB", 0)
-
-
-def test_what_mlflow_keeps() -> None:
+def test_the_metrics_for_mlflow() -> None:
     accuracy = {"value": 0.6, "low": 0.5, "high": 0.7, "n": 80}
     length = {"longest_alone": 0.1, "longest_top": 0.2, "correlation": None}
-    whole = {"serves": True, "picks": 200, "held_out": 80, "accuracy": accuracy, "chance": 0.2, "length": length}
-    assert figures(whole | {"expected_calibration_error": 0.05}) == {
+    outcome = {"serves": True, "picks": 200, "held_out": 80, "accuracy": accuracy, "chance": 0.2, "length": length}
+    assert figures(outcome | {"expected_calibration_error": 0.05}) == {
         "reward_model/serves": 1.0,
         "reward_model/picks": 200.0,
         "reward_model/held_out": 80.0,

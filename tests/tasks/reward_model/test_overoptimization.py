@@ -1,4 +1,4 @@
-"""The alarm over a learned reward that rises while the student unlearns what its owner picks."""
+"""The alarm for a learned reward that rises while the student unlearns what its owner picks."""
 
 import pytest
 from hypothesis import given
@@ -7,19 +7,20 @@ from scipy.stats import binom
 
 from tasks.reward_model.overoptimization import fell, learned_reward_hacked, risen, unwatched
 
-GOOD = [True] * 16 + [False] * 4
-WORSE = [True] * 8 + [False] * 12
-BETTER = [True] * 20
+
+def ranking(right: int, of: int = 20) -> list[bool]:
+    return [True] * right + [False] * (of - right)
 
 
 def rounds(*learned: float, spread: float = 1.0) -> list[dict[str, float]]:
-    return [{"reward/learned": one, "reward/learned_spread": spread} for one in learned]
+    return [{"reward/learned": reward, "reward/learned_spread": spread} for reward in learned]
 
 
+GOOD, WORSE, BETTER = ranking(16), ranking(8), ranking(20)
 RISING = rounds(0.0, 0.1, 0.2, 0.8, 0.9, 1.0)
 
 
-def test_reward_up_and_ranking_down_rings() -> None:
+def test_a_rising_reward_and_a_falling_ranking_raise_the_alarm() -> None:
     alarm = learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 6): WORSE})
     assert alarm is not None
     assert (alarm.name, alarm.severe, alarm.round) == ("learned_reward_hacked", False, 6)
@@ -32,74 +33,66 @@ def test_reward_up_and_ranking_down_rings() -> None:
     [
         (RISING, {(1, 0): GOOD, (1, 6): GOOD}),
         (RISING, {(1, 0): GOOD, (1, 6): BETTER}),
-        (RISING, {(1, 0): GOOD, (1, 6): [True] * 12 + [False] * 8}),  # 4 lost: 1/16 by chance
-        (
-            rounds(1.0, 0.9, 0.8, 0.2, 0.1, 0.0),
-            {(1, 0): GOOD, (1, 6): WORSE},
-        ),  # the proxy fell too: something else is wrong
+        (RISING, {(1, 0): GOOD, (1, 6): ranking(12)}),  # 4 lost: 1/16 by chance
+        (rounds(1.0, 0.9, 0.8, 0.2, 0.1, 0.0), {(1, 0): GOOD, (1, 6): WORSE}),  # another cause: the reward fell too
         (rounds(0.0, 0.1, 0.2, 0.05, 0.1, 0.2), {(1, 0): GOOD, (1, 6): WORSE}),
-        (
-            rounds(0.0, 0.1, 0.2, 0.8, 0.9, 1.0, spread=10.0),
-            {(1, 0): GOOD, (1, 6): WORSE},
-        ),  # a small part of the spread
+        (rounds(0.0, 0.1, 0.2, 0.8, 0.9, 1.0, spread=10.0), {(1, 0): GOOD, (1, 6): WORSE}),  # small beside the spread
         (RISING, {(1, 6): WORSE}),  # nothing to compare with
         (RISING, {(1, 0): [], (1, 6): []}),
         (rounds(5.0), {(1, 0): GOOD, (1, 1): WORSE}),  # one round has no trend
         ([{}] * 6, {(1, 0): GOOD, (1, 6): WORSE}),
-        (RISING[:3], {(1, 0): GOOD, (1, 6): WORSE}),  # a round that is taken again: its ranking does not count yet
+        (RISING[:3], {(1, 0): GOOD, (1, 6): WORSE}),  # a round that is repeated: its ranking does not count yet
     ],
 )
-def test_all_else_is_quiet(learned: list[dict[str, float]], rankings: dict[tuple[int, int], list[bool]]) -> None:
+def test_otherwise_there_is_no_alarm(
+    learned: list[dict[str, float]], rankings: dict[tuple[int, int], list[bool]]
+) -> None:
     assert learned_reward_hacked(learned, rankings) is None
 
 
-def test_five_lost_and_none_won_is_enough() -> None:
-    assert learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 6): [True] * 11 + [False] * 9})  # 1/32
+def test_five_lost_and_none_won_is_significant() -> None:
+    assert learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 6): ranking(11)})  # 1/32
 
 
-def test_with_fewer_than_five_to_lose_it_is_said_that_nothing_is_watched() -> None:
-    four = [True] * 4 + [False] * 36
-    assert learned_reward_hacked(RISING, {(1, 0): four, (1, 6): [False] * 40}) is None
-    assert unwatched(four) == (
+def test_with_fewer_than_five_to_lose_the_reward_cannot_be_watched() -> None:
+    assert learned_reward_hacked(RISING, {(1, 0): ranking(4, 40), (1, 6): ranking(0, 40)}) is None
+    assert unwatched(ranking(4, 40)) == (
         "the learned reward cannot be watched: the student ranks 4 of 40 held-out picks first, "
         "and chance alone may lose so few"
     )
     assert unwatched([])
-    assert learned_reward_hacked(RISING, {(1, 0): [True, *four], (1, 6): [False] * 41})
-    assert unwatched([True, *four]) is None
+    assert learned_reward_hacked(RISING, {(1, 0): ranking(5, 40), (1, 6): ranking(0, 40)})
+    assert unwatched(ranking(5, 40)) is None
 
 
-def test_a_rise_on_the_owners_prompts_is_not_diluted_by_the_problems_with_a_verifier() -> None:
-    """At `owner_share` 0.25: three quarters of the answers are to problems on which nothing rises."""
+def test_the_owners_prompts_are_measured_alone() -> None:
+    """At `owner_share` 0.25, where nothing rises on the three quarters of prompts with a verifier."""
     quarter = [one | {"reward/learned": 0.25 * one["reward/learned"]} for one in rounds(0.0, 0.05, 0.1, 0.2, 0.25, 0.3)]
-    owned = [one | {"reward/learned_owner": 4 * one["reward/learned"]} for one in quarter]
+    owner = [one | {"reward/learned_owner": 4 * one["reward/learned"]} for one in quarter]
     assert learned_reward_hacked(quarter, {(1, 0): GOOD, (1, 6): WORSE}) is None
-    alarm = learned_reward_hacked(owned, {(1, 0): GOOD, (1, 6): WORSE})
+    alarm = learned_reward_hacked(owner, {(1, 0): GOOD, (1, 6): WORSE})
     assert alarm is not None
     assert "from 0.05 to 0.25 by round 6" in alarm.sentence
-    assert risen([*owned[:3], quarter[3], *owned[4:]])[0] == pytest.approx((0.025, 0.275))  # none of the fourth's
+    without_fourth = [*owner[:3], quarter[3], *owner[4:]]
+    assert risen(without_fourth)[0] == pytest.approx((0.025, 0.275))
 
 
-def test_the_first_round_stays_the_one_and_later_ones_change_nothing() -> None:
+def test_the_first_alarm_stays_whatever_follows() -> None:
+    rankings = {(1, 0): GOOD, (1, 2): GOOD, (1, 4): WORSE}
+    alarm = learned_reward_hacked(RISING[:4], rankings)
     later = [*RISING, *rounds(0.0, 0.0, 0.0)]
-    alarm = learned_reward_hacked(RISING[:4], {(1, 0): GOOD, (1, 2): GOOD, (1, 4): WORSE})
-    assert alarm is not None
-    assert (
-        learned_reward_hacked(later, {(1, 0): GOOD, (1, 2): GOOD, (1, 4): WORSE, (1, 6): BETTER, (1, 9): WORSE})
-        == alarm
-    )
+    assert learned_reward_hacked(later, rankings | {(1, 6): BETTER, (1, 9): WORSE}) == alarm is not None
 
 
-def test_a_lesson_between_blocks_is_neither_blamed_on_the_learned_reward_nor_hides_it() -> None:
-    """The second block begins with round 4, after a lesson that changed the ranking, and the answers with it."""
-    blamed = rounds(0.0, 0.0, 0.0, 0.9, 0.9, 0.9, 0.9)
-    assert learned_reward_hacked(blamed, {(1, 0): GOOD, (1, 3): GOOD, (4, 3): WORSE, (4, 7): WORSE}) is None
+def test_each_block_is_compared_with_its_own_start() -> None:
+    """The second block begins with round 4, after a lesson that changed ranking and rewards."""
+    lesson_raised = rounds(0.0, 0.0, 0.0, 0.9, 0.9, 0.9, 0.9)
+    assert learned_reward_hacked(lesson_raised, {(1, 0): GOOD, (1, 3): GOOD, (4, 3): WORSE, (4, 7): WORSE}) is None
     assert learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 3): GOOD, (4, 3): WORSE, (4, 6): WORSE}) is None
-    hidden = rounds(0.9, 0.9, 0.9, 0.0, 0.1, 0.5, 0.6)
-    alarm = learned_reward_hacked(hidden, {(1, 0): WORSE, (1, 3): WORSE, (4, 3): GOOD, (4, 7): WORSE})
+    lesson_lowered = rounds(0.9, 0.9, 0.9, 0.0, 0.1, 0.5, 0.6)
+    alarm = learned_reward_hacked(lesson_lowered, {(1, 0): WORSE, (1, 3): WORSE, (4, 3): GOOD, (4, 7): WORSE})
     assert alarm is not None
     assert "from 0.05 to 0.55 by round 7" in alarm.sentence
-    assert "from 0.80 to 0.40" in alarm.sentence
 
 
 def test_windows_do_not_overlap() -> None:
@@ -110,7 +103,7 @@ def test_windows_do_not_overlap() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40))
-def test_mcnemar_is_the_binomial_tail(pairs: list[tuple[bool, bool]]) -> None:
+def test_the_p_value_is_the_binomial_tail(pairs: list[tuple[bool, bool]]) -> None:
     before, after = [was for was, _ in pairs], [now for _, now in pairs]
     lost, won = pairs.count((True, False)), pairs.count((False, True))
     assert fell(before, after) == pytest.approx(binom.sf(lost - 1, lost + won, 0.5) if lost + won else 1.0)

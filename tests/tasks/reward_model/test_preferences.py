@@ -1,4 +1,4 @@
-"""From the freeze's tables to picks: what is a choice at all, corrections as pairs, ages, and the split by prompt."""
+"""From the freeze's tables to picks: what counts as a choice, corrections as pairs, ages, and the split by prompt."""
 
 import json
 from pathlib import Path
@@ -11,20 +11,14 @@ from conf.sections.lessons import DayConfig, RewardModelConfig
 from models.checkpoint import write_lineage
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import Pick, is_held_out
-from tasks.journal.lineage import looser
+from tasks.journal.lineage import nights_with_smaller_holdout
 from tasks.reward_model.preferences import AT_ONCE, Choice, DayPicks, choices, day_picks
 from tasks.tables import CORRECTIONS, PREFERENCES
+from tests.tasks.doubles.journals import DAYS, decided, freeze, journal, line
 from tests.tasks.doubles.student import END, write_student
 from tests.tasks.doubles.tables import write_stage
-from tests.tasks.journal.test_freeze import freeze, journal, line
-from tests.tasks.journal.test_replay import DAYS, decided
 
 DATE = "2026-11-20"
-
-
-@pytest.fixture(scope="session")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_student(tmp_path_factory.mktemp("students") / "base")
 
 
 def asked(text: str) -> list[dict[str, str]]:
@@ -36,7 +30,7 @@ def preference(text: str, responses: list[str], chosen: int) -> dict[str, Any]:
     return {"messages": messages, "responses": shown, "chosen": chosen, "policy": "cafe42"}
 
 
-def sort_in(student: Path, found: list[Choice], **config: Any) -> DayPicks:
+def split(student: Path, found: list[Choice], **config: Any) -> DayPicks:
     return day_picks(found, DATE, load_tokenizer(student), StudentConfig(), RewardModelConfig(**config))
 
 
@@ -56,8 +50,8 @@ def test_a_pick_and_a_correction_in_full(tmp_path: Path, student: Path) -> None:
     pick, pair = choices(day.folder)
     assert pick == Choice(asked("Why?"), ["a", "bc"], 0, None)  # the one picked was shown twice
     assert pair == Choice(asked("And?"), ["No.", "Yes."], 1, None, corrected=True)
-    tokenizer = load_tokenizer(student)
-    found = {len(one.answers[0]): one for one in all_of(sort_in(student, [pick, pair]))}
+    tokenizer: Any = load_tokenizer(student)
+    found = {len(one.answers[0]): one for one in all_of(split(student, [pick, pair]))}
     assert tokenizer.decode(found[2].prompt) == "User: Why?\nAssistant:"
     assert found[2].answers == ((*tokenizer.encode("a"), END), (*tokenizer.encode("bc"), END))
     assert [tokenizer.decode(answer[:-1]) for answer in found[4].answers] == ["No.", "Yes."]
@@ -65,45 +59,38 @@ def test_a_pick_and_a_correction_in_full(tmp_path: Path, student: Path) -> None:
 
 
 @pytest.mark.parametrize("responses", [["same"], ["", ""]])
-def test_without_two_different_answers_there_was_no_choice(tmp_path: Path, student: Path, responses: list[str]) -> None:
+def test_two_different_answers_make_a_choice(tmp_path: Path, student: Path, responses: list[str]) -> None:
     rows = [preference("Why?", [*responses, responses[0]], 0)]
     day = write_stage(tmp_path / "day", {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])})
-    found = sort_in(student, list(choices(day.folder)))
+    found = split(student, list(choices(day.folder)))
     assert (len(found), found.left_out["no_choice"]) == (0, 1)
 
 
 def test_an_empty_answer_among_others_is_an_answer(student: Path) -> None:
-    (pick,) = all_of(sort_in(student, [Choice(asked("Why?"), ["", "Because."], 1, None)]))
+    (pick,) = all_of(split(student, [Choice(asked("Why?"), ["", "Because."], 1, None)]))
     assert pick.answers[0] == (END,)
 
 
 def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
     choice = Choice(asked("Why?"), ["x", "y" * 50], 0, None)
     whole = len("User: Why?\nAssistant:") + 51
-    assert len(sort_in(student, [choice], max_tokens=whole)) == 1
-    assert sort_in(student, [choice], max_tokens=whole - 1).left_out == {
-        "no_choice": 0,
-        "too_long": 1,
-        "refused": 0,
-        "exam": 0,
-        "known": 0,
-        "correction": 0,
-    }
+    assert len(split(student, [choice], max_tokens=whole)) == 1
+    assert +split(student, [choice], max_tokens=whole - 1).left_out == {"too_long": 1}
 
 
 def test_a_pick_of_more_answers_than_memory_holds_is_left_out(student: Path) -> None:
-    """A line of a megabyte can have hundreds of long answers, and all go through the model together."""
+    """A line of a megabyte may have hundreds of long answers, and all go through the model together."""
     length = len("User: Why?\nAssistant:") + 51
     for count, fits in ((AT_ONCE, True), (AT_ONCE * length // 51 + 1, False)):
         choice = Choice(asked("Why?"), [f"{n:050d}" for n in range(count)], 0, None)
-        found = sort_in(student, [choice], max_tokens=length)
+        found = split(student, [choice], max_tokens=length)
         assert (len(found), found.left_out["too_long"]) == (fits, not fits)
 
 
-def test_a_conversation_that_the_template_refuses_costs_no_night(tmp_path: Path) -> None:
+def test_a_conversation_that_the_template_refuses_is_left_out(tmp_path: Path) -> None:
     strict = write_student(tmp_path / "strict")
     load_tokenizer(strict).chat_template = "{{ raise_exception('speakers must take turns') }}"  # it is cached
-    found = sort_in(strict, [Choice(asked("Why?"), ["a", "b"], 0, None)])
+    found = split(strict, [Choice(asked("Why?"), ["a", "b"], 0, None)])
     assert (len(found), found.left_out["refused"]) == (0, 1)
 
 
@@ -112,12 +99,12 @@ def test_a_conversation_that_the_template_refuses_costs_no_night(tmp_path: Path)
     [(None, 1.0), ("2026-11-20", 1.0), ("2026-11-06", 0.5), ("2026-10-23", 0.25), ("2026-12-01", 1)],
 )
 def test_older_picks_weigh_less(student: Path, night: str | None, weight: float) -> None:
-    (pick,) = all_of(sort_in(student, [Choice(asked("Why?"), ["a", "b"], 0, night)], half_life_nights=14.0))
+    (pick,) = all_of(split(student, [Choice(asked("Why?"), ["a", "b"], 0, night)], half_life_nights=14.0))
     assert pick.weight == pytest.approx(weight)
 
 
 def test_all_picks_of_a_prompt_are_on_one_side(student: Path) -> None:
-    found = sort_in(
+    found = split(
         student,
         [Choice(asked(f"Why {n % 40}?"), ["a", "b" * (n + 1)], n % 2, None) for n in range(200)],
         held_out_share=0.5,
@@ -126,22 +113,19 @@ def test_all_picks_of_a_prompt_are_on_one_side(student: Path) -> None:
     assert not fitted & held_out
     assert len(fitted | held_out) == 40
     assert min(len(fitted), len(held_out)) > 8
-    assert [json.loads(choice.row["messages"]) for choice in found.held_out_choices] == [
-        choice.messages for choice in found.held_out_choices
-    ]
     assert len(found.held_out_choices) == len(found.held_out)
 
 
 def test_a_correction_is_fitted_and_judges_nothing(student: Path) -> None:
-    """Whoever wrote an answer can be told by its style; a model that tells no more would serve by it."""
+    """Style tells who wrote an answer; a model that learns no more must not serve."""
     rows = [(asked(f"Why {n}?"), ["a", "b"]) for n in range(40)]
-    picks = sort_in(student, [Choice(*row, 1, None) for row in rows], held_out_share=0.5)
-    found = sort_in(student, [Choice(*row, 1, None, corrected=True) for row in rows], held_out_share=0.5)
+    picks = split(student, [Choice(*row, 1, None) for row in rows], held_out_share=0.5)
+    found = split(student, [Choice(*row, 1, None, corrected=True) for row in rows], held_out_share=0.5)
     assert (found.fitted, found.held_out, found.held_out_choices) == (picks.fitted, [], [])
     assert found.left_out["correction"] == len(picks.held_out) > 8
 
 
-def test_what_the_champion_was_taught_does_not_judge(student: Path) -> None:
+def test_conversations_that_the_champion_learnt_do_not_judge(student: Path) -> None:
     """On the 18th a quarter of the conversations was held out, on the 10th none."""
     choices = [
         Choice(asked(f"Why {number}?"), ["a", "b"], 0, night)
@@ -157,7 +141,7 @@ def test_what_the_champion_was_taught_does_not_judge(student: Path) -> None:
             load_tokenizer(student),
             StudentConfig(),
             RewardModelConfig(held_out_share=0.75),
-            looser=nights,
+            nights_with_smaller_holdout=nights,
         )
         assert len(found) + found.left_out["known"] == len(choices) + 1
         return found.held_out_choices
@@ -174,14 +158,14 @@ def test_what_the_champion_was_taught_does_not_judge(student: Path) -> None:
     assert {choice.night for choice in expected} == {"2026-11-18", "2026-11-19"}
 
 
-def test_a_generated_day_that_the_champion_was_taught_judges_on_no_later_night(tmp_path: Path, student: Path) -> None:
-    """The seed draws the same picks every night, and their rows are of the night that draws them."""
+def test_a_generated_day_that_the_champion_learnt_judges_on_no_later_night(tmp_path: Path, student: Path) -> None:
+    """The seed draws the same picks every night, dated with that night."""
     generated = DayConfig(generated_preferences=40)
     freeze(tmp_path, DAYS[0], generated)
-    decided(tmp_path, DAYS[0], "as it came", "winner", "", "preference_learning=direct", done=("lessons/picks",))
+    decided(tmp_path, DAYS[0], "original", "winner", "", "preference_learning=direct", done=("lessons/picks",))
     champion = tmp_path / "checkpoints" / "winner"
     champion.mkdir(parents=True)
-    write_lineage(champion, "as it came")
+    write_lineage(champion, "original")
     said = {"responses": ["a", "b"], "chosen": 0, "policy": "cafe42"}
     journal(tmp_path, *(line("preference", messages=asked(f"Why {number}?"), **said) for number in range(40)))
     second = freeze(tmp_path, DAYS[1], generated, champion="winner")
@@ -189,11 +173,11 @@ def test_a_generated_day_that_the_champion_was_taught_judges_on_no_later_night(t
     def judges(*nights: tuple[str, float]) -> list[Choice]:
         found, config = list(choices(second.folder)), RewardModelConfig()
         tokenizer = load_tokenizer(student)
-        return day_picks(found, DAYS[1], tokenizer, StudentConfig(), config, looser=nights).held_out_choices
+        return day_picks(found, DAYS[1], tokenizer, StudentConfig(), config, (), nights).held_out_choices
 
     whole = judges()
     assert {(choice.generated, choice.night) for choice in whole} == {(True, DAYS[1]), (False, DAYS[1])}
-    line_before = looser("winner", tmp_path / "nights", 0.25)
+    line_before = nights_with_smaller_holdout("winner", tmp_path / "nights", 0.25)
     assert line_before == ((DAYS[0], 0.0),)
     assert judges(*line_before) == [choice for choice in whole if not choice.generated]
     kept = [choice for choice in whole if not choice.generated or is_held_out(choice.messages, 0.1)]
