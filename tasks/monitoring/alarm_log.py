@@ -10,7 +10,7 @@ from conf.storage.durable import write_atomically
 from tasks.monitoring.alarms import Alarm
 from tasks.monitoring.notify import tell_owner
 from tasks.monitoring.prefect_artifacts import show_text
-from tasks.report.markdown import plain_line
+from tasks.report.text import plain_line
 from tasks.tracking import Tracking
 
 ARTIFACT = "alarms"

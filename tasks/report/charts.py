@@ -1,11 +1,10 @@
-"""The report's pictures of one night: how it learned, what it was judged by, and where the time went."""
+"""The report's charts of one night: how it learned, how it was graded, and where the time went."""
 
 from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.patches import Rectangle
 
-from tasks.report.markdown import duration
 from tasks.report.svg import (
     FIRST,
     INK,
@@ -21,8 +20,9 @@ from tasks.report.svg import (
     picture,
     readings,
 )
+from tasks.report.text import duration, percent
 
-# What a completion came to, from the best to the worst: verdicts, colour and how much of it.
+# Verdicts from the best to the worst, grouped for the chart: verdicts, colour and its opacity.
 BANDS: Mapping[str, tuple[list[str], str, float]] = {
     "correct": (["correct"], FIRST, 1.0),
     "wrong": (["wrong"], SECOND, 1.0),
@@ -35,28 +35,28 @@ MOST_KINDS = 30
 
 @in_style
 def learning_curve(reward: pd.Series, quiz: Mapping[int, float], exams: Mapping[str, float]) -> Picture:
-    """Mean reward and quiz accuracy per round, and a horizontal line for each checkpoint's exam accuracy."""
+    """Draw mean reward and quiz accuracy per round, with a horizontal line at each model's exam accuracy."""
     figure, (axes,) = canvas(2.9)
     axes.plot(reward.index, reward, color=FIRST, label="mean reward", marker="o")
     if quiz:
         axes.plot(list(quiz), list(quiz.values()), color=SECOND, label="quiz", marker="D", linestyle="none")
     for (name, accuracy), height in zip(exams.items(), apart(list(exams.values()), 0.075), strict=True):
         axes.axhline(accuracy, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-        axes.text(1.01, height, f"{name} {accuracy:.2f}", transform=axes.get_yaxis_transform(), va="center")
+        axes.text(1.01, height, f"{name} {percent(accuracy)}", transform=axes.get_yaxis_transform(), va="center")
     axes.set_ylim(min(-0.03, 1.05 * float(reward.min())), max(1.03, 1.05 * float(reward.max())))
     axes.legend(ncol=2, **LEGEND)
     return picture(
         figure,
         "Learning curve",
-        f"Mean reward of the training completions went from {reward.iloc[0]:.2f} to {reward.iloc[-1]:.2f}. "
-        "Dashed: accuracy in the exam, whose problems are never trained on.",
+        f"The mean reward of the training completions went from {reward.iloc[0]:.2f} to {reward.iloc[-1]:.2f}. "
+        "Dashed lines: accuracy in the exam, whose problems are never trained on.",
         readings({"mean reward": reward, "quiz": pd.Series(quiz, dtype=float)}),
     )
 
 
 @in_style
 def reward_parts(parts: pd.DataFrame) -> Picture:
-    """The parts that the rewards are made of, unweighted, as means of each round: rounds × parts."""
+    """Draw each round's mean of the reward's parts (rounds × parts), unweighted."""
     figure, (axes,) = canvas(2.4)
     styles = [(colour, style) for style in ("-", "--", ":") for colour in (FIRST, SECOND, MUTED)]
     for (name, part), (colour, style) in zip(parts.items(), styles, strict=False):
@@ -66,88 +66,97 @@ def reward_parts(parts: pd.DataFrame) -> Picture:
     return picture(
         figure,
         "Parts of the reward",
-        "Means over the training completions, before the weights that the configuration gives them.",
+        "Means over the training completions, before the configured weights are applied.",
         readings({str(name): part for name, part in parts.items()}),
     )
 
 
 @in_style
-def signal(share: pd.Series, hopes: Mapping[str, pd.Series], counts: Mapping[str, float]) -> Picture:
-    """The share of groups whose rewards differ, what was hoped for (by name), and the night's `counts` of groups."""
+def signal(share: pd.Series, expected: Mapping[str, pd.Series], counts: Mapping[str, float]) -> Picture:
+    """Draw the share of groups whose rewards differ, and what was `expected`; `counts`: the night's groups."""
     figure, (axes,) = canvas(2.2)
-    axes.plot(share.index, share, color=FIRST, label="seen", marker="o")
-    for (name, hoped), style in zip(hopes.items(), ("--", ":"), strict=False):
-        axes.plot(hoped.index, hoped, color=SECOND, label=name, linestyle=style)
+    axes.plot(share.index, share, color=FIRST, label="observed", marker="o")
+    for (name, forecast), style in zip(expected.items(), ("--", ":"), strict=False):
+        axes.plot(forecast.index, forecast, color=SECOND, label=name, linestyle=style)
     axes.set_ylim(-0.03, 1.03)
-    if hopes:
+    if expected:
         axes.legend(ncol=3, **LEGEND)
+    night = ", ".join(f"{number:.0f} {name}" for name, number in counts.items())
     caption = (
         "Share of groups in which some completions were right and some wrong: only these teach. "
-        f"Last round: {share.iloc[-1]:.2f}."
+        f"Last round: {percent(share.iloc[-1], 0)}. Whole night: {night}."
     )
-    told = ", ".join(f"{number:.0f} {name}" for name, number in counts.items())
-    caption = f"{caption} In the night: {told}." if told else caption
-    return picture(figure, "Groups with signal", caption, readings({"seen": share, **hopes}))
+    if expected:
+        caption += (
+            " Expected: what the solve rates predict if all problems of a kind are equally hard. Real ones are not, so "
+            "fewer groups have a signal. Even draw: the same if all kinds were drawn equally often."
+        )
+    return picture(figure, "Groups with signal", caption, readings({"observed": share, **expected}))
 
 
 @in_style
 def lengths(length: pd.Series, truncated: pd.Series) -> Picture:
-    """Mean completion length in tokens, and the share that was cut off."""
+    """Draw the mean completion length in tokens, and the share of completions that was cut off."""
     return _two_panels(
         length,
-        "tokens a completion",
+        "tokens per completion",
         truncated,
         "share cut off at the limit",
         "Length of the completions",
-        f"On average {length.iloc[-1]:.0f} tokens in the last round; {100 * truncated.iloc[-1]:.0f} % were cut off.",
+        f"The last round averaged {length.iloc[-1]:.0f} tokens; {percent(truncated.iloc[-1], 0)} were cut off.",
     )
 
 
 @in_style
 def health(entropy: pd.Series, mismatch: pd.Series) -> Picture:
-    """The policy's entropy, and how far sampler and policy disagree about the tokens that were sampled."""
+    """Draw the policy's entropy, and how far sampler and trainer disagree on the sampled tokens' log-probabilities."""
     return _two_panels(
         entropy,
-        "entropy, nats a token",
+        "entropy, nats per token",
         mismatch,
         "mean |policy − sampler| log-probability",
         "Entropy and mismatch",
-        "Entropy near 0: the student no longer explores. Mismatch of 0.02 to 0.05 is healthy in bfloat16.",
+        "Entropy near 0 means that the student no longer explores. A mismatch below 0.05 is healthy in bfloat16.",
     )
 
 
 @in_style
 def gradients(norm: pd.Series) -> Picture:
-    """The gradient's norm before clipping."""
+    """Draw the gradient norm before clipping."""
     figure, (axes,) = canvas(2.2)
     curve(axes, norm, "")
     axes.set_ylim(bottom=0)
-    return picture(figure, "Gradient norm", f"Before clipping. Largest: {norm.max():.2g}.", readings({"norm": norm}))
+    return picture(
+        figure, "Gradient norm", f"Before clipping; the largest is {norm.max():.2g}.", readings({"norm": norm})
+    )
 
 
 @in_style
 def teacher(kl: pd.Series) -> Picture:
-    """How far the student is from the teacher of on-policy distillation, in its rounds."""
+    """Draw the student's distance to the teacher in the rounds of on-policy distillation."""
     figure, (axes,) = canvas(2.2)
     curve(axes, kl, "")
     axes.set_ylim(bottom=min(0.0, kl.min()))
-    caption = f"Mean log π − log teacher a token of the student's own, from {kl.iloc[0]:.2f} to {kl.iloc[-1]:.2f} nats."
+    caption = (
+        "Mean log π − log teacher per token of the student's completions, "
+        f"from {kl.iloc[0]:.2f} to {kl.iloc[-1]:.2f} nats."
+    )
     return picture(figure, "Distance to the teacher", caption, readings({"nats": kl}))
 
 
 @in_style
 def distillation(loss: pd.Series) -> Picture:
-    """The loss of the supervised lessons, per optimizer step."""
+    """Draw the loss of the lessons on worked solutions, per optimizer step."""
     figure, (axes,) = canvas(2.2)
     curve(axes, loss, "")
     axes.set_xlabel("step")
-    caption = f"Loss a token on worked solutions, from {loss.iloc[0]:.2f} to {loss.iloc[-1]:.2f}."
+    caption = f"Loss per token on worked solutions, from {loss.iloc[0]:.2f} to {loss.iloc[-1]:.2f}."
     return picture(figure, "Distillation", caption, readings({"loss": loss}, "step"))
 
 
 @in_style
 def kinds(rates: pd.DataFrame, tried: pd.Series) -> Picture:
-    """The share solved per kind (rows) and round (columns; NaN where none was drawn); `tried` picks the rows."""
+    """Draw the share solved, kinds × rounds (NaN: none drawn), of the kinds that were `tried` most."""
     shown = rates.loc[sorted(tried.nlargest(MOST_KINDS).index)]
     rounds = [int(column) for column in shown.columns]
     figure, (axes,) = canvas(0.55 + 0.165 * len(shown))
@@ -158,21 +167,21 @@ def kinds(rates: pd.DataFrame, tried: pd.Series) -> Picture:
             axes.add_patch(
                 Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=(FIRST, rate), edgecolor=RULE, linewidth=0.5)
             )
-        axes.text(1.01, row, f"{line.dropna().iloc[-1]:.2f}", transform=axes.get_yaxis_transform(), va="center")
+        axes.text(1.01, row, percent(line.dropna().iloc[-1], 0), transform=axes.get_yaxis_transform(), va="center")
     axes.set_xlim(rounds[0] - 0.5, rounds[-1] + 0.5)
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.set_yticks(range(len(shown)), [_short(str(kind)) for kind in shown.index])
     axes.grid(False)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    some = "" if len(shown) == len(rates) else f" The {len(shown)} most tried of {len(rates)} kinds."
-    caption = f"The fuller the cell, the more of the kind was solved; right: the last time it was drawn.{some}"
+    limited = "" if len(shown) == len(rates) else f" Shown: the {len(shown)} most tried of {len(rates)} kinds."
+    caption = f"Stronger colour: more solved. Right: latest value.{limited}"
     return picture(figure, "Solved, by kind of problem", caption)
 
 
 @in_style
 def verdicts(counts: Mapping[str, pd.DataFrame]) -> Picture:
-    """The shares of the verdicts, one panel a benchmark (rounds × verdicts each), one bar a round."""
+    """Draw the shares of the verdicts: a panel per benchmark (rounds × verdicts), a bar per round."""
     figure, panels = canvas(0.9 + 0.85 * len(counts), panels=len(counts))
     given = pd.concat(list(counts.values())).sum()
     for axes, (benchmark, table) in zip(panels, counts.items(), strict=True):
@@ -186,16 +195,15 @@ def verdicts(counts: Mapping[str, pd.DataFrame]) -> Picture:
         axes.set_ylim(0, 1)
         axes.set_ylabel(benchmark)
     panels[0].legend(ncol=3, **LEGEND)
-    caption = "Each bar is a round; its parts are the shares of the training completions that came to this."
+    caption = "Each bar is a round, divided by the verdicts on its training completions."
     if given[["timeout", "out_of_memory", "crashed", "forbidden"]].any():
-        caption += " Stopped: the program crashed, did what is forbidden, or used up its time or memory."
+        caption += " Stopped: the program crashed, tried something forbidden, or ran out of time or memory."
     return picture(figure, "Verdicts, by benchmark", caption)
 
 
 @in_style
-def durations(seconds: Mapping[str, float]) -> Picture:
-    """One bar a stage, each beginning where the one before ended."""
-    total = sum(seconds.values())
+def durations(seconds: Mapping[str, float], wall: float) -> Picture:
+    """Draw a bar per stage, each beginning where the one before ended; `wall`: the night's seconds by the clock."""
     figure, (axes,) = canvas(0.6 + 0.19 * len(seconds))
     start = 0.0
     for row, spent in enumerate(seconds.values()):
@@ -208,8 +216,10 @@ def durations(seconds: Mapping[str, float]) -> Picture:
     axes.grid(False, axis="y")
     axes.spines["left"].set_visible(False)
     longest = max(seconds, key=lambda stage: seconds[stage])
-    share = 100 * seconds[longest] / max(total, 1e-9)
-    caption = f"The stages took {duration(total)} together, of which {longest} took {share:.0f} %."
+    caption = (
+        f"The night took {duration(wall)}, {longest} {duration(seconds[longest])} of it. Checkpoints are saved while "
+        "the next round samples, so the stages may add up to more."
+    )
     return picture(figure, "Where the time went", caption, below="minutes")
 
 

@@ -1,4 +1,4 @@
-"""The report's history: what every night of this student came to, as a table and as one curve that leads to each."""
+"""The report's history: every finished night of this student, as a table and as a curve that links to each report."""
 
 import json
 import re
@@ -8,17 +8,23 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from conf.storage.home import SUMMARY
-from tasks.report.markdown import day, target_of
-from tasks.report.svg import FIRST, LEGEND, MUTED, SECOND, Picture, Reading, canvas, in_style, picture
+from matplotlib.ticker import PercentFormatter
 
-NAME = re.compile(r"^name: .*$", re.MULTILINE)  # of a frozen configuration: whose nights these are
+from conf.storage.home import SUMMARY
+from tasks.report.svg import FIRST, LEGEND, MUTED, SECOND, Picture, Reading, canvas, in_style, picture
+from tasks.report.text import day, percent, plural
+
+NAME = re.compile(r"^name: .*$", re.MULTILINE)  # a year of frozen configurations takes seconds to parse as YAML
 LABELS = 5  # dates below the curve
 
 
 @dataclass(frozen=True)
 class PastNight:
-    """A finished night: shares of the target that champion and candidate solved, the candidate's with its interval."""
+    """A finished night: accuracies of champion and candidate on the target, the candidate's with its 95 % interval.
+
+    `link`: the night's report, relative to tonight's; None for tonight. `by_hand`: how the owner has moved the serving
+    alias since the night before.
+    """
 
     date: str
     promoted: bool
@@ -27,118 +33,109 @@ class PastNight:
     low: float
     high: float
     link: str | None
-    by_hand: tuple[str, ...] = ()  # what its owner did to the alias that serves since the night before
+    by_hand: tuple[str, ...] = ()
 
     @property
     def serving(self) -> float:
-        """The share that the model solves which the day after begins with."""
+        """The accuracy of the model that serves after this night."""
         return self.candidate if self.promoted else self.champion
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """What its place on the curve says."""
+    def reading(self) -> tuple[str, ...]:
+        """What the curve says when the night is pointed at."""
         outcome = "promoted" if self.promoted else "not promoted"
-        return day(self.date), f"candidate {self.candidate:.3f}, {outcome}", f"champion {self.champion:.3f}"
+        return day(self.date), f"candidate {percent(self.candidate)}, {outcome}", f"champion {percent(self.champion)}"
 
 
 def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
-    """All nights up to this one, the oldest first, whose configuration has the same name and the same target.
+    """Return the finished nights of this configuration's name and target, the oldest first, tonight's the last.
 
-    `summary` is this night's own, which is not written yet. Another exam's accuracies would say nothing here; what was
-    moved by hand around its night stands before the next one that is shown.
+    `summary`: tonight's, which is not written yet. Accuracies of another target would mean nothing here; a move by hand
+    around such a night is shown with the next one.
     """
-    target, tonight = target_of(summary), summary["night"]
     found: list[PastNight] = []
-    known: list[Mapping[str, str]] = []  # each summary has all moves up to then
+    known: list[Mapping[str, str]] = []  # each summary repeats all moves before it
     by_hand: tuple[str, ...] = ()
-    for folder, one in [*_earlier(night, tonight), (None, summary)]:
-        moves = one.get("by_hand") or []
-        by_hand += tuple(_told(move) for move in moves if move not in known)
-        known += moves
-        name = folder.name if folder else tonight
-        if (folder is None or one.get("target") == target) and (past := _past(name, one, folder, by_hand)):
-            found.append(past)
+    for past, link in [*_earlier(night), (summary, None)]:
+        by_hand += tuple(_move(move) for move in past["by_hand"] if move not in known)
+        known += past["by_hand"]
+        if past["target"] == summary["target"]:
+            found.append(_past_night(past, link, by_hand))
             by_hand = ()
         elif not found:
-            by_hand = ()  # it was before the first one
+            by_hand = ()  # before the first night that is shown
     return found
 
 
 @in_style
-def curve(nights: Sequence[PastNight], target: str) -> Picture:
-    """The accuracy of the model that serves, night after night, and each night's candidate: filled if promoted."""
+def history_curve(nights: Sequence[PastNight], target: str) -> Picture:
+    """Draw the accuracy of the model that serves, night after night, and each candidate's: filled if promoted."""
     figure, (axes,) = canvas(2.9)
     places = list(range(1, len(nights) + 1))
     axes.plot(*zip(*_serving(nights), strict=True), color=FIRST, label="serves by day")
-    hands = [(at - 0.5, one.champion) for at, one in zip(places, nights, strict=True) if one.by_hand]
-    if hands:
-        axes.plot(*zip(*hands, strict=True), "D", color=MUTED, label="by hand")
-    axes.vlines(places, [one.low for one in nights], [one.high for one in nights], color=MUTED, linewidth=0.7)
+    moved = [(at - 0.5, night.champion) for at, night in zip(places, nights, strict=True) if night.by_hand]
+    if moved:
+        axes.plot(*zip(*moved, strict=True), "D", color=MUTED, label="by hand")
+    axes.vlines(places, [night.low for night in nights], [night.high for night in nights], color=MUTED, linewidth=0.7)
     for promoted, label, colour in ((True, "promoted", FIRST), (False, "not promoted", SECOND)):
-        chosen = [(at, one.candidate) for at, one in zip(places, nights, strict=True) if one.promoted is promoted]
-        if chosen:
+        dots = [(at, night.candidate) for at, night in zip(places, nights, strict=True) if night.promoted is promoted]
+        if dots:
             filled = colour if promoted else "none"
-            axes.plot(*zip(*chosen, strict=True), "o", color=colour, markerfacecolor=filled, label=label)
-    some = sorted({round(at * (len(nights) - 1) / (LABELS - 1)) for at in range(LABELS)})
-    axes.set_xticks([at + 1 for at in some], [_short(nights[at].date) for at in some])
+            axes.plot(*zip(*dots, strict=True), "o", color=colour, markerfacecolor=filled, label=label)
+    labelled = sorted({round(at * (len(nights) - 1) / (LABELS - 1)) for at in range(LABELS)})
+    axes.set_xticks([at + 1 for at in labelled], [_short(nights[at].date) for at in labelled])
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.legend(ncol=4, columnspacing=0.8, handlelength=1.0, **LEGEND)
-    promotions = sum(one.promoted for one in nights)
+    promotions = sum(night.promoted for night in nights)
     caption = (
-        f"Share of {target} that the model solves which serves after each night, and each night's candidate with its "
-        f"95 % interval. {promotions} promotion{'' if promotions == 1 else 's'} in {len(nights)} nights. "
-        "A night leads to its report."
+        f"Accuracy on {target}: the line is the model that serves after each night, a dot is a night's candidate with "
+        f"its 95 % interval. {plural(promotions, 'promotion')} in {len(nights)} nights. Each night links to its report."
     )
-    told = [Reading(at, one.told, one.link) for at, one in zip(places, nights, strict=True)]
-    told += [Reading(at - 0.5, one.by_hand) for at, one in zip(places, nights, strict=True) if one.by_hand]
-    return picture(figure, "Night by night", caption, told, below="night")
+    readings = [Reading(at, night.reading, night.link) for at, night in zip(places, nights, strict=True)]
+    readings += [Reading(at - 0.5, night.by_hand) for at, night in zip(places, nights, strict=True) if night.by_hand]
+    return picture(figure, "Night by night", caption, readings, below="night")
+
+
+def _past_night(summary: Mapping[str, Any], link: str | None, by_hand: tuple[str, ...]) -> PastNight:
+    champion, candidate = summary["accuracy"]["champion"], summary["accuracy"]["candidate"]
+    return PastNight(
+        date=summary["night"],
+        promoted=summary["decision"] == "promoted",
+        champion=champion["accuracy"],
+        candidate=candidate["accuracy"],
+        low=candidate["low"],
+        high=candidate["high"],
+        link=link,
+        by_hand=by_hand,
+    )
 
 
 def _serving(nights: Sequence[PastNight]) -> Iterator[tuple[float, float]]:
-    """Places and heights of the line of who serves: it changes at a night, or between two by hand."""
-    for place, one in enumerate(nights, 1):
-        if one.by_hand:
-            yield from (
-                (place - 0.5, other)
-                for other in (nights[place - 2].serving if place > 1 else one.champion, one.champion)
-            )
-        yield from ((place, one.champion), (place, one.serving))
+    """Yield the points of the serving model's line: it changes at a night, or by hand between two nights."""
+    for place, night in enumerate(nights, 1):
+        if night.by_hand:
+            before = nights[place - 2].serving if place > 1 else night.champion
+            yield from ((place - 0.5, before), (place - 0.5, night.champion))
+        yield from ((place, night.champion), (place, night.serving))
 
 
-def _told(move: Mapping[str, str]) -> str:
-    """As the clocks here show it."""
+def _move(move: Mapping[str, str]) -> str:
+    """Return a move of the alias as `rollback to version 1, 19 November 2026, 08:15`, in local time."""
     at = datetime.fromisoformat(move["at"]).astimezone()
     return f"{move['by']} to version {move['version']}, {at.day} {at:%B %Y, %H:%M}"
 
 
-def _earlier(night: Path, tonight: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The finished nights of the same name before tonight's date, and their summaries, where these can be read."""
+def _earlier(night: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the summaries of the finished nights of the same name before tonight, each with a link to its report."""
     name = _name(night)
     for file in sorted(night.parent.glob(f"????-??-??/{SUMMARY}")):
-        if file.parent.name < tonight and _name(file.parent) == name:
-            try:
-                yield file.parent, json.loads(file.read_text())
-            except (OSError, ValueError):
-                continue
+        if file.parent.name < night.name and _name(file.parent) == name:
+            yield json.loads(file.read_text()), f"../{file.parent.name}/report.html"
 
 
-def _name(night: Path) -> str | None:
-    try:
-        found = NAME.search((night / "config.yaml").read_text())
-    except (OSError, ValueError):
-        return None
-    return found.group() if found else None
-
-
-def _past(name: str, summary: Mapping[str, Any], folder: Path | None, by_hand: tuple[str, ...]) -> PastNight | None:
-    """None where the exam was not sat."""
-    accuracy = summary.get("accuracy") or {}
-    champion, candidate = accuracy.get("champion"), accuracy.get("candidate")
-    if not champion or not candidate:
-        return None
-    link = f"../{name}/report.html" if folder and (folder / "report.html").exists() else None
-    promoted = summary["decision"] == "promoted"
-    low, high = candidate["low"], candidate["high"]
-    return PastNight(name, promoted, champion["accuracy"], candidate["accuracy"], low, high, link, by_hand)
+def _name(night: Path) -> str:
+    found = NAME.search((night / "config.yaml").read_text())
+    return found.group() if found else ""
 
 
 def _short(night: str) -> str:

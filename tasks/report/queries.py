@@ -1,20 +1,26 @@
-"""What the report shows of a night's folder: answers, flips, solve rates, verdicts. What is not there is left out."""
+"""What the report shows of a night's folder, as tables: answers, solve rates, verdicts, exams.
+
+Only committed stages are read; what a night does not have is empty.
+"""
 
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from tasks.evaluation.metrics import ExamFigures, night_figures, ranking_accuracies
+from tasks.evaluation.statistics import Accuracy
 from tasks.layout import passes, rounds
 from tasks.rollouts.verdicts import FAILED, VERDICTS, count
 
-WHO = {"champion": "champion", "distilled": "after distillation", "candidate": "candidate"}
-PLACE = ["problem_id", "group", "sample"]
-EXAM_PLACE = ["benchmark", "problem_id", "sample"]
+MODELS = {"champion": "champion", "distilled": "after distillation", "candidate": "candidate"}  # as people read them
+COMPLETION = ["problem_id", "group", "sample"]
+EXAM_ANSWER = ["benchmark", "problem_id", "sample"]
 EACH = 5
 
 
@@ -31,7 +37,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Flip:
-    """An exam problem that one of champion and candidate solved and the other did not."""
+    """An exam problem that only the candidate solved (`gained`), or only the champion, with both answers."""
 
     question: str
     before: str
@@ -39,22 +45,50 @@ class Flip:
     gained: bool
 
 
+@dataclass(frozen=True)
+class ExamDetails:
+    """What an exam shows besides who won; models go by the names that people read.
+
+    `figures`: by part and model. `tries`: the k of all pass@k. `kinds`: accuracies by model, for each part's level or
+    subject. `picks`: the share of the owner's held-out picks that each model ranks first.
+    """
+
+    figures: Mapping[tuple[str, str], ExamFigures]
+    tries: tuple[int, ...]
+    kinds: Mapping[tuple[str, str], Mapping[str, Accuracy]]
+    picks: Mapping[str, Accuracy]
+
+
+def exam_details(night: Path) -> ExamDetails:
+    """Return the details of a night's exam; empty without one."""
+    exams = {MODELS[role]: parts for role, parts in night_figures(night).items()}
+    names = dict.fromkeys(part for parts in exams.values() for part in parts)
+    figures = {(part, model): parts[part] for part in names for model, parts in exams.items() if part in parts}
+    kinds: dict[tuple[str, str], dict[str, Accuracy]] = {}
+    for (part, model), exam in figures.items():
+        levels = {f"level {name}" if name.isdecimal() else name: known for name, known in exam.by_level.items()}
+        for kind, accuracy in (*levels.items(), *exam.by_subject.items()):
+            kinds.setdefault((part, kind), {})[model] = accuracy
+    tries = tuple(sorted({k for exam in figures.values() for k in exam.pass_at}))
+    return ExamDetails(figures, tries, kinds, {MODELS[role]: own for role, own in ranking_accuracies(night).items()})
+
+
 def round_metrics(night: Path) -> pd.DataFrame:
-    """The rounds' figures, one row a round; what is not a finite number is missing."""
+    """Return the rounds' figures, one row a round; NaN for what is missing or not finite."""
     figures = {number: read_json(folder / "checkpoint", "metrics.json") or {} for number, folder in rounds(night)}
     table = pd.DataFrame.from_dict(figures, orient="index").sort_index()
     return table.apply(pd.to_numeric, errors="coerce").replace([math.inf, -math.inf], math.nan)
 
 
 def quiz_accuracies(night: Path) -> dict[int, float]:
-    """The share of graded quiz answers that was correct, by round."""
+    """Return the share of graded quiz answers that is correct, by round."""
     tables = {number: read_table(folder / "quiz", "evaluations") for number, folder in rounds(night)}
     graded = {number: table["correct"].dropna() for number, table in tables.items() if table is not None}
     return {number: float(correct.astype(bool).mean()) for number, correct in graded.items() if len(correct)}
 
 
 def lesson_losses(night: Path) -> pd.Series:
-    """The loss of every step of the lessons on worked solutions, those of a second lesson after the first one's."""
+    """Return the loss of every step of all lessons on worked solutions, in their order."""
     curves = [file.parent for file in night.glob("*distill*/curve.json")]
     curves.sort(key=lambda folder: (int("".join(filter(str.isdigit, folder.name)) or 1), folder.name))
     losses = [step["loss"] for folder in curves for step in read_json(folder, "curve.json") or []]
@@ -62,7 +96,7 @@ def lesson_losses(night: Path) -> pd.Series:
 
 
 def solve_rates(night: Path) -> tuple[pd.DataFrame, pd.Series]:
-    """The share of each round's completions that was correct, kinds × rounds (NaN: none drawn), and their number."""
+    """Return the share of correct completions, kinds × rounds (NaN: none drawn), and the completions of each kind."""
     scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]
     rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"kind": []})])
     if rows.empty:
@@ -75,16 +109,18 @@ def solve_rates(night: Path) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def sampled_answers(night: Path) -> list[Answer]:
-    """Ten completions of the last round, five of them correct where there are as many, and of different problems."""
+    """Return ten completions of the last round, if possible five of them correct and each of another problem."""
     for _, folder in reversed(rounds(night)):
-        rollouts, rows = _whole(folder, "sample", "rollouts"), _scored(folder)
+        rollouts, rows = _round_table(folder, "sample", "rollouts"), _scored(folder)
         if rollouts is None or rows.empty:
             continue
-        rows = rows.merge(rollouts[[*PLACE, "text", "finish_reason"]], on=PLACE).sample(frac=1, random_state=0)
+        rows = rows.merge(rollouts[[*COMPLETION, "text", "finish_reason"]], on=COMPLETION).sample(
+            frac=1, random_state=0
+        )
         rows = rows.loc[rows["problem_id"].duplicated().sort_values(kind="stable").index]
         right, wrong = rows[rows["verdict"] == "correct"], rows[rows["verdict"] != "correct"]
-        some = min(len(right), max(EACH, 2 * EACH - len(wrong)))
-        chosen = pd.concat([right.head(some), wrong.head(2 * EACH - some)]).astype({"reward": object})
+        count_right = min(len(right), max(EACH, 2 * EACH - len(wrong)))
+        chosen = pd.concat([right.head(count_right), wrong.head(2 * EACH - count_right)]).astype({"reward": object})
         chosen["reward"] = chosen["reward"].where(chosen["reward"].notna(), None)
         return [
             Answer(row["question"], row["text"], row["verdict"], row["reward"], row["finish_reason"])
@@ -94,11 +130,11 @@ def sampled_answers(night: Path) -> list[Answer]:
 
 
 def flipped_answers(night: Path) -> list[Flip]:
-    """Five exam problems that only the candidate solved, and five that only the champion did."""
-    before, after = (read_table(night / "evaluate" / who, "evaluations") for who in ("champion", "candidate"))
+    """Return up to five exam problems that only the candidate solved, and five that only the champion solved."""
+    before, after = (read_table(night / "evaluate" / role, "evaluations") for role in ("champion", "candidate"))
     if before is None or after is None:
         return []
-    both = before.merge(after, on=EXAM_PLACE, suffixes=("", "_after")).dropna(subset=["correct", "correct_after"])
+    both = before.merge(after, on=EXAM_ANSWER, suffixes=("", "_after")).dropna(subset=["correct", "correct_after"])
     was, is_now = both["correct"].astype(bool), both["correct_after"].astype(bool)
     chosen = [
         (row, gained)
@@ -109,17 +145,17 @@ def flipped_answers(night: Path) -> list[Flip]:
 
 
 def verdict_counts(night: Path) -> pd.DataFrame:
-    """How often each verdict was given: in all rounds together, and to each checkpoint in the exam."""
-    trained = [table for _, folder in rounds(night) if (table := _whole(folder, "score", "scores")) is not None]
+    """Return how often each verdict was given: in all rounds together, and to each model in the exam."""
+    trained = [table for _, folder in rounds(night) if (table := _round_table(folder, "score", "scores")) is not None]
     counts = {"training": pd.concat(trained)["verdict"].value_counts()} if trained else {}
-    for who, name in WHO.items():
-        if (table := read_table(night / "evaluate" / who, "evaluations")) is not None:
+    for role, name in MODELS.items():
+        if (table := read_table(night / "evaluate" / role, "evaluations")) is not None:
             counts[name] = table["verdict"].value_counts()
     return pd.DataFrame(counts).fillna(0).astype(int).sort_index()
 
 
 def benchmark_verdicts(night: Path) -> dict[str, dict[str, int]]:
-    """How often each verdict was given to the training completions of each benchmark, in all rounds together."""
+    """Return how often each verdict was given to the training completions of each benchmark, over all rounds."""
     scored = [_verified(folder) for _, folder in rounds(night)]
     return count(
         pair for table in scored if len(table) for pair in zip(table["benchmark"], table["verdict"], strict=True)
@@ -127,7 +163,7 @@ def benchmark_verdicts(night: Path) -> dict[str, dict[str, int]]:
 
 
 def verdicts_by_round(night: Path) -> dict[str, pd.DataFrame]:
-    """The same round by round: for each benchmark, rounds × verdicts."""
+    """Return the verdicts on training completions: for each benchmark, rounds × verdicts."""
     found: dict[str, dict[int, dict[str, int]]] = {}
     for number, folder in rounds(night):
         judged = _verified(folder)
@@ -138,7 +174,7 @@ def verdicts_by_round(night: Path) -> dict[str, pd.DataFrame]:
 
 
 def verdict_table(night: Path) -> pd.DataFrame:
-    """The verdicts on each benchmark's training completions and on each part of the candidate's exam, where given."""
+    """Return the verdicts on each benchmark's training completions and on each part of the candidate's exam."""
     rows = {f"{name}, training": own for name, own in benchmark_verdicts(night).items()}
     exam = read_table(night / "evaluate" / "candidate", "evaluations")
     if exam is not None:
@@ -150,11 +186,11 @@ def verdict_table(night: Path) -> pd.DataFrame:
 
 
 def ungraded_answers(night: Path) -> dict[str, tuple[int, int]]:
-    """By part of the exam: how many of all three sitters' answers the grader failed on, and how many there are."""
+    """Return by part of the exam how many answers the grader failed on, and how many there are, over all models."""
     failed: Counter[str] = Counter()
     answers: Counter[str] = Counter()
-    for who in WHO:
-        exam = read_table(night / "evaluate" / who, "evaluations")
+    for role in MODELS:
+        exam = read_table(night / "evaluate" / role, "evaluations")
         if exam is not None:
             failed.update(exam["benchmark"][exam["verdict"] == FAILED])
             answers.update(exam["benchmark"])
@@ -162,10 +198,10 @@ def ungraded_answers(night: Path) -> dict[str, tuple[int, int]]:
 
 
 def excluded_problems(night: Path) -> dict[str, list[str]]:
-    """The problems that were left out because their own truth cannot be read, by benchmark or part of the exam."""
+    """Return the problems that were left out because their truth cannot be parsed, by benchmark or part of the exam."""
     found: dict[str, set[str]] = {}
     stages = [one / "select_prompts" for _, folder in rounds(night) for one in passes(folder)]
-    stages += [night / "evaluate" / who for who in WHO]
+    stages += [night / "evaluate" / role for role in MODELS]
     for stage in stages:
         for name, problems in (read_json(stage, "excluded.json") or {}).items():
             found.setdefault(name, set()).update(problems)
@@ -173,13 +209,13 @@ def excluded_problems(night: Path) -> dict[str, list[str]]:
 
 
 def kind_history(night: Path) -> list[dict[str, tuple[float, float]]]:
-    """For each round, by broad kind, the (fading) number of tries and of those solved."""
+    """Return for each round, by broad kind, the (decayed) number of tries and of those solved."""
     history: list[dict[str, tuple[float, float]]] = []
     broad: dict[str, str] = {}
     for _, folder in rounds(night):
         known = [read_table(one / "score", "solve_rates") for one in passes(folder)]
         rates = next((table for table in reversed(known) if table is not None), None)
-        prompts = _whole(folder, "select_prompts", "prompts")
+        prompts = _round_table(folder, "select_prompts", "prompts")
         if rates is None or prompts is None:
             continue
         broad |= dict(zip(prompts["kind"], _broad_kinds(prompts), strict=True))
@@ -189,20 +225,20 @@ def kind_history(night: Path) -> list[dict[str, tuple[float, float]]]:
 
 
 def broad_kind(kind: str, problem_id: str, benchmark: str, level: str | None) -> str:
-    """A problem's kind; where each problem is a kind of its own, its benchmark and level: `mbpp`, `math/Level 3`."""
+    """Return a problem's kind; if each problem is a kind of its own, its benchmark and level: `math/Level 3`."""
     if not kind.startswith(problem_id):
         return kind
     return benchmark if level is None or pd.isna(level) else f"{benchmark}/{level}"
 
 
 def read_json(folder: Path, name: str) -> Any:
-    """A committed stage's JSON file; None where there is none."""
+    """Return a committed stage's JSON file; None if there is none."""
     file = _committed(folder, name)
     return json.loads(file.read_text()) if file else None
 
 
 def read_table(folder: Path, name: str) -> pd.DataFrame | None:
-    """A committed stage's table; None where there is none."""
+    """Return a committed stage's table; None if there is none."""
     file = _committed(folder, f"{name}.parquet")
     return pd.read_parquet(file) if file else None
 
@@ -213,8 +249,8 @@ def _broad_kinds(rows: pd.DataFrame) -> list[str]:
 
 
 def _scored(folder: Path) -> pd.DataFrame:
-    """A round's scores with the question and kind of each; empty where the round did not come so far."""
-    scores, prompts = _whole(folder, "score", "scores"), _whole(folder, "select_prompts", "prompts")
+    """Return a round's scores with their problems; empty if the round was not scored."""
+    scores, prompts = _round_table(folder, "score", "scores"), _round_table(folder, "select_prompts", "prompts")
     if scores is None or prompts is None:
         return pd.DataFrame()
     asked = prompts[["problem_id", "group", "question", "kind", "benchmark", "level"]]
@@ -222,17 +258,17 @@ def _scored(folder: Path) -> pd.DataFrame:
 
 
 def _verified(folder: Path) -> pd.DataFrame:
-    """Those of a round's scores that a verifier gave: of the owner's own prompts nothing is right or wrong."""
+    """Return the scores that a verifier gave: an answer to the owner's own prompts is neither right nor wrong."""
     scored = _scored(folder)
     return scored[scored["benchmark"].notna()] if len(scored) else scored
 
 
-def _whole(folder: Path, stage: str, name: str) -> pd.DataFrame | None:
-    """A table of a round, that of its refills below it; None where no such stage was committed."""
+def _round_table(folder: Path, stage: str, name: str) -> pd.DataFrame | None:
+    """Return a table of a round and its refills; None if no such stage was committed."""
     tables = [table for one in passes(folder) if (table := read_table(one / stage, name)) is not None]
     return pd.concat(tables, ignore_index=True) if tables else None
 
 
 def _committed(folder: Path, name: str) -> Path | None:
-    """A stage's file, if the stage came to its end."""
+    """Return a stage's file if the stage is committed."""
     return folder / name if (folder / "manifest.json").exists() and (folder / name).exists() else None

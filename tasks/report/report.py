@@ -1,23 +1,25 @@
-"""The morning report: one page, the same short for Prefect and the terminal, and the evidence for MLflow."""
+"""The stage `report`: the page, its short form for Prefect and the terminal, and the evidence for MLflow."""
 
 import json
 import re
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
 
 from conf.storage.durable import write_atomically
 from conf.storage.home import SHORT_REPORT, SUMMARY
-from tasks.evaluation.metrics import SITTERS
+from tasks.evaluation.metrics import ROLES
 from tasks.incidents import ended_early, incidents
 from tasks.monitoring.prefect_artifacts import show_link, show_text
 from tasks.registry.promote import intervals_of
 from tasks.report.history import past_nights
-from tasks.report.lessons import lesson_figures, step_lessons
+from tasks.report.lessons import lesson_figures, lessons_of
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.queries import benchmark_verdicts, read_json
@@ -25,7 +27,7 @@ from tasks.report.sections import journal_faults
 from tasks.stage import MANIFEST
 from tasks.tracking import Tracking
 
-AGAIN = re.compile(r"-\d+$")  # the place of what comes twice in a night: distill-2
+AGAIN = re.compile(r"-\d+$")  # of a stage that runs twice in a night: distill-2
 
 
 @task(name="report", task_run_name="report", retries=1, cache_policy=NO_CACHE)
@@ -37,17 +39,20 @@ def report(
     links: Mapping[str, str],
     tracking: Tracking,
 ) -> dict[str, Any]:
-    """Writes the report, ends MLflow's run and writes summary.json, last of all: from then on the night is finished."""
+    """Write the report, end MLflow's run and write summary.json last: from then on the night is finished.
+
+    Returns the summary.
+    """
     summary = summarise(folder, decision, rounds, alarms, links)
     write_report(folder, summary, decision)
     if "mlflow" in links:
         show_link("mlflow-run", links["mlflow"], f"the night of {folder.name} in MLflow")
-    if figures := lesson_figures(step_lessons(folder, summary["target"])):
+    if figures := lesson_figures(lessons_of(folder, summary["target"])):
         tracking.log(figures, 0)
     tracking.log_artifact(folder / "report.html")
     tracking.log_artifact(folder / "decide" / "decision.json", "exam")
-    for who in SITTERS:
-        tracking.log_artifact(folder / "evaluate" / who / "evaluations.parquet", f"exam/{who}")
+    for role in ROLES:
+        tracking.log_artifact(folder / "evaluate" / role / "evaluations.parquet", f"exam/{role}")
     tracking.tag(decision=summary["decision"], alarms=str(len(alarms)))
     tracking.close_run("FINISHED")
     write_atomically(folder / SUMMARY, json.dumps(summary))
@@ -55,9 +60,8 @@ def report(
 
 
 def write_report(folder: Path, summary: Mapping[str, Any], decision: Mapping[str, Any]) -> None:
-    """Writes report.html, and report.md, which Prefect shows as well."""
-    nights = past_nights(folder, summary)
-    short = render_markdown(summary, decision, nights[-1].by_hand if nights else ())
+    """Write report.html, and report.md, which Prefect shows as well."""
+    short = render_markdown(summary, decision, past_nights(folder, summary)[-1].by_hand)
     write_atomically(folder / "report.html", render(folder, summary))
     write_atomically(folder / SHORT_REPORT, short)
     show_text("morning-report", short, f"The night of {folder.name}")
@@ -66,25 +70,25 @@ def write_report(folder: Path, summary: Mapping[str, Any], decision: Mapping[str
 def summarise(
     folder: Path, decision: Mapping[str, Any], rounds: int, alarms: Sequence[str], links: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What a machine may want to know of a night: the line that `nightschool night --json` prints."""
-    intervals = {who: intervals_of(decision, who) for who in SITTERS}
+    """Return the night for machines: the line that `nightschool night --json` prints."""
+    intervals = {role: intervals_of(decision, role) for role in ROLES}
     compared = decision["comparisons"]
-    any_part, early = decision["target"], ended_early(folder)
+    target, early = decision["target"], ended_early(folder)
     return {
         "night": folder.name,
         "decision": "promoted" if decision["promote"] else "kept",
         "reasons": decision["reasons"],
-        "target": decision["target"],
-        "accuracy": {who: intervals[who][decision["target"]] for who in SITTERS},
-        "benchmarks": {part: {who: intervals[who][part] for who in SITTERS} for part in compared["candidate"]},
+        "target": target,
+        "accuracy": {role: intervals[role][target] for role in ROLES},
+        "benchmarks": {part: {role: intervals[role][part] for role in ROLES} for part in compared["candidate"]},
         "growth": decision["growth"],
         "vault": read_json(folder / "vault" / "comparison", "vault.json"),
-        "alpha": decision.get("alpha"),
-        "false_promotions_a_year": decision.get("false_promotions_a_year"),
+        "alpha": decision["alpha"],
+        "false_promotions_a_year": decision["false_promotions_a_year"],
         "digests": {
-            "champion": compared["candidate"][any_part]["before_digest"],
-            "distilled": compared["distilled"][any_part]["after_digest"],
-            "candidate": compared["candidate"][any_part]["after_digest"],
+            "champion": compared["candidate"][target]["before_digest"],
+            "distilled": compared["distilled"][target]["after_digest"],
+            "candidate": compared["candidate"][target]["after_digest"],
         },
         "rounds": rounds,
         "ended_early": early.why if early else None,
@@ -92,6 +96,7 @@ def summarise(
         "journal": journal_faults(folder),
         "verdicts": benchmark_verdicts(folder),
         "seconds": stage_seconds(folder),
+        "wall_seconds": round(wall_seconds(folder), 2),
         "alarms": list(alarms),
         "serving": decision.get("serving"),
         "by_hand": decision.get("by_hand", []),
@@ -103,7 +108,7 @@ def summarise(
 
 
 def stage_seconds(folder: Path) -> dict[str, float]:
-    """The seconds of each stage, those of all rounds together, and of a lesson that was taken several times."""
+    """Return the seconds of each stage, summed over rounds and repeated lessons."""
     seconds: dict[str, float] = {}
     for file in sorted(folder.rglob(MANIFEST)):
         place = file.parent.relative_to(folder).parts
@@ -112,3 +117,21 @@ def stage_seconds(folder: Path) -> dict[str, float]:
     for file in folder.glob("round-*/checkpoint/metrics.json"):
         seconds["update"] = seconds.get("update", 0.0) + json.loads(file.read_text())["seconds_update"]
     return {name: round(value, 2) for name, value in seconds.items()}
+
+
+def wall_seconds(folder: Path) -> float:
+    """Return how long the night ran by the clock, in seconds, without the pauses of an interrupted night.
+
+    The present flow run counts from its start, as on Prefect's pages. Of earlier runs only the time counts that their
+    committed stages cover.
+    """
+    context = FlowRunContext.get()
+    now = time.time()
+    covered = context.start_time.timestamp() if context else now  # all from then on is counted
+    total = now - covered
+    stages = [(file.stat().st_mtime, json.loads(file.read_text())["seconds"]) for file in folder.rglob(MANIFEST)]
+    for end, seconds in sorted(stages, reverse=True):
+        start = min(end - seconds, covered)
+        total += min(end, covered) - start
+        covered = start
+    return total

@@ -1,7 +1,6 @@
-"""How the report draws: inline SVG in the page's own colours and type, with figures that can be pointed at.
+"""Inline SVG in the page's own colours and type, with readings that appear where it is pointed at.
 
-No script: the page shows what a model wrote, and may run none. What is pointed at is shown by the page's style sheet,
-in its own colours.
+The page shows what a model wrote and may run no script, so its style sheet alone shows and hides the readings.
 """
 
 import html
@@ -19,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-# Placeholders in matplotlib's output, replaced by what the page's style sheet defines.
+# Placeholders in matplotlib's output, replaced by the variables of the page's style sheet.
 INK, MUTED, RULE, FIRST, SECOND = "#010101", "#020202", "#030303", "#040404", "#050505"
 COLOURS = {
     INK: "currentColor",
@@ -61,16 +60,16 @@ LEGEND: dict[str, Any] = {  # above the drawing, at its left
     "borderaxespad": 0.2,
     "handletextpad": 0.5,
 }
-WIDTH = 4.6  # inches: at nine points the type is readable on a telephone and in half a page
-DOTS = 72  # an inch: a figure's units are then the points of its SVG
-LINE, LETTER = 11.5, 4.9  # points: a line of a reading, and its widest usual letter
+WIDTH = 4.6  # inches: nine-point type is readable on a phone and in half a page
+DOTS = 72  # per inch, so that a figure's units are the points of its SVG
+LINE, LETTER = 11.5, 4.9  # points: a reading's line height, and the width of a letter
 
 in_style = matplotlib.rc_context(STYLE)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing, its title, and the sentence that says how to read it (its text for those who cannot see it)."""
+    """A drawing, its title, and a caption that says how to read it, also to a screen reader."""
 
     title: str
     caption: str
@@ -79,7 +78,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a place of the x axis says, line by line, when it is pointed at; `link`: where it leads, relative or not."""
+    """The lines that appear when a point of the x axis is pointed at; `link`: where a click leads."""
 
     x: float
     lines: tuple[str, ...]
@@ -87,7 +86,7 @@ class Reading:
 
 
 def canvas(height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure so many inches high, and its panels, from the top; whole numbers at the bottom."""
+    """Return a figure `height` inches high and its panels from the top, over an x axis of whole numbers."""
     figure = Figure(figsize=(WIDTH, height), dpi=DOTS, layout="constrained")
     column = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     column[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -95,13 +94,13 @@ def canvas(height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
 
 
 def curve(axes: Axes, series: pd.Series, title: str) -> None:
-    """One curve with its points."""
+    """Plot one curve with its points."""
     axes.plot(series.index, series, color=FIRST, marker="o")
     axes.set_title(title)
 
 
 def apart(heights: Sequence[float], least: float) -> list[float]:
-    """Label positions, pushed upwards until no two are closer than `least`."""
+    """Return label positions, pushed upwards until no two are closer than `least`."""
     placed = dict(enumerate(heights))
     below = float("-inf")
     for index in sorted(placed, key=lambda index: placed[index]):
@@ -110,40 +109,40 @@ def apart(heights: Sequence[float], least: float) -> list[float]:
 
 
 def readings(curves: Mapping[str, pd.Series], name: str = "round", digits: int = 3) -> list[Reading]:
-    """For every place that any of the curves has: its number, and the curves' values there."""
+    """Return a reading for every x that any curve has: its number and the curves' values there."""
     table = pd.DataFrame(dict(curves)).sort_index()
     return [
-        Reading(place, (f"{name} {place:g}", *(f"{what} {value:.{digits}f}" for what, value in row.dropna().items())))
-        for place, row in ((float(str(place)), row) for place, row in table.iterrows())
+        Reading(x, (f"{name} {x:g}", *(f"{what} {value:.{digits}f}" for what, value in row.dropna().items())))
+        for x, row in ((float(str(x)), row) for x, row in table.iterrows())
     ]
 
 
-def picture(figure: Figure, title: str, caption: str, told: Sequence[Reading] = (), below: str = "round") -> Picture:
-    """The figure as a picture of the page; `told` is what can be pointed at, `below` names the x axis."""
+def picture(figure: Figure, title: str, caption: str, points: Sequence[Reading] = (), below: str = "round") -> Picture:
+    """Return the figure as a picture of the page; `below` names the x axis."""
     last = figure.axes[-1]
     last.set_xlabel(last.get_xlabel() or below)
     buffer = io.StringIO()
     figure.savefig(
         buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
     )
-    linked = any(reading.link for reading in told)
-    return Picture(title, caption, _inline(buffer.getvalue(), title, caption, _strips(figure, told), linked))
+    linked = any(reading.link for reading in points)
+    return Picture(title, caption, _inline(buffer.getvalue(), title, caption, _strips(figure, points), linked))
 
 
-def _strips(figure: Figure, told: Sequence[Reading]) -> str:
-    """One invisible strip a reading, as high as the panels: where it is pointed at, a hair line and a box appear."""
-    if not told:
+def _strips(figure: Figure, points: Sequence[Reading]) -> str:
+    """Return an invisible strip per reading, as high as the panels, with the line and box that appear above it."""
+    if not points:
         return ""
-    told = sorted(told, key=lambda reading: reading.x)
+    points = sorted(points, key=lambda reading: reading.x)
     upper, lower = figure.axes[0], figure.axes[-1]
     height = figure.get_figheight() * DOTS
     top, bottom = height - upper.bbox.y1, height - lower.bbox.y0
-    hairs = [float(lower.transData.transform((reading.x, 0.0))[0]) for reading in told]
+    hairs = [float(lower.transData.transform((reading.x, 0.0))[0]) for reading in points]
     between = [(one + other) / 2 for one, other in pairwise(hairs)]
     edges = [lower.bbox.x0, *between, lower.bbox.x1]
     return "".join(
         _strip(reading, (left, right), hair, (top, bottom))
-        for reading, left, right, hair in zip(told, edges[:-1], edges[1:], hairs, strict=True)
+        for reading, left, right, hair in zip(points, edges[:-1], edges[1:], hairs, strict=True)
     )
 
 
@@ -154,7 +153,7 @@ def _strip(reading: Reading, sides: tuple[float, float], hair: float, ends: tupl
     spans = "".join(f'<tspan x="{left + 5:.1f}" dy="{LINE}">{html.escape(text)}</tspan>' for text in reading.lines)
     body = (
         f"{_box(sides[0], top, max(sides[1] - sides[0], 0), bottom - top)}"
-        f'<g class="told"><path d="M{hair:.1f} {top:.1f}V{bottom:.1f}"/>'
+        f'<g class="tip"><path d="M{hair:.1f} {top:.1f}V{bottom:.1f}"/>'
         f"{_box(left, top, wide, high)}"
         f'<text y="{top + 1:.1f}">{spans}</text></g>'
     )
@@ -169,9 +168,9 @@ def _box(left: float, top: float, wide: float, high: float) -> str:
 
 
 def _inline(svg: str, title: str, caption: str, strips: str, linked: bool) -> Markup:
-    """Cuts what only a file of its own needs, names the drawing, and makes its ids and colours the page's.
+    """Return matplotlib's SVG for inclusion in the page: labelled, with unique ids and the page's colours.
 
-    A drawing with links is a group, for what is inside an image cannot be reached by a keyboard.
+    A drawing with links is a group: the keyboard cannot reach what is inside an image.
     """
     name = re.sub(r"[^a-z]+", "-", title.lower())
     svg = svg[svg.index("<svg") :]

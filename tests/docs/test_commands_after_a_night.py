@@ -15,9 +15,9 @@ from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tests.docs.pages import blocks, commands
 from tests.docs.test_commands import run
-from tests.models.tiny import write_tiny
-from tests.tasks.night_folder import write_night
-from tests.tasks.registry.test_mlflow_registry import School
+from tests.models.support.tiny import write_tiny
+from tests.tasks.doubles.night import write_night
+from tests.tasks.doubles.registry import School
 
 DATE = "2026-11-20"  # of the pages
 STEPS = [  # each command in its turn, and what it says
@@ -45,7 +45,7 @@ def folder(home_with_mlflow: Callable[[str], Home], tmp_path: Path, monkeypatch:
     night = home.night(DATE)
     summary = write_night(night)
     (night / "report.html").write_text(render(night, summary))
-    (night / SHORT_REPORT).write_text(render_markdown(summary))
+    (night / SHORT_REPORT).write_text(render_markdown(summary, json.loads((night / "decide" / "decision.json").read_text())))
     (night / SUMMARY).write_text(json.dumps(summary))
     monkeypatch.delenv("NIGHTSCHOOL_HOME", raising=False)
     monkeypatch.chdir(tmp_path)

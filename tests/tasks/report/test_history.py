@@ -1,4 +1,4 @@
-"""The report's history: which nights are in it, what its curve says, and where it leads."""
+"""The report's history: which nights are in it, what its curve says, and where it links to."""
 
 import json
 import re
@@ -9,95 +9,12 @@ from typing import Any
 
 import pytest
 
-from tasks.report.history import PastNight, curve, past_nights
+from tasks.report.history import PastNight, history_curve, past_nights
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
-from tests.tasks.night_folder import TARGET, write_night
+from tests.tasks.doubles.night import TARGET, interval, write_config, write_past_night
 
-
-def interval(accuracy: float) -> dict[str, float]:
-    return {"accuracy": accuracy, "low": accuracy - 0.05, "high": accuracy + 0.05, "n": 400}
-
-
-def finish(
-    nights: Path, date: str, champion: float, candidate: float, promoted: bool, *, name: str = "starter", **other: Any
-) -> None:
-    """A night of the past, of which only configuration, summary and report are left."""
-    (nights / date).mkdir(parents=True)
-    (nights / date / "config.yaml").write_text(f"# frozen\nname: {name}\nseed: 1\n")
-    found = {"night": date, "decision": "promoted" if promoted else "kept", "target": TARGET}
-    found["accuracy"] = {"champion": interval(champion), "candidate": interval(candidate)}
-    (nights / date / "summary.json").write_text(json.dumps(found | other))
-    (nights / date / "report.html").write_text("<html>")
-
-
-def three_nights(nights: Path) -> tuple[Path, dict[str, Any]]:
-    """Two of the past, the second kept its champion; and tonight, whose summary is not written yet."""
-    finish(nights, "2026-11-18", 0.1, 0.3, True)
-    finish(nights, "2026-11-19", 0.3, 0.2, False)
-    summary = write_night(nights / "2026-11-20")
-    summary["accuracy"] = {"champion": interval(0.3), "candidate": interval(0.5)}
-    return nights / "2026-11-20", summary
-
-
-def test_the_nights_are_told_in_order_and_tonights_is_the_last(tmp_path: Path) -> None:
-    night, summary = three_nights(tmp_path)
-    found = past_nights(night, summary)
-    assert found == [
-        PastNight("2026-11-18", True, 0.1, 0.3, 0.3 - 0.05, 0.3 + 0.05, "../2026-11-18/report.html"),
-        PastNight("2026-11-19", False, 0.3, 0.2, 0.2 - 0.05, 0.2 + 0.05, "../2026-11-19/report.html"),
-        PastNight("2026-11-20", True, 0.3, 0.5, 0.5 - 0.05, 0.5 + 0.05, None),
-    ]
-    assert [one.serving for one in found] == [0.3, 0.3, 0.5]
-    assert found[1].told == ("19 November 2026", "candidate 0.200, not promoted", "champion 0.300")
-
-
-def test_other_students_other_exams_later_and_broken_nights_are_left_out(tmp_path: Path) -> None:
-    night, summary = three_nights(tmp_path)
-    finish(tmp_path, "2026-11-10", 0.9, 0.9, True, name="nightly")
-    finish(tmp_path, "2026-11-11", 0.9, 0.9, True, target="gsm8k")
-    finish(tmp_path, "2026-11-12", 0.9, 0.9, True, accuracy={})
-    finish(tmp_path, "2026-11-21", 0.9, 0.9, True)
-    finish(tmp_path, "2026-11-13", 0.9, 0.9, True)
-    (tmp_path / "2026-11-13" / "summary.json").write_text("{")
-    finish(tmp_path, "2026-11-14", 0.9, 0.9, True)
-    (tmp_path / "2026-11-14" / "summary.json").unlink()
-    finish(tmp_path, "2026-11-15", 0.4, 0.4, False)
-    (tmp_path / "2026-11-15" / "report.html").unlink()
-    found = past_nights(night, summary)
-    assert [one.date for one in found] == ["2026-11-15", "2026-11-18", "2026-11-19", "2026-11-20"]
-    assert found[0].link is None
-
-
-def test_the_curve_leads_to_each_report_and_rises_where_one_was_promoted(tmp_path: Path) -> None:
-    night, summary = three_nights(tmp_path)
-    drawn = curve(past_nights(night, summary), TARGET)
-    assert "2 promotions in 3 nights." in drawn.caption
-    assert re.findall(r'<a class="reading" href="(.*?)"', drawn.svg) == [
-        f"../2026-11-{day}/report.html" for day in (18, 19)
-    ]
-    assert 'role="group"' in drawn.svg[:200]  # what has links is no image
-    assert 'aria-label="19 November 2026, candidate 0.200, not promoted, champion 0.300"' in drawn.svg
-    line = max(re.findall(r'd="(M [^"]*)"', drawn.svg), key=lambda path: path.count("L"))
-    heights = [float(height) for height in re.findall(r"[ML] \S+ (\S+)", line)]
-    was, promoted, kept, kept_still, then, now = (round(heights[0] - height, 3) for height in heights)
-    assert was == 0 < promoted == kept == kept_still == then
-    assert now == pytest.approx(2 * promoted, abs=0.01)
-
-
-def test_the_page_has_a_history_from_the_second_night_on(tmp_path: Path) -> None:
-    night, summary = three_nights(tmp_path)
-    page = render(night, summary)
-    assert "All nights so far" in page
-    assert re.findall(r'<th scope="row"><a href="(.*?)">2026-11-(\d\d)</a><small>(.*?)</small>', page) == [
-        ("../2026-11-19/report.html", "19", "not promoted"),
-        ("../2026-11-18/report.html", "18", "promoted"),
-    ]
-    assert ">−0.10</td>" in page
-    alone = tmp_path / "elsewhere" / "2026-11-20"
-    assert "All nights so far" not in render(alone, write_night(alone))
-    assert past_nights(alone, {"night": "2026-11-20", "target": "", "benchmarks": {}}) == []
-
+Night = tuple[Path, dict[str, Any]]
 
 MOVES = [
     {"at": "2026-11-19T07:15:00.000Z", "version": "1", "by": "rollback"},
@@ -106,43 +23,93 @@ MOVES = [
 ]
 
 
-def test_what_the_owner_moved_stands_between_the_nights(tmp_path: Path) -> None:
-    """Each summary holds all moves up to then; a night shows those that the one before did not know."""
-    night, summary = three_nights(tmp_path)
+def heights(svg: str) -> list[float]:
+    """The heights of the points of the longest line, above its first one."""
+    line = max(re.findall(r'd="(M [^"]*)"', svg), key=lambda path: path.count("L"))
+    found = [float(height) for height in re.findall(r"[ML] \S+ (\S+)", line)]
+    return [round(found[0] - height, 3) for height in found]
+
+
+def test_nights_come_in_order_and_tonight_is_the_last(three_nights: Night) -> None:
+    found = past_nights(*three_nights)
+    assert found == [
+        PastNight("2026-11-18", True, 0.1, 0.3, 0.3 - 0.05, 0.3 + 0.05, "../2026-11-18/report.html"),
+        PastNight("2026-11-19", False, 0.3, 0.2, 0.2 - 0.05, 0.2 + 0.05, "../2026-11-19/report.html"),
+        PastNight("2026-11-20", True, 0.3, 0.5, 0.5 - 0.05, 0.5 + 0.05, None),
+    ]
+    assert [night.serving for night in found] == [0.3, 0.3, 0.5]
+    assert found[1].reading == ("19 November 2026", "candidate 20.0 %, not promoted", "champion 30.0 %")
+
+
+def test_other_students_other_targets_later_and_unfinished_nights_are_left_out(three_nights: Night) -> None:
+    home = three_nights[0].parent
+    write_past_night(home / "2026-11-10", 0.9, 0.9, promoted=True)
+    write_config(home / "2026-11-10", "name=another")
+    write_past_night(home / "2026-11-11", 0.9, 0.9, promoted=True, target="gsm8k")
+    write_past_night(home / "2026-11-14", 0.9, 0.9, promoted=True)
+    (home / "2026-11-14" / "summary.json").unlink()
+    write_past_night(home / "2026-11-21", 0.9, 0.9, promoted=True)
+    assert [night.date for night in past_nights(*three_nights)] == ["2026-11-18", "2026-11-19", "2026-11-20"]
+
+
+def test_the_curve_links_to_each_report_and_rises_with_a_promotion(three_nights: Night) -> None:
+    drawn = history_curve(past_nights(*three_nights), TARGET)
+    assert "2 promotions in 3 nights." in drawn.caption
+    assert re.findall(r'<a class="reading" href="(.*?)"', drawn.svg) == [
+        f"../2026-11-{day}/report.html" for day in (18, 19)
+    ]
+    assert 'role="group"' in drawn.svg[:200]  # what has links is no image
+    assert 'aria-label="19 November 2026, candidate 20.0 %, not promoted, champion 30.0 %"' in drawn.svg
+    first, promoted, kept, still_kept, before, now = heights(drawn.svg)
+    assert first == 0 < promoted == kept == still_kept == before
+    assert now == pytest.approx(2 * promoted, abs=0.01)
+
+
+def test_the_page_has_a_history_from_the_second_night_on(three_nights: Night, page: str) -> None:
+    assert "All nights so far" not in page
+    later = render(*three_nights)
+    assert "All nights so far" in later
+    assert re.findall(r'<th scope="row"><a href="(.*?)">2026-11-(\d\d)</a><small>(.*?)</small>', later) == [
+        ("../2026-11-19/report.html", "19", "not promoted"),
+        ("../2026-11-18/report.html", "18", "promoted"),
+    ]
+    assert ">−0.10</td>" in later
+
+
+def test_a_move_by_hand_is_shown_once_between_the_nights(three_nights: Night) -> None:
+    """Each summary repeats all moves before it."""
+    night, summary = three_nights
     for date, count in (("2026-11-18", 0), ("2026-11-19", 2)):
-        file = tmp_path / date / "summary.json"
+        file = night.parent / date / "summary.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"by_hand": MOVES[:count]}))
     summary |= {"by_hand": MOVES, "accuracy": {"champion": interval(0.1), "candidate": interval(0.5)}}
     found = past_nights(night, summary)
-    assert [len(one.by_hand) for one in found] == [0, 2, 1]
+    assert [len(past.by_hand) for past in found] == [0, 2, 1]
     (last,) = found[-1].by_hand
     assert last.startswith("promote to version 1, ")
     assert last.endswith(f"{datetime.fromisoformat(MOVES[2]['at']).astimezone():%B %Y, %H:%M}")
-    drawn = curve(found, TARGET)
-    line = max(re.findall(r'd="(M [^"]*)"', drawn.svg), key=lambda path: path.count("L"))
-    heights = [float(height) for height in re.findall(r"[ML] \S+ (\S+)", line)]
-    assert len(heights) == 10  # two of each night, and two of each gap in which something was moved
-    assert heights[-4] == heights[-5]  # who served after the night before, up to the move
-    assert heights[-3] == heights[-2] == heights[0]  # and from then on the first one again
+    drawn = history_curve(found, TARGET)
+    line = heights(drawn.svg)
+    assert len(line) == 10  # two of each night, and two of each gap in which something was moved
+    assert line[-4] == line[-5]  # the model of the night before serves up to the move
+    assert line[-3] == line[-2] == 0  # and from then on the first one again
     assert last in drawn.svg
     assert last in render(night, summary)
-    assert f"- By hand since the night before: {last}.\n" in render_markdown(summary, {}, found[-1].by_hand)
+    decision = json.loads((night / "decide" / "decision.json").read_text())
+    short = render_markdown(json.loads(json.dumps(summary)), decision, found[-1].by_hand)
+    assert f"- By hand since the night before: {last}.\n" in short
 
 
-def test_a_move_by_hand_is_told_once_whatever_the_exam_was(tmp_path: Path) -> None:
-    """Each summary has all moves up to then, also those of nights with another target, or finished late."""
-    moves = [{"at": f"2026-11-{day}T12:00:00+00:00", "by": "rollback", "version": "1"} for day in (10, 11)]
-    finish(tmp_path, "2026-11-17", 0.1, 0.3, True, target="gsm8k", by_hand=moves[:1])
-    night, summary = three_nights(tmp_path)
-    found = past_nights(night, summary | {"by_hand": moves})
-    assert [len(one.by_hand) for one in found] == [0, 0, 1]
-    assert "11 November 2026" in found[-1].by_hand[0]
+def test_a_move_before_the_first_night_is_not_shown(three_nights: Night) -> None:
+    night, summary = three_nights
+    write_past_night(night.parent / "2026-11-17", 0.1, 0.3, promoted=True, target="gsm8k", by_hand=MOVES[:1])
+    found = past_nights(night, summary | {"by_hand": MOVES[:2]})
+    assert [len(past.by_hand) for past in found] == [0, 0, 1]
 
 
-def test_a_move_around_a_night_of_another_target_stands_before_the_next_one(tmp_path: Path) -> None:
-    moves = [{"at": "2026-11-18T12:00:00+00:00", "by": "rollback", "version": "1"}]
-    night, summary = three_nights(tmp_path)
-    shutil.rmtree(tmp_path / "2026-11-19")
-    finish(tmp_path, "2026-11-19", 0.1, 0.3, True, target="gsm8k", by_hand=moves)
-    found = past_nights(night, summary | {"by_hand": moves})
-    assert [(one.date, len(one.by_hand)) for one in found] == [("2026-11-18", 0), ("2026-11-20", 1)]
+def test_a_move_around_a_night_of_another_target_is_shown_with_the_next_one(three_nights: Night) -> None:
+    night, summary = three_nights
+    shutil.rmtree(night.parent / "2026-11-19")
+    write_past_night(night.parent / "2026-11-19", 0.1, 0.3, promoted=True, target="gsm8k", by_hand=MOVES[:1])
+    found = past_nights(night, summary | {"by_hand": MOVES[:1]})
+    assert [(past.date, len(past.by_hand)) for past in found] == [("2026-11-18", 0), ("2026-11-20", 1)]

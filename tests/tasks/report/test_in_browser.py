@@ -1,16 +1,18 @@
-"""The morning report in a real browser, on a desk and on a telephone."""
+"""The morning report in a real browser, on a desk and on a phone."""
 
 import html
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tasks.report.page import render
-from tests.tasks.night_folder import write_night
-from tests.tasks.report.test_history import three_nights
+from tests.tasks.doubles.night import write_night
+
+Night = tuple[Path, dict[str, Any]]
 
 CHROMIUM = shutil.which("chromium")
 needs_chromium = pytest.mark.skipif(
@@ -48,9 +50,11 @@ def measured(folder: Path, url: str, width: int) -> list[str]:
 
 @needs_chromium
 @pytest.mark.parametrize("width", [1200, 400])
-def test_in_a_real_browser_the_page_is_no_wider_than_the_window(tmp_path: Path, width: int) -> None:
+def test_in_a_real_browser_the_page_is_no_wider_than_the_window(
+    three_nights: Night, tmp_path: Path, width: int
+) -> None:
     long = "<script>document.title='hacked'</script>" + "1234567890" * 40
-    night, summary = three_nights(tmp_path)
+    night, summary = three_nights
     shutil.rmtree(night)
     summary |= write_night(night, rounds=12, groups=16, hostile=long)
     page = render(night, summary | {"alarms": [long], "reasons": [long]})
@@ -65,10 +69,10 @@ def test_in_a_real_browser_the_page_is_no_wider_than_the_window(tmp_path: Path, 
 
 
 @needs_chromium
-def test_a_keyboard_finds_the_nights_of_the_history(tmp_path: Path) -> None:
+def test_a_keyboard_finds_the_nights_of_the_history(three_nights: Night, tmp_path: Path) -> None:
     """What is focused, or pointed at, is shown by the style sheet alone: the page may run no script."""
-    night, summary = three_nights(tmp_path)
-    seen = "getComputedStyle(a.querySelector('.told')).opacity"
+    night, summary = three_nights
+    seen = "getComputedStyle(a.querySelector('.tip')).opacity"
     measure = f"[a = d.querySelector('a.reading'), {seen}, a.focus(), {seen}, a.getAttribute('href')].join('~')"
     url = in_frame(tmp_path, render(night, summary), 1200, measure)
     _, before, _, focused, link = measured(tmp_path, url, 1200)
@@ -77,9 +81,9 @@ def test_a_keyboard_finds_the_nights_of_the_history(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_paper_has_what_is_closed_and_what_scrolls(tmp_path: Path) -> None:
+def test_paper_has_what_is_closed_and_what_scrolls(three_nights: Night, tmp_path: Path) -> None:
     """The rules for paper, put on a screen."""
-    night, summary = three_nights(tmp_path)
+    night, summary = three_nights
     shutil.rmtree(night)
     page = render(night, summary | write_night(night, rounds=12, groups=16))
     folds = (

@@ -1,0 +1,149 @@
+"""The report's table of what each part of the night taught."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.incidents import end_early
+from tasks.report.lessons import Lesson, lesson_figures, lessons_of
+from tasks.report.page import render
+from tasks.stage import commit
+from tasks.tables import EVALUATIONS
+from tests.tasks.doubles.night import TARGET, write_config
+from tests.tasks.doubles.tables import write_stage
+
+ORDER = 'stages=[{"grpo": 2}, "distill", "lessons", "self_distill", {"on_policy": 1}, {"grpo": 1}, "distill"]'
+
+
+def write_lesson(folder: Path, counts: dict[str, int], losses: list[float]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "counts.json").write_text(json.dumps(counts))
+    (folder / "curve.json").write_text(json.dumps([{"step": n, "loss": loss} for n, loss in enumerate(losses, 1)]))
+    commit(folder, folder.name, {}, 1.0)
+
+
+def write_round(night: Path, number: int, groups: int, useful: int) -> None:
+    folder = night / f"round-{number:02d}" / "checkpoint"
+    folder.mkdir(parents=True)
+    (folder / "metrics.json").write_text(json.dumps({"groups": groups, "useful_groups": useful, "reward": 0.5}))
+    commit(folder, "checkpoint", {}, 1.0)
+
+
+def write_exam(folder: Path, correct: int) -> None:
+    """An exam with so many of ten answers right, one that was not graded, and a guard of which none is."""
+    answers = [*(n < correct for n in range(10)), None]
+    other = {"policy_digest": "x", "sample": 0, "question": "?", "text": "", "tokens": 1, "finish_reason": "stop"}
+    rows: list[dict[str, Any]] = [
+        {"benchmark": benchmark, "problem_id": str(n), "correct": right, "verdict": "correct", "level": None} | other
+        for benchmark, own in ((TARGET, answers), ("guard", [False] * 9))
+        for n, right in enumerate(own)
+    ]
+    shutil.rmtree(folder, ignore_errors=True)
+    write_stage(folder, {"evaluations": (EVALUATIONS, rows)})
+
+
+@pytest.fixture
+def full_day(tmp_path: Path) -> Path:
+    """A night of which the champion solves 1 of 10; each part one or two more, but the teacher's round one less."""
+    write_config(tmp_path, ORDER, "on_policy.teacher=starter")
+    for number, (groups, useful) in {1: (16, 2), 2: (16, 5), 3: (16, 16), 4: (20, 9)}.items():
+        write_round(tmp_path, number, groups, useful)
+    write_lesson(tmp_path / "distill", {"kept": 90, "dropped": 4, "too_long": 1, "unknown": 3}, [2.0, 1.0])
+    write_lesson(tmp_path / "lessons/corrections", {"lines": 9, "used": 7, "exam": 1, "too_long": 1}, [1.5, 1.4])
+    write_lesson(tmp_path / "lessons/words", {"lines": 2, "used": 0, "too_short": 2}, [])
+    write_lesson(tmp_path / "lessons/feedback", {"lines": 0, "used": 0}, [])
+    write_lesson(tmp_path / "lessons/picks", {"lines": 4, "used": 4}, [0.7])
+    write_lesson(tmp_path / "self_distill", {"dropped": 1}, [])
+    write_lesson(tmp_path / "distill-2", {"kept": 5}, [0.9, 0.8])
+    exams = {"evaluate/champion": 1, "evaluate/step-1": 2, "evaluate/step-2": 4, "lessons/evaluate": 4}
+    exams |= {"lessons/corrections/evaluate": 5, "lessons/picks/evaluate": 5, "evaluate/step-5": 4}
+    for path, correct in (exams | {"evaluate/step-6": 6}).items():
+        write_exam(tmp_path / path, correct)
+    return tmp_path
+
+
+def test_each_part_in_its_order_with_the_exams_before_and_after(full_day: Path) -> None:
+    left_out = {"in the exam": 1, "too long": 1}
+    assert lessons_of(full_day, TARGET) == [
+        Lesson("rounds 1 to 2", 32, 7, {}, None, (0.1, 0.2)),
+        Lesson("worked solutions", 98, 93, {"dropped": 4, "too long": 1}, (2.0, 1.0), (0.2, 0.4)),
+        Lesson("corrections", 9, 7, left_out, (1.5, 1.4), (0.4, 0.5)),
+        Lesson("words", 2, 0, {"too short": 2}, None, None),
+        Lesson("picks", 4, 4, {}, (0.7, 0.7), (0.5, 0.5)),
+        Lesson("its own answers", 1, 0, {"dropped": 1}, None, None),
+        Lesson("on-policy round 3", 16, 16, {}, None, (0.5, 0.4)),
+        Lesson("round 4", 20, 9, {}, None, (0.4, 0.6)),
+        Lesson("worked solutions 2", 5, 5, {}, (0.9, 0.8), None),
+    ]
+
+
+def test_after_a_step_without_an_exam_the_next_one_has_no_accuracy_before_it(full_day: Path) -> None:
+    shutil.rmtree(full_day / "lessons" / "picks" / "evaluate")
+    shutil.rmtree(full_day / "evaluate" / "step-1")
+    found = {lesson.channel: lesson.exam for lesson in lessons_of(full_day, TARGET)}
+    assert found["worked solutions"] is None  # its gain would be the rounds', too
+    assert found["corrections"] == (0.4, 0.5)
+    assert found["picks"] is None
+    assert "on-policy round 3" not in found
+    assert found["round 4"] == (0.4, 0.6)
+
+
+def test_what_an_early_end_undid_is_left_out(full_day: Path) -> None:
+    end_early(full_day, 2, "The night ended its rounds: its hours are over.", 2)
+    assert [lesson.channel for lesson in lessons_of(full_day, TARGET)] == ["rounds 1 to 2", "worked solutions"]
+
+
+def test_a_block_that_ended_early_counts_its_committed_rounds(tmp_path: Path) -> None:
+    write_config(tmp_path, 'stages=[{"grpo": 5}]')
+    write_round(tmp_path, 1, 16, 2)
+    write_round(tmp_path, 2, 16, 3)
+    write_exam(tmp_path / "evaluate" / "champion", 1)
+    write_exam(tmp_path / "evaluate" / "step-1", 3)
+    assert lessons_of(tmp_path, TARGET) == [Lesson("rounds 1 to 2", 32, 5, {}, None, (0.1, 0.3))]
+
+
+def test_without_exams_lessons_have_no_accuracies_and_rounds_are_left_out(tmp_path: Path) -> None:
+    write_config(tmp_path)
+    assert lessons_of(tmp_path, TARGET) == []
+    write_round(tmp_path, 1, 16, 2)
+    write_lesson(tmp_path / "distill", {"kept": 3}, [2.0])
+    write_lesson(tmp_path / "lessons/words", {"lines": 2, "used": 2}, [3.0])
+    assert lessons_of(tmp_path, TARGET) == [
+        Lesson("worked solutions", 3, 3, {}, (2.0, 2.0), None),
+        Lesson("words", 2, 2, {}, (3.0, 3.0), None),
+    ]
+
+
+def test_mlflow_gets_the_figures_and_accepts_their_names(full_day: Path) -> None:
+    from mlflow.utils.validation import _validate_metric_name
+
+    figures = lesson_figures(lessons_of(full_day, TARGET))
+    assert {name: value for name, value in figures.items() if "/words/" in name or "/picks/" in name} == {
+        "lessons/words/lines": 2,
+        "lessons/words/used": 0,
+        "lessons/picks/lines": 4,
+        "lessons/picks/used": 4,
+        "lessons/picks/loss_first": 0.7,
+        "lessons/picks/loss_last": 0.7,
+        "lessons/picks/exam_before": 0.5,
+        "lessons/picks/exam_after": 0.5,
+    }
+    for name in figures:
+        _validate_metric_name(name)
+
+
+def test_the_report_has_them(own_night: tuple[Path, dict[str, Any]], page: str) -> None:
+    night, summary = own_night
+    assert "worked solutions<small>2 dropped</small>" in page
+    assert "corrections<small>" not in page
+    write_config(night, 'stages=["distill", "lessons", "grpo"]', "grpo.rounds=3")
+    write_lesson(night / "lessons/corrections", {"lines": 9, "used": 7, "too_long": 2}, [1.5, 1.4])
+    for path, correct in {"lessons/evaluate": 4, "lessons/corrections/evaluate": 5, "evaluate/step-3": 8}.items():
+        write_exam(night / path, correct)
+    later = render(night, summary)
+    for text in ("corrections<small>2 too long</small>", "1.500 → 1.400", "40.0 % → 50.0 %", "rounds 1 to 3"):
+        assert text in later
+    assert "50.0 % → 80.0 %" in later

@@ -1,0 +1,121 @@
+"""The report's first lines, and its short form."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.report.markdown import headline, render_markdown
+from tasks.report.text import day, duration, number, percent
+
+Night = tuple[Path, dict[str, Any]]
+
+
+@pytest.fixture
+def decision(night: Night) -> dict[str, Any]:
+    return json.loads((night[0] / "decide" / "decision.json").read_text())
+
+
+def test_the_first_lines_of_a_promotion(night: Night, decision: dict[str, Any]) -> None:
+    first = headline(night[1], decision)
+    found = decision["comparisons"]["candidate"]["arithmetic-1-2"]
+    solved, before = (round(found[side]["accuracy"] * 400) for side in ("after", "before"))
+    assert first.title == "the candidate was promoted"
+    assert first.changed == "The new checkpoint, cafe42cafe42, now serves."
+    assert first.how_much == (
+        f"+{found['difference']:.2f} on arithmetic-1-2: the candidate solves {solved} of 400 ({solved / 4:.1f} %); "
+        f"the champion {before} ({before / 4:.1f} %)."
+    )
+    assert first.how_sure == (
+        f"95 % interval +{found['low']:.2f} to +{found['high']:.2f}; {found['gained']} answers became right, "
+        f"{found['lost']} wrong; p < 0.0001."
+    )
+    assert first.to_do == "Nothing. If the new checkpoint disappoints you, run: nightschool rollback"
+
+
+PROMOTE = "nightschool promote 3 --config c.yaml"
+
+
+@pytest.mark.parametrize(
+    ("changes", "changed", "to_do"),
+    [
+        (
+            {"decision": "kept"},
+            "Nothing: the champion, c0ffeec0ffee, still serves.",
+            "Nothing. The next night tries again with the day's new lessons.",
+        ),
+        (
+            {"decision": "kept", "alarms": ["Disk", "No signal"]},
+            "Nothing: the champion, c0ffeec0ffee, still serves.",
+            "Read the 2 alarms first.",
+        ),
+        (
+            {"alarms": ["Disk"]},
+            "The new checkpoint, cafe42cafe42, now serves.",
+            "Read the alarm first. If the new checkpoint disappoints you, run: nightschool rollback",
+        ),
+        (
+            {"serving": "f00df00df00df00d"},
+            "f00df00df00d now serves: the alias was moved during the night.",
+            "Nothing. The next night tries again with the day's new lessons.",
+        ),
+        (
+            {"decision": "kept", "withheld": PROMOTE},
+            "Nothing: the champion, c0ffeec0ffee, still serves.",
+            f"This dry run moved no alias; to promote the candidate, run: {PROMOTE}",
+        ),
+        (
+            {"decision": "kept", "withheld": PROMOTE, "alarms": ["Disk"]},
+            "Nothing: the champion, c0ffeec0ffee, still serves.",
+            f"Read the alarm first. This dry run moved no alias; to promote the candidate, run: {PROMOTE}",
+        ),
+    ],
+)
+def test_what_changed_and_what_to_do(
+    night: Night, decision: dict[str, Any], changes: dict[str, Any], changed: str, to_do: str
+) -> None:
+    first = headline(night[1] | changes, decision)
+    assert (first.changed, first.to_do) == (changed, to_do)
+
+
+def test_of_several_targets_the_one_that_earned_the_promotion_is_shown(night: Night) -> None:
+    lost, won = (
+        {"p_value": p, "difference": d, "low": d, "high": d, "gained": 9, "lost": 1}
+        for p, d in ((0.7, -0.01), (0.001, 0.2))
+    )
+    sides = {"before": {"accuracy": 0.3, "n": 100}, "after": {"accuracy": 0.5, "n": 100}}
+    decision = {
+        "targets": ["gsm8k", "math"],
+        "comparisons": {"candidate": {"gsm8k": lost | sides, "math": won | sides}},
+    }
+    summaries = (night[1] | {"decision": outcome, "target": "gsm8k"} for outcome in ("promoted", "kept"))
+    promoted, kept = (headline(summary, decision).how_much for summary in summaries)
+    assert promoted.startswith("+0.20 on math")
+    assert " on gsm8k: " in kept
+
+
+def test_the_short_form_is_two_dozen_lines_with_the_same_numbers(night: Night, decision: dict[str, Any]) -> None:
+    summary = night[1]
+    text = render_markdown(summary | {"alarms": ["Disk <b>full\n| now"], "incidents": ["02:10 a died"]}, decision)
+    exam = summary["benchmarks"]["arithmetic-1-2"]["candidate"]
+    assert text.startswith("# Night of 20 November 2026: the candidate was promoted\n")
+    assert f"{100 * exam['accuracy']:.1f} % ({100 * exam['low']:.1f}–{100 * exam['high']:.1f}) |" in text
+    assert "| exam | problems | champion | after distillation | candidate |" in text
+    assert r"- **Alarm:** Disk \<b>full | now" in text
+    assert text.index("Alarm") < text.index("What to do: read the alarm first. If") < text.index("| exam |")
+    assert all(f"- {reason}" in text for reason in summary["reasons"])
+    assert "- 02:10 a died\n" in text
+    assert "3 rounds; the night took 3 min 12 s." in text
+    assert "[mlflow](http://localhost:5000/#/runs/1)" in text
+    assert len(text.splitlines()) < 24
+
+
+def test_numbers_as_they_are_printed() -> None:
+    assert [percent(share) for share in (0.745, 0.0, None, float("nan"))] == ["74.5 %", "0.0 %", "–", "–"]
+    assert percent(0.745, 0) == "74 %"
+    assert [number(value, 2) for value in (-0.5, 1.0, float("nan"))] == ["−0.50", "1.00", "–"]
+    assert [duration(seconds) for seconds in (4.21, 59.9, 59.96, 187, 7500)] == [
+        *("4.2 s", "60 s", "1 min 00 s", "3 min 07 s", "2 h 05 min"),
+    ]
+    assert day("2026-11-02") == "2 November 2026"
