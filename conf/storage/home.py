@@ -95,6 +95,18 @@ class Home:
         """Return the folder of one night. Raises NightError if the date cannot be a folder's name."""
         return inside(self.nights, date)
 
+    def full_digest(self, prefix: str) -> str:
+        """Return the digest of the one checkpoint that begins with a prefix of 4 or more digits; else the prefix.
+
+        Raises InputError if several checkpoints do.
+        """
+        if not re.fullmatch(r"[0-9a-f]{4,19}", prefix):
+            return prefix
+        digests = [folder.name for folder in self.checkpoints.glob(f"{prefix}*") if DIGEST.fullmatch(folder.name)]
+        if len(digests) > 1:
+            raise InputError(f"{len(digests)} checkpoints start with {prefix}; see `nightschool checkpoints`")
+        return digests[0] if digests else prefix
+
     def make_private(self) -> bool:
         """Make the home accessible to its owner alone (0700). Return whether others could enter it before.
 

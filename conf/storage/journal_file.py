@@ -1,4 +1,4 @@
-"""A journal file: lines are appended whole, by several programs at once, and read up to the last whole one."""
+"""Append whole lines to journal files, also from several programs at once, and read the lines that are complete."""
 
 import datetime
 import fcntl
@@ -13,11 +13,11 @@ from conf.storage.journal import Entry, line_of, parse_line
 
 
 def append(journal: Path, entries: Iterable[Entry]) -> Path:
-    """Writes entries to the end of today's file in the journal's folder, and forces them to the disk. Returns the file.
+    """Append entries to today's file in the journal's folder, force them to the disk, and return the file.
 
-    Several programs may do so at once: a lock (flock) lets one write after the other, each with one call. Where a
-    program died in the midst of a line, that line is ended first: it is lost alone, and to the quarantine. Raises
-    InputError, before anything is written, for an entry too long for a line, and where there is no writing.
+    Several programs may do so at once: a lock (flock) makes them take turns. If a program died in the middle of a line,
+    that line is ended first, and only it is lost (to the quarantine). Raises InputError, before anything is written, if
+    an entry is too long for a line or the file cannot be written.
     """
     try:
         lines = b"".join(line_of(entry) for entry in entries)
@@ -41,7 +41,7 @@ def _append(file: Path, lines: bytes) -> None:
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
         rest = memoryview(b"\n" + lines if torn else lines)
-        while rest:  # one call is the rule; a second one gets the error of a disk that is full
+        while rest:  # usually one call; on a full disk the second one raises the error
             rest = rest[os.write(handle, rest) :]
         os.fsync(handle)
         if not size:
@@ -51,10 +51,10 @@ def _append(file: Path, lines: bytes) -> None:
 
 
 def whole_lines(content: bytes, start: int = 0, ended: bool = False) -> tuple[list[tuple[int, bytes]], int]:
-    """The lines of a file's content from a byte offset on, with their numbers, and the offset after the last of them.
+    """Return the lines of a file from a byte offset on, with their numbers, and the offset after the last of them.
 
-    The last line is whole with its line break, or where it is an entry without one; else it is still being written,
-    unless all writing has `ended`. Blank lines are left out.
+    A last line without a line break counts if it is a valid entry, or if writing has `ended`; otherwise it is still
+    being written. Blank lines are left out.
     """
     number = content.count(b"\n", 0, start) + 1
     *lines, last = content[start:].split(b"\n")
@@ -62,13 +62,13 @@ def whole_lines(content: bytes, start: int = 0, ended: bool = False) -> tuple[li
     if ended or _is_entry(last):
         lines.append(last)
         end = len(content)
-    return [(place, line) for place, line in enumerate(lines, number) if line.strip()], max(start, end)
+    return [(index, line) for index, line in enumerate(lines, number) if line.strip()], max(start, end)
 
 
 def read_file(file: Path) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]]:
-    """The good lines of a journal file with their numbers, and the others with number (`line`) and `reason`.
+    """Return the valid lines of a journal file with their numbers, and the others with number (`line`) and `reason`.
 
-    Raises InputError where the file cannot be read.
+    Raises InputError if the file cannot be read.
     """
     try:
         content = file.read_bytes()
@@ -84,18 +84,18 @@ def read_file(file: Path) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]
         except ValueError as error:
             bad.append({"line": number, "reason": str(error)})
     if content[end:].strip():
-        reason = "cut off, or still being written: it has no end, and the freeze leaves it for the next night"
+        reason = "cut off or still being written: it has no line break, and is left for the next night"
         bad.append({"line": content.count(b"\n") + 1, "reason": reason})
     return good, bad
 
 
 def latest_day(file: Path, today: datetime.date) -> datetime.date:
-    """The day that a file's lines can be of at the latest: today, or the day that it is named after."""
+    """Return the latest date that a file's lines may have: today, or the day in the file's name."""
     return max(today, _named_day(file) or today)
 
 
 def is_over(file: Path, today: datetime.date) -> bool:
-    """Whether nobody writes a file any more: it is named after a day before yesterday, which is over in every zone."""
+    """Return whether a file is complete: named after a day before yesterday, which has ended in every time zone."""
     named = _named_day(file)
     return named is not None and today - named > datetime.timedelta(days=1)
 

@@ -7,10 +7,10 @@ from conf.schema import StudentConfig
 from conf.storage.durable import write_atomically
 from conf.storage.home import inside
 from flows.run.context import Night, log
-from models.checkpoint import is_whole, verify
+from models.checkpoint import is_intact, verify
 from rewards.data.synthetic_journal import practised_levels
 from tasks.journal.freeze import freeze_journal
-from tasks.journal.lineage import looser
+from tasks.journal.lineage import nights_with_smaller_holdout
 from tasks.registry.import_model import STARTER_MODEL, enroll
 from tasks.registry.mlflow_registry import DAYTIME, Registry
 from tasks.reward_model.fit import figures, fit_reward_model
@@ -58,7 +58,9 @@ def reward_model_of(
         "student": config.student,
         "seed": config.seed,
         "exam_questions": exam_questions,
-        "looser": looser(champion.name, night.home.nights, config.unseen_share),
+        "nights_with_smaller_holdout": nights_with_smaller_holdout(
+            champion.name, night.home.nights, config.unseen_share
+        ),
         "broke": _broke(night.folder / place),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
@@ -71,7 +73,7 @@ def reward_model_of(
         log.warning("no reward model could be fitted", exc_info=error)
         broke = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         fitted = night.run(fit_reward_model, place, **arguments | {"broke": broke})
-    if fitted.read_json("outcome.json")["serves"] and not is_whole(night.checkpoint(fitted)):
+    if fitted.read_json("outcome.json")["serves"] and not is_intact(night.checkpoint(fitted)):
         uncommit(night.folder / place)  # it was damaged since
         fitted = night.run(fit_reward_model, place, **arguments)
     outcome = fitted.read_json("outcome.json")
@@ -101,7 +103,7 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
         serving = Registry(tracking.client, night.config.name).named(DAYTIME)
         write_atomically(note, serving.digest if serving else _enrolled(night).name)
     champion = inside(night.home.checkpoints, note.read_text())
-    if not is_whole(champion) and committed(night.folder / "enroll"):
+    if not is_intact(champion) and committed(night.folder / "enroll"):
         _enrolled(night)
     verify(champion, IRREPLACEABLE.format(config=night.folder / "config.yaml"))
     return champion

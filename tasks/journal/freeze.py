@@ -1,4 +1,4 @@
-"""The freeze: the day's journal becomes tables, once and for all; bad lines go to a quarantine with a reason."""
+"""Freeze the journal: its new lines become tables, and bad lines go to a quarantine with a reason."""
 
 import datetime
 import json
@@ -43,25 +43,25 @@ def freeze_journal(
     nights: Path,
     checkpoints: Path,
 ) -> dict[str, float]:
-    """Takes every complete journal line that no earlier committed freeze has taken, and the generated day if any.
+    """Take every complete journal line that no earlier committed freeze has taken, and the generated day if any.
 
-    Lessons of earlier nights that the champion does not have come along (see `tasks/journal/replay.py`). Which lines
-    were taken is kept as byte offsets for each file (`tasks/journal/spans.py`); the journal is never touched.
-    counts.json: of each kind, how many lines are new, replayed, generated, and duplicates that were left out. The
-    figure `unknown_policies`: how many new picks are of a checkpoint that this home has never had; what lies on the
-    disk now tells it, so it is no output.
+    Lessons of earlier nights that the champion does not have are replayed (see `tasks/journal/replay.py`). The lines
+    taken are recorded as byte offsets for each file (`tasks/journal/spans.py`); the journal is never changed.
+    counts.json: for each kind the number of new, replayed, generated, and left-out duplicate lines. The figure
+    `unknown_policies`: how many new picks name a checkpoint that this home has never had. It depends on what is on the
+    disk now, so it is not an output.
     """
     lessons = _Lessons()
     before, parts, line = consumed(nights), list(taken_before(nights, date, model)), taught_by(champion.name, nights)
     for again in replayed(journal, parts, line):
-        lessons.add("replayed", again.night, again.place, again.entry, again.learnt)
+        lessons.add("replayed", again.night, again.source, again.entry, again.learnt)
     taken: dict[str, Spans] = {}
     for file in sorted(journal.glob("*.jsonl")):
         if spans := _take(file, before.get(file.name, ()), date, line, lessons):
             taken[file.name] = spans
-    taught = parent_of(champion) is not None
-    for line in _generated(day, levels, seed, date, taught):
-        lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(line).encode()), taught)
+    is_trained = parent_of(champion) is not None
+    for generated in _generated(day, levels, seed, date, is_trained):
+        lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(generated).encode()), is_trained)
     for name, schema in LESSONS.items():
         write_table(folder / f"{name}.parquet", schema, lessons.rows[name])
     write_table(folder / "quarantine.parquet", QUARANTINE, lessons.quarantine)
@@ -73,7 +73,7 @@ def freeze_journal(
 
 @dataclass
 class _Lessons:
-    """The rows of the lesson tables, what was refused, and how many lines came to what."""
+    """The rows of the lesson tables, the refused lines, and the counts."""
 
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     quarantine: list[dict[str, Any]] = field(default_factory=list)
@@ -82,48 +82,48 @@ class _Lessons:
     )
     seen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, origin: str, night: str, place: str, entry: Entry, learnt: bool = False) -> None:
-        """A lesson becomes a row, once; a generated day is drawn with repetitions, and stays as it is.
+    def add(self, origin: str, night: str, source: str, entry: Entry, learnt: bool = False) -> None:
+        """Add a lesson as a row, unless it is a duplicate; a generated day keeps its repetitions.
 
-        What the champion has learnt and its owner says again is a lesson again.
+        A lesson that the champion has learnt and the owner gives again is a lesson again.
         """
-        table, row = _row(entry)
+        table, row = table_row(entry)
         lesson = lesson_of(entry)
         if origin != GENERATED and (known := self.seen.get(lesson)) is not None:
             self.counts[table]["duplicates"] += 1
             if not learnt:
                 known.pop("learnt", None)
             return
-        row |= {"source": place, "night": night} | ({"learnt": True} if learnt else {})
+        row |= {"source": source, "night": night} | ({"learnt": True} if learnt else {})
         self.seen[lesson] = row
         self.counts[table][origin] += 1
         self.rows[table].append(row)
 
     def refuse(self, file: Path, line: int, reason: str) -> None:
-        """A line goes to the quarantine; 0 is the whole file."""
+        """Put a line into the quarantine; line 0 is the whole file."""
         self.quarantine.append({"file": file.name, "line": line, "reason": reason})
 
 
 def _take(file: Path, taken: Spans, date: str, line: Sequence[Taught], lessons: _Lessons) -> Spans:
-    """Adds the lines that no night has taken, and returns where in the file they lie.
+    """Add the lines of a file that no night has taken, and return their spans.
 
-    In a file that is written no more the last line counts as it is. What a freeze took that is gone may be in the
-    champion by a later night's replay.
+    The champion may have learnt some of them: a freeze that was removed had taken them, and a later night replayed
+    them. In a file that is complete, the last line needs no line break.
     """
     try:
-        sync(file)  # a power cut must not take back what is noted as taken
+        sync(file)  # a power cut must not undo what is recorded as taken
         content = file.read_bytes()
     except OSError as error:
         lessons.refuse(
-            file, 0, f"cannot be read ({error.strerror}): none of its lines was taken; check its permissions"
+            file, 0, f"cannot be read ({error.strerror}), so none of its lines was taken; check its permissions"
         )
         return []
     if taken and (before := max(end for _, end in taken)) > len(content):
         lessons.refuse(
             file,
             0,
-            f"has {len(content)} bytes, and earlier nights took {before} of it: no line was taken; give it another "
-            "name, and all of it is taken anew",
+            f"has {len(content)} bytes, but earlier nights took {before}, so no line was taken; rename it, and all of "
+            "it is taken again",
         )
         return []
     over, spans = is_over(file, datetime.date.fromisoformat(date)), []
@@ -143,7 +143,8 @@ def _take(file: Path, taken: Spans, date: str, line: Sequence[Taught], lessons: 
     return spans
 
 
-def _row(entry: Entry) -> tuple[str, dict[str, Any]]:
+def table_row(entry: Entry) -> tuple[str, dict[str, Any]]:
+    """Return the name of an entry's table and its row there, without source and night."""
     if isinstance(entry, Words):
         return "words", {"text": entry.text}
     messages = {"messages": json.dumps([message.model_dump() for message in entry.messages])}
@@ -161,13 +162,15 @@ def _row(entry: Entry) -> tuple[str, dict[str, Any]]:
 
 
 def _generated(
-    day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str, taught: bool
+    day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str, is_trained: bool
 ) -> Iterator[dict[str, Any]]:
-    """`taught`: the champion is no more the student as it came. It has had these lessons, and rounds since, which more
-    of the same would undo; the picks go on to judge.
+    """Yield the generated day's lines.
+
+    A champion that `is_trained` has had these lessons, and more of them would undo its rounds: it gets only the picks,
+    which judge the reward model.
     """
     yield from synthetic_journal.preferences(seed, day.generated_preferences, levels, date)
-    if not taught:
+    if not is_trained:
         yield from synthetic_journal.traces(seed, day.generated_traces, levels, date)
         yield from synthetic_journal.corrections(seed, day.generated_corrections, levels, date)
         yield from synthetic_journal.feedback(seed, day.generated_feedback, levels, date)
@@ -175,11 +178,8 @@ def _generated(
 
 
 def _unknown_policies(picks: list[dict[str, Any]], date: str, nights: Path, checkpoints: Path) -> int:
-    """How many new picks are of a checkpoint that this home has never had. They count all the same: a pick is a pick.
-
-    The report tells its owner of them, once: those that are replayed were told before.
-    """
+    """Return how many new picks name a checkpoint that this home has never had. The report mentions them once."""
     known = {GENERATED, IMPORTED, *(folder.name for folder in checkpoints.glob("*"))}
-    for _, sat in examined(nights):  # pruned, perhaps
-        known.update(sat.values())
+    for _, digests in examined(nights):  # they may have been pruned since
+        known.update(digests.values())
     return sum(pick["night"] == date and pick["policy"] not in known for pick in picks)

@@ -1,4 +1,4 @@
-"""Import: what people already have (pairs, rankings, chats) becomes lines of today's journal, once."""
+"""Import a data set into the journal: preference pairs, rankings, ratings and worked solutions become today's lines."""
 
 import datetime
 import itertools
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from conf.storage.home import InputError
-from conf.storage.journal import Entry, entry_of, lesson_of
+from conf.storage.journal import Entry, entry_of, lesson_of, read_object
 from conf.storage.journal_file import append, read_file
-from tasks.journal.dataset_formats import converter, known_forms
+from tasks.journal.dataset_formats import Row, converter, known_formats
 
-FILES = {".jsonl": "json", ".json": "json", ".parquet": "parquet"}
+LOADERS = {".json": "json", ".parquet": "parquet"}  # of `datasets`
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a data set's rows: lines added, and to which file; known already; refused, by row and reason."""
+    """The outcome of an import: lines added to a file, rows that were there already, rows refused with reasons."""
 
     file: Path
     added: int
@@ -34,17 +34,16 @@ def import_rows(
     limit: int | None = None,
     benchmark: str | None = None,
 ) -> Imported:
-    """Adds a data set's rows to today's journal, in their order, but those that an earlier import brought.
+    """Append a data set's rows to today's journal in their order, except those that an earlier import added.
 
-    `source` is a JSONL or Parquet file, a folder in the hub's layout, or a hub id; `subset` its configuration; `limit`
-    the rows to read at most; `benchmark` whose problems worked solutions solve, where a row does not say. Nothing is
-    written before all rows are read. Raises InputError, one line, where the source cannot be read, where its columns
-    are of no form that is known, and where not one row makes a line.
+    For `source` see `read_rows`. `benchmark`: whose problems worked solutions solve, if a row does not say. Nothing is
+    written before all rows are read. Raises InputError if the source cannot be read, if its columns are not recognised,
+    or if no row makes a line.
     """
     seen, known = _imported_before(journal), 0
     entries: list[Entry] = []
     refused: list[dict[str, Any]] = []
-    for number, entry in _entries(source, _rows(source, split, subset, limit), benchmark):
+    for number, entry in _entries(source, read_rows(source, split, subset, limit), benchmark):
         if isinstance(entry, str):
             refused.append({"row": number, "reason": entry})
         elif (lesson := lesson_of(entry)) in seen:
@@ -52,9 +51,56 @@ def import_rows(
         else:
             seen.add(lesson)
             entries.append(entry)
-    if refused and not entries and not known:
+    if not entries and not known:
+        if not refused:
+            raise InputError(f"{source}: holds no rows; try another --split")
         raise InputError(f"{source}: none of its {len(refused)} rows makes a line; the first: {refused[0]['reason']}")
     return Imported(append(journal, entries), len(entries), known, refused)
+
+
+def read_rows(
+    source: str, split: str = "train", subset: str | None = None, limit: int | None = None
+) -> Iterator[tuple[int, Row | str]]:
+    """Yield the rows of a source with their numbers, from 1; instead of a bad line of JSONL the reason.
+
+    `source`: a JSONL, JSON or Parquet file, a folder in the hub's layout, or a hub id; `subset`: its configuration;
+    `limit`: the most rows to read. Raises InputError if the source cannot be read.
+    """
+    path = Path(source)
+    if path.is_file() and path.suffix not in (".jsonl", *LOADERS):
+        raise InputError(f"{source}: not a {', '.join(('.jsonl', *LOADERS))} file")
+    try:
+        rows = _json_lines(path) if path.suffix == ".jsonl" else _loaded(source, split, subset, limit)
+        yield from itertools.islice(rows, limit)
+    except Exception as error:  # from the network, the hub, its client, or a broken file
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"{source}: cannot be read ({type(error).__name__}: {reason}); it must be a JSONL, JSON or Parquet file, a "
+            "folder of them, or a hub id (owner/name), with the split and subset asked for"
+        ) from error
+
+
+def _json_lines(path: Path) -> Iterator[tuple[int, Row | str]]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield number, read_object(line)
+                except ValueError as error:
+                    yield number, str(error)
+
+
+def _loaded(source: str, split: str, subset: str | None, limit: int | None) -> Iterator[tuple[int, Row]]:
+    import datasets  # two seconds to import
+
+    path = Path(source)
+    if path.is_file():
+        files = os.path.abspath(source)
+        rows = datasets.load_dataset(LOADERS[path.suffix], data_files=files, split="train", streaming=True)
+    else:
+        streaming = path.exists() or limit is not None  # no copy of a private file in the cache, no needless download
+        rows = datasets.load_dataset(source, subset, split=split, streaming=streaming)
+    yield from enumerate(rows, 1)
 
 
 def _imported_before(journal: Path) -> set[str]:
@@ -63,43 +109,29 @@ def _imported_before(journal: Path) -> set[str]:
     }
 
 
-def _entries(source: str, rows: Iterator[dict[str, Any]], benchmark: str | None) -> Iterator[tuple[int, Entry | str]]:
-    """Each row's number, the first is 1, and its entry, or why it makes none."""
+def _entries(
+    source: str, rows: Iterator[tuple[int, Row | str]], benchmark: str | None
+) -> Iterator[tuple[int, Entry | str]]:
+    """Yield each row's number with its entry, or with the reason why it makes none."""
     at = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     name = Path(source).resolve().name if Path(source).exists() else source
-    first = next(rows, None)
-    if first is None:
-        raise InputError(f"{source}: holds no rows; look for another --split")
-    if (convert := converter(first)) is None:
-        raise InputError(f"{source}: its columns ({', '.join(first)}) are of no form that is known: {known_forms()}")
-    for number, row in enumerate(itertools.chain([first], rows), 1):
+    is_first = True
+    for number, row in rows:
+        if isinstance(row, str):
+            yield number, row
+            continue
+        if (convert := converter(row)) is None:
+            reason = f"columns ({', '.join(row)}) are not recognised; known are {known_formats()}"
+            if is_first:
+                raise InputError(f"{source}: {reason}")
+            yield number, reason
+            continue
+        is_first = False
         try:
             fields = convert(row, name)
-            whose = {"benchmark": benchmark} if fields["kind"] == "trace" else {}
-            yield number, entry_of({"at": at, "imported_from": name, **whose, **fields})
+            default = {"benchmark": benchmark} if fields["kind"] == "trace" else {}
+            yield number, entry_of({"at": at, "imported_from": name, **default, **fields})
         except ValueError as error:
             yield number, str(error)
         except (KeyError, TypeError, AttributeError) as error:
-            yield number, f"not in the form that its columns promise ({error})"
-
-
-def _rows(source: str, split: str, subset: str | None, limit: int | None) -> Iterator[dict[str, Any]]:
-    """The rows one by one, as `datasets` streams them: no copy of a private file stays in its cache."""
-    import datasets  # two seconds to import
-
-    path = Path(source)
-    kind = FILES.get(path.suffix) if path.is_file() else None
-    if path.is_file() and kind is None:
-        raise InputError(f"{source}: a {path.suffix or 'nameless'} file; {', '.join(FILES)} can be read")
-    try:
-        if kind:
-            rows = datasets.load_dataset(kind, data_files=os.path.abspath(source), split="train", streaming=True)
-        else:
-            rows = datasets.load_dataset(source, subset, split=split, streaming=True)
-        yield from itertools.islice(rows, limit)
-    except Exception as error:  # whatever the network, the hub, its client or a broken file come up with
-        reason = " ".join(str(error).split())[:300]
-        raise InputError(
-            f"{source}: cannot be read ({type(error).__name__}: {reason}); a file (JSONL, Parquet), a folder of such, "
-            "or a hub id (owner/name) is expected; --split and --subset choose a part of it"
-        ) from error
+            yield number, f"not in the format that its columns promise ({error})"

@@ -1,4 +1,4 @@
-"""The champion's line: the nights that made it, each from the champion before, and what they taught of the journal."""
+"""The champion's lineage: the nights that made it, each from the champion before, and what they taught."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from conf.load import config_of
+from conf.load import load_night
 from conf.schema import NightConfig
 from conf.storage.journal import Correction, Entry, Feedback, Preference, Trace, Words
 from models.lessons.preference_data import is_held_out
@@ -17,16 +17,15 @@ from tasks.journal.spans import Spans, Taken, read_by
 from tasks.stage import committed
 
 CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
-KINDS = {*CHANNELS, "trace"}  # of journal lines
-LATER = "later.json"  # of a lesson of worked solutions: those that it had no room for, and those it held out
+LATER = "later.json"  # of a lesson of worked solutions: those it had no room for, and those it held out
 
 
 @dataclass(frozen=True)
 class Taught:
-    """A night of the champion's line: what it read of the journal, the kinds of lines that it taught, and the share of
-    the owner's conversations that it held out.
+    """What a night of the champion's lineage read of the journal, and what it taught of that.
 
-    `later`: the worked solutions that it did not teach, by `solution_of`.
+    `kinds`: the kinds of lines taught. `unseen_share`: the share of the owner's conversations that it held out.
+    `later`: digests (`solution_of`) of worked solutions that it did not teach.
     """
 
     read: Mapping[str, Spans]
@@ -35,9 +34,9 @@ class Taught:
     later: Set[str] = frozenset()
 
     def has(self, entry: Entry, part: Taken) -> bool:
-        """Whether it taught a line of a part of the journal: that it took itself, or had by replay.
+        """Return whether it taught an entry in a part of the journal, which it took itself or read again.
 
-        A trace is a lesson whatever its conversation's hash, as long as no pick has the same one.
+        A trace counts as taught even if its conversation's hash is held out, unless it is among `later`.
         """
         read = any(start <= part.start and part.end <= end for start, end in self.read.get(part.file, ()))
         if not read or entry.kind not in self.kinds:
@@ -48,86 +47,85 @@ class Taught:
 
 
 def solution_of(messages: Sequence[Mapping[str, Any]], response: str) -> str:
-    """A digest of a worked solution, wherever it stands."""
+    """Return a digest of a worked solution, independent of its source."""
     return hashlib.sha256(json.dumps([messages, response]).encode()).hexdigest()
 
 
 def taught_by(champion: str, nights: Path) -> list[Taught]:
-    """The nights of a champion's line, and what each of them taught, the newest first."""
-    found = []
-    for folder, whole in line_of(champion, nights):
-        places, share = _taught(folder, whole), _unseen_share(config_of(folder))
-        found.append(Taught(read_by(folder), places.keys(), share, _later(folder, places.get("trace", []))))
-    return found
+    """Return what each night of a champion's lineage taught, the newest first.
+
+    Raises InputError if the configuration of one of them cannot be read.
+    """
+    taught = []
+    for folder, is_candidate in line_of(champion, nights):
+        config = load_night(folder / "config.yaml")
+        lessons = _lessons(folder, config, is_candidate)
+        later = _later(folder, lessons.get("trace", []))
+        taught.append(Taught(read_by(folder), lessons.keys(), config.unseen_share, later))
+    return taught
 
 
 def line_of(champion: str, nights: Path) -> Iterator[tuple[Path, bool]]:
-    """The folders of the nights that made a checkpoint (its digest), and those it was made from, whatever their dates.
+    """Yield the nights of a checkpoint's lineage (by its digest), the last one first, whatever their dates.
 
-    The last one comes first, each with whether what it made was its candidate, or else the student before the rounds.
-    None where no night of this home made it: it is the student as it came.
+    Each comes with whether it made the checkpoint as its candidate, or else as the student before the rounds. Yields
+    nothing for the original student.
     """
     made = {
-        sat[who]: (nights / night, who == "candidate", sat["champion"])
-        for night, sat in examined(nights)
-        for who in ("distilled", "candidate")
-        if sat[who] != sat["champion"]
+        digests[model]: (nights / night, model == "candidate", digests["champion"])
+        for night, digests in examined(nights)
+        for model in ("distilled", "candidate")
+        if digests[model] != digests["champion"]
     }
     while champion in made:
-        folder, whole, champion = made.pop(champion)  # once: none can be made from itself
-        yield folder, whole
+        folder, is_candidate, champion = made.pop(champion)  # pop: a damaged lineage could be circular
+        yield folder, is_candidate
 
 
-def looser(champion: str, nights: Path, share: float) -> tuple[tuple[str, float], ...]:
-    """The nights of a champion's line that kept fewer conversations from its lessons than a share, each with its own.
+def nights_with_smaller_holdout(champion: str, nights: Path, share: float) -> tuple[tuple[str, float], ...]:
+    """Return the nights of a champion's lineage that held out less than `share` of conversations, with their shares.
 
-    So what judges by that share tonight, and was there by then, may have been a lesson. A night that another version
-    of the program wrote kept none, as far as is known.
+    The champion may have learnt what is held out tonight from them. Raises InputError if the configuration of a night
+    cannot be read.
     """
-    shares = ((night.name, _unseen_share(config_of(night))) for night, _ in line_of(champion, nights))
-    return tuple((night, own) for night, own in shares if own < share)
+    lineage = (night for night, _ in line_of(champion, nights))
+    shares = ((night.name, load_night(night / "config.yaml").unseen_share) for night in lineage)
+    return tuple((night, held_out) for night, held_out in shares if held_out < share)
 
 
 def examined(nights: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """The nights that came to a decision, the oldest first, each with the digests of those who sat."""
+    """Yield the nights that came to a decision, the oldest first, with the digests of the models compared."""
     for folder in sorted(nights.glob("????-??-??/decide")):
         if decision := committed(folder):
-            found = decision.read_json("decision.json")
-            target, compared = found["target"], found["comparisons"]
-            sat = {who: part[target]["after_digest"] for who, part in compared.items()}
-            yield folder.parent.name, sat | {"champion": compared["candidate"][target]["before_digest"]}
-
-
-def _unseen_share(config: NightConfig | None) -> float:
-    return config.unseen_share if config else 0.0
+            content = decision.read_json("decision.json")
+            target, comparisons = content["target"], content["comparisons"]
+            digests = {model: parts[target]["after_digest"] for model, parts in comparisons.items()}
+            yield folder.parent.name, digests | {"champion": comparisons["candidate"][target]["before_digest"]}
 
 
 def _messages(entry: Preference | Correction | Feedback | Trace) -> list[dict[str, Any]]:
     return [message.model_dump() for message in entry.messages]
 
 
-def _taught(night: Path, whole: bool) -> dict[str, list[str]]:
-    """The kinds of journal lines that a night taught, all where another version of the program wrote it, and where.
+def _lessons(night: Path, config: NightConfig, is_candidate: bool) -> dict[str, list[str]]:
+    """Return the kinds of journal lines that a night taught, each with the paths of its committed lessons.
 
-    A night may end before a lesson, or in the midst of one, which is then dropped, with the channels that were done;
-    and a channel may be off. `whole`: the lessons after its rounds count, too.
+    A night may end before a lesson, or drop one that it had begun, and a channel may be off. `is_candidate`: lessons
+    after its rounds count too.
     """
-    config, early = config_of(night), ended_early(night)
-    if config is None:
-        return {kind: [] for kind in KINDS}
+    early = ended_early(night)
     steps = config.steps[: early.steps if early else None]
-    places: dict[str, list[str]] = {}
-    for step in steps if whole else takewhile(lambda step: not step.is_block, steps):
+    lessons: dict[str, list[str]] = {}
+    for step in steps if is_candidate else takewhile(lambda step: not step.is_block, steps):
         if step.kind == "distill" and config.distill.steps:
-            places.setdefault("trace", []).append(step.place)
+            lessons.setdefault("trace", []).append(step.place)
         elif step.kind == "lessons":
-            places |= {kind: [f"lessons/{channel}"] for kind, channel in CHANNELS.items()}
-    done = {kind: [place for place in found if committed(night / place)] for kind, found in places.items()}
-    return {kind: found for kind, found in done.items() if found}
+            lessons |= {kind: [f"lessons/{channel}"] for kind, channel in CHANNELS.items()}
+    done = {kind: [path for path in paths if committed(night / path)] for kind, paths in lessons.items()}
+    return {kind: paths for kind, paths in done.items() if paths}
 
 
-def _later(night: Path, places: Sequence[str]) -> set[str]:
-    """What none of a night's lessons of worked solutions taught, although it may be learnt."""
-    files = [night / place / LATER for place in places]
-    waiting = [set(json.loads(file.read_text())) for file in files if file.exists()]  # older nights have none
-    return set.intersection(*waiting) if waiting and len(waiting) == len(files) else set()
+def _later(night: Path, lessons: Sequence[str]) -> set[str]:
+    """Return the worked solutions that none of a night's lessons taught, although they may be learnt."""
+    waiting = [set(json.loads((night / path / LATER).read_text())) for path in lessons]
+    return set.intersection(*waiting) if waiting else set()

@@ -1,4 +1,4 @@
-"""Replay: lessons of earlier nights that are learnt again, because the model that serves by day does not have them."""
+"""Replay: lessons of earlier nights are learnt again as long as the champion does not have them."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,37 +14,36 @@ from tasks.journal.spans import Taken
 
 @dataclass(frozen=True)
 class Replayed:
-    """A line of the journal, the night that took it, its place, and whether the champion has it as a lesson."""
+    """A line of the journal, the night that took it, its source (file:line), and whether the champion has learnt it."""
 
     night: str
-    place: str
+    source: str
     entry: Entry
     learnt: bool
 
 
 def replayed(journal: Path, parts: Iterable[Taken], line: Sequence[Taught]) -> Iterator[Replayed]:
-    """The lines of the parts that earlier nights took which a night reads again. `line`: the champion's.
+    """Yield the lines of earlier nights' parts that a night reads again. `line`: what the champion's lineage taught.
 
-    A lesson comes until it is in the champion, because a night that made it, or what it was made from, taught it
-    (`tasks/journal/lineage.py`); what that night held out for its reward model it did not teach. Picks and corrections
-    come for good, then as `learnt`: a reward model is fitted to all of them. So a promotion ends the replay, and a
-    rollback begins it again. Reads the journal's own bytes; what its owner has removed from it meanwhile is not learnt
-    again.
+    A lesson comes back until a night of the champion's lineage has taught it (`tasks/journal/lineage.py`); what that
+    night held out for its reward model was not taught. Picks and corrections always come back, then as `learnt`: a
+    reward model is fitted to all of them. So a promotion ends the replay, and a rollback starts it again. Reads the
+    journal itself: what the owner has removed from it is not learnt again.
     """
     for part in parts:
-        for place, entry in _entries(journal, part):
+        for source, entry in _entries(journal, part):
             if (known := learnt(entry, part, line)) is not None:
-                yield Replayed(part.night, place, entry, known)
+                yield Replayed(part.night, source, entry, known)
 
 
 def learnt(entry: Entry, part: Taken, line: Sequence[Taught]) -> bool | None:
-    """Whether the champion's `line` has a line of the journal as a lesson; None: it has, and there is no more to it."""
+    """Return whether the champion's lineage has taught an entry; None: it has, and the entry is no longer needed."""
     known = any(night.has(entry, part) for night in line)
     return known if isinstance(entry, Preference | Correction) or not known else None
 
 
 def last_day(file: Path, night: str) -> datetime.date:
-    """The day that lines which a night takes can be of at the latest: a night lasts until the next day."""
+    """Return the latest date that lines taken by a night may have: a night lasts until the next day."""
     return latest_day(file, datetime.date.fromisoformat(night) + datetime.timedelta(days=1))
 
 
@@ -52,10 +51,10 @@ def _entries(journal: Path, part: Taken) -> Iterator[tuple[str, Any]]:
     file = journal / part.file
     try:
         content = file.read_bytes()[: part.end]
-    except OSError:  # its owner has removed it, or the freeze says that it cannot be read
+    except OSError:  # removed by the owner, or unreadable, which the freeze reports
         return
     for number, line in whole_lines(content, part.start, ended=True)[0]:
         try:
             yield f"{part.file}:{number}", parse_line(line, last_day(file, part.night))
-        except ValueError:  # it is in that night's quarantine
+        except ValueError:  # in that night's quarantine
             continue

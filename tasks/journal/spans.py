@@ -1,4 +1,4 @@
-"""What the freezes of all nights have taken of the journal: bytes of its files."""
+"""The parts of the journal that the nights' freezes have taken, as byte offsets in its files."""
 
 import json
 from collections import defaultdict
@@ -10,15 +10,14 @@ from typing import Any
 from conf.storage.home import NightError
 from tasks.stage import MANIFEST, is_whole
 
-# The model that studied; of each journal file the `bytes` that this night took, as spans from one offset to another,
-# and those of earlier nights that it read again (`replayed`).
+# The model that learnt, and of each journal file the spans that the night took (`bytes`) and read again (`replayed`).
 TAKEN = "taken.json"
 
 Spans = Sequence[tuple[int, int]]
 
 
 class DamagedFreezeError(NightError):
-    """What a night took of the journal is not known any more."""
+    """The record of what a night took of the journal is damaged."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Taken:
 
 
 def note_taken(folder: Path, model: str, taken: Mapping[str, Spans], replayed: Iterable[Taken]) -> None:
-    """Writes what a night's freeze has taken into its folder."""
+    """Write what a night's freeze has taken into its folder."""
     again: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for part in replayed:
         again[part.file].append((part.start, part.end))
@@ -40,9 +39,9 @@ def note_taken(folder: Path, model: str, taken: Mapping[str, Spans], replayed: I
 
 
 def consumed(nights: Path) -> dict[str, Spans]:
-    """Which bytes of each journal file the committed freezes of all nights have taken.
+    """Return the spans of each journal file that the committed freezes of all nights have taken.
 
-    Raises DamagedFreezeError where that is not known of one any more: a lesson would be learnt twice, or never.
+    Raises DamagedFreezeError if a record is damaged, because a lesson would be learnt twice, or never.
     """
     taken: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for freeze in _freezes(nights):
@@ -52,7 +51,7 @@ def consumed(nights: Path) -> dict[str, Spans]:
 
 
 def free(taken: Spans) -> Iterator[tuple[int, int | None]]:
-    """What lies between the spans of a file that were taken; the last of it goes on to the file's end (None)."""
+    """Yield the spans of a file that were not taken; the last one extends to the file's end (None)."""
     start = 0
     for begin, end in taken:
         if begin > start:
@@ -62,9 +61,9 @@ def free(taken: Spans) -> Iterator[tuple[int, int | None]]:
 
 
 def taken_before(nights: Path, date: str, model: str) -> Iterator[Taken]:
-    """What the nights before a date took for a model, the oldest night first.
+    """Yield the parts that the nights before a date took for a model, the oldest night first.
 
-    Raises DamagedFreezeError where that is not known of one any more.
+    Raises DamagedFreezeError if a record is damaged.
     """
     for freeze in _freezes(nights):
         night = freeze.parent.name
@@ -73,17 +72,16 @@ def taken_before(nights: Path, date: str, model: str) -> Iterator[Taken]:
 
 
 def read_by(night: Path) -> dict[str, Spans]:
-    """Which bytes of each journal file a night has read, its own and those it read again; none where its freeze is
-    gone.
+    """Return the spans of each journal file that a night has taken or read again; none if its freeze is gone.
 
-    Raises DamagedFreezeError where that is not known any more.
+    Raises DamagedFreezeError if its record is damaged.
     """
     freeze = night / "freeze_journal"
     if not (freeze / MANIFEST).exists():
         return {}
     noted = _noted(freeze)
-    own, again = noted["bytes"], noted["replayed"]
-    return {name: [*own.get(name, []), *again.get(name, [])] for name in own.keys() | again.keys()}
+    taken, again = noted["bytes"], noted["replayed"]
+    return {name: [*taken.get(name, []), *again.get(name, [])] for name in taken.keys() | again.keys()}
 
 
 def _freezes(nights: Path) -> list[Path]:
@@ -92,10 +90,9 @@ def _freezes(nights: Path) -> list[Path]:
 
 def _noted(freeze: Path) -> dict[str, Any]:
     file = freeze / TAKEN
-    noted = json.loads(file.read_text()) if is_whole(file) else {}
-    if not noted.keys() >= {"model", "bytes", "replayed"}:  # an earlier version's has not all of them
+    if not is_whole(file):
         raise DamagedFreezeError(
-            f"{file}: it was damaged: what that night took of the journal is not known; restore the file, or remove "
-            f"{freeze}, and what it has learnt of the journal is learnt once more"
+            f"{file}: damaged, so what that night took of the journal is unknown; restore the file, or remove "
+            f"{freeze}, and the next night learns that part of the journal again"
         )
-    return noted
+    return json.loads(file.read_text())

@@ -36,7 +36,7 @@ def fit_reward_model(
     student: StudentConfig,
     seed: int,
     exam_questions: tuple[str, ...],
-    looser: tuple[tuple[str, float], ...],
+    nights_with_smaller_holdout: tuple[tuple[str, float], ...],
     broke: str | None,
     checkpoints: Path,
     trainer: Worker,
@@ -44,14 +44,13 @@ def fit_reward_model(
     """Fit a reward model on the backbone of `checkpoint`, the champion, and write whether it serves to `outcome.json`.
 
     `config` None: no reward model is wanted. Whatever is wrong with the picks or the backbone is a refusal with its
-    reason: the night continues without a reward model. `looser`: nights that taught the champion conversations that
-    are held out now (see `tasks/journal/lineage.py`). `broke`: how earlier attempts failed; there is no further one
-    then. `checkpoint.txt` exists only if the reward model serves.
+    reason: the night continues without a reward model. `nights_with_smaller_holdout`: nights that taught the champion
+    conversations that are held out now (see `tasks/journal/lineage.py`). `broke`: how earlier attempts failed; there
+    is no further one then. `checkpoint.txt` exists only if the reward model serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    picks = day_picks(
-        choices(day.folder), date, tokenizer, student, config or RewardModelConfig(), exam_questions, looser
-    )
+    settings, pairs = config or RewardModelConfig(), choices(day.folder)
+    picks = day_picks(pairs, date, tokenizer, student, settings, exam_questions, nights_with_smaller_holdout)
     held_out = picks.held_out_choices if config else []  # without a reward model all picks are lessons
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
     outcome: dict[str, Any] = {

@@ -82,7 +82,7 @@ def day_picks(
     student: StudentConfig,
     config: RewardModelConfig,
     exam_questions: tuple[str, ...] = (),
-    looser: Sequence[tuple[str, float]] = (),
+    nights_with_smaller_holdout: Sequence[tuple[str, float]] = (),
 ) -> DayPicks:
     """Split the picks, as of a date, into those to fit and those that judge the fit.
 
@@ -90,11 +90,11 @@ def day_picks(
     (`exam`), whose conversation the student's template refuses (`refused`), and with an answer longer than
     `config.max_tokens` or more answers than a step has memory for (`too_long`). Of the held-out ones it also leaves
     out those whose conversation the champion may have learnt (`known`), on a night with a smaller held-out share
-    (`looser`: dates and shares), and corrections (`correction`): style tells the owner's answer from the student's,
-    so they do not show how well the student's own answers are told apart.
+    (`nights_with_smaller_holdout`: dates and shares), and corrections (`correction`): style tells the owner's answer
+    from the student's, so they do not show how well the student's own answers are told apart.
     """
     picks, exam, choices = DayPicks(), exam_index(exam_questions), list(choices)
-    known = {opening(choice.messages) for choice in choices if _may_be_known(choice, looser)}
+    known = {opening(choice.messages) for choice in choices if _may_be_known(choice, nights_with_smaller_holdout)}
     for choice in choices:
         if len(choice.responses) < 2:
             picks.left_out["no_choice"] += 1
@@ -125,7 +125,7 @@ def day_picks(
     return picks
 
 
-def _may_be_known(choice: Choice, looser: Sequence[tuple[str, float]]) -> bool:
+def _may_be_known(choice: Choice, nights_with_smaller_holdout: Sequence[tuple[str, float]]) -> bool:
     """Whether one of these nights read a choice and did not hold it out of its lessons.
 
     Every night reads the generated ones, whatever the night in their row: the seed draws them.
@@ -133,7 +133,7 @@ def _may_be_known(choice: Choice, looser: Sequence[tuple[str, float]]) -> bool:
     return any(
         (choice.generated or (choice.night is not None and choice.night <= night))
         and not is_held_out(choice.messages, share)
-        for night, share in looser
+        for night, share in nights_with_smaller_holdout
     )
 
 

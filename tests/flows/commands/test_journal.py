@@ -55,14 +55,14 @@ ADDED = {
 }
 
 
-def test_the_help_names_every_kind_and_what_becomes_of_it(run: Run) -> None:
-    told = run("--help").out
+def test_the_help_says_what_every_kind_is_for(run: Run) -> None:
+    text = run("--help").out
     for kind in KINDS:
-        line = next(line for line in told.splitlines() if line.strip().startswith(f"{kind}  "))
+        line = next(line for line in text.splitlines() if line.strip().startswith(f"{kind}  "))
         assert {"preference": "reward model", "feedback": "KTO", "words": "pretraining"}.get(kind, "lesson") in line
     for example in ("add words --text", "add --help", "import", "show", "check"):
-        assert f"nightschool journal {example}" in told
-    assert max(map(len, told.splitlines())) <= 80
+        assert f"nightschool journal {example}" in text
+    assert max(map(len, text.splitlines())) <= 80
     assert "nightschool journal add" in run("add", "--help").out
 
 
@@ -76,14 +76,12 @@ def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Ho
     shown = run("show").out.splitlines()
     assert shown[0] == str(home.journal / f"{TODAY}.jsonl")
     assert [line.split()[0] for line in shown[1:]] == ["1", "2", "3", "4", "5"]
-    assert shown[1].endswith("preference  2 + 2? → 1. of 2: 4")
+    assert shown[1].endswith("preference  2 + 2? → picked 1 of 2: 4")
     assert shown[2].endswith("correction  2 + 2? → 5 ⇒ 4")
     assert shown[3].endswith("feedback    2 + 2? → -0.5: 5")
     assert shown[4].endswith("words       Owls hunt at night.")
     assert shown[5].endswith("trace       2 + 2? → me: #### 4")
-    told = run("show", TODAY, "--json").out
-    assert told.count("\n") == 1
-    found = json.loads(told)
+    found = json.loads(run("show", TODAY, "--json").out)
     assert found.keys() == {"file", "lines", "bad"}
     assert found["lines"][1]["messages"][0] == {"role": "system", "content": "Be brief."}
     assert [line["line"] for line in found["lines"]] == [1, 2, 3, 4, 5]
@@ -100,18 +98,15 @@ def test_lines_from_a_program(run: Run, home: Home) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"not JSON", "Expecting value"),
-        (b"[1]", "not an object of JSON"),
-        (b"\xff\xfe\xff", "codec can't decode"),
-        (b'{"kind": "gossip"}', "Input tag 'gossip'"),
+        (b'{"kind": "words", "text": x}', "not valid JSON at column 27"),
+        (b'{"kind": "gossip"}', "unknown kind 'gossip'; use preference, correction, feedback, words, trace"),
         (b'{"kind": "words", "text": "x", "at": "2099-01-01"}', "in the future"),
-        (b'{"kind": "words", "text": "' + b"x" * 2_000_000 + b'"}', "at most 1000000 are allowed"),
         (b'{"kind": "words", "text": "\\ud800"}', "surrogates not allowed"),
     ],
 )
 def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home, line: bytes, reason: str) -> None:
     said = refused(run("add", given=b'{"kind": "words", "text": "one"}\n' + line))
-    assert said.startswith("add: standard input, line 2: ")
+    assert said.startswith("add: line 2: ")
     assert reason in said
     assert said.endswith("; nothing was written")
     assert not home.root.exists()
@@ -122,16 +117,21 @@ def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home, 
     [
         (
             [],
-            "add: name the kind of the line (preference, correction, feedback, words, trace), or pipe lines of JSON in",
+            "add: name the kind of line (preference, correction, feedback, words, trace), or pipe JSON lines in",
         ),
-        (["--text", "x"], "add: name the kind of the line first: "),
-        (["words"], "add: words.text: Field required"),
+        (["--text", "x"], "add: name the kind of line first: "),
+        (["words"], "add: --text is missing"),
+        (
+            ["preference", *ADDED["preference"][:8]],
+            "add: --policy is missing (a digest from `nightschool checkpoints`)",
+        ),
+        (["feedback", "--response", "x", "--value", "1"], "add: --prompt is missing"),
         (["words", "--text", " "], "add: words.text: is blank"),
-        (["words", "--text", "x", "--value", "1"], "add: words has no value; `nightschool journal add --help`"),
+        (["words", "--text", "x", "--value", "1"], "add: words has no value; see `nightschool journal add --help`"),
         (["correction", "--prompt", "x", "--response", "a", "--response", "b"], "add: --response is given 2 times"),
         (
             ["correction", "--system", "x", "--response", "a", "--correction", "b"],
-            "add: correction: messages: ",
+            "add: --system needs a --prompt",
         ),
         (
             [*("preference", *ADDED["preference"][:6]), "--chosen", "2", "--policy", "p"],
@@ -146,8 +146,32 @@ def test_options_that_make_no_line(run: Run, home: Home, arguments: list[str], r
 
 def test_days_that_cannot_be_shown(run: Run, home: Home) -> None:
     assert refused(run("show")).startswith(f"{home.journal}: no journal yet; `nightschool journal add --help`")
-    assert refused(run("show", "2026-11-20")) == f"{home.journal}/2026-11-20.jsonl: that day has no journal"
-    assert refused(run("show", "../../etc")) == "show: ../../etc is no date; write it as 2026-11-20"
+    assert refused(run("show", "2026-11-20")) == f"{home.journal}: no journal for 2026-11-20"
+    assert refused(run("show", "../../etc")) == "show: ../../etc is not a date; write it as 2026-11-20"
+
+
+def test_a_check_names_the_bad_lines_and_exits_with_1(run: Run, home: Home) -> None:
+    run("add", "words", "--text", "x")
+    file = home.journal / f"{TODAY}.jsonl"
+    assert (run("check", str(file)).code, run("check", str(file)).out) == (0, f"{file}: 1 good line, 0 bad\n")
+    with file.open("a") as stream:
+        stream.write("not JSON\n")
+    checked = run("check", str(file))
+    assert (checked.code, checked.err) == (1, "")
+    assert checked.out.splitlines() == [f"{file}: 1 good line, 1 bad", "  line 2: not valid JSON at column 1"]
+    found = json.loads(run("check", "--json", str(file)).out)
+    assert found == {"file": str(file), "good": 1, "bad": [{"line": 2, "reason": "not valid JSON at column 1"}]}
+    assert refused(run("check", "nowhere")) == f"nowhere: no such file; journals are in {home.journal}"
+
+
+def test_a_policy_may_be_the_beginning_of_a_digest(run: Run, home: Home) -> None:
+    for digest in ("cafe42" * 3 + "aa", "cafe43" * 3 + "aa"):
+        (home.checkpoints / digest).mkdir(parents=True)
+    run("add", "preference", *ADDED["preference"])
+    (line,) = json.loads(run("show", "--json").out)["lines"]
+    assert line["policy"] == "cafe42" * 3 + "aa"
+    options = [*ADDED["preference"][:-1], "cafe"]
+    assert refused(run("add", "preference", *options)) == "2 checkpoints start with cafe; see `nightschool checkpoints`"
 
 
 def test_what_is_shown_does_not_steer_the_terminal(run: Run, home: Home) -> None:
@@ -165,19 +189,12 @@ def test_an_import_and_once_more(run: Run, home: Home, tmp_path: Path) -> None:
     rows = [{"prompt": "?", "chosen": "a", "rejected": other} for other in "bca"]
     (tmp_path / "picks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     file = home.journal / f"{TODAY}.jsonl"
-    told = run("import", str(tmp_path / "picks.jsonl"), "--limit", "3").out.splitlines()
-    assert told[0] == f"{file}: 2 lines added, 0 there already, 1 refused"
-    assert told[1].startswith("  row 3: preference: all 2 responses are the same")
+    lines = run("import", str(tmp_path / "picks.jsonl"), "--limit", "3").out.splitlines()
+    assert lines[0] == f"{file}: 2 lines added, 0 there already, 1 refused"
+    assert lines[1].startswith("  row 3: preference: all 2 responses are the same")
     again = json.loads(run("import", str(tmp_path / "picks.jsonl"), "--json").out)
     assert (again["added"], again["known"], len(again["refused"])) == (0, 2, 1)
     assert len(read_file(file)[0]) == 2
-
-
-def test_an_import_of_worked_solutions(run: Run, home: Home, tmp_path: Path) -> None:
-    (tmp_path / "some.jsonl").write_text('{"prompt": "2 + 2?", "response": "#### 4", "ground_truth": "4"}\n')
-    assert run("import", str(tmp_path / "some.jsonl"), "--benchmark", "arithmetic").code == 0
-    (line,) = json.loads(run("show", "--json").out)["lines"]
-    assert (line["benchmark"], line["truth"]) == ("arithmetic", "4")
 
 
 def test_the_schema_for_programs(run: Run) -> None:

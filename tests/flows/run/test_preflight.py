@@ -14,9 +14,9 @@ from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from flows.run.preflight import check_exam, check_fresh, check_night, finished_summary
 from rewards.jail import policy
-from tests.tasks.journal.test_replay import decided
-from tests.tasks.registry.test_mlflow_registry import School
-from tests.tasks.tiny_student import write_student
+from tests.tasks.doubles.journals import decided
+from tests.tasks.doubles.registry import School
+from tests.tasks.doubles.student import write_student
 
 CONF = Path(__file__).parents[3] / "conf"
 

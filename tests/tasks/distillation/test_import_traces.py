@@ -33,26 +33,24 @@ def jsonl(file: Path, *rows: Any) -> TraceFile:
     return TraceFile(source=str(file))
 
 
-def test_the_columns_of_the_common_files(tmp_path: Path) -> None:
+def test_rows_become_traces(tmp_path: Path) -> None:
     turns = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
     found, bad = imported(
         tmp_path,
         jsonl(
             tmp_path / "some.jsonl",
             {"prompt": "2 + 2?", "response": "4", "ground_truth": "4"},
-            {"question": "2 + 2?", "solution": "4", "answer": 4},
-            {"problem": "2 + 2?", "completion": "4", "truth": None},
-            {"instruction": "2 + 2?", "output": "4", "teacher": "me"},
+            {"question": "2 + 2?", "solution": "4", "answer": 4, "teacher": "me"},
             {"messages": turns},
             {"prompt": turns[:1], "completion": turns[1:]},
         ),
     )
     assert not bad
-    assert [asked(trace) for trace in found] == [[("user", "2 + 2?")]] * 6
-    assert [trace["response"] for trace in found] == ["4"] * 6
-    assert [trace["truth"] for trace in found] == ["4", "4", None, None, None, None]
-    assert [trace["teacher"] for trace in found] == ["file"] * 3 + ["me"] + ["file"] * 2
-    assert [trace["source"] for trace in found] == [f"some.jsonl:{line}" for line in range(1, 7)]
+    assert [asked(trace) for trace in found] == [[("user", "2 + 2?")]] * 4
+    assert [trace["response"] for trace in found] == ["4"] * 4
+    assert [trace["truth"] for trace in found] == ["4", "4", None, None]
+    assert [trace["teacher"] for trace in found] == ["file", "me", "file", "file"]
+    assert [trace["source"] for trace in found] == [f"some.jsonl:{line}" for line in range(1, 5)]
     assert {trace["benchmark"] for trace in found} == {None}
 
 
@@ -70,7 +68,7 @@ def test_the_question_is_asked_as_its_benchmark_asks(tmp_path: Path) -> None:
     assert {trace["teacher"] for trace in found} == {"R1"}
 
 
-def test_rows_that_are_no_traces(tmp_path: Path) -> None:
+def test_other_rows_go_to_the_quarantine(tmp_path: Path) -> None:
     good = {"prompt": "2 + 2?", "response": "4"}
     found, bad = imported(
         tmp_path,
@@ -78,32 +76,20 @@ def test_rows_that_are_no_traces(tmp_path: Path) -> None:
             tmp_path / "bad.jsonl",
             good,
             b"<html>",
-            b"\xff\xfe",
-            b"[1]",
             b"",
             {"response": "4"},
-            {"prompt": "2 + 2?"},
             {"prompt": "2 + 2?", "response": "  "},
-            {"prompt": [{"role": "user"}], "response": "4"},
-            {"prompt": 7, "response": "4"},
-            {"messages": [{"role": "assistant", "content": "4"}]},
             b'{"prompt": "2 + 2?", "response": "\\ud800"}',
-            b'{"a":' * 100_000,
             good | {"benchmark": "algebra"},
             good,
         ),
     )
-    assert [trace["source"] for trace in found] == ["bad.jsonl:1", "bad.jsonl:15"]
-    assert [row["line"] for row in bad] == [2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14]
-    reasons = [row["reason"] for row in bad]
-    assert reasons[0] == "not JSON (Expecting value at column 1)"
-    assert reasons[1] == "not UTF-8 (byte 0)"
-    assert reasons[2] == "not a JSON object"
-    assert reasons[3] == "no question: none of the columns prompt, question, problem, instruction, messages"
-    assert reasons[4] == "no solution: none of the columns response, solution, completion, output"
-    assert "surrogate" in reasons[9]
-    assert "algebra" in reasons[11]
-    assert all(len(reason.splitlines()) == 1 for reason in reasons)
+    assert [trace["source"] for trace in found] == ["bad.jsonl:1", "bad.jsonl:8"]
+    assert [row["line"] for row in bad] == [2, 4, 5, 6, 7]
+    reasons = ("not valid JSON at column 1", "no question: ", "trace.response: is blank", "", "")
+    assert all(row["reason"].startswith(reason) for row, reason in zip(bad, reasons, strict=True))
+    assert "surrogates" in bad[3]["reason"]
+    assert "algebra" in bad[4]["reason"]
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -114,12 +100,12 @@ def test_parquet(tmp_path: Path) -> None:
     assert [row["line"] for row in bad] == [2]
 
 
-def test_files_that_are_not_there_or_none(tmp_path: Path) -> None:
+def test_files_that_do_not_exist_or_are_damaged(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.jsonl: no such file"):
         check_source(str(tmp_path / "nowhere.jsonl"))
     check_source("somebody/their-traces")
     (tmp_path / "no.parquet").write_bytes(b"PAR1?")
-    with pytest.raises(InputError, match="no Parquet file"):
+    with pytest.raises(InputError, match=r"no\.parquet: cannot be read"):
         imported(tmp_path, TraceFile(source=str(tmp_path / "no.parquet")))
 
 

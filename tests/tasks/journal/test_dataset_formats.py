@@ -1,4 +1,4 @@
-"""Rows of the common data sets as entries: by hand, and beside TRL's own reading."""
+"""Rows of common data sets become entries: by hand, and compared with TRL's own reading."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from trl.data_utils import extract_prompt
 
 from conf.storage.journal import entry_of
-from tasks.journal.dataset_formats import converter, known_forms
+from tasks.journal.dataset_formats import converter, known_formats
 
 QUESTION = {"role": "user", "content": "2 + 2?"}
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -104,7 +104,7 @@ def test_an_hh_dialogue_of_several_turns_whose_answers_begin_alike() -> None:
 )
 def test_implicit_prompts_are_cut_where_trl_cuts_them(prompt: str, chosen: str, rejected: str) -> None:
     row = {"chosen": f"{prompt}c{chosen}", "rejected": f"{prompt}d{rejected}"}
-    expected = extract_prompt(dict(row))
+    expected: dict[str, Any] = extract_prompt(dict(row))
     found = converted(row)
     assert found["messages"] == [{"role": "user", "content": expected["prompt"].strip()}]
     assert found["responses"] == [expected["chosen"].strip(), expected["rejected"].strip()]
@@ -154,13 +154,18 @@ def test_a_chats_last_answer_is_a_worked_solution(row: dict[str, Any]) -> None:
     assert converted(row) == expected | {"teacher": "the file"}
     known = {"teacher": None, "model": "owl-7b", "benchmark": "gsm8k", "truth": 4}
     assert converted(row | known) == expected | {"teacher": "owl-7b", "benchmark": "gsm8k", "truth": "4"}
-    for column in (
-        "ground_truth",
-        "answer",
-    ):  # as files of worked solutions have it
+    for column in ("ground_truth", "answer"):  # as files of worked solutions have it
         assert converted(row | {"truth": None, column: "4"}) == expected | {"teacher": "the file", "truth": "4"}
     aliases = converted(row | {"benchmark": "triviaqa", "answer": ["Four", "Vier"]})
     assert aliases["truth"] == '["Four", "Vier"]'
+
+
+@pytest.mark.parametrize("question", ["prompt", "question", "problem", "instruction"])
+@pytest.mark.parametrize("solution", ["response", "solution", "completion", "output"])
+def test_a_question_with_its_solution_in_any_columns(question: str, solution: str) -> None:
+    found = converted({question: "2 + 2?", solution: "4", "teacher": "me"})
+    assert found == {"kind": "trace", "messages": [QUESTION], "response": "4", "teacher": "me"}
+    assert converted({"prompt": None, question: [SYSTEM, QUESTION], solution: [said("4")]})["response"] == "4"
 
 
 def test_labelled_answers_are_praise_and_scolding() -> None:
@@ -180,9 +185,10 @@ def test_labelled_answers_are_praise_and_scolding() -> None:
         ({"chosen": [said("4")], "rejected": [said("5")]}, "messages"),
         ({"chosen": [QUESTION, said("4"), QUESTION], "rejected": [QUESTION, said("5")]}, "an answer of 2 turns"),
         ({"chosen": "", "rejected": ""}, "responses"),
-        ({"messages": [QUESTION]}, "no turn of an assistant"),
+        ({"messages": [QUESTION]}, "no solution: none of the columns response, solution, completion, output, and no"),
         ({"messages": [said("4")]}, "messages"),
-        ({"messages": None}, "not a list of turns"),
+        ({"messages": None}, "no question: none of the columns prompt, question, problem, instruction, messages"),
+        ({"prompt": 7, "response": "4"}, "not a list of turns: '7'"),
         ({"messages": ["2 + 2?", "4"]}, "not a turn: '2 + 2?'"),
         ({"messages": [{"role": "tool", "content": "x"}, QUESTION, said("4")]}, "messages.0.role"),
         ({"messages": [QUESTION, {"role": "assistant", "content": None}]}, "a turn without text"),
@@ -196,7 +202,7 @@ def test_a_row_that_makes_no_line_is_refused_with_the_reason(row: dict[str, Any]
     assert reason in refused(row)
 
 
-def test_columns_of_no_form() -> None:
+def test_columns_that_are_not_recognised() -> None:
     assert converter(["question", "answer"]) is None
     assert converter([]) is None
-    assert known_forms().startswith("chosen + rejected; ")
+    assert known_formats().startswith("chosen + rejected; ")

@@ -70,9 +70,10 @@ def test_what_earlier_days_imported_is_known_and_what_their_owner_said_is_not(tm
     assert (done.added, done.known) == (1, 1)
 
 
-def test_parquet_and_the_first_rows_alone(tmp_path: Path) -> None:
-    file = tmp_path / "picks.parquet"
-    pd.DataFrame(pairs(*range(50))).to_parquet(file)
+@pytest.mark.parametrize("suffix", ["parquet", "json"])
+def test_other_files_and_the_first_rows_alone(tmp_path: Path, suffix: str) -> None:
+    file, rows = tmp_path / f"picks.{suffix}", pairs(*range(50))
+    pd.DataFrame(rows).to_parquet(file) if suffix == "parquet" else file.write_text(json.dumps(rows))
     done = import_rows(tmp_path / "journal", str(file), limit=3)
     assert taught(done) == ["1", "2", "3"]
     assert import_rows(tmp_path / "journal", str(file), limit=5).added == 2
@@ -86,7 +87,7 @@ def test_a_set_in_the_hubs_layout(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     assert taught(import_rows(journal, source, "test", "picks")) == ["3"]
     assert taught(import_rows(journal, source, subset="chats")) == ["3", "a", "b"]
-    with pytest.raises(InputError, match=r"cannot be read \(ValueError: .*; --split and --subset choose a part of it"):
+    with pytest.raises(InputError, match=r"cannot be read \(ValueError: .*, with the split and subset asked for"):
         import_rows(journal, source, "validation", "picks")
 
 
@@ -101,22 +102,22 @@ def test_worked_solutions_come_with_their_truth_and_with_whose_problems_they_sol
 
 
 def test_rows_that_make_no_line_are_named_and_the_others_come(tmp_path: Path) -> None:
-    rows = [*pairs(1), {"prompt": "?", "chosen": "", "rejected": "x"}, *pairs(2)]
-    done = import_rows(tmp_path / "journal", jsonl(tmp_path / "picks.jsonl", rows))
+    rows = [*pairs(1), {"prompt": "?", "chosen": "", "rejected": "x"}, {"colour": "red"}, *pairs(2)]
+    source = Path(jsonl(tmp_path / "picks.jsonl", rows))
+    source.write_text(f"{source.read_text()}\nnot JSON\n")
+    done = import_rows(tmp_path / "journal", str(source))
     assert taught(done) == ["2", "3"]
-    (refused,) = done.refused
-    assert refused["row"] == 2
-    assert "responses.0" in refused["reason"]
+    assert [row["row"] for row in done.refused] == [2, 3, 6]
+    reasons = ("preference.responses.0: is blank", "columns (colour) are not recognised; known", "not valid JSON at")
+    for row, reason in zip(done.refused, reasons, strict=True):
+        assert row["reason"].startswith(reason)
 
 
 BAD = {
-    "no form": (
-        '{"question": "2 + 2?", "answer": "4"}',
-        "its columns (question, answer) are of no form that is known: ",
-    ),
+    "no format": ('{"question": "2 + 2?", "answer": "4"}', "columns (question, answer) are not recognised; known are "),
     "no row that is good": ('{"prompt": "?", "chosen": "a", "rejected": "a"}', "none of its 1 rows makes a line; "),
-    "no JSON": ("<html>not found</html>", "cannot be read ("),
-    "nothing": ("", ""),
+    "no JSON": ("<html>not found</html>", "none of its 1 rows makes a line; the first: not valid JSON at column 1"),
+    "nothing": ("", "holds no rows; try another --split"),
 }
 
 
@@ -130,7 +131,7 @@ def test_a_file_that_cannot_be_imported_is_one_line(tmp_path: Path, content: str
 
 def test_what_is_no_source_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "picks.xlsx").write_text("x")
-    assert "a .xlsx file; .jsonl, .json, .parquet can be read" in refused(tmp_path, str(tmp_path / "picks.xlsx"))
+    assert "not a .jsonl, .json, .parquet file" in refused(tmp_path, str(tmp_path / "picks.xlsx"))
     assert "nobody/nothing: cannot be read (" in refused(tmp_path, "nobody/nothing")
     assert "cannot be read (" in refused(tmp_path, str(tmp_path / "missing.jsonl"))
 

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
-from tasks.journal.lineage import line_of, looser
-from tests.tasks.journal.test_replay import DAYS, decided
+import pytest
+
+from conf.storage.home import InputError
+from tasks.journal.lineage import line_of, nights_with_smaller_holdout
+from tests.tasks.doubles.journals import DAYS, decided
 
 
 def test_the_line_of_a_checkpoint(tmp_path: Path) -> None:
@@ -39,14 +42,16 @@ def test_checkpoints_that_were_made_from_each_other_end_the_line(tmp_path: Path)
     assert [night.name for night, _ in line_of("first", tmp_path / "nights")] == [DAYS[1], DAYS[0]]
 
 
-def test_the_nights_of_the_line_that_held_out_less(tmp_path: Path) -> None:
+def test_the_nights_of_the_lineage_that_held_out_less(tmp_path: Path) -> None:
     nights, share = tmp_path / "nights", "reward_model.held_out_share={}".format
     decided(tmp_path, DAYS[0], "first", "second", "", "preference_learning=direct")
     decided(tmp_path, DAYS[1], "second", "loser", "", "preference_learning=direct")
     decided(tmp_path, DAYS[2], "second", "third", "", share(0.25))
     decided(tmp_path, DAYS[3], "third", "fourth", "", share(0.5))
-    assert looser("fourth", nights, 0.5) == ((DAYS[2], 0.25), (DAYS[0], 0.0))
-    assert looser("fourth", nights, 0.25) == looser("second", nights, 0.25) == ((DAYS[0], 0.0),)
-    assert looser("fourth", nights, 0.0) == looser("first", nights, 0.5) == ()
-    (nights / DAYS[2] / "config.yaml").write_text("seed: another version's")  # it may have taught everything
-    assert looser("fourth", nights, 0.25) == ((DAYS[2], 0.0), (DAYS[0], 0.0))
+    assert nights_with_smaller_holdout("fourth", nights, 0.5) == ((DAYS[2], 0.25), (DAYS[0], 0.0))
+    for champion in ("fourth", "second"):
+        assert nights_with_smaller_holdout(champion, nights, 0.25) == ((DAYS[0], 0.0),)
+    assert nights_with_smaller_holdout("fourth", nights, 0.0) == nights_with_smaller_holdout("first", nights, 0.5) == ()
+    (nights / DAYS[2] / "config.yaml").write_text("seed: x")
+    with pytest.raises(InputError, match=f"{DAYS[2]}/config.yaml: seed: "):
+        nights_with_smaller_holdout("fourth", nights, 0.25)

@@ -1,64 +1,31 @@
 """What earlier nights took is learnt again until the model that serves has it; picks and corrections judge for good."""
 
-import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conf.load import STARTER, frozen_yaml, load_night
 from models.lessons.preference_data import is_held_out
-from tasks.incidents import end_early
-from tasks.journal.lineage import LATER, solution_of
+from tasks.journal.freeze import LESSONS
+from tasks.journal.lineage import solution_of
 from tasks.reward_model.preferences import choices
-from tasks.stage import Artifact, commit, uncommit
-from tests.tasks.journal.test_freeze import ASKED, LESSONS, counts, freeze, journal, line, pick, table, words
-
-DAYS = [f"2026-11-2{day}" for day in range(5)]
-DONE = ("distill", "lessons/corrections", "lessons/words", "lessons/feedback")
-
-
-def corrected(text: str) -> str:
-    return line("correction", messages=ASKED, response="3", correction=text)
-
-
-def decided(
-    home: Path,
-    date: str,
-    champion: str,
-    candidate: str,
-    distilled: str = "",
-    *settings: str,
-    done: Sequence[str] = DONE,
-    steps: int | None = None,
-) -> None:
-    """What a night leaves that came to its exam: its configuration, the lessons that were `done`, the decision.
-
-    `steps`: it ended early, and those of `stages` count.
-    """
-    night = home / "nights" / date
-    for place in ("decide", *done):
-        (night / place).mkdir(parents=True)
-    (night / "config.yaml").write_text(frozen_yaml(load_night(STARTER, settings)))
-    for place in done:
-        commit(night / place, place, {}, 0.0)
-    if steps is not None:
-        end_early(night, 0, "The night's hours were over", steps)
-    compared = {
-        who: {"target": {"before_digest": champion, "after_digest": after}}
-        for who, after in {"candidate": candidate, "distilled": distilled or champion}.items()
-    }
-    (night / "decide" / "decision.json").write_text(json.dumps({"target": "target", "comparisons": compared}))
-    commit(night / "decide", "decide", {}, 0.0)
-
-
-def learnt(artifact: Artifact, name: str = "corrections", column: str = "correction") -> dict[str, str]:
-    """The lessons of a table that the champion does not have yet, each with its night."""
-    rows = table(artifact, name)
-    rows = rows[~rows.learnt.fillna(False)]
-    return dict(zip(rows[column], rows.night, strict=True))
+from tasks.stage import Artifact, uncommit
+from tests.tasks.doubles.journals import (
+    ASKED,
+    DAYS,
+    DONE,
+    corrected,
+    counts,
+    decided,
+    freeze,
+    journal,
+    line,
+    pick,
+    table,
+    unlearnt,
+    words,
+)
 
 
 def test_lessons_are_learnt_again_until_a_promotion_has_them(tmp_path: Path) -> None:
@@ -67,16 +34,16 @@ def test_lessons_are_learnt_again_until_a_promotion_has_them(tmp_path: Path) -> 
     decided(tmp_path, DAYS[0], "first", "loser")
     journal(tmp_path, corrected("four"))
     second = freeze(tmp_path, DAYS[1], champion="first")
-    assert learnt(second) == {"4": DAYS[0], "four": DAYS[1]}
+    assert unlearnt(second) == {"4": DAYS[0], "four": DAYS[1]}
     assert counts(second, "corrections") == {"new": 1, "replayed": 1}
     assert table(second, "corrections").source.tolist() == ["2026-11-20.jsonl:1", "2026-11-20.jsonl:3"]
     decided(tmp_path, DAYS[1], "first", "winner")
     journal(tmp_path, corrected("IV"), pick(["a", "b"], 1))
     third = freeze(tmp_path, DAYS[2], champion="winner")
-    assert learnt(third) == {"IV": DAYS[2]}
-    assert learnt(third, "preferences", "chosen") == {0: DAYS[0], 1: DAYS[2]}  # picks always come along
+    assert unlearnt(third) == {"IV": DAYS[2]}
+    assert unlearnt(third, "preferences", "chosen") == {0: DAYS[0], 1: DAYS[2]}  # picks always come along
     decided(tmp_path, DAYS[2], "winner", "another")
-    assert learnt(freeze(tmp_path, DAYS[3], champion="winner")) == {"IV": DAYS[2]}
+    assert unlearnt(freeze(tmp_path, DAYS[3], champion="winner")) == {"IV": DAYS[2]}
 
 
 LAST = "stages=[grpo, lessons]"
@@ -107,9 +74,9 @@ def test_what_a_promoted_night_never_taught_is_learnt_again(
     freeze(tmp_path, DAYS[1], champion="second")
     own = {"candidate": "winner", "distilled": "", **night}
     decided(tmp_path, DAYS[1], "second", own.pop("candidate"), own.pop("distilled"), *settings, **own)
-    assert learnt(freeze(tmp_path, DAYS[2], champion="winner")) == {"four": DAYS[1]}
+    assert unlearnt(freeze(tmp_path, DAYS[2], champion="winner")) == {"four": DAYS[1]}
     decided(tmp_path, DAYS[2], "winner", "another")
-    assert learnt(freeze(tmp_path, DAYS[3], champion="another")) == {}
+    assert unlearnt(freeze(tmp_path, DAYS[3], champion="another")) == {}
 
 
 def test_each_kind_is_learnt_again_by_itself(tmp_path: Path) -> None:
@@ -119,20 +86,12 @@ def test_each_kind_is_learnt_again_by_itself(tmp_path: Path) -> None:
     done = ("distill", "lessons/corrections", "lessons/feedback")
     decided(tmp_path, DAYS[0], "first", "winner", "", "distill.steps=0", "lessons.words.enabled=false", done=done)
     night = freeze(tmp_path, DAYS[1], champion="winner")
-    assert learnt(night) == {}
+    assert unlearnt(night) == {}
     assert {name for name in ("words", "feedback", "traces") if len(table(night, name))} == {"words", "traces"}
 
 
-def test_a_night_of_another_version_has_taught_all(tmp_path: Path) -> None:
-    journal(tmp_path, corrected("4"))
-    freeze(tmp_path, DAYS[0], champion="first")
-    decided(tmp_path, DAYS[0], "first", "winner", done=())
-    (tmp_path / "nights" / DAYS[0] / "config.yaml").write_text("seed: another version's")
-    assert learnt(freeze(tmp_path, DAYS[1], champion="winner")) == {}
-
-
 def still_lessons(artifact: Artifact) -> list[int]:
-    return list(learnt(artifact, "preferences", "chosen"))
+    return list(unlearnt(artifact, "preferences", "chosen"))
 
 
 def test_picks_judge_for_good_and_are_lessons_until_a_promotion_has_them(tmp_path: Path) -> None:
@@ -162,24 +121,12 @@ def test_corrections_judge_for_good_and_are_lessons_until_a_promotion_has_them(t
     decided(tmp_path, DAYS[0], "first", "winner")
     journal(tmp_path, corrected("four"))
     second = freeze(tmp_path, DAYS[1], champion="winner")
-    assert learnt(second) == {"four": DAYS[1]}
+    assert unlearnt(second) == {"four": DAYS[1]}
     assert [(pair.responses[1], pair.night) for pair in choices(second.folder)] == [("4", DAYS[0]), ("four", DAYS[1])]
     decided(tmp_path, DAYS[1], "winner", "loser")
     journal(tmp_path, corrected("4"))  # its owner says it again
     third = freeze(tmp_path, DAYS[2], champion="winner")
-    assert (set(learnt(third)), len(list(choices(third.folder)))) == ({"4", "four"}, 2)
-
-
-def test_after_a_rollback_the_lessons_are_learnt_again(tmp_path: Path) -> None:
-    for day, (champion, candidate) in zip(DAYS, [("first", "second"), ("second", "third")], strict=False):
-        journal(tmp_path, corrected(day))
-        freeze(tmp_path, day, champion=champion)
-        decided(tmp_path, day, champion, candidate)
-    assert learnt(freeze(tmp_path, DAYS[2], champion="third")) == {}
-    shutil.rmtree(tmp_path / "nights" / DAYS[2])
-    assert learnt(freeze(tmp_path, DAYS[2], champion="second")) == {DAYS[1]: DAYS[1]}
-    shutil.rmtree(tmp_path / "nights" / DAYS[2])
-    assert learnt(freeze(tmp_path, DAYS[2], champion="first")) == {DAYS[0]: DAYS[0], DAYS[1]: DAYS[1]}
+    assert (set(unlearnt(third)), len(list(choices(third.folder)))) == ({"4", "four"}, 2)
 
 
 def test_every_kind_is_replayed_as_it_was(tmp_path: Path) -> None:
@@ -203,9 +150,9 @@ def test_what_another_model_took_is_not_replayed_to_this_one(tmp_path: Path) -> 
     journal(tmp_path, corrected("4"), pick(["a", "b"], 0))
     freeze(tmp_path, DAYS[0], model="another")
     night = freeze(tmp_path, DAYS[1])
-    assert learnt(night) == {}
+    assert unlearnt(night) == {}
     assert table(night, "preferences").empty
-    assert learnt(freeze(tmp_path, DAYS[2], model="another")) == {"4": DAYS[0]}
+    assert unlearnt(freeze(tmp_path, DAYS[2], model="another")) == {"4": DAYS[0]}
 
 
 def test_a_lesson_said_again_keeps_its_first_night(tmp_path: Path) -> None:
@@ -213,7 +160,7 @@ def test_a_lesson_said_again_keeps_its_first_night(tmp_path: Path) -> None:
     freeze(tmp_path, DAYS[0])
     journal(tmp_path, corrected("4"), corrected("4"))
     night = freeze(tmp_path, DAYS[1])
-    assert learnt(night) == {"4": DAYS[0]}
+    assert unlearnt(night) == {"4": DAYS[0]}
     assert counts(night, "corrections") == {"replayed": 1, "duplicates": 2}
 
 
@@ -223,7 +170,7 @@ def test_a_freeze_made_again_is_the_same_whatever_came_later(tmp_path: Path) -> 
     first = freeze(tmp_path, DAYS[1])
     journal(tmp_path, corrected("later"))
     freeze(tmp_path, DAYS[2])
-    decided(tmp_path, DAYS[2], "as it came", "winner")
+    decided(tmp_path, DAYS[2], "original", "winner")
     uncommit(first.folder)
     shutil.rmtree(first.folder.parent)
     assert freeze(tmp_path, DAYS[1]).digest == first.digest
@@ -233,9 +180,9 @@ def test_a_night_in_the_past_replays_no_later_night_and_is_replayed_itself(tmp_p
     journal(tmp_path, corrected("4"))
     freeze(tmp_path, DAYS[2])
     journal(tmp_path, corrected("four"), pick(["a", "b"], 0))
-    assert learnt(freeze(tmp_path, DAYS[1])) == {"four": DAYS[1]}
+    assert unlearnt(freeze(tmp_path, DAYS[1])) == {"four": DAYS[1]}
     night = freeze(tmp_path, DAYS[3])
-    assert learnt(night) == {"four": DAYS[1], "4": DAYS[2]}
+    assert unlearnt(night) == {"four": DAYS[1], "4": DAYS[2]}
     assert len(table(night, "preferences")) == 1
 
 
@@ -245,13 +192,13 @@ def test_a_journal_that_is_gone_or_shortened_is_not_learnt_again(tmp_path: Path)
     freeze(tmp_path, DAYS[0])
     (tmp_path / "journal" / "2026-11-20.jsonl").unlink()
     file.write_bytes(file.read_bytes()[:-9])
-    assert learnt(freeze(tmp_path, DAYS[1])) == {"2": DAYS[0]}
+    assert unlearnt(freeze(tmp_path, DAYS[1])) == {"2": DAYS[0]}
 
 
 def test_what_a_night_has_seen_in_the_future_does_not_come_back(tmp_path: Path) -> None:
     journal(tmp_path, corrected("4").replace("2026-11-20T", "2026-11-23T"))
     assert len(table(freeze(tmp_path, DAYS[0]), "quarantine")) == 1
-    assert learnt(freeze(tmp_path, DAYS[4])) == {}
+    assert unlearnt(freeze(tmp_path, DAYS[4])) == {}
 
 
 def test_a_promotion_has_not_learnt_what_an_earlier_night_took_after_it(tmp_path: Path) -> None:
@@ -260,12 +207,12 @@ def test_a_promotion_has_not_learnt_what_an_earlier_night_took_after_it(tmp_path
     freeze(tmp_path, DAYS[1], champion="first")
     decided(tmp_path, DAYS[1], "first", "winner")
     journal(tmp_path, corrected("late"))
-    assert learnt(freeze(tmp_path, DAYS[0], champion="winner")) == {"late": DAYS[0]}
+    assert unlearnt(freeze(tmp_path, DAYS[0], champion="winner")) == {"late": DAYS[0]}
     decided(tmp_path, DAYS[0], "winner", "loser")
     night = freeze(tmp_path, DAYS[2], champion="winner")
-    assert learnt(night) == {"late": DAYS[0]}
+    assert unlearnt(night) == {"late": DAYS[0]}
     decided(tmp_path, DAYS[2], "winner", "another")
-    assert learnt(freeze(tmp_path, DAYS[3], champion="another")) == {}
+    assert unlearnt(freeze(tmp_path, DAYS[3], champion="another")) == {}
 
 
 def test_what_a_freeze_took_that_is_gone_may_be_in_the_champion_by_replay(tmp_path: Path) -> None:
@@ -276,11 +223,11 @@ def test_what_a_freeze_took_that_is_gone_may_be_in_the_champion_by_replay(tmp_pa
     decided(tmp_path, DAYS[1], "first", "winner")
     shutil.rmtree(lost.folder)
     night = freeze(tmp_path, DAYS[2], champion="winner")
-    assert learnt(night) == {}
+    assert unlearnt(night) == {}
     assert len(list(choices(night.folder))) == 1  # it goes on to judge
     assert table(night, "words").empty
     shutil.rmtree(night.folder)
-    assert learnt(freeze(tmp_path, DAYS[2], champion="first")) == {"4": DAYS[2]}
+    assert unlearnt(freeze(tmp_path, DAYS[2], champion="first")) == {"4": DAYS[2]}
 
 
 def test_a_line_that_was_made_blank_is_not_learnt_again_and_the_others_are(tmp_path: Path) -> None:
@@ -292,7 +239,7 @@ def test_a_line_that_was_made_blank_is_not_learnt_again_and_the_others_are(tmp_p
     one, secret, *others = file.read_bytes().split(b"\n")
     file.write_bytes(b"\n".join([one, b" " * len(secret), *others]))
     journal(tmp_path, corrected("5"))
-    assert learnt(freeze(tmp_path, DAYS[2])) == {"1": DAYS[0], "2": DAYS[1], "5": DAYS[2]}
+    assert unlearnt(freeze(tmp_path, DAYS[2])) == {"1": DAYS[0], "2": DAYS[1], "5": DAYS[2]}
 
 
 def test_what_a_promoted_night_held_out_is_still_to_be_taught(tmp_path: Path) -> None:
@@ -306,11 +253,11 @@ def test_what_a_promoted_night_held_out_is_still_to_be_taught(tmp_path: Path) ->
     freeze(tmp_path, DAYS[0], champion="first")
     decided(tmp_path, DAYS[0], "first", "winner", "", "reward_model.held_out_share=0.25")
     second = freeze(tmp_path, DAYS[1], champion="winner")
-    assert {*learnt(second)} == unseen
+    assert {*unlearnt(second)} == unseen
     assert {response.removeprefix("about ") for response in table(second, "feedback").response} == unseen
     decided(tmp_path, DAYS[1], "winner", "direct", "", "preference_learning=direct")
     third = freeze(tmp_path, DAYS[2], champion="direct")
-    assert learnt(third) == {}
+    assert unlearnt(third) == {}
     assert table(third, "feedback").empty
 
 
@@ -318,12 +265,12 @@ def test_a_worked_solution_that_a_promoted_night_had_no_room_for_comes_again(tmp
     solved = (line("trace", messages=ASKED, response=f"#### {answer}", teacher="me") for answer in (4, 5, 6))
     journal(tmp_path, *solved)
     freeze(tmp_path, DAYS[0], champion="first")
-    decided(
-        tmp_path, DAYS[0], "first", "winner", "", "stages=[distill, {grpo: 1}, distill]", done=("distill", "distill-2")
-    )
-    for place, waiting in {"distill": [4, 5], "distill-2": [5, 6]}.items():
-        left = [solution_of(ASKED, f"#### {answer}") for answer in waiting]
-        (tmp_path / "nights" / DAYS[0] / place / LATER).write_text(json.dumps(left))
+    later = {
+        path: [solution_of(ASKED, f"#### {answer}") for answer in waiting]
+        for path, waiting in {"distill": [4, 5], "distill-2": [5, 6]}.items()
+    }
+    order = "stages=[distill, {grpo: 1}, distill]"
+    decided(tmp_path, DAYS[0], "first", "winner", "", order, done=("distill", "distill-2"), later=later)
     second = freeze(tmp_path, DAYS[1], champion="winner")
     assert table(second, "traces").source.tolist() == ["2026-11-20.jsonl:2"]  # the others were in one of its lessons
     decided(tmp_path, DAYS[1], "winner", "another", done=("distill",))
