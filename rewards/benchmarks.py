@@ -10,7 +10,7 @@ from rewards.arithmetic import Arithmetic
 from rewards.verifier import Benchmark
 
 DEFAULT_SANDBOX = SandboxConfig()
-OPTIONAL_MEMBERS = ("splits", "excluded", "answer_line", "truth_marker", "bounded", "draw")
+OPTIONAL_MEMBERS = ("splits", "excluded", "answer_line", "truth_marker", "bounded", "draw", "kind")
 
 
 def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:

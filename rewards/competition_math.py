@@ -83,10 +83,6 @@ class CompetitionMath(Benchmark):
         wanted = [each for each in problems if self.levels is None or each.level in self.levels]
         return usable(self, split, map(_checked, (each for each in wanted if each.problem_id not in WITHOUT_ANSWER)))
 
-    def kind(self, problem: Problem) -> str:
-        """Return the problem's id: each problem is its own kind."""
-        return problem.problem_id
-
     def prompt(self, problem: Problem) -> str:
         """Return the question and the format of the answer."""
         return f"{problem.question}\n{INSTRUCTION}"

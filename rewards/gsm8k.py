@@ -51,10 +51,6 @@ class Gsm8k(Benchmark):
             (each if true_number(each.truth) is not None else Excluded(each.problem_id, reason) for each in problems),
         )
 
-    def kind(self, problem: Problem) -> str:
-        """Return the problem's id: each problem is its own kind."""
-        return problem.problem_id
-
     def prompt(self, problem: Problem) -> str:
         """Return the question and the format of the answer."""
         return f"{problem.question}\n{INSTRUCTION}"

@@ -54,10 +54,6 @@ class HumanEval(Benchmark):
         rows = rows_of(file, FIELDS, HUB, None, "test", self.revision)
         return usable(self, "test", map(_with_reference, rows))
 
-    def kind(self, problem: Problem) -> str:
-        """Return the problem's id: each problem is its own kind."""
-        return problem.problem_id
-
     def prompt(self, problem: Problem) -> str:
         """Return the function's head and docstring, to be completed."""
         return PROMPT.format(prompt=problem.question.strip())

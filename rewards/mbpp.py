@@ -72,10 +72,6 @@ class Mbpp(Benchmark):
         """Return the problems with the dataset's own solutions; None: all 974, few-shot and validation included."""
         return [item for item in self._read(split) if not isinstance(item, Excluded)]
 
-    def kind(self, problem: Problem) -> str:
-        """Return the problem's id: each problem is its own kind."""
-        return problem.problem_id
-
     def prompt(self, problem: Problem) -> str:
         """Return the task and its first assert in the paper's words (section 3; it shows three), and the format."""
         tests = ProgramTests.read(problem.truth)

@@ -42,10 +42,6 @@ class TriviaQa(Benchmark):
         rows = rows_of(file, FIELDS, *HUB, HUB_SPLITS[split], self.revision)
         return usable(self, split, (_as_problem(row, split) for row in rows))
 
-    def kind(self, problem: Problem) -> str:
-        """Return the problem's id: each problem is its own kind."""
-        return problem.problem_id
-
     def prompt(self, problem: Problem) -> str:
         """Return the question and the format of the answer."""
         return f"{problem.question}\n{INSTRUCTION}"

@@ -59,8 +59,8 @@ class Score:
 class Benchmark(Protocol):
     """Problems with a known truth, how they are asked and how answers are judged.
 
-    A class needs `name`, `problems`, `kind`, `prompt` and `score`. The other members have defaults; a class that does
-    not inherit them from here gets them from `rewards.benchmarks.configured`.
+    A class needs `name`, `problems`, `prompt` and `score`. The other members have defaults; a class that does not
+    inherit them from here gets them from `rewards.benchmarks.configured`.
     """
 
     name: str
@@ -84,8 +84,8 @@ class Benchmark(Protocol):
         return self.problems("train")
 
     def kind(self, problem: Problem) -> str:
-        """Return the name under which the problem's solve rate is counted."""
-        ...
+        """Return the name under which the problem's solve rate is counted; the default is its id."""
+        return problem.problem_id
 
     def prompt(self, problem: Problem) -> str:
         """Return the user's turn: the question and the format that the answer must have."""

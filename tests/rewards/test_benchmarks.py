@@ -79,6 +79,7 @@ def test_a_users_class_gets_the_protocols_defaults(tmp_path: Path, monkeypatch: 
     assert (type(benchmark).__module__, benchmark.source, entry.label) == ("always_yes", "a folder", "yes")
     assert (benchmark.splits, dict(benchmark.excluded), benchmark.bounded) == (("train", "test"), {}, False)
     assert benchmark.draw("any", 7) == benchmark.problems("train")
+    assert benchmark.kind(Problem("y", "yes", "?", "")) == "y"
     copy = pickle.loads(pickle.dumps(benchmark))
     assert copy.score([Attempt(Problem("y", "yes", "?", ""), "")])[0].verdict == "correct"
     part = ExamPart(benchmark="always_yes:ExamOnly")
