@@ -65,17 +65,19 @@ def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) ->
 
 def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     """The share that each solves greedily of a fixed part of the exam's levels 1 and 2: training draws none of them."""
-    from tasks.evaluation.evaluate import rendered, sit  # Prefect reads the environment when it is imported
+    # Prefect reads the environment when it is imported
+    from tasks.evaluation.evaluate import answer_questions, render_prompts
 
     config = load_night(STARTER)
     benchmark = Arithmetic(levels=("1", "2"))
     exam = benchmark.problems("test")
-    questions = [(benchmark, problem) for problem in exam[:: max(1, len(exam) // problems)][:problems]]
+    chosen = exam[:: max(1, len(exam) // problems)][:problems]
     engine = Worker("engine", engine_environment(config.engine.kv_cache_gb))
     found = []
     for checkpoint in checkpoints:
-        prompts, longest = rendered(questions, checkpoint, config.student), config.exam.max_completion_tokens
-        rows = sit(questions, prompts, checkpoint, config.student, config.engine, longest, engine)
+        prompts = render_prompts(benchmark, chosen, checkpoint, config.student)
+        arguments = (checkpoint, config.student, config.engine, config.exam.max_completion_tokens, engine)
+        rows = answer_questions(benchmark, chosen, prompts, *arguments)
         found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
     engine.close()
     return found

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.work import SCHOOL, make
 from flows.run.history import round_metrics
-from tasks.evaluation.metrics import SITTERS
+from tasks.evaluation.metrics import ROLES
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = SCHOOL / "starter-night"
@@ -95,7 +95,7 @@ def picture(nights: dict[int, dict[str, Any]]) -> Figure:
             for file in sorted(folder.glob("round-*/quiz/evaluations.parquet"))
         }
         axes[0].plot(list(quizzes), list(quizzes.values()), "o", color=line[0].get_color())
-        accuracies = [found["accuracy"][who] for who in SITTERS]
+        accuracies = [found["accuracy"][who] for who in ROLES]
         middle = [a["accuracy"] for a in accuracies]
         spread = [[a["accuracy"] - a["low"] for a in accuracies], [a["high"] - a["accuracy"] for a in accuracies]]
         axes[1].errorbar(range(3), middle, spread, fmt="o-", capsize=3, label=f"seed {seed}")
@@ -109,7 +109,7 @@ def picture(nights: dict[int, dict[str, Any]]) -> Figure:
 
 
 def _row(seed: int, found: dict[str, Any]) -> str:
-    accuracy = " | ".join(f"{found['accuracy'][who]['accuracy']:.3f}" for who in SITTERS)
+    accuracy = " | ".join(f"{found['accuracy'][who]['accuracy']:.3f}" for who in ROLES)
     growth = found["growth"]
     part = f"{growth['difference']:+.3f} [{growth['low']:+.3f}, {growth['high']:+.3f}]"
     minutes = "interrupted" if found["minutes"] is None else f"{found['minutes']:.1f}"

@@ -1,4 +1,4 @@
-"""`nightschool evaluate`: a checkpoint sits an exam outside of any night, alone or against another one."""
+"""`nightschool evaluate`: run the exam on a checkpoint, alone or against another one."""
 
 import os
 from pathlib import Path
@@ -15,10 +15,15 @@ FORMATS = (".jsonl", ".parquet", ".csv")
 
 
 def evaluate(
-    checkpoint: Annotated[str, typer.Argument(help="a Hugging Face model folder, a hub id, or a checkpoint's digest")],
-    against: Annotated[str | None, typer.Option(help="another one, which the first is compared with")] = None,
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            help="a Hugging Face model folder, a hub id, or a checkpoint's digest (its first digits will do)"
+        ),
+    ],
+    against: Annotated[str | None, typer.Option(help="another checkpoint to compare with")] = None,
     benchmarks: Annotated[
-        str | None, typer.Option(help="e.g. gsm8k,math (MATH-500); left out: the configuration's exam")
+        str | None, typer.Option(help="e.g. gsm8k,math (MATH-500); default: the configuration's exam")
     ] = None,
     problems: Annotated[int | None, typer.Option(min=1, help="at most so many of each benchmark")] = None,
     rows: Annotated[
@@ -28,7 +33,7 @@ def evaluate(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Has a checkpoint sit an exam; the registry stays as it is. What was sat before is not sat again.
+    """Run the exam on a checkpoint; cached results are reused, and the registry stays as it is.
 
     evaluate school/checkpoints/3f2a…  --against HuggingFaceTB/SmolLM2-135M-Instruct --benchmarks gsm8k --rows rows.csv
     """
@@ -38,28 +43,28 @@ def evaluate(
         settings = with_exam(settings, named or [part.name for part in settings.exam.parts], problems)
     if rows is not None:
         check_rows(rows)
-    from flows.evaluation.models import find_sitter
+    from flows.evaluation.models import resolve_model
     from flows.orchestration.server import prefect_api
     from flows.run.preflight import check_exam
 
     for option, source in (("CHECKPOINT", checkpoint), ("--against", against)):
         if source is not None:
-            find_sitter(source, option, settings.student, home)
+            resolve_model(source, option, settings.student, home)
     check_exam(settings)
     with prefect_api(home.root, settings.prefect.port):
-        from flows.evaluation.exam import exam, told
+        from flows.evaluation.exam import exam, lines_of
 
-        found = exam(checkpoint, settings, against, rows)
-    print_json(found) if as_json else print(*told(found), sep="\n")
+        outcome = exam(checkpoint, settings, against, rows)
+    print_json(outcome) if as_json else print(*lines_of(outcome), sep="\n")
 
 
 def check_rows(file: Path, option: str = "--rows") -> None:
-    """Raises InputError where no rows can be written into a file: before anybody sits an exam for them."""
+    """Raise InputError where rows cannot be written to a file, before the exam is run for them."""
     if file.suffix not in FORMATS:
         raise InputError(f"{option}: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     if file.is_dir():
-        raise InputError(f"{option}: {file}: there is a folder of that name; name a file")
+        raise InputError(f"{option}: {file}: that is a folder; name a file")
     if not (folder := file.resolve().parent).is_dir():
         raise InputError(f"{option}: {file}: there is no folder {folder}; make it first")
     if not os.access(file if file.exists() else folder, os.W_OK):
-        raise InputError(f"{option}: {file}: nothing can be written there; name another place, or mend its permissions")
+        raise InputError(f"{option}: {file}: not writable; name another file, or correct the permissions")

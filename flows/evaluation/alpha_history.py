@@ -1,4 +1,4 @@
-"""How often the same problems have decided already: each time may have promoted somebody by luck."""
+"""How many nights have decided on the same problems: each of them may have promoted a candidate by luck."""
 
 import itertools
 
@@ -9,40 +9,41 @@ from conf.storage.durable import write_atomically
 from conf.storage.home import Home
 from tasks.journal.lineage import examined
 
-# What of a part says nothing of the answers that decide: where its problems begin and end is looked at by itself.
+# Settings of a part that change no deciding answer; which problems it has is compared apart.
 DECIDES_NOT = {"margin", "samples", "temperature", "after", "problems"}
 
 
 def earlier_exams(home: Home, date: str, config: NightConfig) -> int:
-    """`exams_sat_before`, counted when the night first asks: what it decided stays, whatever is finished since."""
+    """Return `count_earlier_exams` as it was when the night first asked: its level of significance stays the same."""
     note = home.night(date) / "earlier_exams.txt"
     if not note.exists():
-        write_atomically(note, str(exams_sat_before(home, date, config)))
+        write_atomically(note, str(count_earlier_exams(home, date, config)))
     return int(note.read_text())
 
 
-def exams_sat_before(home: Home, date: str, config: NightConfig) -> int:
-    """The nights before `date` of the same model that may have put any of the same target problems to a candidate of
-    their own.
+def count_earlier_exams(home: Home, date: str, config: NightConfig) -> int:
+    """Return how many earlier nights of this model may have tested a candidate on some of the same target problems.
 
     A night whose candidate was the champion itself tested nothing.
     """
     return sum(
         (known := config_of(home.night(night))) is not None
         and known.name == config.name
-        and any(_overlap(one, other) for one, other in itertools.product(known.exam.targets, config.exam.targets))
-        for night, sat in examined(home.nights)
-        if night < date and sat["candidate"] != sat["champion"]
+        and any(_overlap(*parts) for parts in itertools.product(known.exam.targets, config.exam.targets))
+        for night, digests in examined(home.nights)
+        if night < date and digests["candidate"] != digests["champion"]
     )
 
 
-def _overlap(one: ExamPart, other: ExamPart) -> bool:
-    """Whether two parts may have problems in common: parts of one benchmark and a common level, whatever else differs.
+def _overlap(first: ExamPart, second: ExamPart) -> bool:
+    """Return whether two parts may share problems: the same benchmark and a common level, whatever else differs.
 
-    Only of parts that differ in nothing else is it known where their problems begin and end in the same order. So what
-    in truth is apart may be counted, which makes α smaller than it had to be; what is shared is never left out.
+    Only parts that are otherwise equal have their problems in the same order, so that disjoint ranges are known to be
+    disjoint. A wrong guess makes α smaller than it had to be, never larger.
     """
-    if one.benchmark != other.benchmark or (one.levels and other.levels and not {*one.levels} & {*other.levels}):
+    levels = {*(first.levels or ())}, {*(second.levels or ())}
+    if first.benchmark != second.benchmark or (all(levels) and not levels[0] & levels[1]):
         return False
-    alike = one.model_dump(exclude=DECIDES_NOT) == other.model_dump(exclude=DECIDES_NOT)
-    return not alike or max(one.after, other.after) < min(one.after + one.problems, other.after + other.problems)
+    if first.model_dump(exclude=DECIDES_NOT) != second.model_dump(exclude=DECIDES_NOT):
+        return True
+    return max(first.after, second.after) < min(first.after + first.problems, second.after + second.problems)

@@ -1,4 +1,4 @@
-"""An exam outside of any night: one checkpoint, alone or against another, on the parts of a configuration."""
+"""An evaluation outside of any night: one checkpoint, alone or against another, on the parts of a configuration."""
 
 import dataclasses
 import tempfile
@@ -14,7 +14,7 @@ from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
 from flows.commands.evaluate import check_rows
-from flows.evaluation.models import Sitter, engine_for, find_sitter
+from flows.evaluation.models import EvaluatedModel, engine_for, resolve_model
 from flows.run.preflight import check_exam
 from models.engine.environment import engine_environment
 from tasks.evaluation.evaluate import evaluate
@@ -28,50 +28,52 @@ from tasks.workers import Worker
 Outcome = dict[str, dict[str, Any]]
 
 
-@flow(name="exam", flow_run_name="exam of {checkpoint}", description="One checkpoint sits the exam.")
+@flow(name="exam", flow_run_name="exam of {checkpoint}", description="Evaluate one checkpoint.")
 def exam(
     checkpoint: str, config: NightConfig | None = None, against: str | None = None, rows: Path | None = None
 ) -> Outcome:
-    """By part of the exam: accuracy with its 95 % interval and n, and what `ExamFigures` has besides.
+    """Return by part of the exam the accuracy with its 95 % interval and n, and the other fields of `ExamFigures`.
 
-    `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against` each part has the other's
-    figures too (`against`) and the `comparison`, which holds `checkpoint` minus `against`. `rows`: a file to write
-    every answer into. Raises InputError for a model, an exam or a file that cannot be.
+    `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against` each part also has the other
+    model's figures (`against`) and the `comparison`, `checkpoint` minus `against`. `rows`: a file to write every answer
+    to. Raises InputError for a model, an exam or a file that cannot be used.
     """
     home, config = Home.here(), config or load_night(STARTER)
-    if deployment.id is not None:  # the command has looked before it started a server
+    if deployment.id is not None:  # otherwise the command has checked before it started a server
         check_exam(config)
         if rows is not None:
             check_rows(rows, "rows")
     home.make_private()
-    sitters = [find_sitter(source, "checkpoint", config.student, home) for source in (checkpoint, against) if source]
+    models = [resolve_model(source, "checkpoint", config.student, home) for source in (checkpoint, against) if source]
     with tempfile.TemporaryDirectory() as folder:
-        sat = [_sit(sitter, config, home, Path(folder) / str(place)) for place, sitter in enumerate(sitters)]
-        tables = [read_table(one.folder / "evaluations.parquet", EVALUATIONS) for one in sat]
-        figures = [_figures(one) for one in sat]
+        exams = [_evaluate(model, config, home, Path(folder) / str(index)) for index, model in enumerate(models)]
+        tables = [read_table(artifact.folder / "evaluations.parquet", EVALUATIONS) for artifact in exams]
+        figures = [_figures(artifact) for artifact in exams]
         if rows is not None:
-            write_rows(rows, {sitter.named: one.folder for sitter, one in zip(sitters, sat, strict=True)})
-    found = figures[0]
+            folders = {model.source: artifact.folder for model, artifact in zip(models, exams, strict=True)}
+            write_rows(rows, folders)
+    outcome = figures[0]
     if against:
-        for part, own in found.items():
-            own |= {"against": figures[1][part], "comparison": _compared(part, tables[1], tables[0], config)}
-    show_text("exam", "\n".join(f"    {line}" for line in told(found)), f"The exam of {checkpoint}")
-    return found
+        for part in outcome:
+            compared = _compared(part, tables[1], tables[0], config)
+            outcome[part] |= {"against": figures[1][part], "comparison": compared}
+    show_text("exam", "\n".join(f"    {line}" for line in lines_of(outcome)), f"The exam of {checkpoint}")
+    return outcome
 
 
-def _sit(sitter: Sitter, config: NightConfig, home: Home, folder: Path) -> Artifact:
-    """An engine of its own for each: two models may be of different shapes."""
+def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Path) -> Artifact:
+    """Evaluate a model in an engine of its own: two models may have different shapes."""
     folder.mkdir()
-    named = sitter.under_its_digest(folder)
+    checkpoint = model.named_by_digest(folder)
     engine = Worker("engine", engine_environment(config.engine.kv_cache_gb), folder / "engine.log")
     try:
         return evaluate(
             folder,
             "evaluate",
             parts=config.exam.parts,
-            checkpoint=named,
-            student=sitter.student,
-            config=engine_for(config.sampler, named),
+            checkpoint=checkpoint,
+            student=model.student,
+            config=engine_for(config.sampler, checkpoint),
             sandbox=config.sandbox,
             max_completion_tokens=config.exam.max_completion_tokens,
             engine=engine,
@@ -81,17 +83,17 @@ def _sit(sitter: Sitter, config: NightConfig, home: Home, folder: Path) -> Artif
         engine.close()
 
 
-def write_rows(file: Path, sat: Mapping[str, Path]) -> None:
-    """Writes every answer of an exam, the greedy ones and those sampled besides (`temperature` 0, or not), into a file.
+def write_rows(file: Path, exams: Mapping[str, Path]) -> None:
+    """Write every answer of `evaluate` stages to a file, greedy and `sampled`, in the format of its suffix.
 
-    `sat`: the folders of the stage `evaluate`, by the name of who sat. The file's ending says in which form.
+    `exams`: the stages' folders by the models' names.
     """
     tables = [
-        read_table(folder / f"{name}.parquet", EVALUATIONS).assign(checkpoint=who, sampled=name == "samples")
-        for who, folder in sat.items()
+        read_table(folder / f"{name}.parquet", EVALUATIONS).assign(checkpoint=model, sampled=name == "samples")
+        for model, folder in exams.items()
         for name in ("evaluations", "samples")
     ]
-    table = pd.concat([one for one in tables if len(one)] or tables[:1], ignore_index=True)
+    table = pd.concat([rows for rows in tables if len(rows)] or tables[:1], ignore_index=True)
     if file.suffix == ".parquet":
         table.to_parquet(file, index=False)
     elif file.suffix == ".csv":
@@ -100,38 +102,41 @@ def write_rows(file: Path, sat: Mapping[str, Path]) -> None:
         table.to_json(file, orient="records", lines=True, force_ascii=False)
 
 
-def told(found: Outcome) -> list[str]:
-    """The outcome for people: a line a part, and one more for the comparison."""
+def lines_of(outcome: Outcome) -> list[str]:
+    """Return the outcome for people: a line a part, and two more for a comparison."""
     lines = []
-    for part, own in found.items():
+    for part, figures in outcome.items():
         rates = [
-            f"{name} {own[key]:.1%}"
+            f"{name} {figures[key]:.1%}"
             for name, key in (("answers found", "format_rate"), ("cut off", "truncation_rate"))
-            if own[key] is not None
+            if figures[key] is not None
         ]
-        passes = [f"pass@{k} {share:.3f}" for k, share in own["pass_at"].items()]
-        tail = ", ".join([*rates, f"{own['mean_tokens']:.0f} tokens", *passes])
-        lines.append(f"{part:24} {_interval(own)}  {tail}")
-        if "comparison" in own:
-            other, pair = own["against"], own["comparison"]
+        passes = [f"pass@{k} {share:.3f}" for k, share in figures["pass_at"].items()]
+        tail = ", ".join([*rates, f"{figures['mean_tokens']:.0f} tokens", *passes])
+        lines.append(f"{part:24} {_interval(figures)}  {tail}")
+        if pair := figures.get("comparison"):
             interval = f"[{signed(pair['low'], 3)}, {signed(pair['high'], 3)}]"
             flips = f"{pair['gained']} gained, {pair['lost']} lost, {probability(pair['p_value'])}"
-            lines.append(f"{'  against':24} {_interval(other)}")
+            lines.append(f"{'  against':24} {_interval(figures['against'])}")
             lines.append(f"{'  difference':24} {signed(pair['difference'], 3)} {interval}  {flips}")
     return lines
 
 
-def _interval(own: Mapping[str, Any]) -> str:
-    return f"{own['accuracy']:.3f}  [{own['low']:.3f}, {own['high']:.3f}]  n = {own['n']}"
+def _interval(figures: Mapping[str, Any]) -> str:
+    return f"{figures['accuracy']:.3f}  [{figures['low']:.3f}, {figures['high']:.3f}]  n = {figures['n']}"
 
 
-def _figures(sat: Artifact) -> Outcome:
-    """As JSON takes them, with the accuracy's own interval at the top."""
-    found = {part: dataclasses.asdict(own) for part, own in exam_figures(sat.folder).items()}
-    return {part: own.pop("accuracy") | own for part, own in found.items()}
+def _figures(artifact: Artifact) -> Outcome:
+    """Return the figures by part as JSON takes them, with the accuracy's interval at the top level."""
+    by_part = {part: dataclasses.asdict(figures) for part, figures in exam_figures(artifact.folder).items()}
+    return {part: figures.pop("accuracy") | figures for part, figures in by_part.items()}
 
 
 def _compared(part: str, before: pd.DataFrame, after: pd.DataFrame, config: NightConfig) -> dict[str, Any]:
-    samples, alpha = config.exam.bootstrap_samples, config.exam.alpha
     pair: list[pd.DataFrame] = [table[table.benchmark == part] for table in (before, after)]
-    return dataclasses.asdict(compare(part, pair[0], pair[1], samples=samples, seed=config.seed, alpha=alpha))
+    options: dict[str, Any] = {
+        "samples": config.exam.bootstrap_samples,
+        "seed": config.seed,
+        "alpha": config.exam.alpha,
+    }
+    return dataclasses.asdict(compare(part, pair[0], pair[1], **options))

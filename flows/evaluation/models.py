@@ -1,32 +1,33 @@
-"""Who sits an exam outside of a night: any model, called by the digest of its content."""
+"""Which model an evaluation outside of a night means, and under which name its results are cached."""
 
 import json
 import logging
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from conf.schema import EngineConfig, StudentConfig
 from conf.storage.home import DIGEST, Home, InputError
-from models.checkpoint import digest_folder, is_whole
+from models.checkpoint import digest_folder, is_intact
 from tasks.registry.import_model import CODE, PATTERNS, check_loads, find_model
 
 log = logging.getLogger("nightschool")
 
 
 @dataclass(frozen=True)
-class Sitter:
-    """A model as it was `named`, its folder, and the student's settings for it."""
+class EvaluatedModel:
+    """A model as the user named it (`source`), its folder, and the student's settings for it."""
 
-    named: str
+    source: str
     folder: Path
     student: StudentConfig
 
-    def under_its_digest(self, links: Path) -> Path:
-        """The same folder under a name that is its content's digest, as everything that is kept of an exam wants it.
+    def named_by_digest(self, links: Path) -> Path:
+        """Return the folder under its content's digest, by which results are cached.
 
-        A checkpoint of a home has that name; any other gets a link in `links`.
+        A checkpoint of a home has that name; any other folder gets a link in `links`.
         """
-        if is_whole(self.folder):
+        if is_intact(self.folder):
             return self.folder
         link = links / digest_folder(self.folder)
         if not link.exists():
@@ -34,35 +35,35 @@ class Sitter:
         return link
 
 
-def find_sitter(source: str, option: str, student: StudentConfig, home: Home) -> Sitter:
-    """The model that a folder, a hub id or the digest of one of the home's checkpoints means.
+def resolve_model(source: str, option: str, student: StudentConfig, home: Home) -> EvaluatedModel:
+    """Return the model that a folder, a digest of one of the home's checkpoints (or its beginning), or a hub id means.
 
-    Raises InputError, in the name of `option`, where there is none, or none that can be loaded, or a checkpoint of the
-    home is not what its name says: its answers would be kept under the name of another. Its code is trusted where the
-    configuration names it, and under the home, which has none but that; nowhere else.
+    Its code is trusted only for the model that the configuration names and for the home's checkpoints.
+
+    Raises InputError, in the name of `option`, where there is none, where it cannot be loaded, and where a checkpoint
+    of the home is damaged: its results would be cached under the name of the whole one.
     """
-    kept = home.checkpoints / source
-    folder = kept if DIGEST.fullmatch(source) and kept.is_dir() else Path(source)
+    folder = Path(source)
+    if re.fullmatch(r"[0-9a-f]{4,20}", source) and not folder.exists():
+        folder = home.checkpoints / home.full_digest(source)
+        if not folder.is_dir():
+            raise InputError(f"{option}: No checkpoint starts with {source}; see `nightschool checkpoints`.")
+    is_checkpoint = folder.resolve().parent == home.checkpoints.resolve()
     trusted = student.trust_remote_code and (
-        source == student.source or folder.resolve() in (Path(student.source).resolve(), _kept(folder, home))
+        is_checkpoint or source == student.source or folder.resolve() == Path(student.source).resolve()
     )
-    patterns = [*PATTERNS, CODE] if trusted else PATTERNS
-    found = find_model(str(folder), student.revision if source == student.source else None, option, patterns)
-    if DIGEST.fullmatch(found.name) and _kept(found, home) and not is_whole(found):
-        raise InputError(f"{option}: {found} was changed or damaged; name another checkpoint")
-    check_loads(found, option, trusted)
-    return Sitter(source, found.resolve(), student.model_copy(update={"trust_remote_code": trusted}))
-
-
-def _kept(folder: Path, home: Home) -> Path | None:
-    """The folder itself, where it is one of the home's checkpoints."""
-    return folder.resolve() if folder.resolve().parent == home.checkpoints.resolve() else None
+    revision = student.revision if source == student.source else None
+    folder = find_model(str(folder), revision, option, [*PATTERNS, CODE] if trusted else PATTERNS)
+    if is_checkpoint and DIGEST.fullmatch(folder.name) and not is_intact(folder):
+        raise InputError(f"{option}: {folder} was changed or damaged; name another checkpoint")
+    check_loads(folder, option, trusted)
+    return EvaluatedModel(source, folder.resolve(), student.model_copy(update={"trust_remote_code": trusted}))
 
 
 def engine_for(config: EngineConfig, checkpoint: Path) -> EngineConfig:
-    """The engine's settings, with no more context than a model has."""
-    stated = json.loads((checkpoint / "config.json").read_text()).get("max_position_embeddings")
-    if not isinstance(stated, int) or config.max_model_len <= stated:
+    """Return the engine's settings, with no more context than the model has."""
+    context = json.loads((checkpoint / "config.json").read_text()).get("max_position_embeddings")
+    if not isinstance(context, int) or config.max_model_len <= context:
         return config
-    log.warning("the model has a context of %d tokens, and engine.max_model_len wants %d", stated, config.max_model_len)
-    return config.model_copy(update={"max_model_len": stated})
+    log.warning("engine.max_model_len is %d, the model's context %d: that one counts", config.max_model_len, context)
+    return config.model_copy(update={"max_model_len": context})

@@ -1,12 +1,12 @@
-"""The vault's exams: those of the oldest ancestor, and of who serves from now on."""
+"""The vault's evaluations: of the oldest ancestor, and of the model that serves from now on."""
 
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from flows.evaluation.run import sit
+from flows.evaluation.run import evaluate_checkpoint
 from flows.run.context import Night
-from models.checkpoint import is_whole
+from models.checkpoint import is_intact
 from models.engine.sync_probe import SyncError
 from tasks.evaluation.vault import vault, vault_alarms
 from tasks.monitoring.alarms import Alarm
@@ -14,62 +14,54 @@ from tasks.registry.mlflow_registry import Version
 from tasks.stage import Artifact, committed, uncommit
 from tasks.workers import HoursOverError, WorkerDiedError
 
-UNANSWERED = (HoursOverError, WorkerDiedError, SyncError)
+COMPARISON = "vault/comparison"
 
 
 class Vault:
-    """The night's vault; without `exam.vault` it asks nobody anything."""
+    """The night's vault. It decides nothing, so no night fails for it; without `exam.vault` it does nothing."""
 
     def __init__(self, night: Night, versions: Sequence[Version], champion: Path) -> None:
-        """`versions`: the registered ones, the oldest first; before there are any, the champion is the first."""
+        """`versions`: the registered ones, the oldest first; before there are any, the champion is the ancestor."""
         self.night = night
-        here = (one for one in versions if is_whole(night.home.checkpoints / one.digest))
-        self.first = next(here, None) if night.config.exam.vault else None
+        whole = (version for version in versions if is_intact(night.home.checkpoints / version.digest))
+        self.first = next(whole, None) if night.config.exam.vault else None
         self.ancestor = night.home.checkpoints / self.first.digest if self.first else champion
         if self.first is not None and self.first is not versions[0]:
             night.note(
-                f"The first student ({versions[0].digest}) is gone or damaged: the vault compares with version "
+                f"The first student ({versions[0].digest}) is missing or damaged: the vault compares with version "
                 f"{self.first.version} instead."
             )
 
     def begin(self) -> None:
-        """The oldest ancestor's answers: before the rounds, whose number depends on the hours that are left."""
+        """Evaluate the oldest ancestor, before the hours that are left decide the number of rounds."""
         if self.night.config.exam.vault:
-            try:
-                self._sit("ancestor", self.ancestor)
-            except UNANSWERED as error:
-                self._left_out(error)
+            self._evaluate("ancestor", self.ancestor)
 
     def alarms(self, serving: Path) -> list[Alarm]:
-        """Has who serves from now on sit the vault's exam. Returns the alarm that comes of it.
-
-        The vault decides nothing, and no night fails for it: it is left out where nobody answers.
-        """
-        config = self.night.config
-        if not config.exam.vault or serving == self.ancestor:
-            self._forget()
+        """Evaluate the model that serves from now on. Return the alarm if it is worse than the oldest ancestor."""
+        config, exams = self.night.config, {}
+        if config.exam.vault and serving != self.ancestor:
+            for role, checkpoint in {"ancestor": self.ancestor, "serving": serving}.items():
+                if exam := self._evaluate(role, checkpoint):
+                    exams[role] = exam
+        if len(exams) < 2:
+            if committed(self.night.folder / COMPARISON):  # with a model that served before the night was interrupted
+                uncommit(self.night.folder / COMPARISON)
             return []
+        comparison = self.night.run(vault, COMPARISON, **exams, exam=config.exam, seed=config.seed)
+        return vault_alarms(comparison.read_json("vault.json"), self._way_back())
+
+    def _evaluate(self, role: str, checkpoint: Path) -> Artifact | None:
+        """Evaluate a checkpoint on the vault's problems; None, with a note, where it cannot be done."""
         try:
-            sat = {"ancestor": self._sit("ancestor", self.ancestor), "serving": self._sit("serving", serving)}
-        except UNANSWERED as error:
-            self._left_out(error)
-            self._forget()
-            return []
-        found = self.night.run(vault, "vault/comparison", **sat, exam=config.exam, seed=config.seed)
-        return vault_alarms(found.read_json("vault.json"), self._way_back())
-
-    def _forget(self) -> None:
-        """Takes back a comparison with somebody who served before the night was interrupted."""
-        if committed(self.night.folder / "vault/comparison"):
-            uncommit(self.night.folder / "vault/comparison")
-
-    def _left_out(self, error: Exception) -> None:
-        self.night.note(f"The vault's exam was left out: {error}")
-
-    def _sit(self, who: str, checkpoint: Path) -> Artifact:
-        return sit(self.night, f"vault/{who}", checkpoint, self.night.config.exam.vault_parts)
+            return evaluate_checkpoint(self.night, f"vault/{role}", checkpoint, self.night.config.exam.vault_parts)
+        except (HoursOverError, WorkerDiedError, SyncError) as error:
+            self.night.note(f"The vault's exam was skipped: {error}")
+            return None
 
     def _way_back(self) -> str:
-        own = shlex.join(["--config", str(self.night.folder / "config.yaml")])
-        first = f", or to the first student with `nightschool promote {self.first.version} {own}`" if self.first else ""
-        return f"`nightschool rollback {own}`{first}."
+        option = shlex.join(["--config", str(self.night.folder / "config.yaml")])
+        if self.first is None:
+            return f"`nightschool rollback {option}`."
+        first = f"`nightschool promote {self.first.version} {option}`"
+        return f"`nightschool rollback {option}`, or to the first student with {first}."

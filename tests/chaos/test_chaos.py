@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,12 @@ from tasks.incidents import incidents
 from tests.chaos import disk
 from tests.chaos.checks import Verdict, aliases, broken_aliases, differences, repeated
 from tests.chaos.events import WATCH, Trap, set_traps, trace, watch_files
+from tests.chaos.graph import night_graph
 from tests.chaos.kills import kill_list
 from tests.chaos.school import DATE, NAME, School, open_school, processes_of
 from tests.chaos.strike import Reference, _check_the_traps, _starts, strike, undisturbed
-from tests.models.tiny import write_tiny
-from tests.tasks.registry.test_mlflow_registry import School as Registered
+from tests.models.support.tiny import write_tiny
+from tests.tasks.doubles.registry import School as Registered
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,25 @@ def test_the_undisturbed_night_refills_learns_and_promotes(school: School, refer
     assert len(set(reference.outcome["digests"].values())) == 3
     assert repeated(reference.events) == []
     assert not list(night.rglob("*.draft"))
+
+
+def test_prefect_draws_the_whole_night(school: School, reference: Reference) -> None:
+    """Every run comes after the journal or the champion's import, and the report after every run."""
+    assert school.server is not None
+    graph = night_graph(school.server, f"{NAME} {DATE}")
+    first = {"enroll", "freeze journal"}
+    after = set.union(*(graph.reachable(name) for name in first))
+    assert after | first == graph.edges.keys()
+    assert {name for name in graph.edges if "report" in graph.reachable(name)} == graph.edges.keys() - {"report"}
+    lessons = ["freeze journal", "distill", "lessons", "round 1"]
+    rounds = ["round 1", "round 2", "round 3", "evaluate · candidate", "decide", "promote"]
+    for spine in (lessons, rounds):
+        assert all(later in graph.edges[name] for name, later in pairwise(spine))
+    assert {"round 1", "round 2", "round 3"} <= set(graph.top)
+    inside = {name for name in graph.edges if name.startswith("round 2 > ")}
+    stages = {name.rpartition(" · ")[2] for name in inside}
+    assert stages >= {"select prompts", "sample", "score", "credit", "update", "checkpoint", "quiz"}
+    assert "round 2 > round 2 · checkpoint" in graph.edges["round 2 > round 2 · update"]
 
 
 def test_a_seeded_selection_of_kills(school: School, reference: Reference) -> None:

@@ -22,9 +22,9 @@ from tests.tasks.doubles.student import write_student
         (["{tmp}/mine", "--benchmarks", "gsm8k,"], "--benchmarks: unknown benchmark ''; known are arithmetic"),
         (["{tmp}/mine", "--rows", "rows.xlsx"], "--rows: rows.xlsx: its name must end with .jsonl, .parquet or .csv"),
         (["{tmp}/mine", "--rows", "no/rows.csv"], "--rows: no/rows.csv: there is no folder {tmp}/no; make it first"),
-        (["{tmp}/mine", "--rows", "a.csv"], "--rows: a.csv: there is a folder of that name; name a file"),
-        (["{tmp}/mine", "--rows", "shut/rows.csv"], "--rows: shut/rows.csv: nothing can be written there"),
-        (["{tmp}/mine", "--rows", "shut.csv"], "--rows: shut.csv: nothing can be written there"),
+        (["{tmp}/mine", "--rows", "a.csv"], "--rows: a.csv: that is a folder; name a file"),
+        (["{tmp}/mine", "--rows", "shut/rows.csv"], "--rows: shut/rows.csv: not writable"),
+        (["{tmp}/mine", "--rows", "shut.csv"], "--rows: shut.csv: not writable"),
         (["{tmp}/mine", "--set", "exam.target={benchmark: gsm8k, source: {tmp}}"], "{tmp}/test.jsonl: no such file"),
     ],
 )

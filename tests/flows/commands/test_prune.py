@@ -1,4 +1,4 @@
-"""`nightschool prune`: shows what would go, removes it, and does neither while a night runs."""
+"""`nightschool prune` shows what would go, removes it, and does neither while a night runs."""
 
 import json
 from collections.abc import Callable
@@ -9,14 +9,14 @@ import pytest
 from conf.load import STARTER
 from conf.storage.home import Home
 from tests.conf.storage.lock_holder import holder
-from tests.flows.test_cli import home, run  # noqa: F401
-from tests.tasks.registry.test_prune import DATES, School
+from tests.tasks.doubles.registry import DATES
+from tests.tasks.doubles.registry import PrunedSchool as School
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def school(home_with_mlflow: Callable[[str], Home], run: Run, monkeypatch: pytest.MonkeyPatch) -> School:  # noqa: F811
+def school(home_with_mlflow: Callable[[str], Home], run: Run, monkeypatch: pytest.MonkeyPatch) -> School:
     made = School(home_with_mlflow("school"))
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(made.home.root))
     return made
@@ -25,7 +25,7 @@ def school(home_with_mlflow: Callable[[str], Home], run: Run, monkeypatch: pytes
 KEEP_TWO = ("--config", str(STARTER), "--set", "keep_nights=2")
 
 
-def test_shown_first_then_gone(school: School, run: Run) -> None:  # noqa: F811
+def test_shown_first_then_gone(school: School, run: Run) -> None:
     serving, loser = school.version("serving", DATES[0], promote=True), school.version("a loser", DATES[0])
     code, out, _ = run("prune", "--dry-run", "--json", *KEEP_TWO)
     assert (code, out.count("\n")) == (0, 1)
@@ -35,10 +35,10 @@ def test_shown_first_then_gone(school: School, run: Run) -> None:  # noqa: F811
     assert (item["what"], item["version"]) == (f"version 2 ({loser.name})", "2")
     assert item["bytes"] == sum(file.stat().st_size for file in loser.iterdir())
     assert (stays["digest"], stays["why"]) == (serving.name, "daytime (version 1)")
-    told = run("prune", "--dry-run", *KEEP_TWO)[1].splitlines()
-    assert told[0].startswith("would go")
-    assert told[0].endswith(f"version 2 ({loser.name}): {item['why']}")
-    assert told[-1] == "1 would go, 0.0 MB; checkpoints that stay: 1"
+    lines = run("prune", "--dry-run", *KEEP_TWO)[1].splitlines()
+    assert lines[0].startswith("would go")
+    assert lines[0].endswith(f"version 2 ({loser.name}): {item['why']}")
+    assert lines[-1] == "1 would go, 0.0 MB; checkpoints that stay: 1"
     assert loser.is_dir()
     assert json.loads(run("prune", "--json", *KEEP_TWO)[1]) == shown | {"dry_run": False}
     assert not loser.exists()
@@ -47,7 +47,7 @@ def test_shown_first_then_gone(school: School, run: Run) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
-def test_not_while_a_night_runs(school: School, run: Run, options: tuple[str, ...]) -> None:  # noqa: F811
+def test_not_while_a_night_runs(school: School, run: Run, options: tuple[str, ...]) -> None:
     loser = school.version("a loser", DATES[0])
     with holder(school.home.root) as other:
         code, out, err = run("prune", *options, *KEEP_TWO)
@@ -57,7 +57,7 @@ def test_not_while_a_night_runs(school: School, run: Run, options: tuple[str, ..
     assert school.registered() == [loser.name]
 
 
-def test_a_home_without_nights(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_a_home_without_nights(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("prune", "--json")
     assert (code, json.loads(out)) == (0, {"dry_run": False, "bytes": 0, "goes": [], "stays": []})
     assert list(tmp_path.iterdir()) == []

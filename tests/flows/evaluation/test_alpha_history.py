@@ -1,4 +1,4 @@
-"""How many nights have put the same problems to a candidate."""
+"""How many nights have tested a candidate on the same problems."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
-from flows.evaluation.alpha_history import earlier_exams, exams_sat_before
+from flows.evaluation.alpha_history import count_earlier_exams, earlier_exams
 from tasks.stage import commit
 
 OTHER = ("exam.target.levels=['3']", "exam.guards=[]")
@@ -39,12 +39,12 @@ def test_a_night_that_goes_on_decides_by_the_count_that_it_began_with(home: Home
     home.night("2026-11-22").mkdir()
     assert earlier_exams(home, "2026-11-22", config) == 3
     decided(home, "2026-11-21")
-    assert (earlier_exams(home, "2026-11-22", config), exams_sat_before(home, "2026-11-22", config)) == (3, 4)
+    assert (earlier_exams(home, "2026-11-22", config), count_earlier_exams(home, "2026-11-22", config)) == (3, 4)
 
 
 def test_earlier_nights_of_the_same_problems_count(home: Home) -> None:
     config = load_night(STARTER)
-    assert [exams_sat_before(home, f"2026-11-{day}", config) for day in (18, 19, 20, 21)] == [0, 1, 2, 3]
+    assert [count_earlier_exams(home, f"2026-11-{day}", config) for day in (18, 19, 20, 21)] == [0, 1, 2, 3]
 
 
 def test_what_is_another_exam_another_student_or_no_test_does_not(home: Home) -> None:
@@ -53,8 +53,8 @@ def test_what_is_another_exam_another_student_or_no_test_does_not(home: Home) ->
     decided(home, "2026-11-23", candidate="c0ffee")  # nothing was learnt
     decided(home, "2026-11-24")
     (home.night("2026-11-24") / "decide" / "manifest.json").unlink()  # killed before it was committed
-    assert exams_sat_before(home, "2026-11-25", load_night(STARTER)) == 3
-    assert exams_sat_before(home, "2026-11-25", load_night(STARTER, OTHER)) == 1
+    assert count_earlier_exams(home, "2026-11-25", load_night(STARTER)) == 3
+    assert count_earlier_exams(home, "2026-11-25", load_night(STARTER, OTHER)) == 1
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_is_another_exam_another_student_or_no_test_does_not(home: Home) ->
     ],
 )
 def test_one_problem_in_common_is_a_look_at_the_same_exam(home: Home, settings: list[str], count: int) -> None:
-    assert exams_sat_before(home, "2026-11-25", load_night(STARTER, settings)) == count
+    assert count_earlier_exams(home, "2026-11-25", load_night(STARTER, settings)) == count
 
 
 def part(**settings: Any) -> str:
@@ -98,4 +98,4 @@ def test_parts_that_may_share_problems_count_whatever_else_differs(
 ) -> None:
     decided(Home(tmp_path), "2026-11-18", part(**before), "exam.guards=[]")
     config = load_night(STARTER, [part(**tonight), "exam.guards=[]"])
-    assert exams_sat_before(Home(tmp_path), "2026-11-19", config) == count
+    assert count_earlier_exams(Home(tmp_path), "2026-11-19", config) == count

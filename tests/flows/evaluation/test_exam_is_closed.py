@@ -46,11 +46,10 @@ from tasks.tables import (
     WORDS,
     read_table,
 )
-from tests.models.chat_server import chat_server, said
-from tests.tasks.committed_tables import write_stage
-from tests.tasks.evaluation.test_evaluate import TableEngine
-from tests.tasks.practised_rounds import RIGHT, WRONG, write_round
-from tests.tasks.tiny_student import write_student
+from tests.models.support.chat_server import chat_server, said
+from tests.tasks.doubles.exam import TableEngine
+from tests.tasks.doubles.student import write_student
+from tests.tasks.doubles.tables import RIGHT, WRONG, write_round, write_stage
 
 EXAM = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
 INNOCENT = "How many mice does an owl that hunts every night of the week eat?"
@@ -110,21 +109,21 @@ def said_in(*turns: str) -> str:
     return json.dumps([{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in enumerate(turns)])
 
 
-def gsm8k(desk: LessonInputs, leak: str) -> str:
+def gsm8k(inputs: LessonInputs, leak: str) -> str:
     """A training split that holds the exam's question: a source of one's own may."""
-    folder = desk.make("gsm8k")
+    folder = inputs.make("gsm8k")
     rows = [json.dumps({"question": question, "answer": "#### 4"}) for question in (leak, INNOCENT)]
     (folder / "train.jsonl").write_text("\n".join(rows))
     return str(folder)
 
 
-def selected(desk: LessonInputs, leak: str, **changes: Any) -> list[str]:
-    folder = desk.make("select_prompts")
+def selected(inputs: LessonInputs, leak: str, **changes: Any) -> list[str]:
+    folder = inputs.make("select_prompts")
     arguments: dict[str, Any] = {
-        "sources": (BenchmarkConfig(name="gsm8k", source=gsm8k(desk, leak)),),
+        "sources": (BenchmarkConfig(name="gsm8k", source=gsm8k(inputs, leak)),),
         "grpo": GrpoConfig(),
         "student": StudentConfig(),
-        "checkpoint": desk.student,
+        "checkpoint": inputs.student,
         "solve_rates": None,
         "seed": "1",
         "excluded": EXCLUDED,
@@ -136,19 +135,19 @@ def selected(desk: LessonInputs, leak: str, **changes: Any) -> list[str]:
     return list(read_table(folder / "prompts.parquet", PROMPTS).messages)
 
 
-def refilled(desk: LessonInputs, leak: str) -> list[str]:
+def refilled(inputs: LessonInputs, leak: str) -> list[str]:
     other = {"problem_id": "gsm8k/train/9", "question": "?", "messages": "[]", "kind": "x", "source": "benchmark"}
     rows = [other | {"group": 0, "prompt_token_ids": [1]}]
-    return selected(desk, leak, drawn=(write_stage(desk.folder / "drawn", {"prompts": (PROMPTS, rows)}),))
+    return selected(inputs, leak, drawn=(write_stage(inputs.folder / "drawn", {"prompts": (PROMPTS, rows)}),))
 
 
-def quizzed(desk: LessonInputs, leak: str) -> list[str]:
-    folder, engine = desk.make("quiz"), TableEngine(desk.student, {})
+def quizzed(inputs: LessonInputs, leak: str) -> list[str]:
+    folder, engine = inputs.make("quiz"), TableEngine(inputs.student, {})
     quiz.write(
         folder,
-        part=ExamPart(benchmark="gsm8k", source=gsm8k(desk, leak)),
+        part=ExamPart(benchmark="gsm8k", source=gsm8k(inputs, leak)),
         seed="1",
-        checkpoint=desk.student,
+        checkpoint=inputs.student,
         student=StudentConfig(),
         config=EngineConfig(max_model_len=4096),
         sandbox=SandboxConfig(),
@@ -163,12 +162,12 @@ def trace(response: str, *turns: str) -> dict[str, Any]:
     return {"messages": said_in(*turns), "response": response, "teacher": "me"}
 
 
-def distilled(desk: LessonInputs, *traces: Artifact) -> list[str]:
-    trainer = desk.trainer
+def distilled(inputs: LessonInputs, *traces: Artifact) -> list[str]:
+    trainer = inputs.trainer
     distill.write(
-        desk.make("distill"),
+        inputs.make("distill"),
         traces=traces,
-        checkpoint=desk.student,
+        checkpoint=inputs.student,
         config=DistillConfig(steps=1),
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
@@ -178,42 +177,42 @@ def distilled(desk: LessonInputs, *traces: Artifact) -> list[str]:
         unseen=(),
         drawn_by="tonight",
         max_tokens=10_000,
-        checkpoints=desk.folder,
+        checkpoints=inputs.folder,
         trainer=trainer,
     )
     return trainer.texts
 
 
-def journal_traces(desk: LessonInputs, *rows: dict[str, Any]) -> list[str]:
+def journal_traces(inputs: LessonInputs, *rows: dict[str, Any]) -> list[str]:
     innocent = trace("About 4.", INNOCENT)
-    return distilled(desk, write_stage(desk.folder / "day", {"traces": (TRACES, [*rows, innocent])}))
+    return distilled(inputs, write_stage(inputs.folder / "day", {"traces": (TRACES, [*rows, innocent])}))
 
 
-def traces_that_ask(desk: LessonInputs, leak: str) -> list[str]:
-    return journal_traces(desk, trace("10 of 36.", leak))
+def traces_that_ask(inputs: LessonInputs, leak: str) -> list[str]:
+    return journal_traces(inputs, trace("10 of 36.", leak))
 
 
-def traces_that_asked_before(desk: LessonInputs, leak: str) -> list[str]:
-    return journal_traces(desk, trace("Because.", leak, "10 of 36.", "Why?"))
+def traces_that_asked_before(inputs: LessonInputs, leak: str) -> list[str]:
+    return journal_traces(inputs, trace("Because.", leak, "10 of 36.", "Why?"))
 
 
-def traces_that_answer_with_it(desk: LessonInputs, leak: str) -> list[str]:
-    return journal_traces(desk, trace(f"{leak}\n\nIt is 10 of 36.", "Give me an exercise, and solve it."))
+def traces_that_answer_with_it(inputs: LessonInputs, leak: str) -> list[str]:
+    return journal_traces(inputs, trace(f"{leak}\n\nIt is 10 of 36.", "Give me an exercise, and solve it."))
 
 
-def files_of_traces(desk: LessonInputs, leak: str) -> list[str]:
-    file = desk.folder / "traces.jsonl"
+def files_of_traces(inputs: LessonInputs, leak: str) -> list[str]:
+    file = inputs.folder / "traces.jsonl"
     rows = [{"question": question, "response": "#### 4"} for question in (leak, INNOCENT)]
     file.write_text("\n".join(map(json.dumps, rows)))
-    folder = desk.make("import_traces")
+    folder = inputs.make("import_traces")
     import_traces.write(folder, files=(TraceFile(source=str(file), benchmark="gsm8k"),))
-    return distilled(desk, Artifact(folder=folder, digest="files"))
+    return distilled(inputs, Artifact(folder=folder, digest="files"))
 
 
-def own_answers_of_nights_with_another_exam(desk: LessonInputs, leak: str) -> list[str]:
+def own_answers_of_nights_with_another_exam(inputs: LessonInputs, leak: str) -> list[str]:
     hard = {question: [RIGHT, WRONG, WRONG] for question in (leak, INNOCENT)}
-    write_round(desk.folder / "nights/2026-11-19/round-01", hard, benchmark="gsm8k", truth="right")
-    folder, nights = desk.make("own_answers"), desk.folder / "nights"
+    write_round(inputs.folder / "nights/2026-11-19/round-01", hard, benchmark="gsm8k", truth="right")
+    folder, nights = inputs.make("own_answers"), inputs.folder / "nights"
     own_answers.write(
         folder,
         model="starter",
@@ -227,10 +226,10 @@ def own_answers_of_nights_with_another_exam(desk: LessonInputs, leak: str) -> li
     rows = read_table(folder / "traces.parquet", TRACES)
     assert len(rows) == 2
     rows["benchmark"] = None  # whatever their verifier says
-    return distilled(desk, write_stage(desk.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
+    return distilled(inputs, write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
 
 
-def ask(desk: LessonInputs, folder: Path, url: str) -> None:
+def ask(inputs: LessonInputs, folder: Path, url: str) -> None:
     ask_teacher.write(
         folder,
         config=TeacherConfig(base_url=url, model="wise", retries=0, answers=1),
@@ -239,74 +238,74 @@ def ask(desk: LessonInputs, folder: Path, url: str) -> None:
         scores=(),
         upto=0,
         date="2026-11-20",
-        night=desk.folder / "nights" / "2026-11-20",
-        nights=desk.folder / "nights",
-        cache=desk.folder / "teacher",
+        night=inputs.folder / "nights" / "2026-11-20",
+        nights=inputs.folder / "nights",
+        cache=inputs.folder / "teacher",
     )
 
 
-def asked_of_a_teacher(desk: LessonInputs, leak: str) -> list[str]:
-    write_round(desk.folder / "nights/2026-11-19/round-01", {question: [WRONG] for question in (leak, INNOCENT)})
+def asked_of_a_teacher(inputs: LessonInputs, leak: str) -> list[str]:
+    write_round(inputs.folder / "nights/2026-11-19/round-01", {question: [WRONG] for question in (leak, INNOCENT)})
     with chat_server(lambda _: said("About 4.")) as server:
-        ask(desk, desk.make("ask_teacher"), server.url)
+        ask(inputs, inputs.make("ask_teacher"), server.url)
     return [json.dumps(request["messages"]) for request in server.requests]
 
 
-def answers_of_a_teacher(desk: LessonInputs, leak: str) -> list[str]:
+def answers_of_a_teacher(inputs: LessonInputs, leak: str) -> list[str]:
     """A teacher that tells the exam's question when it is asked something else."""
-    write_round(desk.folder / "nights/2026-11-19/round-01", {name: [WRONG] for name in ("tell", INNOCENT)})
-    folder = desk.make("ask_teacher")
+    write_round(inputs.folder / "nights/2026-11-19/round-01", {name: [WRONG] for name in ("tell", INNOCENT)})
+    folder = inputs.make("ask_teacher")
     with chat_server(lambda asked: said(leak if "tell" in str(asked["messages"]) else "About 4.")) as server:
-        ask(desk, folder, server.url)
+        ask(inputs, folder, server.url)
     rows = read_table(folder / "traces.parquet", TRACES)
     assert len(rows) == 2
     rows["benchmark"] = None
-    return distilled(desk, write_stage(desk.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
+    return distilled(inputs, write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
 
 
-def learnt(desk: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
-    trainer, day = desk.trainer, write_stage(desk.folder / "day", {table: (schema, rows)})
+def learnt(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
+    trainer, day = inputs.trainer, write_stage(inputs.folder / "day", {table: (schema, rows)})
     stage.write(
-        desk.make("lesson"),
+        inputs.make("lesson"),
         config=config,
         day=day,
-        checkpoint=desk.student,
+        checkpoint=inputs.student,
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
         exam_questions=(EXAM,),
         unseen_share=0.0,
         max_tokens=10_000,
-        checkpoints=desk.folder,
+        checkpoints=inputs.folder,
         trainer=trainer,
     )
     return trainer.texts
 
 
-def corrected(desk: LessonInputs, leak: str, question: str, correction: str) -> list[str]:
+def corrected(inputs: LessonInputs, leak: str, question: str, correction: str) -> list[str]:
     rows = [
         {"messages": said_in(question), "response": "Hm.", "correction": correction},
         {"messages": said_in(INNOCENT), "response": "Hm.", "correction": "About 4."},
     ]
-    return learnt(desk, train.corrections, CorrectionsConfig(), "corrections", CORRECTIONS, rows)
+    return learnt(inputs, train.corrections, CorrectionsConfig(), "corrections", CORRECTIONS, rows)
 
 
-def corrections(desk: LessonInputs, leak: str) -> list[str]:
-    return corrected(desk, leak, leak, "10 of 36.")
+def corrections(inputs: LessonInputs, leak: str) -> list[str]:
+    return corrected(inputs, leak, leak, "10 of 36.")
 
 
-def corrections_that_tell_it(desk: LessonInputs, leak: str) -> list[str]:
-    return corrected(desk, leak, "Tell me something.", f"{leak}\n10 of 36.")
+def corrections_that_tell_it(inputs: LessonInputs, leak: str) -> list[str]:
+    return corrected(inputs, leak, "Tell me something.", f"{leak}\n10 of 36.")
 
 
-def words(desk: LessonInputs, leak: str) -> list[str]:
+def words(inputs: LessonInputs, leak: str) -> list[str]:
     rows = [{"text": f"A page of my notes.\n\n{leak}\n\nIt is 10 of 36."}, {"text": f"{INNOCENT} About 4."}]
-    return learnt(desk, train.words, WordsConfig(), "words", WORDS, rows)
+    return learnt(inputs, train.words, WordsConfig(), "words", WORDS, rows)
 
 
-def feedback(desk: LessonInputs, leak: str) -> list[str]:
+def feedback(inputs: LessonInputs, leak: str) -> list[str]:
     rows = [{"messages": said_in(question), "response": "About 4.", "value": 1.0} for question in (leak, INNOCENT)]
     rows.append({"messages": said_in("Say something."), "response": leak, "value": -1.0})
-    return learnt(desk, train.feedback, FeedbackConfig(), "feedback", FEEDBACK, rows)
+    return learnt(inputs, train.feedback, FeedbackConfig(), "feedback", FEEDBACK, rows)
 
 
 def preferences(leak: str) -> list[dict[str, Any]]:
@@ -317,45 +316,45 @@ def preferences(leak: str) -> list[dict[str, Any]]:
     ]
 
 
-def picks(desk: LessonInputs, leak: str) -> list[str]:
-    return learnt(desk, train.picks, PicksConfig(), "preferences", PREFERENCES, preferences(leak))
+def picks(inputs: LessonInputs, leak: str) -> list[str]:
+    return learnt(inputs, train.picks, PicksConfig(), "preferences", PREFERENCES, preferences(leak))
 
 
-def reward_model(desk: LessonInputs, leak: str) -> list[str]:
-    trainer, folder = desk.trainer, desk.make("fit")
+def reward_model(inputs: LessonInputs, leak: str) -> list[str]:
+    trainer, folder = inputs.trainer, inputs.make("fit")
     tables = {"preferences": (PREFERENCES, preferences(leak)), "corrections": (CORRECTIONS, [])}
     fit_reward_model.write(
         folder,
-        day=write_stage(desk.folder / "day", tables),
+        day=write_stage(inputs.folder / "day", tables),
         date="2026-11-20",
-        checkpoint=desk.student,
+        checkpoint=inputs.student,
         config=RewardModelConfig(held_out_share=0.999),
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
         seed=1,
         exam_questions=(EXAM,),
-        looser=(),
+        nights_with_smaller_holdout=(),
         broke=None,
-        checkpoints=desk.folder,
+        checkpoints=inputs.folder,
         trainer=trainer,
     )
     held_out = read_table(folder / "held_out.parquet", HELD_OUT)
     return [*trainer.texts, *held_out.messages, *held_out.responses]
 
 
-def owners_prompts(desk: LessonInputs, leak: str) -> list[str]:
+def owners_prompts(inputs: LessonInputs, leak: str) -> list[str]:
     tables = {
         "preferences": (PREFERENCES, preferences(leak)),
         "corrections": (CORRECTIONS, []),
         "feedback": (FEEDBACK, [{"messages": said_in(leak, "Hm.", "Well?"), "response": "4", "value": 1.0}]),
     }
-    folder = desk.make("owner_prompts")
+    folder = inputs.make("owner_prompts")
     owner_prompts.write(
         folder,
-        day=write_stage(desk.folder / "day", tables),
+        day=write_stage(inputs.folder / "day", tables),
         unseen_share=0.0,
         exam_questions=(EXAM,),
-        checkpoint=desk.student,
+        checkpoint=inputs.student,
         student=StudentConfig(),
         max_prompt_tokens=10_000,
     )
@@ -405,7 +404,7 @@ def test_another_problem_of_the_same_template_does_come_in(tmp_path: Path, stude
 
 
 def test_an_id_of_the_exam_is_never_drawn_whatever_it_asks(tmp_path: Path, student: Path) -> None:
-    desk = LessonInputs(tmp_path, student)
-    found = selected(desk, "Who are you?", excluded=("gsm8k/train/0",))
+    inputs = LessonInputs(tmp_path, student)
+    found = selected(inputs, "Who are you?", excluded=("gsm8k/train/0",))
     assert len(found) == 1
     assert INNOCENT in found[0]

@@ -10,9 +10,9 @@ from conf.storage.home import Home
 from flows.run.context import Night
 from flows.training.validation import hold_quiz, is_quizzed, quiz_accuracy
 from tasks.tables import EVALUATIONS
+from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
 from tests.tasks.doubles.tables import write_stage
-from tests.tasks.evaluation.test_evaluate import TableEngine
 
 
 @pytest.mark.usefixtures("prefect_server")

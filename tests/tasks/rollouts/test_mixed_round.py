@@ -17,8 +17,8 @@ from tasks.rollouts.score import score
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.stage import Artifact, commit
 from tasks.tables import PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
-from tests.tasks.committed_tables import rollout, write_stage
-from tests.tasks.tiny_student import write_student
+from tests.tasks.doubles.student import write_student
+from tests.tasks.doubles.tables import rollout, write_stage
 
 pytestmark = [
     pytest.mark.skipif(not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no files to read"),
@@ -33,7 +33,7 @@ GARBAGE = "```\n\x00 \ud7ff ]]) #### \\boxed{ ½½ \N{BOMB}\n"
 def round_one(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Artifact]:
     """The prompts of a round, and the scores of a right, a wrong, a garbled and an empty answer to each."""
     night = tmp_path_factory.mktemp("night")
-    exam = [problem for part in CONFIG.exam.parts for _, problem in exam_problems(part, CONFIG.sandbox)]
+    exam = [problem for part in CONFIG.exam.parts for problem in exam_problems(part, CONFIG.sandbox)]
     folder = night / "select_prompts"
     folder.mkdir()
     select_prompts.write(
@@ -102,7 +102,7 @@ def test_each_benchmark_has_its_share(round_one: tuple[Any, Artifact]) -> None:
 
 
 def test_no_problem_of_the_exam_is_drawn(round_one: tuple[Any, Artifact]) -> None:
-    exam = [problem for part in CONFIG.exam.parts for _, problem in exam_problems(part, CONFIG.sandbox)]
+    exam = [problem for part in CONFIG.exam.parts for problem in exam_problems(part, CONFIG.sandbox)]
     assert len(exam) == 220
     assert not {problem.problem_id for problem in exam} & set(round_one[0].problem_id)
     assert not {problem.question for problem in exam} & set(round_one[0].question)
