@@ -1,4 +1,4 @@
-"""What the nights of a home have come to."""
+"""What the nights of a home have done."""
 
 import json
 import os
@@ -18,13 +18,13 @@ def home(tmp_path: Path) -> Home:
     for date in ("2026-11-20", "2026-11-18", "2026-11-19"):
         home.night(date).mkdir(parents=True)
     (home.nights / "notes").mkdir()
-    accuracy = {"champion": {"accuracy": 0.055}, "candidate": {"accuracy": 0.6125}}
+    accuracy = {"champion": {"accuracy": 0.055, "n": 400}, "candidate": {"accuracy": 0.6125, "n": 400}}
     summary = {"decision": "promoted", "target": "arithmetic-1-2", "accuracy": accuracy, "alarms": ["an alarm"]}
     (home.night("2026-11-18") / "summary.json").write_text(json.dumps(summary))
     for seconds, place in enumerate(("round-02/sample", "freeze_journal", "round-02/score")):
         folder = home.night("2026-11-20") / place
         folder.mkdir(parents=True)
-        (folder / "manifest.json").write_text("{}")
+        (folder / "manifest.json").write_text('{"stage": "any", "seconds": 1}')
         os.utime(folder / "manifest.json", (seconds, seconds))
     return home
 
@@ -34,14 +34,14 @@ def test_every_night_with_its_state(home: Home) -> None:
         {
             "night": "2026-11-18",
             "state": "promoted",
-            "detail": "arithmetic-1-2: 0.055 → 0.613",
+            "detail": "arithmetic-1-2: 22 of 400 (5.5 %) → 245 of 400 (61.3 %)",
             "alarms": ["an alarm"],
         },
         {"night": "2026-11-19", **interrupted(home, "2026-11-19", "nothing yet")},
         {"night": "2026-11-20", **interrupted(home, "2026-11-20", "round 2 · score")},
     ]
     running = nights(home, "2026-11-20")[-1]
-    assert (running["state"], running["detail"]) == ("running", "committed last: round 2 · score")
+    assert (running["state"], running["detail"]) == ("running", "last committed: round 2 · score")
     raised = [{"name": "no-signal", "severe": False, "sentence": "Hardly any group had a signal.", "round": 2}]
     (home.night("2026-11-20") / "alarms.json").write_text(json.dumps(raised))
     assert nights(home)[-1]["alarms"] == nights(home, "2026-11-20")[-1]["alarms"] == ["Hardly any group had a signal."]
@@ -49,7 +49,7 @@ def test_every_night_with_its_state(home: Home) -> None:
 
 def interrupted(home: Home, date: str, last: str) -> dict[str, Any]:
     again = f"nightschool night --config {home.night(date)}/config.yaml --date {date}"
-    return {"state": "interrupted", "detail": f"committed last: {last}; go on with: {again}", "alarms": []}
+    return {"state": "interrupted", "detail": f"last committed: {last}; resume with: {again}", "alarms": []}
 
 
 def test_a_home_without_nights(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_a_home_without_nights(tmp_path: Path) -> None:
         last_report(Home(tmp_path / "school"), None)
 
 
-def test_the_same_command_goes_on_with_the_night_before(home: Home) -> None:
-    """Where that was interrupted, is the newest, and has the same configuration; older ones are the owner's to name."""
+def test_the_same_command_resumes_the_night_before(home: Home) -> None:
+    """If it was interrupted, is the newest, and has the same configuration."""
     config, newest = load_night(STARTER), home.night("2026-11-20")
     assert unfinished_before(home, "2026-11-21", config) is None  # nothing is frozen: it never began
     (newest / "config.yaml").write_text(frozen_yaml(config))
@@ -82,18 +82,19 @@ def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:
     for place, seconds in {"round-01/sample": 3.0, "round-02/sample": 5.0, "decide": 1.0}.items():
         (night / place).mkdir(parents=True)
         (night / place / "manifest.json").write_text(json.dumps({"stage": place.split("/")[-1], "seconds": seconds}))
-    for who, sat in {"champion": 2.0, "candidate": 61.0}.items():  # one had sat it before: it was taken from there
+    for who, sat in {"champion": 2.0, "candidate": 61.0}.items():  # one result was cached
         (night / "evaluate" / who).mkdir(parents=True)
         manifest = {"stage": "evaluate", "seconds": 2.0, "figures": {"seconds_sat": sat}}
         (night / "evaluate" / who / "manifest.json").write_text(json.dumps(manifest))
     (night / "round-01" / "checkpoint").mkdir()
     (night / "round-01" / "checkpoint" / "metrics.json").write_text(json.dumps({"seconds_update": 7.0}))
     assert "update" not in usual_seconds(night)  # not committed
-    (night / "round-01" / "checkpoint" / "manifest.json").write_text("{}")
-    assert usual_seconds(night) == {"sample": 5.0, "decide": 1.0, "evaluate": 61.0, "update": 7.0}
+    (night / "round-01" / "checkpoint" / "manifest.json").write_text('{"stage": "checkpoint", "seconds": 2.0}')
+    usual = {"sample": 5.0, "decide": 1.0, "evaluate": 61.0, "checkpoint": 2.0, "update": 7.0}
+    assert usual_seconds(night) == usual
 
 
-def test_the_last_report_or_that_of_a_night(home: Home) -> None:
+def test_the_last_report_or_a_nights_own(home: Home) -> None:
     for date in ("2026-11-18", "2026-11-19"):
         (home.night(date) / "report.html").write_text("<html>")
     assert last_report(home, None) == home.night("2026-11-19") / "report.html"
