@@ -116,14 +116,13 @@ def _run(request: Request, date: str) -> dict[str, Any]:
     from flows.orchestration.server import prefect_api
     from flows.run.context import freeze_config
     from flows.run.preflight import finished_summary
-    from tasks import incidents
 
     home, config, folder = request.home, request.config, request.home.night(date)
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
     try:
         with hold(home.root, f"{NIGHT}{date}"), NightProgress(config):
             freeze_config(folder, config, request.fresh, request.dry_run)
-            with prefect_api(home.root, config.prefect.port, lambda lost: incidents.note(folder, lost)):
+            with prefect_api(home.root, config.prefect.port):
                 from flows.nightly import nightly
 
                 return nightly(config, date, request.dry_run)  # type: ignore[return-value]

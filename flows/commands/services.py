@@ -43,7 +43,7 @@ def _work(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> 
     with pages(home, prefect_port, mlflow_port, address, idle=()) as served:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # systemd and kill get an orderly end as well
         with worker.working(home, served.api, address.key) as at_work:
-            print(served.text, *at_work.told, sep="\n")
+            print(served.text, *at_work.messages, sep="\n")
             print("Ctrl-C ends all of it; a running night resumes when this is started again.", flush=True)
             wait_for_end({**served.running, "the worker": (at_work.process, at_work.log)})
 

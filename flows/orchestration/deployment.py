@@ -1,4 +1,4 @@
-"""What prefect.yaml leaves open, found out when it is deployed: the build step of its deployments."""
+"""The build step of the deployments in prefect.yaml: the values that depend on the configuration or the machine."""
 
 import shlex
 import sys
@@ -9,11 +9,11 @@ from conf.load import load_night
 from conf.sections.hours import machine_zone
 
 
-def night_of(file: str) -> dict[str, Any]:
-    """A configuration as the parameter of a flow, the zone of its clocks, and the command of a worker's run.
+def night_values(file: str) -> dict[str, Any]:
+    """Return a configuration as a flow's parameter, the time zone of its clocks, and the command of a worker's run.
 
-    Of the configuration only what the file says: the form shows the defaults of all the rest. Raises InputError for a
-    file that is no configuration.
+    The parameter holds only what the file sets; Prefect's form shows the defaults. Raises InputError for a file that is
+    not a configuration.
     """
     config = load_night(Path(file))
     return {

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
+from uuid import UUID
 
 import httpx
 from prefect import Flow
@@ -10,6 +11,8 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectHTTPStatusError
 
 log = logging.getLogger("nightschool")
+
+_lost: set[UUID] = set()  # the flow runs whose server stopped answering
 
 
 class NestedRun:
@@ -20,9 +23,11 @@ def run_nested(name: str, label: str, body: Callable[[], None], wait_for: Sequen
     """Run `body` as a flow run within the current one, or plainly outside of any flow.
 
     `wait_for`: results of the runs that come before it. Returns None where the run could not be recorded: a server that
-    does not answer costs a night its picture and nothing else. Raises what `body` raises.
+    does not answer costs a night its picture, and the minute until Prefect gives up, once. Raises what `body` raises.
     """
-    if FlowRunContext.get() is None:
+    context = FlowRunContext.get()
+    night = context.flow_run.id if context and context.flow_run else None
+    if night is None or night in _lost:
         body()
         return None
     raised: list[Exception | None] = []
@@ -40,7 +45,8 @@ def run_nested(name: str, label: str, body: Callable[[], None], wait_for: Sequen
     try:
         return nested(wait_for=wait_for)
     except (httpx.HTTPError, PrefectHTTPStatusError) as error:
-        log.warning("Prefect does not show %s as a run of its own: %s", label, error)
+        log.warning("Prefect does not show %s and later rounds as nested runs: %s", label, error)
+        _lost.add(night)
         if not raised:
             body()
         elif raised[0] is not None:

@@ -1,13 +1,12 @@
-"""Runs whose process died without a word are shown as crashed, in Prefect and in MLflow, not as running for ever; where
-their night was finished, as that.
+"""Runs whose process died are shown as crashed in Prefect and killed in MLflow, or as completed if their night is.
 
-A night does so at its start, when it holds the home's lock: whatever else of this home is said to run is dead. A server
-may be shared, so only runs that carry the home's mark are touched. `nightschool ui` and `services` do the same to the
-home's own databases, where every night is this home's; `services` then has a worker go on with last night's.
+A night does this when it starts and holds the home's lock: no other night of this home can be running then. A server
+may be shared, so only runs with the home's tag are touched. `nightschool ui` and `services` do the same in the home's
+own databases, where every night is this home's; `services` then lets its worker resume last night's.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -21,6 +20,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilter,
     FlowRunFilterDeploymentId,
     FlowRunFilterId,
+    FlowRunFilterParentFlowRunId,
     FlowRunFilterState,
     FlowRunFilterStateType,
     FlowRunFilterTags,
@@ -28,7 +28,7 @@ from prefect.client.schemas.filters import (
     TaskRunFilterState,
     TaskRunFilterStateType,
 )
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
@@ -44,65 +44,62 @@ log = logging.getLogger("nightschool")
 
 NIGHTLY = "nightly"  # the flow's name
 NIGHT_RUN = "attributes.status = 'RUNNING' and tags.`mlflow.source.name` = 'nightschool night'"
-UNDER_WAY = [StateType.RUNNING, StateType.PENDING]
-MESSAGE = "The night's process ended without a word (killed, out of memory, or the machine went down)."
-FINISHED = "The night is finished; its process ended before it could say so here."
+ACTIVE = [StateType.RUNNING, StateType.PENDING]
+CRASHED = "The night's process exited unexpectedly (killed, out of memory, or the machine went down)."
+FINISHED = "The night finished, but its process ended before it could say so here."
 
 
 def claim_flow_run(home: Home) -> None:
-    """Marks tonight's flow run as this home's, and shows as crashed what else has the mark and is said to run.
+    """Tag tonight's flow run as this home's, and end all other active runs with that tag.
 
-    To be called under the home's lock.
+    Call it under the home's lock.
     """
-    own, mark = flow_run.get_id(), home_mark(home)
-    with _only_books(), get_client(sync_client=True) as client:
-        if own is not None:
-            client.update_flow_run(UUID(own), tags=sorted({*flow_run.get_tags(), mark}))
-        for run in _flow_runs(client, mark):
-            if str(run.id) != own:
+    tonight, tag = flow_run.get_id(), home_mark(home)
+    with _warn_only(), get_client(sync_client=True) as client:
+        if tonight is not None:
+            client.update_flow_run(UUID(tonight), tags=sorted({*flow_run.get_tags(), tag}))
+        for run in _active_nights(client, FlowRunFilterTags(all_=[tag])):
+            if str(run.id) != tonight:
                 _end(client, run, home)
 
 
 def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_id: str) -> None:
-    """The same in MLflow, where the runs are tagged already: they end as killed, or as finished."""
-    with _only_books():
-        for run in client.search_runs([experiment_id], f"{NIGHT_RUN} and tags.`{HOME_TAG}` = '{home_mark(home)}'"):
-            if run.info.run_id != run_id:
-                _terminate(client, run, home)
+    """End all active MLflow runs of this home but `run_id`. Call it under the home's lock."""
+    with _warn_only():
+        runs = client.search_runs([experiment_id], f"{NIGHT_RUN} and tags.`{HOME_TAG}` = '{home_mark(home)}'")
+        _terminate(client, (run for run in runs if run.info.run_id != run_id), home)
 
 
 def show_crashed(home: Home, api: str, key: str | None = None) -> None:
-    """Shows the dead nights in the home's own Prefect database as crashed.
+    """End the dead nights in the home's own Prefect database.
 
-    `api`: where it is served; `key`: what that asks for, as user:password.
+    `api`: where it is served; `key`: the server's user:password.
     """
-    with _only_books(), client_of(api, key) as client:
-        found = _flow_runs(client, None)
-        if holder(home.root) is None:  # asked afterwards: a night holds the lock before its run begins
-            for run in found:
+    with _warn_only(), client_of(api, key) as client:
+        runs = _active_nights(client)
+        if holder(home.root) is None:  # asked afterwards: a night takes the lock before its run starts
+            for run in runs:
                 _end(client, run, home)
 
 
 def show_killed(home: Home) -> None:
-    """Shows the dead nights in the home's own MLflow database as killed."""
+    """End the dead nights in the home's own MLflow database."""
     if not home.database_file.exists():
         return
-    with _only_books():
+    with _warn_only():
         client = MlflowClient(tracking_uri=home.database)
         experiments = [experiment.experiment_id for experiment in client.search_experiments()]
-        found: list[Run] = list(client.search_runs(experiments, NIGHT_RUN))
+        runs = client.search_runs(experiments, NIGHT_RUN)
         if holder(home.root) is None:
-            for run in found:
-                _terminate(client, run, home)
+            _terminate(client, runs, home)
 
 
-def go_on(client: SyncPrefectClient) -> list[str]:
-    """Has a worker go on with the scheduled night that crashed, until noon: later it would run into the day.
+def resume_crashed(client: SyncPrefectClient) -> list[str]:
+    """Have a worker resume tonight's scheduled run if it crashed, as *Retry* on its page does. Return the dates.
 
-    That is what *Retry* on its page does. Returns the names (dates) of the runs; they are tried in the order of their
-    start, and one that finds its night finished ends at once.
+    It works until noon; a night resumed later would run into the day.
     """
-    with _only_books():
+    with _warn_only():
         crashed = client.read_flow_runs(
             flow_filter=FlowFilter(name=FlowFilterName(any_=[NIGHTLY])),
             flow_run_filter=FlowRunFilter(
@@ -112,67 +109,84 @@ def go_on(client: SyncPrefectClient) -> list[str]:
             sort=FlowRunSort.START_TIME_DESC,
             limit=10,
         )
-        tonights = [run for run in crashed if run.name == _tonight(run)]
+        tonights = [run for run in crashed if _date(run) == _tonight(run)]
         for run in tonights:
             client.set_flow_run_state(run.id, AwaitingRetry(message="The services are back."), force=True)
-        return [run.name for run in tonights]
+        return [_date(run) for run in tonights]
     return []
-
-
-def _tonight(run: FlowRun) -> str:
-    """The date that a night of the run's configuration has which begins now."""
-    config = run.parameters.get("config") or {}
-    return date_of_night(clocks_in(config.get("deadline_time_zone")))
 
 
 @contextmanager
 def client_of(api: str, key: str | None = None) -> Iterator[SyncPrefectClient]:
-    """A client of the Prefect server at `api`; `key`: what that asks for, as user:password."""
+    """Yield a client of the Prefect server at `api`; `key`: the server's user:password."""
     settings: dict[Any, str] = {PREFECT_API_URL: api, **({PREFECT_API_AUTH_STRING: key} if key else {})}
     with temporary_settings(settings), get_client(sync_client=True) as client:
         yield client
 
 
-def _flow_runs(client: SyncPrefectClient, mark: str | None) -> list[FlowRun]:
-    """The nights that are said to be under way, of one home or of all."""
+def _date(run: FlowRun) -> str:
+    """Return the date of a night: the last word of its run's name."""
+    return run.name.rpartition(" ")[2]
+
+
+def _tonight(run: FlowRun) -> str:
+    """Return the date of a night of the run's configuration that starts now."""
+    config = run.parameters.get("config") or {}
+    return date_of_night(clocks_in(config.get("deadline_time_zone")))
+
+
+def _active_nights(client: SyncPrefectClient, tags: FlowRunFilterTags | None = None) -> list[FlowRun]:
     return client.read_flow_runs(
         flow_filter=FlowFilter(name=FlowFilterName(any_=[NIGHTLY])),
         flow_run_filter=FlowRunFilter(
-            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY)),
-            tags=FlowRunFilterTags(all_=[mark]) if mark else None,
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=ACTIVE)),
+            tags=tags,
         ),
     )
 
 
 def _end(client: SyncPrefectClient, run: FlowRun, home: Home) -> None:
-    """Shows a run as crashed, or as completed where its night is finished all the same.
-
-    The run's tasks first: one that is interrupted here is found again.
-    """
-    state = Completed(message=FINISHED) if _is_finished(home, run.name) else Crashed(message=MESSAGE)
-    tasks = client.read_task_runs(
-        flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id])),
-        task_run_filter=TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=UNDER_WAY), name=None)),
-    )
-    for task in tasks:
-        client.set_task_run_state(task.id, state.fresh_copy(), force=True)
-    client.set_flow_run_state(run.id, state, force=True)
+    """Show a run as crashed, or as completed if its night is finished."""
+    state = Completed(message=FINISHED) if _is_finished(home, _date(run)) else Crashed(message=CRASHED)
+    _end_with_children(client, run.id, state)
     log.info("the run %s of an earlier start is shown as %s", run.name, state.type.value.lower())
 
 
-def _terminate(client: MlflowClient, run: Run, home: Home) -> None:
-    finished = _is_finished(home, run.data.tags.get("night", ""))
-    client.set_terminated(run.info.run_id, "FINISHED" if finished else "KILLED")
+def _end_with_children(client: SyncPrefectClient, run: UUID, state: State[Any]) -> None:
+    """Give a state to the active nested runs and tasks of a run, then to the run itself.
+
+    In this order a call that is interrupted is repeated by the next.
+    """
+    active = FlowRunFilterState(type=FlowRunFilterStateType(any_=ACTIVE))
+    parent = FlowRunFilterParentFlowRunId(any_=[run])
+    for nested in client.read_flow_runs(flow_run_filter=FlowRunFilter(state=active, parent_flow_run_id=parent)):
+        _end_with_children(client, nested.id, state)
+    tasks = client.read_task_runs(
+        flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])),
+        task_run_filter=TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=ACTIVE), name=None)),
+    )
+    for task in tasks:
+        client.set_task_run_state(task.id, state.fresh_copy(), force=True)
+    client.set_flow_run_state(run, state.fresh_copy(), force=True)
+
+
+def _terminate(client: MlflowClient, runs: Iterable[Run], home: Home) -> None:
+    for run in runs:
+        finished = _is_finished(home, run.data.tags.get("night", ""))
+        client.set_terminated(run.info.run_id, "FINISHED" if finished else "KILLED")
 
 
 def _is_finished(home: Home, date: str) -> bool:
-    """Whether the night that a run is named after came to its end: killed later, it only could not say so."""
+    """Return whether the night of that date has its summary, which is written before its process ends.
+
+    A run's name may be anything, so it is compared, and never used as a path.
+    """
     return date in [summary.parent.name for summary in home.nights.glob(f"????-??-??/{SUMMARY}")]
 
 
 @contextmanager
-def _only_books() -> Iterator[None]:
-    """Whatever a server comes up with: that old runs look alive is worth a warning, and no night."""
+def _warn_only() -> Iterator[None]:
+    """Turn any failure of a server into a warning: old runs that look alive are not worth a night."""
     try:
         yield
     except Exception as error:

@@ -1,11 +1,10 @@
-"""`python -m flows.orchestration.sqlite_server server start`: Prefect's server, whose SQLite transactions wait.
+"""`python -m flows.orchestration.sqlite_server server start`: Prefect's server with two changes.
 
-Prefect begins a transaction as a reader (DEFERRED). One that reads and then writes is refused at once when another has
-written in between (SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html, whatever the busy timeout); the client
-is answered 503 and asks again 2 s later, several times a round. Begun as writers they wait for milliseconds.
+SQLite transactions wait for each other. Prefect begins them as readers (DEFERRED); one that reads and then writes fails
+at once if another wrote in between (SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html), whatever the busy
+timeout. The client then gets 503 and retries 2 s later, several times a round. Begun as writers they wait milliseconds.
 
-And the server answers to its own names alone: to a page of the web whose name was made to point here (DNS rebinding)
-it says nothing.
+The server answers only requests for its own names, as a protection against DNS rebinding.
 """
 
 import os
@@ -29,13 +28,13 @@ create_open_app = server.create_app
 async def begin_as_writer(
     configuration: AioSqliteConfiguration, session: AsyncSession, with_for_update: bool = False
 ) -> AsyncGenerator[AsyncSessionTransaction, None]:
-    """A transaction begun IMMEDIATE, whatever the caller asked for."""
+    """Begin a transaction as IMMEDIATE, whatever the caller asked for."""
     async with begin_as_configured(configuration, session, with_for_update=True) as transaction:
         yield transaction
 
 
 def create_app(*args: Any, final: bool = False, **kwargs: Any) -> Any:
-    """The app; the one that is served to others (the `final` one) answers only to the names in the environment."""
+    """Create the app. The one that is served (`final`) answers only requests for the names in the environment."""
     pages = create_open_app(*args, final=final, **kwargs)
     return TrustedHostMiddleware(pages, os.environ[HOSTS].split(","), www_redirect=False) if final else pages
 

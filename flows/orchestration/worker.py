@@ -1,4 +1,4 @@
-"""Prefect's worker of a home: its work pool, what prefect.yaml deploys to it, and its process."""
+"""The Prefect worker of a home: its work pool, the deployments of prefect.yaml, and its process."""
 
 import datetime
 import os
@@ -24,7 +24,7 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.workers.process import ProcessWorker
 
 from conf.storage.home import Home, InputError
-from flows.orchestration.reconcile import client_of, go_on
+from flows.orchestration.reconcile import client_of, resume_crashed
 from flows.orchestration.server import ServerError
 from tasks.workers import die_with_parent
 
@@ -32,14 +32,14 @@ POOL, NIGHT = "nightschool", "nightly"  # the work pool and the nightly deployme
 PROJECT = Path(__file__).parents[2]
 DEPLOYMENTS = PROJECT / "prefect.yaml"
 PREFECT = [sys.executable, "-m", "prefect"]
-# One run at a time: a machine that holds one model holds no second one.
+# One run at a time: the machine has no room for a second model.
 WORKER = [*PREFECT, "worker", "start", "--pool", POOL, "--type", "process", "--name", POOL, "--limit", "1"]
-STOP_LIMIT = 20  # seconds; a night that is asked to end needs a few
-PATIENCE = 30  # seconds
+STOP_LIMIT = 20  # seconds; an interrupted night needs a few
+SCHEDULE_LIMIT = 30  # seconds until the server has scheduled the next night
 
 
 def require_project() -> None:
-    """Raises InputError where there is nothing to deploy: a worker runs the files of a checkout."""
+    """Raise InputError if there is nothing to deploy: a worker runs the files of a checkout."""
     if not DEPLOYMENTS.is_file():
         raise InputError(
             f"{DEPLOYMENTS}: no such file; the schedule runs from a checkout of Night school, installed by make setup"
@@ -48,60 +48,60 @@ def require_project() -> None:
 
 @dataclass(frozen=True)
 class AtWork:
-    """A worker that runs, its log, and what people are told of its nights."""
+    """A running worker, its log, and what to print about its nights."""
 
     process: subprocess.Popen[bytes]
     log: Path
-    told: list[str]
+    messages: list[str]
 
 
 @contextmanager
 def working(home: Home, api: str, key: str | None) -> Iterator[AtWork]:
-    """A worker of a home at the server `api`, which asks for `key` (user:password); ended afterwards, with its run.
+    """Run a worker of a home, with the server `api` and its `key` (user:password), until the block ends.
 
-    What prefect.yaml says is deployed first, and a night that crashed goes on. Raises ServerError where that fails.
+    First prefect.yaml is deployed and a crashed night resumed. Raises ServerError if the deployment fails.
     """
     environment, logs = environment_of(home, api, key), home.root / "prefect"
     with client_of(api, key) as client:
         make_pool(client)
         deploy(environment, logs / "deploy.log")
-        told = [f"The night {night}, which was interrupted, goes on." for night in go_on(client)]
+        messages = [f"Resuming the interrupted night {date}." for date in resume_crashed(client)]
         process = _start(WORKER, environment, logs / "worker.log")
         try:
-            yield AtWork(process, logs / "worker.log", [*told, f"Next night: {next_night(client)}"])
+            yield AtWork(process, logs / "worker.log", [*messages, f"Next night: {next_night(client)}"])
         finally:
             _stop(process)
 
 
 def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
-    """In which `prefect` works for a home. `api`: where its server is; `key`: what that asks for, as user:password."""
+    """Return the environment in which `prefect` works for a home, with the server `api` and its `key`."""
     return os.environ | {
         "NIGHTSCHOOL_HOME": str(home.root),
         "PREFECT_HOME": str(home.root / "prefect"),
         "PREFECT_LOCAL_STORAGE_PATH": str(home.root / "prefect" / "storage"),
         "PREFECT_API_URL": api,
-        "PWD": str(PROJECT),  # of which prefect.yaml makes the directory of the runs
+        "PWD": str(PROJECT),  # prefect.yaml runs the flows in this directory
         **({"PREFECT_API_AUTH_STRING": key} if key else {}),
     }
 
 
 def make_pool(client: SyncPrefectClient) -> None:
-    """Makes the work pool, unless it is there."""
+    """Create the work pool if it does not exist."""
     template = ProcessWorker.get_default_base_job_template()
     with suppress(ObjectAlreadyExists):
         client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
 
 
 def deploy(environment: dict[str, str], log: Path) -> None:
-    """Deploys prefect.yaml. Raises ServerError, which names the log."""
+    """Deploy prefect.yaml. Raises ServerError, which names the log."""
     done = _start([*PREFECT, "--no-prompt", "deploy", "--all"], environment, log).wait()
     if done:
-        raise ServerError(f"{DEPLOYMENTS} could not be deployed; {log} says why")
+        raise ServerError(f"{DEPLOYMENTS} could not be deployed; see {log}")
 
 
 def next_night(client: SyncPrefectClient) -> str:
-    """When the next night begins, by this machine's clocks; the server schedules it seconds after it was deployed."""
-    limit = time.monotonic() + PATIENCE
+    """Return when the next night starts, in local time; the server schedules it seconds after the deployment."""
+    limit = time.monotonic() + SCHEDULE_LIMIT
     later = FlowRunFilterNextScheduledStartTime.model_validate({"after_": datetime.datetime.now(datetime.UTC)})
     while time.monotonic() < limit:
         runs = client.read_flow_runs(
@@ -117,7 +117,7 @@ def next_night(client: SyncPrefectClient) -> str:
 
 
 def _stop(worker: subprocess.Popen[bytes]) -> None:
-    """Has the worker end its run, which is then shown as crashed, and itself; what takes too long is killed."""
+    """End the worker and its run, which is then shown as crashed; kill what takes too long."""
     worker.terminate()
     with suppress(subprocess.TimeoutExpired):
         worker.wait(STOP_LIMIT)

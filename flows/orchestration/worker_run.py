@@ -1,6 +1,6 @@
-"""`python -m flows.orchestration.worker_run`: what a worker starts for a run, in the command's environment.
+"""`python -m flows.orchestration.worker_run`: what a worker starts for a run, with the environment of the command.
 
-A run ends with its worker, however that ends: nobody would hear of it any more. And so do the children that it has.
+A run and its child processes end with the worker, however that ends: nothing would report on them any more.
 """
 
 import os
@@ -11,7 +11,7 @@ from tasks.workers import die_with_parent
 
 
 def main() -> None:
-    """Runs what the worker named in the environment, as `python -m prefect.engine` does."""
+    """Run the flow run that the worker named in the environment, as `python -m prefect.engine` does."""
     die_with_parent(os.getppid())
     environment.prepare()  # before Prefect is imported, which reads it
     runpy.run_module("prefect.engine", run_name="__main__")

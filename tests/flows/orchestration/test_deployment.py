@@ -1,4 +1,4 @@
-"""What prefect.yaml's build step finds out."""
+"""The values that prefect.yaml's build step adds."""
 
 import sys
 from pathlib import Path
@@ -8,25 +8,25 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import InputError
-from flows.orchestration.deployment import night_of
+from flows.orchestration.deployment import night_values
 
 
-def test_a_configuration_is_the_parameter_that_makes_it_again() -> None:
+def test_the_parameter_gives_the_configuration_back() -> None:
     for file in STARTER.parent.glob("*.yaml"):
-        found = night_of(str(file))
-        assert NightConfig.model_validate(found["config"]) == load_night(file)
-        assert "keep_nights" not in found["config"]  # a default, which the form shows
-        assert found["command"] == f"{sys.executable} -m flows.orchestration.worker_run"
+        values = night_values(str(file))
+        assert NightConfig.model_validate(values["config"]) == load_night(file)
+        assert "keep_nights" not in values["config"]  # a default, which the form shows
+        assert values["command"] == f"{sys.executable} -m flows.orchestration.worker_run"
 
 
-def test_the_clocks_are_the_configurations_or_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_zone_is_the_configurations_or_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tzlocal.get_localzone_name", lambda: "Asia/Tokyo")
-    assert night_of(str(STARTER))["time_zone"] == "Asia/Tokyo"
-    own = tmp_path / "own.yaml"
-    own.write_text(f"{STARTER.read_text()}\ndeadline_time_zone: Europe/Berlin\n")
-    assert night_of(str(own))["time_zone"] == "Europe/Berlin"
+    assert night_values(str(STARTER))["time_zone"] == "Asia/Tokyo"
+    file = tmp_path / "night.yaml"
+    file.write_text(f"{STARTER.read_text()}\ndeadline_time_zone: Europe/Berlin\n")
+    assert night_values(str(file))["time_zone"] == "Europe/Berlin"
 
 
-def test_a_file_that_is_no_configuration(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_configuration(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
-        night_of(str(tmp_path / "none.yaml"))
+        night_values(str(tmp_path / "none.yaml"))

@@ -1,4 +1,4 @@
-"""The night's own Prefect server: it answers on loopback, and it is gone when the night is, however that ends."""
+"""The night's own Prefect server, a configured one, and what happens when either stops answering."""
 
 import asyncio
 import base64
@@ -11,14 +11,27 @@ import urllib.request
 from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from uuid import UUID
 
 import pytest
+from prefect import flow, task
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.events import Event
+from prefect.events.clients import PrefectEventsClient
+from prefect.events.worker import EventsWorker
+from prefect.runtime import flow_run
+from prefect.server.database.configurations import AioSqliteConfiguration
+from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from conf.storage.home import Home, InputError
 from flows.orchestration import server as prefect_server
-from flows.orchestration.client import RECONNECTIONS, need_no_server
+from flows.orchestration import sqlite_server
+from flows.orchestration.client import RECONNECTIONS, tolerate_lost_server
 from flows.orchestration.reconcile import show_crashed
 from flows.orchestration.server import ServerError, prefect_api, wait_until_ready
 from flows.web.address import free_port
@@ -39,7 +52,7 @@ time.sleep(600)
 
 
 def processes_of(folder: Path) -> Iterator[int]:
-    """Whoever runs with this folder as Prefect's home."""
+    """Yield the processes that have this folder as Prefect's home."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             environment = (process / "environ").read_bytes()
@@ -49,8 +62,8 @@ def processes_of(folder: Path) -> Iterator[int]:
             yield int(process.name)
 
 
-def asked(url: str, **headers: str) -> tuple[int, Message]:
-    """The status that a request for the latest runs comes to, and the answer's headers."""
+def request_runs(url: str, **headers: str) -> tuple[int, Message]:
+    """Return the status and the headers of the answer to a request for the latest runs."""
     headers["Content-Type"] = "application/json"
     request = urllib.request.Request(f"{url}/flow_runs/filter", b"{}", headers)
     try:
@@ -61,14 +74,18 @@ def asked(url: str, **headers: str) -> tuple[int, Message]:
 
 
 def assert_guarded(url: str) -> None:
-    """The API wants the password, answers to no name but its own, and lets no other page's script read the answer."""
+    """Assert that the API needs the password, answers only to its own name, and is closed to other pages' scripts."""
     key = {"Authorization": "Basic " + base64.b64encode(b"nightschool:s3cret").decode()}
-    assert asked(url)[0] == asked(url, Authorization="Basic " + base64.b64encode(b"nightschool:").decode())[0] == 401
-    assert asked(url, **key)[0] == 200
-    assert asked(url, **key, Host="evil.example")[0] == 400
+    assert (
+        request_runs(url)[0]
+        == request_runs(url, Authorization="Basic " + base64.b64encode(b"nightschool:").decode())[0]
+        == 401
+    )
+    assert request_runs(url, **key)[0] == 200
+    assert request_runs(url, **key, Host="evil.example")[0] == 400
     own = url.removesuffix("/api")
     for origin, allowed in ((own, own), ("http://evil.example", None)):
-        assert asked(url, **key, Origin=origin)[1]["Access-Control-Allow-Origin"] == allowed
+        assert request_runs(url, **key, Origin=origin)[1]["Access-Control-Allow-Origin"] == allowed
 
 
 def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -84,7 +101,7 @@ def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog
         assert (tmp_path / "memo_store.toml").exists()  # and not in ~/.prefect
         assert_guarded(url)
         show_crashed(Home(tmp_path), url, "nightschool:s3cret")
-        assert not caplog.messages  # it was let in
+        assert not caplog.messages
         show_crashed(Home(tmp_path), url, "nightschool:wrong")
         assert "could not be shown as crashed" in caplog.text
         assert list(processes_of(tmp_path))
@@ -116,87 +133,42 @@ def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
             server.kill()
 
 
-def test_a_server_that_dies_is_started_again_on_its_port_a_few_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_server_that_died_is_started_again_for_what_it_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     started: list[subprocess.Popen[bytes]] = []
-    ports: list[int] = []
+    calls: list[object] = []
 
     def start(_: Path, port: int, __: Path) -> tuple[subprocess.Popen[bytes], str]:
+        calls.append(port)
         started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
-        ports.append(port)
         return started[-1], "http://127.0.0.1/api"
 
     monkeypatch.setattr(prefect_server, "start_server", start)
     monkeypatch.setattr(prefect_server, "wait_until_ready", lambda *_: None)
-    monkeypatch.setattr(prefect_server, "LOOK_AFTER", 0.01)
-    monkeypatch.setattr(prefect_server, "RESTARTS", 2)
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
-    told: list[str] = []
-
-    def note(what: str) -> None:
-        told.append(what)
-        raise OSError(28, "No space left on device")  # what cannot be noted is started again all the same
-
+    monkeypatch.setattr(prefect_server, "_send_what_is_left", lambda: calls.append("sent"))
     with (
-        temporary_settings(restore_defaults={PREFECT_API_URL}),  # other tests' server is none of this night's
-        prefect_api(tmp_path / "school", 4321, note),
+        temporary_settings(restore_defaults={PREFECT_API_URL}),  # no server is configured
+        prefect_api(tmp_path / "school", 4321),
     ):
-        for number in (1, 2):
-            started[-1].kill()
-            limit = time.monotonic() + 10
-            while len(started) == number and time.monotonic() < limit:
-                time.sleep(0.01)
-        assert [server.poll() for server in started] == [-9, -9, None]
-    assert [server.poll() for server in started] == [-9, -9, -9]
-    assert ports == [4321, 4321, 4321]
-    again = "the Prefect server died (code -9) and is started again"
-    assert told == [again, f"{again}, for the last time: the night does without"]
+        started[0].kill()
+        started[0].wait()
+    assert calls == [4321, 4321, "sent"]
+    assert [server.poll() for server in started] == [-9, -9]
+    assert "the Prefect server died (code -9)" in caplog.text
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a night; after the test all is as it was."""
-    from prefect import task_engine
-    from prefect.events.clients import PrefectEventsClient
-    from prefect.events.worker import EventsWorker
-
-    monkeypatch.setattr(task_engine, "_concurrency", task_engine._concurrency)
+def tolerant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patch Prefect's client as in a night, and undo it after the test."""
     monkeypatch.setattr(PrefectEventsClient, "_emit", PrefectEventsClient._emit)
     monkeypatch.setattr(EventsWorker, "_client_override", None)
-    need_no_server()
+    tolerate_lost_server()
 
 
-@pytest.mark.usefixtures("prefect_server", "patient")
-def test_a_stage_asks_the_server_for_no_slots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would fail where none answers; and its tags stay."""
-    from prefect import flow, task
-    from prefect.concurrency import services
-    from prefect.runtime import task_run
-
-    async def gone(*_: object) -> None:
-        raise ConnectionRefusedError
-
-    @task(tags=["trainer"])
-    def tags() -> list[str]:
-        return task_run.get_tags()
-
-    @flow
-    def night() -> list[str]:
-        return tags()
-
-    monkeypatch.setattr(services.ConcurrencySlotAcquisitionWithLeaseService, "acquire", gone)
-    assert night() == ["trainer"]
-
-
-@pytest.mark.usefixtures("prefect_server", "patient")
+@pytest.mark.usefixtures("prefect_server", "tolerant")
 def test_the_server_is_told_of_every_stage() -> None:
     """Otherwise its page of the night says that the run has no tasks."""
-    from prefect import flow, task
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-    from prefect.runtime import flow_run
 
     @task(task_run_name="round 1 · sample")
     def sample() -> None:
@@ -207,35 +179,52 @@ def test_the_server_is_told_of_every_stage() -> None:
         sample()
         return UUID(flow_run.get_id())
 
-    chosen = FlowRunFilter(id=FlowRunFilterId(any_=[night()]))
-    limit, found, expected = time.monotonic() + 30, [], [("round 1 · sample", "Completed")]
+    selected = FlowRunFilter(id=FlowRunFilterId(any_=[night()]))
+    limit, runs, expected = time.monotonic() + 30, [], [("round 1 · sample", "Completed")]
     with get_client(sync_client=True) as client:
-        while found != expected and time.monotonic() < limit:
-            found = [(run.name, run.state_name) for run in client.read_task_runs(flow_run_filter=chosen)]
+        while runs != expected and time.monotonic() < limit:
+            runs = [(run.name, run.state_name) for run in client.read_task_runs(flow_run_filter=selected)]
             time.sleep(0.1)
-    assert found == expected
+    assert runs == expected
 
 
-@pytest.mark.usefixtures("patient")
-def test_what_a_server_could_not_be_told_is_kept_for_it() -> None:
-    from prefect.events import Event
-    from prefect.events.clients import PrefectEventsClient
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
+@pytest.mark.usefixtures("tolerant")
+def test_events_that_cannot_be_sent_are_kept() -> None:
     event = Event(event="stage", resource={"prefect.resource.id": "a"})  # pyright: ignore[reportArgumentType]
     with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{free_port()}/api"}):
         client = PrefectEventsClient(reconnection_attempts=RECONNECTIONS)
-        began = time.monotonic()
         for _ in range(3):
             asyncio.run(client._emit(event))
     assert client._unconfirmed_events == [event] * 3
-    assert time.monotonic() - began < 1
+
+
+def test_a_transaction_that_reads_before_it_writes_waits_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Begun as Prefect does, the second is refused at once: database is locked."""
+
+    async def write_both(begin: Any) -> None:
+        configuration = AioSqliteConfiguration(connection_url=f"sqlite+aiosqlite:///{tmp_path / 'prefect.db'}")
+        engine = await configuration.engine()
+        async with engine.begin() as connection:
+            await connection.execute(text("CREATE TABLE IF NOT EXISTS runs (id INTEGER)"))
+
+        async def read_and_write() -> None:
+            async with await configuration.session(engine) as session, begin(configuration, session):
+                await session.execute(text("SELECT count(*) FROM runs"))
+                await asyncio.sleep(0.1)
+                await session.execute(text("INSERT INTO runs VALUES (1)"))
+
+        await asyncio.gather(read_and_write(), read_and_write())
+        await engine.dispose()
+
+    asyncio.run(write_both(sqlite_server.begin_as_writer))
+    with pytest.raises(OperationalError, match="database is locked"):
+        asyncio.run(write_both(sqlite_server.begin_as_configured))
 
 
 @pytest.mark.usefixtures("prefect_server")
 def test_a_configured_server_is_used_as_it_is(tmp_path: Path) -> None:
-    from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH
-
     with prefect_api(tmp_path / "school", None) as url:
         assert url == PREFECT_API_URL.value()
         assert PREFECT_LOCAL_STORAGE_PATH.value() == tmp_path / "school" / "prefect" / "storage"
@@ -243,9 +232,7 @@ def test_a_configured_server_is_used_as_it_is(tmp_path: Path) -> None:
     assert list((tmp_path / "school").iterdir()) == []
 
 
-def test_a_configured_server_that_is_not_there_is_the_users_to_mend(tmp_path: Path) -> None:
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
+def test_a_configured_server_that_does_not_answer_is_an_input_error(tmp_path: Path) -> None:
     gone = f"http://127.0.0.1:{free_port()}/api"
     with (
         temporary_settings({PREFECT_API_URL: gone}),
