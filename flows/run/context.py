@@ -193,6 +193,9 @@ def check_identity(folder: Path, config: NightConfig) -> None:
     """Raises InputError where the night of this folder was begun with another configuration."""
     file = folder / "config.yaml"
     if is_begun(folder) and identity(before := load_night(file)) != identity(config):
+        if before.name != config.name:
+            other = "use an earlier --date, or another home (NIGHTSCHOOL_HOME)"
+            raise InputError(f"{folder.name} already has a night of {before.name!r}; {other}")
         changed = "; ".join(differences(before, config)[:3])
         raise InputError(
             f"the night {folder.name} was begun with another configuration ({changed}): "

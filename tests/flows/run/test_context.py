@@ -49,6 +49,10 @@ def test_another_configuration_is_refused_with_the_difference(tmp_path: Path) ->
         "the night 2026-11-20 was begun with another configuration (seed: 1 → 9; grpo.rounds: 3 → 4): "
         "go on with that one, name another --date, or begin it anew with --fresh"
     )
+    with pytest.raises(
+        InputError, match="^2026-11-20 already has a night of 'starter'; use an earlier --date, or another"
+    ):
+        check_identity(folder, starter("name=roman"))
     with pytest.raises(InputError):
         freeze_config(folder, starter("grpo.rounds=4"), fresh=False)
     assert load_night(folder / "config.yaml") == starter("grpo.rounds=3")
