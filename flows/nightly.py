@@ -26,7 +26,7 @@ from flows.evaluation.alpha_history import earlier_exams
 from flows.evaluation.run import evaluate_checkpoint, log_exams, slowest_exam
 from flows.evaluation.vault import Vault
 from flows.grpo import Rounds
-from flows.orchestration.client import need_no_server
+from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE
 from flows.run.context import Night, freeze_config, is_begun, note_layout
@@ -40,7 +40,7 @@ from flows.web.links import links_of, prefect_link
 from rewards.verifier import Problem
 from tasks.evaluation.decide import decide
 from tasks.evaluation.evaluate import exam_problems
-from tasks.monitoring.notify import tell_morning
+from tasks.monitoring.notify import post_report
 from tasks.registry.mlflow_registry import Registry
 from tasks.registry.model_card import write_cards
 from tasks.registry.promote import OUTCOME, promote, show_who_serves
@@ -55,62 +55,64 @@ REFUSED = "Refused"
 
 
 def _scheduled(config: NightConfig) -> datetime.datetime:
-    """The scheduled start of this run, as the night's clocks show it; of one that a person starts: now."""
+    """Return the scheduled start of this run in the night's time zone; now, for one that a person starts."""
     moment = flow_run.get_scheduled_start_time()
     return clocks_in(config.deadline_time_zone, moment.timestamp() if moment else None)
 
 
 def _first_start() -> float | None:
-    """When this run began, in seconds since the epoch: of one that a worker tries again, when it first did."""
+    """Return when this run first started, in seconds since the epoch: a worker's retry counts from the first try."""
     context = FlowRunContext.get()
     first = context.flow_run.start_time if context and context.flow_run else None
     return first.timestamp() if first else None
 
 
 def _run_name() -> str:
+    """Return the name of the run on Prefect's pages, its date last: `starter 2026-11-20`."""
     parameters = flow_run.get_parameters()
-    return parameters.get("date") or date_of_night(_scheduled(parameters.get("config") or load_night(STARTER)))
+    config = parameters.get("config") or load_night(STARTER)
+    return f"{config.name} {parameters.get('date') or date_of_night(_scheduled(config))}"
 
 
 @flow(name="nightly", flow_run_name=_run_name, description="One night of study, from the journal to the report.")
 def nightly(
     config: NightConfig | None = None, date: str | None = None, dry_run: bool = False
 ) -> dict[str, Any] | State[Any]:
-    """Runs or goes on with the night of a date (default: of its scheduled start) on the home. Returns its summary.
+    """Run or resume the night of a date (default: that of the scheduled start) on the home. Returns its summary.
 
-    A `dry_run` decides and moves no alias; whoever goes on with the night moves none either.
+    A `dry_run` decides, but does not promote; nor does a later start of the same night.
 
     A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
-    failed. Raises InputError for a date, a deadline or a configuration that cannot be, and where the server by day
-    does not make room, before anything is learned.
+    failed. Raises InputError for an impossible date, deadline or configuration, and where the served champion does not
+    make room, before anything is learned.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
     if reason := too_late(scheduled, now, flow_run.get_run_count()):
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
-    goes_on, looked = is_begun(home.night(date)), holds(home.root)  # the command holds the home, and has looked
-    if not goes_on:
+    resumed, checked = is_begun(home.night(date)), holds(home.root)  # the command holds the home, and has checked
+    if not resumed:
         check_deadline(config, date, now)
     logging.getLogger("nightschool").setLevel(logging.INFO)
-    need_no_server()
+    tolerate_lost_server()
     try:
         with hold(home.root, f"{NIGHT}{date}"):
             note_layout(home)
             claim_flow_run(home)
             if summary := finished_summary(home, date):
                 return summary
-            if not looked:
-                check_night(home, config, goes_on)
+            if not checked:
+                check_night(home, config, resumed)
             freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
             wait_for_server(home.root)
-            return concluded(run_night(Night(home, date, config, _first_start())))
+            return final_state(run_night(Night(home, date, config, _first_start())))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
 
 
 def run_night(night: Night) -> dict[str, Any]:
-    """All stages of a night; what is committed already is not run again."""
+    """Run all stages of a night; what is committed already is not run again."""
     tracking = Tracking(night.home, night.config)
     tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **prefect_link()})
     claim_mlflow_run(night.home, tracking.client, tracking.experiment_id, tracking.run_id)
@@ -119,13 +121,13 @@ def run_night(night: Night) -> dict[str, Any]:
     except BaseException as error:
         interrupted = not isinstance(error, Exception)  # by Ctrl-C, or by Prefect: cancelled, or its worker ends
         night.close(grace=0 if interrupted else SAVING_LIMIT)  # a state that is being written is worth waiting for
-        with suppress(Exception):  # on a full disk nobody can note that it failed; what was raised matters more
+        with suppress(Exception):  # on a full disk MLflow cannot be told either; the error itself matters more
             tracking.close_run("KILLED" if interrupted else "FAILED")
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise full_disk(night.home.root) from error
         raise
     if variable := night.config.morning.webhook_variable:
-        tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
+        post_report(variable, (night.folder / SHORT_REPORT).read_text())
     return summary
 
 
@@ -240,7 +242,7 @@ def _unfinished(
     )
     write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)
     if variable := night.config.morning.webhook_variable:
-        tell_morning(variable, (night.folder / SHORT_REPORT).read_text())
+        post_report(variable, (night.folder / SHORT_REPORT).read_text())
     return NightError(sentence)
 
 
@@ -248,11 +250,9 @@ def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> list[Problem
     return [problem for part in parts for problem in exam_problems(part, sandbox)]
 
 
-def concluded(summary: dict[str, Any]) -> Any:
-    """The summary as the flow's result, in a final state whose message says the alarms first. Prefect hands the state's
-    data on to whoever called the flow.
-    """
+def final_state(summary: dict[str, Any]) -> Any:
+    """Return the flow's final state: alarms and outcome in its message, and the summary as the flow's result."""
     alarms = summary["alarms"]
-    told = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}: {' '.join(alarms)}" if alarms else "No alarms."
+    raised = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}: {' '.join(alarms)}" if alarms else "No alarms."
     outcome = "The candidate was promoted." if summary["decision"] == "promoted" else "The champion stays."
-    return Completed(message=f"{told} {outcome}", data=summary)
+    return Completed(message=f"{raised} {outcome}", data=summary)

@@ -11,11 +11,11 @@ from typing import Any
 from mlflow import MlflowClient
 
 from conf.storage.home import Home
-from models.checkpoint import is_whole
+from models.checkpoint import is_intact
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import MANIFEST, committed
 from tests.chaos.school import DATE, NAME
-from tests.models.tiny import plain_model
+from tests.models.support.tiny import plain_model
 
 MOVED = f"/{MANIFEST}"
 BY_THE_CLOCK = ("slow_round", "disk_short")  # alarms that may differ from run to run
@@ -91,7 +91,7 @@ def broken_aliases(home: Home) -> list[str]:
     return [
         f"{alias} names {digest}, which is not whole"
         for alias, digest in aliases(home).items()
-        if not is_whole(home.checkpoints / digest) or not _loads(home.checkpoints / digest)
+        if not is_intact(home.checkpoints / digest) or not _loads(home.checkpoints / digest)
     ]
 
 

@@ -62,8 +62,8 @@ def watch_night() -> None:
     for stage in {id(found): found for module in modules for found in vars(module).values()}.values():
         if isinstance(stage, Stage):
             stage.write = _told(stage.write, lambda arguments: f"begin {_place(arguments[0])}")
-    update: Any = _told(grpo.update, lambda arguments: f"update {arguments[0]}", done="updated")
-    grpo.update = update
+    update: Any = _told(grpo.Rounds._update, lambda a: f"update round {a[1]}", done="updated")
+    grpo.Rounds._update = update
     alias = _told(MlflowClient.set_registered_model_alias, lambda a: f"alias {a[2]} {a[3]}", done="aliased")
     MlflowClient.set_registered_model_alias = alias
     version = _told(MlflowClient.create_model_version, lambda a: f"register {Path(a[2]).name}", done="registered")

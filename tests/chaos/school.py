@@ -17,7 +17,7 @@ from conf.storage.home import Home
 from rewards.gsm8k import INSTRUCTION
 from tests.chaos.events import WATCH, Trap, set_traps
 from tests.chaos.night import REAL
-from tests.models.tiny import write_tiny
+from tests.models.support.tiny import write_tiny
 
 DATE, NAME = "2026-01-01", "chaos"
 ANSWERS = ("7", "7", "7", "3")  # what the lessons teach, in these shares; only the first is right

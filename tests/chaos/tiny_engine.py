@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from models.rollout import Rollout
-from tests.models.tiny import END, plain_model
+from tests.models.support.tiny import END, plain_model
 
 
 def sample(*arguments: Any, **options: Any) -> Any:

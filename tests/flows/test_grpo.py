@@ -1,173 +1,20 @@
 """Whole rounds on the real stages, trainer, Prefect and MLflow; only the engine's answers are from a script."""
 
 import json
-import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect import flow
 
 from conf.load import STARTER, load_night
-from conf.storage.home import Home
-from flows.grpo import Rounds
-from flows.run.context import Night
 from flows.run.history import round_metrics
-from flows.training.recipe import Recipe
-from models.checkpoint import keep, write_lineage
-from models.engine.environment import trainer_environment
-from models.hf.loading import load_tokenizer
-from models.rollout import Rollout
 from tasks.monitoring.round_alarms import round_alarms
 from tasks.report.queries import sampled_answers, verdict_counts
-from tasks.rollouts import engine_process as in_engine
-from tasks.stage import Artifact, committed
-from tasks.tables import CORRECTIONS, PREFERENCES, PROMPTS, SOLVE_RATES, TRACES, read_rollouts, read_table
+from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
 from tasks.tracking import Tracking
-from tasks.workers import Worker
-from tests.models.tiny import write_tiny
-from tests.tasks.doubles.tables import write_stage
-
-DATE = "2026-11-20"
-SETTINGS = [
-    "stages=[grpo]",
-    "distill={steps: 2, batch_size: 2, learning_rate: 0.01, warmup_steps: 0}",
-    "grpo.rounds=3",
-    "grpo.prompts_per_round=4",
-    "grpo.group_size=2",
-    "grpo.refills=2",
-    "grpo.max_completion_tokens=8",
-    "grpo.quiz_every_rounds=0",
-    "grpo.sampler_ratio_band=[0.0, 1000.0]",  # the script's completions are not the policy's own
-    "engine.max_model_len=1000",
-    "optimizer.learning_rate=0.01",
-]
-# How many of each group's two completions are right, call after call of the engine.
-SCRIPT = [
-    (1, 1, 1, 1),  # round 1: nothing to replace
-    (0, 0, 0, 0),  # round 2: no signal at all
-    (0, 0, 0, 0),  # its first refill
-    (2, 0, 2, 2),  # its second
-    (0, 0, 2, 0),  # round 3: all wrong or all right
-    (1, 0, 1, 1),
-    (2,),  # in place of the one still without signal
-]
-
-
-class ScriptedEngine:
-    """In vLLM's place: as many right answers as the script says."""
-
-    running = True
-
-    def __init__(self, student: Path, script: Sequence[Sequence[int]]) -> None:
-        self.tokenizer: Any = load_tokenizer(student)
-        self.script = script
-        self.seeds: list[int] = []
-        self.asked: list[list[int]] = []  # the numbers in the questions, call by call
-
-    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is in_engine.sample:
-            return self.sample(*arguments, **options), {"sync": 0.25, "generate": 0.5}
-        return None
-
-    def sample(
-        self, checkpoint: Path, config: Any, prompts: list[list[int]], size: int, *, seed: int, **options: Any
-    ) -> list[list[Rollout]]:
-        found = [re.search(r"How many\? (\d+)", self.tokenizer.decode(prompt)) for prompt in prompts]
-        numbers = [int(match[1]) for match in found if match]
-        right = self.script[len(self.seeds)]
-        self.seeds.append(seed)
-        self.asked.append(numbers)
-        return [
-            [
-                rollout(group, sample, prompts[group], f"#### {number if sample < solved else -1}", checkpoint.name)
-                for sample in range(size)
-            ]
-            for group, (number, solved) in enumerate(zip(numbers, right, strict=True))
-        ]
-
-
-def rollout(group: int, sample: int, prompt: list[int], text: str, digest: str) -> Rollout:
-    tokens = [2 + (7 * group + sample) % 90, 5 + sample, 1]
-    return Rollout("", group, sample, prompt, tokens, [-4.5] * 3, [True] * 3, "stop", text, digest)
-
-
-@dataclass
-class School:
-    """What several nights share: a student, problems to choose from, and the trainer's process."""
-
-    root: Path
-    database: Path
-    student: Path
-    trainer: Worker
-
-    def home(self, name: str) -> Home:
-        """A home with the student in it; the same one for the same name."""
-        home = Home(self.root / name)
-        if not home.root.exists():
-            home.checkpoints.mkdir(parents=True)
-            shutil.copy(self.database, home.database_file)
-            shutil.copytree(self.student, home.checkpoints / self.student.name)
-        return home
-
-    def study(
-        self, name: str, engine: Any, *settings: str, problems: int = 40, teacher: Path | None = None
-    ) -> tuple[Path, Path]:
-        """Runs all lessons and rounds of a night, or what is left of them. Returns its folder and the candidate."""
-        home, source = self.home(name), write_problems(self.root / f"gsm8k-{problems}", problems)
-        config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]", *settings])
-        night = Night(home, DATE, config)
-        night.engine, night.trainer = engine, self.trainer  # pyright: ignore
-        night.folder.mkdir(parents=True, exist_ok=True)
-        tracking = Tracking(home, config)
-        tracking.open_run(night.folder, config, {})
-
-        @flow
-        def rounds() -> Path:
-            course = Recipe(night, worked_solutions(night), ())
-            distilled = course.before_rounds(home.checkpoints / self.student.name)
-            return course.run(Rounds(night, [], tracking, set(), teacher=teacher), distilled)
-
-        return night.folder, rounds()
-
-
-def worked_solutions(night: Night) -> Artifact:
-    """The day's, whose truth nobody knows."""
-    rows = [
-        {
-            "messages": json.dumps([{"role": "user", "content": f"How many? {n}"}]),
-            "response": f"#### {n}",
-            "teacher": "me",
-        }
-        for n in range(4)
-    ]
-    tables = {"traces": (TRACES, rows), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
-    return committed(night.folder / "day") or write_stage(night.folder / "day", tables)
-
-
-def write_problems(folder: Path, count: int) -> Path:
-    """GSM8K's two files; each question contains its answer."""
-    folder.mkdir(exist_ok=True)
-    rows = [json.dumps({"question": f"How many? {n}", "answer": f"#### {n}"}) for n in range(count)]
-    for split in ("train", "test"):
-        (folder / f"{split}.jsonl").write_text("\n".join(rows))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def school(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path, _empty_mlflow: Path) -> Iterator[School]:
-    root = tmp_path_factory.mktemp("rounds")
-    draft = write_tiny(root / "draft")
-    write_lineage(draft, None)
-    trainer = Worker("trainer", trainer_environment())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        yield School(root, _empty_mlflow, keep(draft, root / "students"), trainer)
-    trainer.close()
+from tests.flows.rounds import DATE, SCRIPT, School, ScriptedEngine
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from prefect.states import AwaitingRetry, Crashed, Pending
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows import nightly
-from flows.nightly import concluded, study
+from flows.nightly import final_state, run_night
 from flows.run.context import Night
 from tasks.tracking import Tracking
-from tests.tasks.monitoring.test_morning_hook import listening
+from tests.tasks.doubles.webhook import listening
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -33,7 +33,7 @@ def test_the_final_state_says_the_alarms_first_and_the_caller_gets_the_summary(
 ) -> None:
     @flow
     def night() -> dict[str, Any]:
-        return concluded(summary)
+        return final_state(summary)
 
     assert night() == summary
     state: Any = night(return_state=True)
@@ -50,7 +50,7 @@ def test_a_run_that_a_worker_tries_again_began_when_it_first_did() -> None:
 
     @flow
     def night() -> None:
-        began.append(nightly._begun())
+        began.append(nightly._first_start())
 
     with get_client(sync_client=True) as client:
         run = client.create_flow_run(night, state=Pending())
@@ -61,7 +61,7 @@ def test_a_run_that_a_worker_tries_again_began_when_it_first_did() -> None:
             client.set_flow_run_state(run.id, state, force=True)
         run_flow(night, flow_run=client.read_flow_run(run.id))
     assert began == [first.timestamp()] * 2
-    assert nightly._begun() is None
+    assert nightly._first_start() is None
 
 
 def test_the_morning_is_posted_once_the_night_is_over(
@@ -81,11 +81,11 @@ def test_the_morning_is_posted_once_the_night_is_over(
         monkeypatch.setenv("MY_CHAT", webhook.url("takes"))
         monkeypatch.setattr(nightly, "_stages", broken)
         with pytest.raises(RuntimeError, match="the exam failed"):
-            study(night)
+            run_night(night)
         assert webhook.got == []
         monkeypatch.setattr(nightly, "_stages", whole)
-        assert study(night) == {"night": "2026-11-20"}
+        assert run_night(night) == {"night": "2026-11-20"}
         ((_, _, body),) = webhook.got
         assert json.loads(body) == {"text": "# Night of 20 November 2026"}
         monkeypatch.setenv("MY_CHAT", webhook.url("refuses"))
-        assert study(night) == {"night": "2026-11-20"}
+        assert run_night(night) == {"night": "2026-11-20"}

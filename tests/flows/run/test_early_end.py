@@ -13,34 +13,7 @@ from models.engine.environment import trainer_environment
 from tasks.incidents import EARLY, EarlyEnd, ended_early, incidents
 from tasks.training import trainer_process
 from tasks.workers import HoursOverError, Worker
-from tests.flows.test_grpo import SCRIPT, School, ScriptedEngine, school  # noqa: F401  # pytest finds the fixture here
-
-
-class SlowEngine(ScriptedEngine):
-    """An engine in whose n-th call the clock is put forward."""
-
-    def __init__(self, student: Path, clock: list[float], call: int, seconds: float) -> None:
-        super().__init__(student, SCRIPT)
-        self.clock, self.slow_call, self.slow_seconds = clock, call, seconds
-
-    def sample(self, *arguments: Any, **options: Any) -> Any:
-        if len(self.seeds) + 1 == self.slow_call:
-            self.clock[0] += self.slow_seconds
-        return super().sample(*arguments, **options)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds by which the clock that the hours go by is fast."""
-    fast, now = [0.0], time.time
-
-    class Clock:
-        @staticmethod
-        def time() -> float:
-            return now() + fast[0]
-
-    monkeypatch.setattr("flows.run.budget.time", Clock)
-    return fast
+from tests.flows.rounds import SCRIPT, School, ScriptedEngine, SlowEngine
 
 
 def candidate_of(folder: Path, number: int) -> str:
@@ -52,7 +25,7 @@ def sentences(folder: Path) -> list[str]:
 
 
 def test_a_night_without_time_for_another_round_ends_with_those_it_has(
-    school: School,  # noqa: F811
+    school: School,
     clock: list[float],
 ) -> None:
     """60 minutes; after round 1 a minute less than the exam and the report need is left."""
@@ -77,7 +50,7 @@ def test_a_night_without_time_for_another_round_ends_with_those_it_has(
     assert school.study("short", whole)[1].name == candidate_of(folder, 3) != candidate.name
 
 
-def test_committed_rounds_need_no_time(school: School, clock: list[float]) -> None:  # noqa: F811
+def test_committed_rounds_need_no_time(school: School, clock: list[float]) -> None:
     _, candidate = school.study("done", ScriptedEngine(school.student, SCRIPT), "grpo.rounds=1")
     engine = SlowEngine(school.student, clock, call=0, seconds=0)
     folder, same = school.study("done", engine, "grpo.rounds=1", "budget_minutes=0.001")
@@ -87,7 +60,7 @@ def test_committed_rounds_need_no_time(school: School, clock: list[float]) -> No
 
 
 def test_a_night_without_time_for_any_round_goes_to_its_exam_all_the_same(
-    school: School,  # noqa: F811
+    school: School,
 ) -> None:
     engine = ScriptedEngine(school.student, [])
     folder, candidate = school.study("none", engine, "budget_minutes=0.5")
@@ -114,7 +87,7 @@ class LateTrainer:
 
 
 def test_a_lesson_that_takes_longer_than_the_night_is_left_out(
-    school: School,  # noqa: F811
+    school: School,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It would end every night: a book that somebody put into the journal, say."""
@@ -147,7 +120,7 @@ class StuckTrainer(Worker):
 
 
 @pytest.fixture
-def stuck(school: School, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:  # noqa: F811
+def stuck(school: School, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     losses: list[str] = []
     trainer = StuckTrainer("trainer", trainer_environment(), on_loss=losses.append, quiet=4.0)
     monkeypatch.setattr(school, "trainer", trainer)
@@ -156,7 +129,7 @@ def stuck(school: School, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
 
 
 @pytest.mark.full  # three trainers are started: 45 s
-def test_a_round_whose_trainer_hangs_three_times_is_left_out(school: School, stuck: list[str]) -> None:  # noqa: F811
+def test_a_round_whose_trainer_hangs_three_times_is_left_out(school: School, stuck: list[str]) -> None:
     engine = ScriptedEngine(school.student, SCRIPT)
     folder, candidate = school.study("stuck", engine)
     assert len(stuck) == 3

@@ -13,10 +13,9 @@ from flows.training.distillation import learn_own_answers, learn_traces
 from models.checkpoint import keep
 from rewards.arithmetic import Arithmetic
 from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
-from tests.models.chat_server import chat_server, said
-from tests.models.tiny import write_tiny
-from tests.tasks.doubles.rounds import WRONG, write_round
-from tests.tasks.doubles.tables import write_stage
+from tests.models.support.chat_server import chat_server, said
+from tests.models.support.tiny import write_tiny
+from tests.tasks.doubles.tables import WRONG, write_round, write_stage
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 DATE = "2026-11-20"

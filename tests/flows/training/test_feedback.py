@@ -18,7 +18,7 @@ from tasks.rollouts import engine_process as in_engine
 from tasks.stage import MANIFEST, Artifact
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import trainer_process
-from tests.models.tiny import write_tiny
+from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.tables import write_stage
 
 DATE = "2026-11-20"
@@ -85,7 +85,7 @@ def night(tmp_path: Path, prefect_server: Path) -> Any:
 def run(night: Night, day: Artifact, base: Path) -> Path:
     @flow
     def lessons() -> Path:
-        return learn(night, day, base, ())
+        return learn_feedback(night, day, base, ())
 
     return lessons()
 

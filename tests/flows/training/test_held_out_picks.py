@@ -17,7 +17,7 @@ from tasks.stage import Artifact
 from tasks.tables import HELD_OUT
 from tasks.training import trainer_process
 from tasks.workers import WorkerDiedError
-from tests.models.tiny import write_tiny
+from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.tables import write_stage
 
 PICKS = [

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import torch
-from flows.training.lost_round import LostRoundError
 from prefect import flow
 
 import flows.training.reward_model
@@ -34,13 +33,13 @@ from tasks.incidents import incidents
 from tasks.report.page import render
 from tasks.reward_model import process
 from tasks.reward_model.overoptimization import learned_reward_hacked
-from tasks.rollouts import engine_process as in_engine
+from tasks.rollouts import engine_process
 from tasks.stage import Artifact
 from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES, PROMPTS, SCORES, read_table
 from tasks.tracking import Tracking
 from tasks.workers import Worker
-from tests.flows.test_grpo import write_problems
-from tests.models.tiny import plain_model, trainer_config, write_tiny
+from tests.flows.rounds import write_problems
+from tests.models.support.tiny import plain_model, trainer_config, write_tiny
 from tests.tasks.doubles.tables import write_stage
 
 DATE = "2026-11-20"
@@ -98,7 +97,7 @@ class SelfSampler:
         self.calls = 0
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is in_engine.sample:
+        if function is engine_process.sample:
             return self.sample(*arguments, **options), {"sync": 0.25, "generate": 0.5}
         return None
 
@@ -277,12 +276,13 @@ def scores(folder: Path, number: int) -> Any:
     return table.merge(asked[["group", "benchmark", "source"]], on="group")
 
 
+@pytest.mark.full
 def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
-    alarm = hacked.rounds.watch.hacked
+    alarm = hacked.rounds.monitor.hacked
     assert alarm is not None
     assert alarm.name == "learned_reward_hacked"
-    assert alarm.sentence in hacked.rounds.watch.book.sentences
-    assert not hacked.rounds.watch.severe  # the night goes on, without it
+    assert alarm.sentence in hacked.rounds.monitor.alarms.sentences
+    assert not hacked.rounds.monitor.severe  # the night goes on, without it
     ended = alarm.round
     assert ended is not None
     assert ended < ROUNDS
@@ -297,6 +297,7 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
     assert hacked.trainer.judged == ended
 
 
+@pytest.mark.full
 def test_the_kl_term_stays_all_night(hacked: Studied) -> None:
     assert hacked.rounds._trainer_config.grpo.kl_coefficient == 0.02
     assert hacked.figures[1]["kl"] > 0
@@ -305,27 +306,30 @@ def test_the_kl_term_stays_all_night(hacked: Studied) -> None:
     assert len({manifest["inputs"]["config"] for manifest in manifests}) == 1
 
 
+@pytest.mark.full
 def test_the_report_tells_of_it(hacked: Studied) -> None:
-    summary = {"night": DATE, "alarms": hacked.rounds.watch.book.sentences}
+    summary = {"night": DATE, "alarms": hacked.rounds.monitor.alarms.sentences}
     page = render(hacked.folder, summary)
     assert "The learned reward" in page
     assert "from then on it was not used" in page
     assert f"{hacked.figures[0]['reward/learned']:.2f}" in page
 
 
+@pytest.mark.full
 def test_a_reward_that_likes_what_the_owner_picks_stays(school: School) -> None:
     studied = school.study("healthy", likes_brevity)
-    assert studied.rounds.watch.hacked is None
-    assert learned_reward_hacked(studied.figures, studied.rounds.watch.rankings) is None
+    assert studied.rounds.monitor.hacked is None
+    assert learned_reward_hacked(studied.figures, studied.rounds.monitor.rankings) is None
     assert studied.trainer.judged == ROUNDS
     assert studied.figures[-1]["reward/learned"] > studied.figures[0]["reward/learned"]  # it is optimised all the same
     assert studied.ranked(ROUNDS) >= studied.ranked(0)
 
 
+@pytest.mark.full
 def test_the_picks_are_ranked_as_each_block_begins_and_ends(school: School) -> None:
     blocks = ("stages=[{grpo: 2}, {grpo: 1}]",)
     studied = school.study("blocks", likes_brevity, *blocks)
-    rankings = studied.rounds.watch.rankings
+    rankings = studied.rounds.monitor.rankings
     assert list(rankings) == [(1, 0), (1, 2), (3, 2), (3, 3)]
     assert rankings[3, 2] == rankings[1, 2] != rankings[1, 0]  # the second block begins with what the first came to
     assert (studied.folder / "rank_picks-3" / "ranking.json").exists()
@@ -333,13 +337,14 @@ def test_the_picks_are_ranked_as_each_block_begins_and_ends(school: School) -> N
     assert "The reward model took part in 3 rounds" in page
     assert [f'<th scope="row">before {number}</th>' in page for number in (1, 2, 3)] == [True, False, True]
     over = school.study("blocks", likes_brevity, *blocks)
-    assert (over.engine.calls, over.rounds.watch.rankings) == (0, rankings)
+    assert (over.engine.calls, over.rounds.monitor.rankings) == (0, rankings)
 
 
+@pytest.mark.full
 def test_a_night_killed_where_the_reward_is_judged_goes_on_to_the_same_end(school: School, hacked: Studied) -> None:
     """The states that the rounds before went on from are gone, so that all updates are taken again."""
     shutil.copytree(school.root / "hacked", school.root / "killed")
-    night, alarm = school.root / "killed" / "nights" / DATE, hacked.rounds.watch.hacked
+    night, alarm = school.root / "killed" / "nights" / DATE, hacked.rounds.monitor.hacked
     assert alarm is not None
     assert alarm.round is not None
     (night / "alarms.json").unlink()
@@ -350,7 +355,7 @@ def test_a_night_killed_where_the_reward_is_judged_goes_on_to_the_same_end(schoo
     studied = school.study("killed", likes_length)
     assert (studied.engine.calls, studied.trainer.judged) == (ROUNDS - alarm.round, 1)
     assert studied.candidate.name == hacked.candidate.name
-    assert studied.rounds.watch.hacked == alarm
+    assert studied.rounds.monitor.hacked == alarm
     over = school.study("killed", likes_length)
     assert (over.engine.calls, over.trainer.judged) == (0, 0)
     assert over.candidate.name == hacked.candidate.name
@@ -359,12 +364,12 @@ def test_a_night_killed_where_the_reward_is_judged_goes_on_to_the_same_end(schoo
 def test_a_reward_model_that_cannot_judge_costs_no_night_and_is_not_asked_again(school: School) -> None:
     settings = ("grpo.rounds=3", "learned_reward.owner_share=0.25")
     studied = school.study("broken", breaks, *settings)
-    assert (studied.trainer.judged, len(studied.figures), studied.rounds.watch.severe) == (1, 3, ())
+    assert (studied.trainer.judged, len(studied.figures), studied.rounds.monitor.severe) == (1, 3, ())
     asked = [scores(studied.folder, number) for number in (1, 2, 3)]
     assert [set(table.source) for table in asked] == [{"journal", "benchmark"}, {"benchmark"}, {"benchmark"}]
     assert asked[0].reward.isna().tolist() == (asked[0].source == "journal").tolist()
     assert not any("reward/learned" in figures for figures in studied.figures)
-    assert list(studied.rounds.watch.rankings) == [(1, 0)]  # there is nothing to watch any more
+    assert list(studied.rounds.monitor.rankings) == [(1, 0)]  # there is nothing to watch any more
     (incident,) = incidents(studied.folder)
     assert "could not judge what was sampled, and was not used from then on: CUDA out of memory. Tried" in incident
     shutil.copytree(school.root / "broken", school.root / "broken-killed")
@@ -377,9 +382,6 @@ def test_a_reward_model_that_cannot_judge_costs_no_night_and_is_not_asked_again(
     over = school.study("broken-killed", likes_brevity, *settings)  # who has the memory by now
     assert (over.engine.calls, over.trainer.judged) == (2, 0)
     assert over.candidate.name == studied.candidate.name
-    over.rounds.take_back(LostRoundError(1, "its checkpoint is gone"))
-    assert over.rounds.learned is not None
-    assert not over.rounds.learned.broke  # all rounds are gone through again, the first with it
 
 
 def test_without_a_reward_model_nothing_is_different(school: School) -> None:

@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 
 from flows.run.history import round_metrics
-from models.checkpoint import base_of, parent_of
+from models.checkpoint import DamagedCheckpointError, base_of, parent_of
 from models.optim.trainer_state import NOTE
 from tasks.incidents import EarlyEnd, ended_early
 from tasks.report.report import stage_seconds
 from tasks.rollouts import engine_process as in_engine
-from tests.chaos.tiny_engine import Sampler
-from tests.flows.run.test_early_end import SlowEngine, clock  # noqa: F401  # the fixture
-from tests.flows.test_grpo import DATE, School, ScriptedEngine, rollout, school  # noqa: F401  # the fixture
-from tests.models.lessons.test_on_policy_distillation import teacher  # noqa: F401  # the fixture
+from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, TinyEngine, rollout
 
 SCRIPT = [(1, 1, 1, 1), (1, 0, 1, 1), (0, 1, 1, 1)]
 TWICE = ("stages=[distill, {grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0")
@@ -27,29 +24,12 @@ CHAIN = ("distill", "round-01/checkpoint", "distill-2", "round-02/checkpoint")
 Finished = tuple[Path, Path]
 
 
-class TinyEngine:
-    """In vLLM's place: the policy's own completions, by plain PyTorch."""
-
-    running = True
-
-    def __init__(self) -> None:
-        self.rests = 0
-
-    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is in_engine.sample:
-            checkpoint, config, prompts, size = arguments
-            options.pop("trust_remote_code")
-            return Sampler(checkpoint, config).sample(prompts, size, **options), {"sync": 0.25, "generate": 0.5}
-        self.rests += function is in_engine.sleep
-        return None
-
-
 def noted(folder: Path, place: str) -> str:
     return (folder / place / "checkpoint.txt").read_text()
 
 
 @pytest.fixture(scope="module")
-def finished(school: School) -> Finished:  # noqa: F811
+def finished(school: School) -> Finished:
     """A night that distils, practises, distils again and practises again."""
     return school.study("twice", ScriptedEngine(school.student, SCRIPT), *TWICE)
 
@@ -73,17 +53,13 @@ def test_the_report_counts_both_lessons_and_both_blocks(finished: Finished) -> N
     assert "distill-2" not in seconds
 
 
-LOST = {
-    "after the first block": ["distill-2", "round-02"],
-    "after the second lesson": ["round-02"],
-    "in the second block": ["round-02/checkpoint"],
-}
+LOST = {"after the first block": ["distill-2", "round-02"], "in the second block": ["round-02/checkpoint"]}
 
 
 @pytest.mark.parametrize("when", LOST)
 def test_a_night_killed_between_blocks_comes_to_the_same_bits(
     finished: Finished,
-    school: School,  # noqa: F811
+    school: School,
     when: str,
 ) -> None:
     folder, candidate = finished
@@ -101,35 +77,18 @@ def test_a_night_killed_between_blocks_comes_to_the_same_bits(
     assert noted(resumed, "distill-2") == noted(folder, "distill-2")
 
 
-DAMAGES = {
-    "the block's end": ("round-01/checkpoint", ["distill-2", "round-02"], True),
-    "the lesson": ("distill-2", ["round-02/checkpoint"], False),
-    "an end that nobody needs": ("round-01/checkpoint", [], False),
-}
+def test_a_night_does_not_go_on_from_a_damaged_checkpoint(finished: Finished, school: School) -> None:
+    folder, _ = finished
+    shutil.copytree(school.home("twice").root, school.root / "damaged")
+    home = school.home("damaged")
+    shutil.rmtree(home.night(DATE) / "round-02/checkpoint")
+    weights = home.checkpoints / noted(folder, "distill-2") / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    with pytest.raises(DamagedCheckpointError, match=r"distill-2|--fresh"):
+        school.study("damaged", ScriptedEngine(school.student, []), *TWICE)
 
 
-@pytest.mark.parametrize("what", DAMAGES)
-def test_what_was_damaged_between_blocks_is_made_again(
-    finished: Finished,
-    school: School,  # noqa: F811
-    what: str,
-) -> None:
-    folder, candidate = finished
-    damaged, lost, again = DAMAGES[what]
-    name = what.replace(" ", "-")
-    shutil.copytree(school.home("twice").root, school.root / name)
-    home = school.home(name)
-    for place in lost:
-        shutil.rmtree(home.night(DATE) / place)
-    flip(home.checkpoints / noted(folder, damaged) / "model.safetensors")
-    manifest = "round-01/checkpoint/manifest.json"
-    before = (home.night(DATE) / manifest).read_bytes()
-    resumed, found = school.study(name, ScriptedEngine(school.student, SCRIPT[1:]), *TWICE)
-    assert found.name == candidate.name
-    assert ((resumed / manifest).read_bytes() != before) == again
-
-
-def test_a_block_begins_with_a_new_optimizer_whoever_held_the_weights(school: School) -> None:  # noqa: F811
+def test_a_block_begins_with_a_new_optimizer_whoever_held_the_weights(school: School) -> None:
     """One block right after the other: in the night the trainer holds the very weights, and its optimizer with them."""
     order = ("stages=[{grpo: 1}, {grpo: 1}]", "grpo.refills=0")
     folder, candidate = school.study("adjacent", ScriptedEngine(school.student, SCRIPT), *order)
@@ -143,7 +102,7 @@ def test_a_block_begins_with_a_new_optimizer_whoever_held_the_weights(school: Sc
     assert steps == [1, 2]
 
 
-def test_each_blocks_adapter_is_merged(school: School) -> None:  # noqa: F811
+def test_each_blocks_adapter_is_merged(school: School) -> None:
     engine = ScriptedEngine(school.student, SCRIPT)
     folder, candidate = school.study(
         "adapters", engine, "stages=[{grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0", "lora={rank: 4, alpha: 8}"
@@ -156,7 +115,7 @@ def test_each_blocks_adapter_is_merged(school: School) -> None:  # noqa: F811
 
 
 def test_a_severe_alarm_ends_all_that_would_follow(
-    school: School,  # noqa: F811
+    school: School,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
@@ -168,8 +127,8 @@ def test_a_severe_alarm_ends_all_that_would_follow(
 
 
 def test_a_night_without_time_for_the_second_lesson_ends_before_it(
-    school: School,  # noqa: F811
-    clock: list[float],  # noqa: F811
+    school: School,
+    clock: list[float],
 ) -> None:
     """After round 1 a second less is left than exam and report need."""
     engine = SlowEngine(school.student, clock, call=1, seconds=3600 - 59)
@@ -183,9 +142,10 @@ def test_a_night_without_time_for_the_second_lesson_ends_before_it(
     assert school.study("hurried", again, *TWICE)[1] == candidate  # with all the time in the world
 
 
+@pytest.mark.full
 def test_a_night_without_time_for_the_second_block_keeps_the_lesson(
     finished: Finished,
-    school: School,  # noqa: F811
+    school: School,
 ) -> None:
     folder, _ = finished
     shutil.copytree(school.home("twice").root, school.root / "late")
@@ -214,7 +174,8 @@ class ExaminedEngine(ScriptedEngine):
         return super().call(function, *arguments, **options)
 
 
-def test_every_step_is_followed_by_an_exam_where_that_is_asked_for(school: School) -> None:  # noqa: F811
+@pytest.mark.full
+def test_every_step_is_followed_by_an_exam_where_that_is_asked_for(school: School) -> None:
     exam = 'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 20}}'
     settings = (*TWICE, "lessons.examine=true", exam)
     engine = ExaminedEngine(school.student, SCRIPT)
@@ -228,7 +189,8 @@ def test_every_step_is_followed_by_an_exam_where_that_is_asked_for(school: Schoo
     assert again.sat == []  # what is committed is not sat again
 
 
-def test_on_policy_distillation_after_grpo(school: School, teacher: Path) -> None:  # noqa: F811
+@pytest.mark.full
+def test_on_policy_distillation_after_grpo(school: School, teacher: Path) -> None:
     """The student's own completions; a teacher that reads the same tokens credits each of them."""
     order = ("stages=[distill, {grpo: 1}, {on_policy: 3}]", f"on_policy.teacher={teacher}", "grpo.group_size=8")
     engine = TinyEngine()

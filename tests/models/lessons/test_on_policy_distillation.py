@@ -14,7 +14,7 @@ from models.hf.loading import check_tokenizers
 from models.lessons.on_policy_distillation import teacher_logprobs, token_advantages
 from models.rollout import Rollout
 from models.trainer import Trainer
-from tests.models.tiny import (
+from tests.models.support.tiny import (
     END,
     VOCABULARY,
     plain_logprobs,
@@ -23,9 +23,9 @@ from tests.models.tiny import (
     rollout,
     sampled_groups,
     trainer_config,
-    write_tiny,
+    write_teacher,
 )
-from tests.models.weights import gradients_of_steps
+from tests.models.support.weights import gradients_of_steps
 
 PROMPT = random_tokens(6, 5)
 
@@ -33,14 +33,7 @@ PROMPT = random_tokens(6, 5)
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The student's shape and tokenizer, and other weights."""
-    folder = write_tiny(tmp_path_factory.mktemp("teacher") / "teacher")
-    model: Any = plain_model(folder, torch.bfloat16)
-    torch.manual_seed(7)
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights.add_(torch.randn_like(weights) * 0.15)
-    model.save_pretrained(folder)
-    return folder
+    return write_teacher(tmp_path_factory.mktemp("teacher") / "teacher")
 
 
 def test_advantages_by_hand() -> None:

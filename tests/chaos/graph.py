@@ -1,0 +1,49 @@
+"""The graph of a night as Prefect's server has it: nodes by name and the edges between them, nested runs included."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+
+@dataclass
+class Graph:
+    """`edges`: from a node's name to the names of those that take its result. `top`: the nodes of the night itself."""
+
+    edges: dict[str, set[str]] = field(default_factory=dict)
+    top: list[str] = field(default_factory=list)
+
+    def reachable(self, name: str) -> set[str]:
+        """Everything that comes after a node."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            waiting += (after := self.edges[waiting.pop()] - found)
+            found |= after
+        return found
+
+
+def night_graph(api: str, run_name: str) -> Graph:
+    """Read the graph of the newest flow run of a name; an edge enters a nested run before it goes on behind it."""
+    with httpx.Client(base_url=f"{api}/", timeout=60) as client:
+        wanted = {"flow_runs": {"name": {"any_": [run_name]}}, "sort": "START_TIME_DESC", "limit": 1}
+        (run,) = client.post("flow_runs/filter", json=wanted).raise_for_status().json()
+        graph = Graph()
+        graph.top = list(_add(client, run["id"], "", graph))
+        return graph
+
+
+def _add(client: httpx.Client, run: str, prefix: str, graph: Graph) -> Iterator[str]:
+    """Add a run's nodes under a prefix. Yields their names."""
+    nodes: list[tuple[str, dict[str, Any]]] = client.get(f"flow_runs/{run}/graph-v2").raise_for_status().json()["nodes"]
+    names = {identity: prefix + node["label"].rpartition(" / ")[2] for identity, node in nodes}
+    for identity, node in nodes:
+        after = {names[child["id"]] for child in node["children"]}
+        if node["kind"] == "flow-run":
+            inner = list(_add(client, identity, f"{names[identity]} > ", graph))
+            for name in inner:
+                graph.edges[name] |= after
+            after = {*inner, *after}
+        graph.edges[names[identity]] = after
+        yield names[identity]

@@ -1,0 +1,46 @@
+"""Fixtures of the tests of whole rounds."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from models.checkpoint import keep, write_lineage
+from models.engine.environment import trainer_environment
+from tasks.workers import Worker
+from tests.flows.rounds import School
+from tests.models.support.tiny import write_teacher, write_tiny
+
+
+@pytest.fixture(scope="module")
+def school(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path, _empty_mlflow: Path) -> Iterator[School]:
+    """A tiny student, and a trainer's process that all nights of a test file share."""
+    root = tmp_path_factory.mktemp("rounds")
+    draft = write_tiny(root / "draft")
+    write_lineage(draft, None)
+    trainer = Worker("trainer", trainer_environment())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        yield School(root, _empty_mlflow, keep(draft, root / "students"), trainer)
+    trainer.close()
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of the student's shape and tokenizer, with other weights."""
+    return write_teacher(tmp_path_factory.mktemp("teacher") / "teacher")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds by which the clock of the night's hours is fast."""
+    fast, now = [0.0], time.time
+
+    class Clock:
+        @staticmethod
+        def time() -> float:
+            return now() + fast[0]
+
+    monkeypatch.setattr("flows.run.budget.time", Clock)
+    return fast

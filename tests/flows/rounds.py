@@ -1,0 +1,184 @@
+"""Rounds of a tiny student on the real stages, trainer, Prefect and MLflow, with a script in place of the engine."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+
+from conf.load import STARTER, load_night
+from conf.storage.home import Home
+from flows.grpo import Rounds
+from flows.run.context import Night
+from flows.training.recipe import Recipe
+from models.hf.loading import load_tokenizer
+from models.rollout import Rollout
+from tasks.rollouts import engine_process
+from tasks.stage import Artifact, committed
+from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
+from tasks.tracking import Tracking
+from tasks.workers import Worker
+from tests.chaos.tiny_engine import Sampler
+from tests.tasks.doubles.tables import write_stage
+
+DATE = "2026-11-20"
+SETTINGS = [
+    "stages=[grpo]",
+    "distill={steps: 2, batch_size: 2, learning_rate: 0.01, warmup_steps: 0}",
+    "grpo.rounds=3",
+    "grpo.prompts_per_round=4",
+    "grpo.group_size=2",
+    "grpo.refills=2",
+    "grpo.max_completion_tokens=8",
+    "grpo.quiz_every_rounds=0",
+    "grpo.sampler_ratio_band=[0.0, 1000.0]",  # the script's completions are not the policy's own
+    "engine.max_model_len=1000",
+    "optimizer.learning_rate=0.01",
+]
+# How many of each group's two completions are right, call after call of the engine.
+SCRIPT = [
+    (1, 1, 1, 1),  # round 1: nothing to replace
+    (0, 0, 0, 0),  # round 2: no signal at all
+    (0, 0, 0, 0),  # its first refill
+    (2, 0, 2, 2),  # its second
+    (0, 0, 2, 0),  # round 3: all wrong or all right
+    (1, 0, 1, 1),
+    (2,),  # in place of the one still without signal
+]
+
+
+FIGURES = {"sync": 0.25, "generate": 0.5}  # what the engine says of each call
+
+
+class TinyEngine:
+    """The policy's own completions, sampled by plain PyTorch."""
+
+    running = True
+
+    def __init__(self) -> None:
+        self.rests = 0
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if function is engine_process.sample:
+            checkpoint, config, prompts, size = arguments
+            options.pop("trust_remote_code")
+            return Sampler(checkpoint, config).sample(prompts, size, **options), FIGURES
+        self.rests += function is engine_process.sleep
+        return None
+
+
+class ScriptedEngine:
+    """As many right answers as the script says, call after call."""
+
+    running = True
+
+    def __init__(self, student: Path, script: Sequence[Sequence[int]]) -> None:
+        self.tokenizer: Any = load_tokenizer(student)
+        self.script = script
+        self.seeds: list[int] = []
+        self.asked: list[list[int]] = []  # the numbers in the questions, call by call
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if function is engine_process.sample:
+            return self.sample(*arguments, **options), FIGURES
+        return None
+
+    def sample(
+        self, checkpoint: Path, config: Any, prompts: list[list[int]], size: int, *, seed: int, **options: Any
+    ) -> list[list[Rollout]]:
+        found = [re.search(r"How many\? (\d+)", self.tokenizer.decode(prompt)) for prompt in prompts]
+        numbers = [int(match[1]) for match in found if match]
+        right = self.script[len(self.seeds)]
+        self.seeds.append(seed)
+        self.asked.append(numbers)
+        return [
+            [
+                rollout(group, sample, prompts[group], f"#### {number if sample < solved else -1}", checkpoint.name)
+                for sample in range(size)
+            ]
+            for group, (number, solved) in enumerate(zip(numbers, right, strict=True))
+        ]
+
+
+class SlowEngine(ScriptedEngine):
+    """An engine in whose n-th call the clock is put forward (see the fixture `clock`)."""
+
+    def __init__(self, student: Path, clock: list[float], call: int, seconds: float) -> None:
+        super().__init__(student, SCRIPT)
+        self.clock, self.slow_call, self.slow_seconds = clock, call, seconds
+
+    def sample(self, *arguments: Any, **options: Any) -> Any:
+        if len(self.seeds) + 1 == self.slow_call:
+            self.clock[0] += self.slow_seconds
+        return super().sample(*arguments, **options)
+
+
+def rollout(group: int, sample: int, prompt: list[int], text: str, digest: str) -> Rollout:
+    tokens = [2 + (7 * group + sample) % 90, 5 + sample, 1]
+    return Rollout("", group, sample, prompt, tokens, [-4.5] * 3, [True] * 3, "stop", text, digest)
+
+
+@dataclass
+class School:
+    """What several nights share: a student, problems, and the trainer's process."""
+
+    root: Path
+    database: Path
+    student: Path
+    trainer: Worker
+
+    def home(self, name: str) -> Home:
+        """A home with the student in it; the same one for the same name."""
+        home = Home(self.root / name)
+        if not home.root.exists():
+            home.checkpoints.mkdir(parents=True)
+            shutil.copy(self.database, home.database_file)
+            shutil.copytree(self.student, home.checkpoints / self.student.name)
+        return home
+
+    def study(
+        self, name: str, engine: Any, *settings: str, problems: int = 40, teacher: Path | None = None
+    ) -> tuple[Path, Path]:
+        """Run or resume all lessons and rounds of a night. Returns its folder and the candidate."""
+        home, source = self.home(name), write_problems(self.root / f"gsm8k-{problems}", problems)
+        config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]", *settings])
+        night = Night(home, DATE, config)
+        night.engine, night.trainer = engine, self.trainer  # pyright: ignore
+        night.folder.mkdir(parents=True, exist_ok=True)
+        tracking = Tracking(home, config)
+        tracking.open_run(night.folder, config, {})
+
+        @flow
+        def rounds() -> Path:
+            recipe = Recipe(night, worked_solutions(night), ())
+            distilled = recipe.before_rounds(home.checkpoints / self.student.name)
+            return recipe.run(Rounds(night, [], tracking, set(), teacher=teacher), distilled)
+
+        return night.folder, rounds()
+
+
+def worked_solutions(night: Night) -> Artifact:
+    """Traces without a truth."""
+    rows = [
+        {
+            "messages": json.dumps([{"role": "user", "content": f"How many? {n}"}]),
+            "response": f"#### {n}",
+            "teacher": "me",
+        }
+        for n in range(4)
+    ]
+    tables = {"traces": (TRACES, rows), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
+    return committed(night.folder / "day") or write_stage(night.folder / "day", tables)
+
+
+def write_problems(folder: Path, count: int) -> Path:
+    """GSM8K's two files; each question contains its answer."""
+    folder.mkdir(exist_ok=True)
+    rows = [json.dumps({"question": f"How many? {n}", "answer": f"#### {n}"}) for n in range(count)]
+    for split in ("train", "test"):
+        (folder / f"{split}.jsonl").write_text("\n".join(rows))
+    return folder
