@@ -1,7 +1,5 @@
 """Passwords in URLs: recognised in every form, removed from messages, refused in the configuration."""
 
-from pathlib import Path
-
 import pytest
 
 from conf.load import STARTER, load_night
@@ -78,14 +76,6 @@ def test_no_complaint_about_the_configuration_repeats_a_password(override: str) 
         load_night(STARTER, [override])
     assert "s3cret" not in str(caught.value)
     assert "tracking" in str(caught.value)
-
-
-def test_a_configuration_file_with_a_password(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(STARTER.read_text() + "tracking: {tracking_uri: 'https://me:s3cret@host'}\n")
-    with pytest.raises(InputError, match=r"mine.yaml: tracking\S+: https://me:\*\*\*@host: user and") as caught:
-        load_night(file)
-    assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("revision", ["main", "v1.0.0", "refs/pr/1", "a1b2c3d4", "007", "release-2"])

@@ -85,23 +85,54 @@ def test_version_and_time_may_be_left_out_by_a_program() -> None:
         entry_of({"kind": "words", "text": "owl", "at": str(datetime.date.today() + datetime.timedelta(days=2))})
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b'{"kind": "words", "text": x}', "not valid JSON at column 27"),
-        (b"[1, 2]", "not a JSON object"),
-        (b'{"a":' * 100_000, "not valid JSON: nested too deep"),
-        (b'{"text": "\xff\xfe"}', "not UTF-8 (byte 10)"),
-        (b'{"version": 1}', "kind is missing; use preference, correction, feedback, words, trace"),
-        (b'{"kind": "wrds"}', "unknown kind 'wrds'; use preference, correction, feedback, words, trace"),
-        (b'{"kind": "words", "version": 1, "text": "x"}', "words.at: is missing"),
-        (b'{"kind": "words", "version": 1, "at": "2026-11-20", "text": " \xe2\x80\x83"}', "words.text: is blank"),
-    ],
-)
-def test_a_line_that_is_none_is_refused_in_plain_words(line: bytes, reason: str) -> None:
+def line(kind: str, **fields: Any) -> bytes:
+    return json.dumps({"version": 1, "kind": kind, "at": "2026-11-20", **fields}).encode()
+
+
+def pick(**change: Any) -> bytes:
+    return line(**PICK | change)
+
+
+BAD = {
+    "no JSON": (b'{"kind": "words", "text": x}', "not valid JSON at column 27"),
+    "no object": (b"[1, 2]", "not a JSON object"),
+    "nested": (b'{"a":' * 100_000, "not valid JSON: nested too deep"),
+    "no text at all": (b'{"text": "\xff\xfe"}', "not UTF-8 (byte 10)"),
+    "no kind": (b'{"version": 1}', "kind is missing; use preference, correction, feedback, words, trace"),
+    "unknown kind": (line("wrds"), "unknown kind 'wrds'; use preference, correction, feedback, words, trace"),
+    "another version": (line("words", text="x", version=2), "words.version: Input should be 1"),
+    "no key": (line("words"), "words.text: is missing"),
+    "empty": (line("words", text=""), "words.text: is blank"),
+    "blank": (line("words", text=" \n\u2003"), "words.text: is blank"),
+    "half a letter": (line("words", text="\ud800"), "words.text: Input should be a valid string"),
+    "index too high": (pick(chosen=2), "preference: chosen is 2, but there are 2 responses (0 is the first)"),
+    "index below 0": (pick(chosen=-1), "preference.chosen: Input should be greater than or equal to 0"),
+    "one answer": (pick(responses=["a"]), "preference.responses: List should have at least 2 items"),
+    "a blank answer": (pick(responses=["\t", "a"]), "preference.responses.0: is blank"),
+    "all the same": (pick(responses=["a", "a"]), "preference: all 2 responses are the same: a pick among them says"),
+    "unknown role": (pick(messages=[{"role": "owl", "content": "hu"}]), "preference.messages.0.role: Input should be"),
+    "no messages": (pick(messages=[]), "preference.messages: List should have at least 1 item"),
+    "no question": (
+        pick(messages=[*ASKED, {"role": "assistant", "content": "4"}]),
+        "preference: messages: the last turn is the assistant's, not the user's",
+    ),
+    "value too high": (line("feedback", messages=ASKED, response="a", value=7), "feedback.value: Input should be less"),
+    "no value": (line("feedback", messages=ASKED, response="a", value=float("nan")), "feedback.value: Input should be"),
+    "nothing corrected": (
+        line("correction", messages=ASKED, response="a", correction="a"),
+        "correction: correction and response are the same",
+    ),
+    "no time": (line("words", text="x", at="now"), "words.at: 'now' is not a date or time in ISO 8601, such as 2026-"),
+    "too long": (line("words", text="x" * LONGEST_LINE), "1000063 bytes; at most 1000000 are allowed"),
+}
+
+
+@pytest.mark.parametrize(("bad", "reason"), BAD.values(), ids=BAD)
+def test_a_bad_line_is_refused_in_plain_words(bad: bytes, reason: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        parse_line(line)
-    assert str(caught.value) == reason
+        parse_line(bad)
+    assert str(caught.value).startswith(reason)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_line_may_be_as_long_as_it_says_and_not_longer() -> None:

@@ -115,20 +115,6 @@ def test_picks_judge_for_good_and_are_lessons_until_a_promotion_has_them(tmp_pat
     assert still_lessons(freeze(tmp_path, DAYS[4], champion="second")) == [0, 1]  # after a rollback
 
 
-def test_corrections_judge_for_good_and_are_lessons_until_a_promotion_has_them(tmp_path: Path) -> None:
-    journal(tmp_path, corrected("4"))
-    freeze(tmp_path, DAYS[0], champion="first")
-    decided(tmp_path, DAYS[0], "first", "winner")
-    journal(tmp_path, corrected("four"))
-    second = freeze(tmp_path, DAYS[1], champion="winner")
-    assert unlearnt(second) == {"four": DAYS[1]}
-    assert [(pair.responses[1], pair.night) for pair in choices(second.folder)] == [("4", DAYS[0]), ("four", DAYS[1])]
-    decided(tmp_path, DAYS[1], "winner", "loser")
-    journal(tmp_path, corrected("4"))  # its owner says it again
-    third = freeze(tmp_path, DAYS[2], champion="winner")
-    assert (set(unlearnt(third)), len(list(choices(third.folder)))) == ({"4", "four"}, 2)
-
-
 def test_every_kind_is_replayed_as_it_was(tmp_path: Path) -> None:
     journal(
         tmp_path,
