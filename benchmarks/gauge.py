@@ -5,11 +5,11 @@ import time
 
 import torch
 
-from models.hf.hardware import computed_in
+from models.hf.hardware import compute_dtype
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
-PRECISION = computed_in(DEVICE)  # ours; what it is compared with computes in the same
+PRECISION = compute_dtype(DEVICE)  # ours; what it is compared with computes in the same
 
 
 def now() -> float:

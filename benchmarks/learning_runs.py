@@ -6,11 +6,10 @@ Each gives points (seconds of learning, checkpoint); what a checkpoint can do is
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.child import json_of
 from benchmarks.timed_night import (
     FEW_ROUNDS,
     Round,
@@ -154,11 +153,5 @@ def _by_trl(prompts: int, size: int, batch: int, student: Path, seed: int, secon
         "max_tokens": config.grpo.max_completion_tokens,
         "rate": config.optimizer.learning_rate,
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.trl_learning", json.dumps(what)],
-        env=os.environ | trainer_environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return [(at, Path(folder)) for at, folder in json.loads(done.stdout.splitlines()[-1])]
+    points = json_of("benchmarks.trl_learning", json.dumps(what), environment=trainer_environment())
+    return [(at, Path(folder)) for at, folder in points]

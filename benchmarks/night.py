@@ -15,16 +15,14 @@ and one update's operators next to it.
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import medium
+from benchmarks.child import json_of
 from benchmarks.starter import STARTER, starter
 from benchmarks.timed_night import (
     FEW_ROUNDS,
@@ -76,8 +74,9 @@ def measure(student: Path, rounds: int, trace: Path | None = None) -> dict[str, 
             from benchmarks.night_trace import write_trace
 
             write_trace(short, trace)
-            _child("benchmarks.update_trace", str(short), str(trace.with_suffix(".update.json.gz")))
-        sampling = _child("benchmarks.sampling", home=home / "starter")
+            file = trace.with_suffix(".update.json.gz")
+            json_of("benchmarks.update_trace", str(short), str(file), environment=trainer_environment())
+        sampling = json_of("benchmarks.sampling", environment={"NIGHTSCHOOL_HOME": str(home / "starter")})
         endless = medium.endless_student(student, home / "endless")
         conversations = medium.write_problems(endless, home / "problems")
         longer = run_night(home / "medium", [*lengths, *medium.overrides(endless, home / "problems")])
@@ -131,7 +130,8 @@ def trl_seconds(student: Path, conversations: Sequence[list[dict[str, str]]]) ->
             "batch": batch,
             "steps": TRL_STEPS,
         }
-        found[f"batch {batch}"] = statistics.median(_child("benchmarks.trl_step", json.dumps(what))[1:])
+        seconds = json_of("benchmarks.trl_step", json.dumps(what), environment=trainer_environment())
+        found[f"batch {batch}"] = statistics.median(seconds[1:])
     return found
 
 
@@ -150,15 +150,6 @@ def page(found: Mapping[str, Any]) -> str:
     steps = ", ".join(f"{batch}: {seconds:.1f} s" for batch, seconds in found["trl_step_seconds"].items())
     lines += [f"tokens a second: {rates}", f"TRL's whole step, medium: {steps}", ""]
     return "\n".join([*lines, *(f"{name:16}{found[name]:8.3f}" for name in FIGURES)])
-
-
-def _child(module: str, *arguments: str, home: Path | None = None) -> Any:
-    """What another benchmark prints as JSON in its last line, in a process with the trainer's environment."""
-    environment = os.environ | (trainer_environment() if home is None else {"NIGHTSCHOOL_HOME": str(home)})
-    done = subprocess.run(
-        [sys.executable, "-m", module, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

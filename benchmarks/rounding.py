@@ -3,9 +3,9 @@
     python -m benchmarks.rounding [--picks 32]
 
 The starter learns picks (DPO) and words at their default rates, each lesson twice: with weights that are the nearest
-ones to what was learnt, and with those that `Trainer.settle` draws. For picks the effect is the gain of the picked
-answers' log-probability over that of the others, in nats an answer; for words the loss, in nats a token. Prints a JSON
-object a lesson. Where the trainer computes in float32, nothing is rounded.
+ones to what was learnt, and with those that `Trainer.round_stochastically` draws. For picks the effect is the gain of
+the picked answers' log-probability over that of the others, in nats an answer; for words the loss, in nats a token.
+Prints a JSON object a lesson. Where the trainer computes in float32, nothing is rounded.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def effects(student: Path, lesson: Lesson) -> dict[str, float]:
         found["before"] = lesson.figure(trainer)
         for _ in lesson.steps(trainer):
             if way == "settled":
-                trainer.settle()
+                trainer.round_stochastically()
         found[way] = lesson.figure(trainer) - found["before"]
     return {name: round(value, 4) for name, value in found.items()}
 

@@ -51,7 +51,7 @@ def studied() -> Path:
             answers = [answer_tokens(tokenizer, trace["response"]) for trace in own]
             examples = list(zip(prompts, answers, strict=True))
             for _ in distill(trainer, examples, lesson, night.seed):
-                trainer.settle()
+                trainer.round_stochastically()
             model = Path(drafts) / str(number)
             trainer.save_checkpoint(model)
         note.unlink(missing_ok=True)

@@ -7,17 +7,15 @@ call goes on. Writes docs/starter-night.md and docs/starter-night.png.
 """
 
 import argparse
-import json
 import os
 import platform
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
+from benchmarks.child import json_of
 from benchmarks.work import SCHOOL, make
 from flows.run.history import round_metrics
 from tasks.evaluation.metrics import ROLES
@@ -44,14 +42,12 @@ def night(seed: int) -> dict[str, Any]:
     home = make(HOMES) / f"seed-{seed}"
     minutes = home / "minutes.txt"
     begun, started = home.exists(), time.monotonic()
-    command = [sys.executable, "-m", "flows", "night", "--json", "--date", "2026-01-01", "--set", f"seed={seed}"]
-    done = subprocess.run(
-        command, env=os.environ | {"NIGHTSCHOOL_HOME": str(home)}, stdout=subprocess.PIPE, text=True, check=True
-    )
+    command = ["night", "--json", "--date", "2026-01-01", "--set", f"seed={seed}"]
+    summary = json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home)})
     if not begun:
         minutes.write_text(str((time.monotonic() - started) / 60))
     took = float(minutes.read_text()) if minutes.exists() else None
-    return json.loads(done.stdout) | {"minutes": took, "home": home}
+    return summary | {"minutes": took, "home": home}
 
 
 def page(nights: dict[int, dict[str, Any]]) -> str:

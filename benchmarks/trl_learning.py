@@ -24,7 +24,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from benchmarks.gauge import PRECISION
 from benchmarks.trl_step import rendered, settings
-from models.engine.sync_probe import FILE as PROBE
+from models.engine.sync_probe import PROBE_FILE
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Attempt, Problem
 
@@ -57,7 +57,7 @@ class Clock(TrainerCallback):
 
 def keep(model: torch.nn.Module, student: Path, folder: Path) -> None:
     """The weights as a night stores them, with everything else from the student's own folder."""
-    shutil.copytree(student, folder, ignore=shutil.ignore_patterns("*.safetensors", PROBE))
+    shutil.copytree(student, folder, ignore=shutil.ignore_patterns("*.safetensors", PROBE_FILE))
     shared = model.get_input_embeddings() is not None and getattr(model.config, "tie_word_embeddings", False)  # pyright: ignore
     tensors = {
         name: tensor.detach().to("cpu", PRECISION).contiguous()

@@ -14,15 +14,14 @@ of the device's own rate of such products. On a GPU peak memory is the device's.
 import argparse
 import json
 import math
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.child import json_of
 from benchmarks.gauge import now, peak_gb
 from benchmarks.starter import STARTER, starter
 from benchmarks.workloads import advantages, grown, workload
@@ -112,14 +111,11 @@ def growth(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def in_child(what: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """A measurement in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.update", "--measure", json.dumps(what)]
+    """Measure in a child process."""
     # TRL is slow: one update of each setting after the one that is not counted
-    command += ["--student", str(options.student), "--steps", "2" if what["method"] == "trl" else str(options.steps)]
-    done = subprocess.run(
-        command, env=os.environ | trainer_environment(), stdout=subprocess.PIPE, text=True, check=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    steps = "2" if what["method"] == "trl" else str(options.steps)
+    arguments = ["--measure", json.dumps(what), "--student", str(options.student), "--steps", steps]
+    return json_of("benchmarks.update", *arguments, environment=trainer_environment())
 
 
 def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:

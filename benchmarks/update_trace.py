@@ -15,7 +15,7 @@ from conf.load import load_night
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.tables import ADVANTAGES, read_rollouts, read_table
-from tasks.training.update import advantages_by_place
+from tasks.training.update import advantages_by_sample
 
 OPERATORS = 20
 
@@ -42,7 +42,7 @@ def round_of(folder: Path) -> tuple[list[Rollout], list[Any]]:
     rollouts: list[Rollout] = []
     own: list[Any] = []
     for part in (folder, *sorted(folder.glob("refill-*"))):
-        advantages = advantages_by_place(read_table(part / "credit" / "advantages.parquet", ADVANTAGES))
+        advantages = advantages_by_sample(read_table(part / "credit" / "advantages.parquet", ADVANTAGES))
         sampled = read_rollouts(part / "sample" / "rollouts.parquet")
         rollouts += sampled
         own += [advantages[rollout.group, rollout.sample] for rollout in sampled]

@@ -92,9 +92,9 @@ def test_what_the_night_tells_is_noted(tmp_path: Path) -> None:
     logger.addHandler(notes)
     logger.setLevel(logging.INFO)
     try:
-        night.tell("round 1 · sample", None)
+        night.announce("round 1 · sample", None)
         logger.info("something else")
-        night.tell("round 1 · sample", 1.5)
+        night.announce("round 1 · sample", 1.5)
     finally:
         logger.removeHandler(notes)
         logger.setLevel(level)

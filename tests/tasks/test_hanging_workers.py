@@ -10,8 +10,8 @@ import pytest
 
 from tasks.stage import stage
 from tasks.workers import HoursOverError, Worker, WorkerDiedError, WorkerHungError, working_on
-from tests.tasks import child_calls
-from tests.tasks.test_workers import is_running
+from tests.tasks.doubles import child_calls
+from tests.tasks.doubles.processes import is_running
 
 Losses = list[str]
 

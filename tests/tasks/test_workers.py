@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from tasks.workers import Worker, WorkerDiedError, WorkerEndedError
-from tests.tasks import child_calls
+from tests.tasks.doubles import child_calls
+from tests.tasks.doubles.processes import gone_within, is_running
 
 PARENT = """
 import sys, time
 from tasks.workers import Worker
-from tests.tasks import child_calls
+from tests.tasks.doubles import child_calls
 
 workers = [Worker("busy"), Worker("idle")]
 if __name__ == "__main__":
@@ -33,20 +34,6 @@ def worker() -> Iterator[Worker]:
     worker = Worker("test")
     yield worker
     worker.close(grace=0)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def gone_within(seconds: float, *pids: int) -> bool:
-    limit = time.monotonic() + seconds
-    while any(map(is_running, pids)) and time.monotonic() < limit:
-        time.sleep(0.02)
-    return not any(map(is_running, pids))
 
 
 def test_one_child_answers_all_calls_and_keeps_its_state(worker: Worker) -> None:

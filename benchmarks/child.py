@@ -1,0 +1,28 @@
+"""Measurements in child processes, which die with the benchmark."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tasks.workers import die_with_parent
+
+
+def json_of(module: str, *arguments: str, environment: Mapping[str, str]) -> Any:
+    """Run a module in a child process; return what it prints as JSON in its last line.
+
+    `environment` adds to this process's own. The child is killed when this process ends, however it ends.
+    Raises CalledProcessError where the child fails.
+    """
+    parent = os.getpid()
+    finished = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        preexec_fn=lambda: die_with_parent(parent),
+    )
+    return json.loads(finished.stdout.splitlines()[-1])
