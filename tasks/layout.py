@@ -1,11 +1,19 @@
-"""Where the rounds of a night lie in its folder."""
+"""Where stages and rounds lie in a night's folder."""
 
 import re
 from pathlib import Path
 
-from tasks.stage import MANIFEST
-
+MANIFEST = "manifest.json"  # in a stage's folder, which is committed by it
+NUMBERED = re.compile(r"(round|refill)-(\d+)")
 ROUND = re.compile(r"round-\d+")
+
+
+def run_name(path: str) -> str:
+    """Return a stage's path as people read it: `round 3 · refill 1 · sample` for `round-03/refill-1/sample`."""
+    return " · ".join(
+        f"{numbered[1]} {int(numbered[2])}" if (numbered := NUMBERED.fullmatch(part)) else part.replace("_", " ")
+        for part in path.split("/")
+    )
 
 
 def round_path(number: int) -> str:

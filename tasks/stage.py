@@ -9,7 +9,6 @@ stage whose manifest matches its inputs, and whose files match the manifest, is 
 import hashlib
 import inspect
 import json
-import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +23,8 @@ from pydantic import BaseModel
 from conf.schema import Section
 from conf.storage.durable import make_folder, room_for, sync, sync_folder, write_atomically
 from models.checkpoint import digest_file
+from tasks.layout import MANIFEST, run_name
 from tasks.workers import WorkerDiedError, working_on
-
-MANIFEST = "manifest.json"
-NUMBERED = re.compile(r"(round|refill)-(\d+)")
 
 Write = Callable[..., Mapping[str, float] | None]  # a stage's function
 
@@ -116,14 +113,6 @@ class _Call:
 def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
     """Make a function `(folder, **arguments)` a committed stage; it is retried only where a worker died."""
     return lambda write: Stage(write, retries, resources)
-
-
-def run_name(path: str) -> str:
-    """Return a stage's path as people read it: `round 3 · refill 1 · sample` for `round-03/refill-1/sample`."""
-    return " · ".join(
-        f"{numbered[1]} {int(numbered[2])}" if (numbered := NUMBERED.fullmatch(part)) else part.replace("_", " ")
-        for part in path.split("/")
-    )
 
 
 def commit(

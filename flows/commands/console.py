@@ -14,12 +14,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from conf.schema import NightConfig
-from tasks.layout import is_round
+from tasks.layout import is_round, run_name
 from tasks.plan import Planned, plan_night, plan_round
 from tasks.report.markdown import moved_meanwhile, to_do
 from tasks.report.text import percent
 from tasks.rollouts.verdicts import told
-from tasks.stage import run_name
 
 err = Console(stderr=True)
 out = Console()

@@ -8,9 +8,8 @@ from statistics import fmean, median
 from conf.schema import NightConfig
 from flows.run.history import round_metrics, seconds_of
 from tasks.incidents import ended_early
-from tasks.layout import is_committed, is_round
+from tasks.layout import MANIFEST, is_committed, is_round, run_name
 from tasks.plan import MODELS_EXAMINED, plan_night
-from tasks.stage import MANIFEST, run_name
 
 EXAMS = tuple(f"evaluate/{model}" for model in MODELS_EXAMINED)
 ROUND = re.compile(r"round (\d+)\b")

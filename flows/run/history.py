@@ -11,9 +11,8 @@ from typing import Any
 from conf.load import config_of, identity
 from conf.schema import NightConfig
 from conf.storage.home import SUMMARY, Home, InputError
-from tasks.layout import committed_rounds
+from tasks.layout import MANIFEST, committed_rounds, run_name
 from tasks.report.text import percent
-from tasks.stage import MANIFEST, run_name
 
 DATES = "????-??-??"
 

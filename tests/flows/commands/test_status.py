@@ -3,6 +3,8 @@
 import datetime
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,12 @@ def test_a_server_by_day(tmp_path: Path) -> None:
         assert status(home)["serving"] == "4711"
         assert "serving: the model `daytime`, by nightschool serve (process 4711)" in lines_of(home, status(home))
     assert status(home)["serving"] is None
+
+
+def test_it_imports_no_library_that_takes_seconds() -> None:
+    found = "import sys, flows.cli, flows.commands.status as _; print({'torch', 'prefect', 'mlflow'} & {*sys.modules})"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    assert subprocess.check_output([sys.executable, "-c", found], env=environment, text=True) == "set()\n"
 
 
 def test_a_progress_note_that_cannot_be_written_or_read_is_ignored(tmp_path: Path) -> None:

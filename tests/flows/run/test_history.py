@@ -77,6 +77,7 @@ def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:
     for date in ("2026-11-18", "2026-11-20"):  # the second is not finished
         (home.night(date) / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
     night = last_finished(home.nights, "starter")
+    assert night is not None
     assert night == home.night("2026-11-18")
     assert last_finished(home.nights, "nightly") is None
     for place, seconds in {"round-01/sample": 3.0, "round-02/sample": 5.0, "decide": 1.0}.items():

@@ -34,7 +34,7 @@ class FakeServer(ThreadingHTTPServer):
 class Answer(BaseHTTPRequestHandler):
     """One request's answer."""
 
-    server: FakeServer
+    server: FakeServer  # type: ignore[assignment]
 
     def do_GET(self) -> None:
         self.server.requests.append((self.path, self.headers.get("Authorization")))
