@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.starter import starter
-from benchmarks.tastes import picks as drawn_picks
+from benchmarks.inputs.starter import starter
+from benchmarks.inputs.tastes import picks as drawn_picks
 from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
 from conf.sections.lessons import PicksConfig, WordsConfig

@@ -12,72 +12,65 @@ from torch import Tensor
 from conf.storage.durable import make_folder, sync, sync_folder
 from conf.storage.home import NightError, inside
 
-CARD = "README.md"  # people may edit it: outside the digest, as is what editors and drafts of it leave beside it
+CARD = "README.md"  # people may edit it, so it is outside the digest, as are drafts and editors' copies of it
 LINEAGE = "nightschool.json"
 TOKENIZER = "tokenizer.json"
 ARCHITECTURE = ("model_type", "architectures", "vocab_size", "hidden_size", "num_hidden_layers")  # of config.json
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
-STORED = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}  # safetensors' names, and those of config.json
+DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}  # safetensors' names, and those of config.json
 
 
 class DamagedCheckpointError(NightError):
-    """A checkpoint's content is not what its name says, or not there."""
+    """A checkpoint is missing, or its content does not have the digest of its name."""
 
 
 def digest_file(file: Path) -> str:
-    """The SHA-256 of a file, in hex."""
+    """Return the SHA-256 of a file, in hex."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def digest_folder(folder: Path) -> str:
-    """A digest over the names and contents of a folder's files, its card apart: 20 hex digits."""
-    whole = hashlib.sha256()
+    """Return a digest over the names and contents of a folder's files, without its card: 20 hex digits."""
+    digest = hashlib.sha256()
     for file in sorted(file for file in folder.rglob("*") if file.is_file() and not _is_card(file)):
-        whole.update(f"{file.relative_to(folder)} {digest_file(file)}\n".encode())
-    return whole.hexdigest()[:20]
+        digest.update(f"{file.relative_to(folder)} {digest_file(file)}\n".encode())
+    return digest.hexdigest()[:20]
 
 
 def _is_card(file: Path) -> bool:
-    """The card, a draft of it that a crash left, or an editor's copy (`.README.md.swp`); no weights, whatever their
-    name: they would be loaded.
+    """Return whether a file is the card, a draft of it, or an editor's copy (`.README.md.swp`).
+
+    Never weights, whatever their name: they would be loaded.
     """
     return CARD in file.name and file.suffix not in WEIGHTS
 
 
 def write_lineage(folder: Path, parent: str | None, base: str | None = None) -> None:
-    """Notes the digest of the checkpoint that this one was made from, and, of an adapter, its base's.
-
-    Both are part of its own digest.
-    """
+    """Write the digest of a checkpoint's parent and, for an adapter, of its base; both are part of its own digest."""
     lineage = {"version": 1, "parent": parent} | ({} if base is None else {"base": base})
     (folder / LINEAGE).write_text(json.dumps(lineage) + "\n")
 
 
 def parent_of(checkpoint: Path) -> str | None:
-    """The digest of the checkpoint that this one was made from; None for a first one."""
-    return _lineage(checkpoint)["parent"]
+    """Return the digest of the checkpoint that this one was made from; None for a first one."""
+    return _read_json(checkpoint / LINEAGE).get("parent")
 
 
 def base_of(checkpoint: Path) -> Path:
-    """The full checkpoint that an adapter belongs to, beside it; a full checkpoint is its own base.
+    """Return the full checkpoint that an adapter belongs to; a full checkpoint is its own base.
 
-    Raises DamagedCheckpointError where the base is gone, NightError where its name could be none.
+    Raises DamagedCheckpointError if the base is missing, NightError if its name is not that of a checkpoint.
     """
-    named = _lineage(checkpoint).get("base")
-    base = checkpoint if named is None else inside(checkpoint.parent, named)
+    name = _read_json(checkpoint / LINEAGE).get("base")
+    base = checkpoint if name is None else inside(checkpoint.parent, name)
     if not base.is_dir():
-        raise DamagedCheckpointError(f"{checkpoint}: its base {base.name} is gone: begin the night anew with --fresh")
+        raise DamagedCheckpointError(f"{checkpoint}: its base {base.name} is gone: start the night again with --fresh")
     return base
 
 
-def _lineage(checkpoint: Path) -> dict[str, str | None]:
-    file = checkpoint / LINEAGE
-    return json.loads(file.read_text()) if file.exists() else {"parent": None}
-
-
 def copy_companions(checkpoint: Path, target: Path) -> None:
-    """Copies what lies beside a checkpoint's weights (configuration, tokenizer, template) into a folder."""
+    """Copy what lies beside a checkpoint's weights (configuration, tokenizer, template) into a folder."""
     target.mkdir(parents=True, exist_ok=True)
     for file in checkpoint.iterdir():
         weights = file.suffix in WEIGHTS or file.name.endswith(".index.json")
@@ -85,57 +78,59 @@ def copy_companions(checkpoint: Path, target: Path) -> None:
             shutil.copy(file, target / file.name)
 
 
-def misfits(checkpoint: Path) -> list[str]:
-    """The tensors that are stored in another precision than config.json says, as `name (precision)`."""
-    config = json.loads((checkpoint / "config.json").read_text())
+def wrong_precisions(checkpoint: Path) -> list[str]:
+    """Return the tensors whose precision is not the one in config.json, as `name (precision)`."""
+    config = _read_json(checkpoint / "config.json")
     stated = config.get("dtype") or config.get("torch_dtype")
-    found = []
+    wrong = []
     for file in sorted(checkpoint.glob("*.safetensors")):
         with safe_open(file, framework="pt") as tensors:
             for name in tensors.keys():  # noqa: SIM118
                 stored = tensors.get_slice(name).get_dtype()
-                if STORED.get(stored, stored) != stated:
-                    found.append(f"{name} ({STORED.get(stored, stored)}, not {stated})")
-    return found
+                dtype = DTYPES.get(stored, stored)
+                if dtype != stated:
+                    wrong.append(f"{name} ({dtype}, not {stated})")
+    return wrong
 
 
-def unlike(one: Path, other: Path) -> str | None:
-    """In what two checkpoints differ that the nights of one student leave alone, in words; None where in nothing."""
-    one, other = base_of(one), base_of(other)
-    shapes = [_shape(one), _shape(other)]
+def incompatibility(first: Path, second: Path) -> str | None:
+    """Return why two checkpoints cannot be of one student (another architecture or tokenizer), None if they can."""
+    first, second = base_of(first), base_of(second)
+    configs = [_read_json(folder / "config.json") for folder in (first, second)]
     for key in ARCHITECTURE:
-        if shapes[0].get(key) != shapes[1].get(key):
-            return f"another architecture ({key}: {shapes[0].get(key)}, not {shapes[1].get(key)})"
-    tokenizers = [digest_file(file) if file.exists() else None for file in (one / TOKENIZER, other / TOKENIZER)]
+        values = [config.get(key) for config in configs]
+        if values[0] != values[1]:
+            return f"another architecture ({key}: {values[0]}, not {values[1]})"
+    tokenizers = [digest_file(file) if file.exists() else None for file in (first / TOKENIZER, second / TOKENIZER)]
     return None if tokenizers[0] == tokenizers[1] else f"another tokenizer ({TOKENIZER} differs)"
 
 
-def _shape(checkpoint: Path) -> dict[str, object]:
-    file = checkpoint / "config.json"
+def _read_json(file: Path) -> dict[str, str | None]:
+    """Return a JSON file's content; empty if there is no such file."""
     return json.loads(file.read_text()) if file.exists() else {}
 
 
-def same_weights(one: Path, other: Path) -> bool:
-    """Whether two checkpoints of one kind hold the same tensors, whatever else they hold."""
-    first, second = _tensors(one), _tensors(other)
-    return first.keys() == second.keys() and all(first[name].equal(second[name]) for name in first)
+def same_weights(first: Path, second: Path) -> bool:
+    """Return whether two checkpoints hold the same tensors, whatever else they hold."""
+    ours, theirs = _tensors(first), _tensors(second)
+    return ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
 
 
 def _tensors(checkpoint: Path) -> dict[str, Tensor]:
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for file in checkpoint.glob("*.safetensors"):
-        found |= load_file(file)
-    return found
+        tensors |= load_file(file)
+    return tensors
 
 
 def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:
-    """Moves a finished folder to its digest's name in one rename. Returns the checkpoint.
+    """Move a finished folder to its digest's name in one rename. Returns the checkpoint.
 
-    A checkpoint of the same content that is there already stays, and the draft goes; one that was damaged since is
-    replaced. Not `durable`: a power cut may damage it until `make_durable`.
+    An intact checkpoint of the same content stays, and the draft is removed; a damaged one is replaced. Unless
+    `durable`, a power cut may damage it until `make_durable`.
     """
     target = checkpoints / digest_folder(draft)
-    if is_whole(target):
+    if is_intact(target):
         shutil.rmtree(draft)
     else:
         shutil.rmtree(target, ignore_errors=True)
@@ -147,23 +142,22 @@ def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:
 
 
 def make_durable(checkpoint: Path) -> None:
-    """Forces a checkpoint to the disk."""
+    """Flush a checkpoint and its directory entry to disk."""
     sync_folder(checkpoint)
     sync(checkpoint.parent)
 
 
-def is_whole(checkpoint: Path) -> bool:
-    """Whether a checkpoint is there, with the content that it is named by."""
+def is_intact(checkpoint: Path) -> bool:
+    """Return whether a checkpoint exists and its content has the digest of its name."""
     return checkpoint.is_dir() and digest_folder(checkpoint) == checkpoint.name
 
 
-def verify(checkpoint: Path, remedy: str = "the same command makes it again") -> None:
-    """Raises DamagedCheckpointError, which says what to do about it, unless the folder has the digest of its name."""
+def verify(checkpoint: Path, remedy: str = "run the same command again") -> None:
+    """Raise DamagedCheckpointError, which names the `remedy`, unless the checkpoint is intact."""
     if not checkpoint.is_dir():
         raise DamagedCheckpointError(f"{checkpoint}: this checkpoint is gone; {remedy}")
-    found = digest_folder(checkpoint)
-    if found != checkpoint.name:
+    if (digest := digest_folder(checkpoint)) != checkpoint.name:
         raise DamagedCheckpointError(
-            f"{checkpoint}: its content has the digest {found}, not {checkpoint.name}: it was changed or damaged; "
+            f"{checkpoint}: its content has the digest {digest}, not {checkpoint.name}: it was changed or damaged; "
             f"{remedy}"
         )

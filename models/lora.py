@@ -16,9 +16,9 @@ from conf.schema import LoraConfig
 from conf.storage.home import NightError
 from models.checkpoint import copy_companions
 from models.engine.sync_probe import TOLERANCE, Probe, file_logprobs, read_probe, write_probe
-from models.hf.hardware import computed_in
+from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model
-from models.optim.master_weights import by_chance
+from models.optim.master_weights import stochastic_bf16
 
 
 class MergeError(NightError):
@@ -90,14 +90,14 @@ def merged_weights(model: PreTrainedModel, chance: torch.Generator | None = None
             delta = layer.scaling["default"] * (up.weight.float() @ down.weight.float())
             delta = delta.T if layer.fan_in_fan_out else delta
             exact, is_bf16 = base.float() + delta, base.dtype == torch.bfloat16
-            rounded = by_chance(exact, chance) if is_bf16 and chance is not None else exact.to(base.dtype)
+            rounded = stochastic_bf16(exact, chance) if is_bf16 and chance is not None else exact.to(base.dtype)
             weights[f"{name}.weight"] = rounded
     return weights
 
 
 def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
     """Writes an adapter's folder, merged into its base, as a full checkpoint; proven by `prove_merge`."""
-    precision = computed_in(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # the trainer's
+    precision = compute_dtype(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # the trainer's
     model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
     PeftModel.from_pretrained(model, adapter)  # puts the adapters into the model that it is given
     copy_companions(base, target)

@@ -11,8 +11,8 @@ from torch import Tensor
 from conf.schema import TrainerConfig
 from models import lora
 from models.checkpoint import copy_companions
-from models.engine.sync_probe import FILE as PROBE
-from models.hf.hardware import computed_in
+from models.engine.sync_probe import PROBE_FILE
+from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model
 from models.packing.packing import Group, Pack, hidden_states, pack, split
 from models.packing.self_check import choose_packing, packed_logprobs
@@ -63,7 +63,7 @@ class RewardModel:
         self.checkpoint, self.config = checkpoint, config
         cuda = torch.cuda.is_available() if config.device == "auto" else config.device == "cuda"
         self.device = torch.device("cuda" if cuda else "cpu")
-        self.model = load_model(checkpoint, computed_in(self.device), self.device, config.trust_remote_code)
+        self.model = load_model(checkpoint, compute_dtype(self.device), self.device, config.trust_remote_code)
         self.packs = choose_packing(self.model) is packed_logprobs
         self.model.eval()
         self.head = Head(self.model.config.get_text_config().hidden_size, self.device)
@@ -80,12 +80,12 @@ class RewardModel:
     def save(self, folder: Path) -> None:
         """Writes the backbone as a Hugging Face folder, adapters merged into it, and the head beside it."""
         copy_companions(self.checkpoint, folder)
-        (folder / PROBE).unlink(missing_ok=True)  # what the backbone's language model said: it is another one now
+        (folder / PROBE_FILE).unlink(missing_ok=True)  # what the backbone's language model said: it is another one now
         self.model.save_pretrained(folder, state_dict=lora.merged_weights(self.model))
         save_file(self.head.state_dict(), folder / HEAD)
 
     def rewards(self, packed: Pack) -> Float[Tensor, "answers"]:
-        """The rewards of a pack of `answers_to`, in its order, differentiable."""
+        """The rewards of a pack of `answer_group`, in its order, differentiable."""
         if self.packs:
             ends = torch.tensor(packed.lengths, device=self.device).cumsum(0) - 1
             return self.head(hidden_states(self.model, packed).index_select(0, ends))
@@ -96,7 +96,7 @@ class RewardModel:
     def judge(self, groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]) -> list[list[float]]:
         """The rewards of each prompt's answers (token ids, the end token included where there is one)."""
         rows = iter(range(sum(len(answers) for _, answers in groups)))
-        asked = [answers_to(prompt, answers, [next(rows) for _ in answers]) for prompt, answers in groups if answers]
+        asked = [answer_group(prompt, answers, [next(rows) for _ in answers]) for prompt, answers in groups if answers]
         found: dict[int, float] = {}
         for batch in split(asked, self.config.microbatch_tokens):
             packed = pack(batch, self.device)
@@ -109,6 +109,6 @@ class RewardModel:
         return self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state[0, -1]
 
 
-def answers_to(prompt: Sequence[int], answers: Sequence[Sequence[int]], rows: Sequence[int]) -> Group:
+def answer_group(prompt: Sequence[int], answers: Sequence[Sequence[int]], rows: Sequence[int]) -> Group:
     """A prompt and its answers, to be packed so that every token of theirs is read."""
     return Group(prompt, [[*answer, UNREAD] for answer in answers], rows)

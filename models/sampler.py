@@ -13,11 +13,11 @@ from vllm.lora.request import LoRARequest
 
 from conf.schema import EngineConfig, LoraConfig
 from conf.storage.home import NightError
-from models.checkpoint import base_of, misfits, same_weights
+from models.checkpoint import base_of, same_weights, wrong_precisions
 from models.engine import cpu_lora, weight_sync
 from models.engine.environment import CPU_BLOCK
 from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
-from models.hf.hardware import computed_in
+from models.hf.hardware import compute_dtype
 from models.rollout import Rollout
 
 ATTEMPTS = 3  # for completions that end neither by themselves nor by their length
@@ -29,7 +29,7 @@ class Sampler:
     def __init__(self, checkpoint: Path, config: EngineConfig, *, trust_remote_code: bool = False) -> None:
         self.config = config
         cuda = torch.cuda.is_available()
-        whole = computed_in(torch.device("cuda" if cuda else "cpu")) == torch.float32
+        whole = compute_dtype(torch.device("cuda" if cuda else "cpu")) == torch.float32
         base = base_of(checkpoint)
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
@@ -106,7 +106,7 @@ class Sampler:
         held, loaded = self._held, self._base
         before = self._logprobs(probe) if probe and held else []
         self._held = self._base = None
-        if probe and base == checkpoint and (wrong := misfits(checkpoint)):
+        if probe and base == checkpoint and (wrong := wrong_precisions(checkpoint)):
             _fail(checkpoint, f"its file is of a wrong precision: {_listed(wrong)}")
         if base != loaded:
             self._load_base(base)

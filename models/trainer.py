@@ -1,4 +1,4 @@
-"""The trainer: a policy, its master weights, and what one round or one lesson does to them."""
+"""The trainer: a policy, its master weights, and what a round or a lesson does to them."""
 
 import logging
 import math
@@ -6,7 +6,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -19,7 +19,7 @@ from models import lora
 from models.checkpoint import copy_companions, digest_folder
 from models.engine.sync_probe import Probe, take_probe, write_probe
 from models.grpo import grpo_loss, loss_denominator
-from models.hf.hardware import computed_in
+from models.hf.hardware import compute_dtype, resolve_device
 from models.hf.loading import load_model, load_tokenizer
 from models.optim.master_weights import MasterWeights
 from models.optim.rng import RandomState
@@ -30,26 +30,25 @@ from models.packing.packing import Group, Pack, pack, split
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
 
-NON_FINITE_LIMIT = 3  # steps in a row
+NON_FINITE_LIMIT = 3  # consecutive steps
 
 log = logging.getLogger("nightschool")
 
-# A microbatch's loss: (log-probabilities [tokens], the pack they belong to, entropies) → (loss, sums to report)
+# A microbatch's loss: (log-probabilities [tokens], their pack, entropies [tokens]) → (loss, sums to report)
 MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]]]
 
 
 class NonFiniteError(NightError):
-    """Loss or gradients were not finite three steps in a row."""
+    """Loss or gradients were not finite in three consecutive steps."""
 
 
 class Trainer:
-    """Updates a checkpoint's weights from graded rollouts (GRPO) or from worked answers (distillation)."""
+    """Updates a checkpoint's weights from graded rollouts (GRPO) or from examples (lessons)."""
 
     def __init__(self, checkpoint: Path, config: TrainerConfig, reference: Path | None = None) -> None:
         self.config = config
-        cuda = torch.cuda.is_available() if config.device == "auto" else config.device == "cuda"
-        self.device = torch.device("cuda" if cuda else "cpu")
-        self.dtype = computed_in(self.device)  # the master weights are fp32
+        self.device = resolve_device(config.device)
+        self.dtype = compute_dtype(self.device)  # of the model; the master weights are fp32
         self.random = RandomState(config.seed, self.device)
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
@@ -58,7 +57,7 @@ class Trainer:
             self.token_logprobs = choose_packing(self.model)
             if config.lora is not None:
                 lora.attach(self.model, config.lora)
-        self.model.eval()  # no dropout: the policy that is trained is the one that was sampled; but see `_studying`
+        self.model.eval()  # no dropout: the policy that is trained is the one that was sampled; but see `_with_dropout`
         self.dropout = config.lora is not None and config.lora.dropout > 0
         self.reference = None
         if config.grpo.kl_coefficient > 0:
@@ -75,26 +74,28 @@ class Trainer:
         state: Path | None = None,
         reference: Path | None = None,
         *,
-        stands_at: str | None = None,
+        checkpoint_digest: str | None = None,
     ) -> "Trainer":
-        """The trainer of a checkpoint, fresh or, with `state`, exactly where `save` left it.
+        """Load a checkpoint's trainer, fresh or, with `state`, exactly as `save` left it.
 
-        `reference` is the checkpoint before round 1; it is loaded only where the KL coefficient is not 0. With
-        adapters and a state, `checkpoint` is the night's base: the state holds the adapters. Raises StateError where
-        the state is damaged, is of other weights, or does not belong to the checkpoint of the digest `stands_at`.
+        `reference`: the checkpoint before round 1, loaded only if the KL coefficient is not 0. With adapters and a
+        state, `checkpoint` is the night's base, and the state holds the adapters. Raises StateError if the state is
+        damaged, is of other weights, or does not belong to the checkpoint of `checkpoint_digest`.
         """
-        found = None if state is None else read_state(state, stands_at)
+        saved = None if state is None else read_state(state, checkpoint_digest)
         trainer = cls(checkpoint, config, reference)
-        if found is not None:
+        if saved is not None:
             try:
-                trainer._restore(found)
+                trainer.weights.restore(saved.weights, saved.step)
             except ValueError as error:
                 raise StateError(f"{state}: {error}") from error
+            trainer.random.restore(saved.random)
+            trainer.non_finite = saved.non_finite
         return trainer
 
     @property
     def step(self) -> int:
-        """Optimizer steps taken so far."""
+        """The number of optimizer steps taken."""
         return self.weights.step_count
 
     def update(
@@ -103,13 +104,13 @@ class Trainer:
         advantages: Sequence[float] | Sequence[Sequence[float]],
         with_signal: int | None = None,
     ) -> dict[str, float]:
-        """One round of GRPO: `steps_per_round` optimizer steps on equal shares of the groups.
+        """Train one round of GRPO: `steps_per_round` optimizer steps on equal shares of the groups.
 
-        `advantages`: one a rollout, or one a token; NaN means not graded, and the rollout is left out. A group whose
-        advantages are all 0 is not useful; without a KL term it is left out as well, from the denominator too. At
-        most `with_signal` of the others are, where that is given: a tie-breaker alone is trained on, but no signal.
-        Fewer useful groups than `min_useful_groups`: no step (`skipped` is 1). A step whose loss or gradients are not
-        finite is not taken; raises NonFiniteError after three such in a row.
+        `advantages`: one per rollout, or one per token; a rollout with a NaN was not graded and is left out. A group
+        whose advantages are all 0 is not useful; without a KL term it is left out too, also from the denominator. At
+        most `with_signal` of the other groups count as useful, if given: those that only a tie-breaker sets apart are
+        trained on, but do not count. With fewer useful groups than `min_useful_groups` there is no step (`skipped` is
+        1). A step with a non-finite loss or gradient is not taken; raises NonFiniteError after three in a row.
         """
         started = time.perf_counter()
         rows = [self._advantages(a, rollout) for a, rollout in zip(advantages, rollouts, strict=True)]
@@ -128,21 +129,20 @@ class Trainer:
         return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
-        """The policy's log-probability of every token of every rollout, in nats; the weights stay as they are."""
-        found = self.completion_logprobs(grouped(rollouts, [row for row, r in enumerate(rollouts) if r.token_ids]))
-        return [found[row].tolist() if row in found else [] for row in range(len(rollouts))]
+        """Return the policy's log-probability of every token of every rollout, in nats; no training."""
+        rows = self.completion_logprobs(grouped(rollouts, [row for row, r in enumerate(rollouts) if r.token_ids]))
+        return [rows[row].tolist() if row in rows else [] for row in range(len(rollouts))]
 
     def completion_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
-        """log π of every completion's tokens [T] by row, in nats; the weights stay as they are."""
+        """Return log π of every completion's tokens [T] by row, in nats; no training."""
         return logprobs_by_row(self.model, self.token_logprobs, groups, self.config.microbatch_tokens)
 
     def imitate(self, examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, float]:
-        """One supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only."""
+        """Take one supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only."""
         groups = [Group(prompt, [answer], [row]) for row, (prompt, answer) in enumerate(examples)]
         tokens = sum(len(answer) for _, answer in examples)
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
-            """Of a pack's completion tokens [predicted]: its share of the step's loss, and its figures."""
             return -logprobs.sum() / tokens, {}
 
         sums: dict[str, float] = defaultdict(float)
@@ -152,15 +152,15 @@ class Trainer:
     def optimizer_step(
         self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], *, dropout: bool = True
     ) -> None:
-        """One step on the sum of `loss` over the groups' microbatches; adds what there is to report to `sums`.
+        """Take one step on the sum of `loss` over the groups' microbatches; add the metrics to `sums`.
 
-        How the groups are cut into microbatches is not the caller's to know: a completion is never cut, but a group is.
-        Without `dropout` the adapters have none, whatever the configuration says. A loss or gradients that are not
-        finite: no step, and NonFiniteError after three such in a row.
+        A microbatch may hold a part of a group, but never of a completion. Without `dropout` the adapters have none,
+        whatever the configuration says. With a non-finite loss or gradient there is no step, and after three in a row
+        NonFiniteError is raised.
         """
-        self.weights.discard()  # what a step left that broke off
+        self.weights.discard()  # gradients of a step that an error interrupted
         finite = True
-        with self._studying(dropout):
+        with self._with_dropout(dropout):
             for batch in split(groups, self.config.microbatch_tokens):
                 packed = pack(batch, self.device)
                 logprobs, entropies = self.token_logprobs(self.model, packed)
@@ -175,57 +175,52 @@ class Trainer:
         self._count(finite, norm)
         sums["non_finite_steps"] += float(self.non_finite > 0)
 
-    def settle(self) -> None:
-        """Puts into the weights, in the mean, what their rounding would leave behind: after each step of a lesson.
+    def round_stochastically(self) -> None:
+        """Round the master weights to bf16 stochastically, after each step of a lesson, so that small steps count.
 
-        So the next step sees it. Rounds are not settled: they sampled from the nearest weights.
+        Rounds do not: their rollouts were sampled from the nearest bf16 weights.
         """
-        self.weights.settle(self._chance(f"{self.step}"))
+        self.weights.round_stochastically(self._generator(f"{self.step}"))
 
-    def _chance(self, what: str) -> torch.Generator:
-        """Drawn by the seed, the name of the checkpoint (a digest) that the lesson began with, and what it is for."""
-        drawn = random.Random(f"{self.config.seed} {self.checkpoint.name} {what}").getrandbits(63)
-        return torch.Generator(self.device).manual_seed(drawn)
+    def _generator(self, purpose: str) -> torch.Generator:
+        """Return a generator seeded by the seed, the digest of the checkpoint before the lesson, and the purpose."""
+        seed = random.Random(f"{self.config.seed} {self.checkpoint.name} {purpose}").getrandbits(63)
+        return torch.Generator(self.device).manual_seed(seed)
 
     def save(self, checkpoint: Path, state: Path) -> None:
-        """Writes the weights as a Hugging Face folder and everything needed to go on exactly from here."""
+        """Write the weights as a Hugging Face folder, and the state to continue exactly from here."""
         self.save_checkpoint(checkpoint)
         self.save_state(state, digest_folder(checkpoint))
 
     def save_state(self, state: Path, checkpoint: str) -> None:
-        """Writes what to go on exactly from; `checkpoint` is the digest of the checkpoint with the same weights."""
-        weights, drawn = self.weights.tensors(), self.random.tensors()
-        write_state(state, TrainerState(weights, drawn, self.step, self.non_finite, checkpoint))
+        """Write the state to continue from; `checkpoint` is the digest of the checkpoint with the same weights."""
+        weights, generators = self.weights.tensors(), self.random.tensors()
+        write_state(state, TrainerState(weights, generators, self.step, self.non_finite, checkpoint))
 
     def save_checkpoint(self, checkpoint: Path) -> None:
-        """Writes the weights, a lesson's adapters merged into them by chance, as a Hugging Face folder, with the probe.
+        """Write the weights, adapters merged with stochastic rounding, as a Hugging Face folder with the sync probe.
 
-        Tokenizer and template are the loaded checkpoint's own files. Raises MergeError where the merge went wrong.
+        Tokenizer and template are copied from the loaded checkpoint. Raises MergeError if the merge is wrong.
         """
         copy_companions(self.checkpoint, checkpoint)
         if self.config.lora is None:
             self.model.save_pretrained(checkpoint)
             write_probe(checkpoint, self._probe())
         else:
-            merged = lora.merged_weights(self.model, self._chance("merged"))
+            merged = lora.merged_weights(self.model, self._generator("merged"))
             self.model.save_pretrained(checkpoint, state_dict=merged)
             lora.prove_merge(checkpoint, self._probe(), self.config.trust_remote_code)
 
     def save_adapter(self, folder: Path) -> None:
-        """Writes the adapters alone, as peft does, with the probe."""
+        """Write the adapters alone, as peft does, with the sync probe."""
         lora.save_adapter(self.model, folder)
         write_probe(folder, self._probe())
 
     def _probe(self) -> Probe:
         return take_probe(load_tokenizer(self.checkpoint, self.config.trust_remote_code), self.logprobs)
 
-    def _restore(self, state: TrainerState) -> None:
-        self.weights.restore(state.weights, state.step)
-        self.random.restore(state.random)
-        self.non_finite = state.non_finite
-
     def _trained(self, rollouts: Sequence[Rollout], advantages: Sequence[Tensor]) -> list[Group]:
-        """The groups that take part, without the completions that were not graded or are to be left out."""
+        """Return the groups to train on, without completions that were not graded or are masked."""
         keep_all, overlong = self.config.grpo.kl_coefficient > 0, self.config.grpo.overlong
         kept = [
             row
@@ -249,7 +244,6 @@ class Trainer:
         denominator = loss_denominator(lengths, self.config.grpo)
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
-            """Of a pack's completion tokens [predicted]: its share of the step's loss, and its figures."""
             policy = padded_rows(logprobs, packed)
             before = pad_sequence([old[row] for row in packed.rows], True) if old else policy.detach()
             mask = pad_sequence([self._tensor(rollouts[row].loss_mask).bool() for row in packed.rows], True)
@@ -268,7 +262,7 @@ class Trainer:
         self.optimizer_step(groups, loss, sums)
 
     def _count(self, finite: bool, norm: float) -> None:
-        """Counts the steps in a row that were not finite, and says so. Raises NonFiniteError at the third."""
+        """Count and log consecutive non-finite steps. Raises NonFiniteError at the third."""
         if math.isfinite(norm):
             self.non_finite = 0
             return
@@ -282,13 +276,11 @@ class Trainer:
             )
 
     @contextmanager
-    def _studying(self, dropout: bool) -> Iterator[None]:
-        """Forward passes whose gradient is taken: the adapters' dropout is on, its masks are the trainer's own."""
-        if not (dropout and self.dropout):
-            yield
-            return
-        with self.random.drawing():
-            lora.dropout(self.model, on=True)
+    def _with_dropout(self, dropout: bool) -> Iterator[None]:
+        """Switch the adapters' dropout on for training passes, with masks from the trainer's own random numbers."""
+        active = dropout and self.dropout
+        with self.random.drawing() if active else nullcontext():
+            lora.dropout(self.model, on=active)
             try:
                 yield
             finally:
@@ -296,14 +288,13 @@ class Trainer:
 
     @torch.no_grad()
     def _reference_rows(self, packed: Pack) -> Tensor | None:
-        if self.reference is None:
-            return None
-        return padded_rows(self.token_logprobs(self.reference, packed)[0], packed)
+        reference = self.reference
+        return None if reference is None else padded_rows(self.token_logprobs(reference, packed)[0], packed)
 
     def _advantages(self, advantage: float | Sequence[float], rollout: Rollout) -> Tensor:
-        """[T]: an advantage for each of a completion's tokens, 0 for those that the policy did not write."""
-        given = torch.as_tensor(advantage, dtype=torch.float32, device=self.device)
-        return given.where(self._tensor(rollout.loss_mask).bool(), 0.0)
+        """Return an advantage for each token [T], 0 for those that the policy did not write."""
+        values = torch.as_tensor(advantage, dtype=torch.float32, device=self.device)
+        return values.where(self._tensor(rollout.loss_mask).bool(), 0.0)
 
     def _tensor(self, values: Sequence[float] | Sequence[bool]) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self.device)

@@ -14,7 +14,7 @@ from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
 from flows.orchestration.server import prefect_api
 from flows.web.health import check_mlflow
-from models.checkpoint import is_whole, unlike
+from models.checkpoint import incompatibility, is_intact
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry, Version
 from tasks.registry.promote import show_who_serves
 from tasks.tracking import tracking_uri
@@ -88,14 +88,14 @@ def _moving(home: Home, command: str) -> Iterator[None]:
 
 def _refuse_damaged(home: Home, version: Version) -> None:
     checkpoint = home.checkpoints / version.digest
-    if not is_whole(checkpoint):
+    if not is_intact(checkpoint):
         raise InputError(f"{checkpoint}: changed, damaged or missing, so it cannot serve; choose another version")
 
 
 def _refuse_another_model(home: Home, chosen: Version, serving: Version | None) -> None:
     if serving is None or not (champion := home.checkpoints / serving.digest).is_dir():
         return
-    if difference := unlike(home.checkpoints / chosen.digest, champion):
+    if difference := incompatibility(home.checkpoints / chosen.digest, champion):
         raise InputError(
             f"promote: version {chosen.version} is not like the champion, version {serving.version}: {difference}; "
             "give another student a name of its own in its configuration (name: …), and it has a champion of its own"

@@ -10,7 +10,7 @@ from conf.storage.home import Home, InputError, NightError, inside
 from conf.storage.locks import running_night, take_server_lock
 from flows.serving.proxy import Gate
 from flows.serving.vllm_server import EngineFailedError, EngineServer
-from models.checkpoint import is_whole
+from models.checkpoint import is_intact
 from tasks.registry.mlflow_registry import DAYTIME, Registry, Version
 
 LOG = "serve.log"  # vLLM's, under the home
@@ -140,7 +140,7 @@ def unfit(home: Home, version: Version) -> str | None:
         checkpoint = inside(home.checkpoints, version.digest)
     except NightError as error:
         return str(error)
-    if not is_whole(checkpoint):
+    if not is_intact(checkpoint):
         return f"{checkpoint} was changed or damaged, or is not here"
     if (checkpoint / "adapter_config.json").exists():
         return f"{checkpoint} is an adapter without its base's weights; nights promote merged ones"

@@ -14,7 +14,7 @@ import torch
 
 from conf.schema import NightConfig, StudentConfig
 from models.engine.environment import CPU_BLOCK, SERVER, server_environment
-from models.hf.hardware import computed_in
+from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
 from tasks.workers import die_with_parent
 
@@ -96,7 +96,7 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     Answers carry the first served name: the digest, which a journal's line calls `policy`.
     """
     engine, cuda = config.engine, torch.cuda.is_available()
-    dtype = "float32" if computed_in(torch.device("cuda" if cuda else "cpu")) == torch.float32 else "bfloat16"
+    dtype = "float32" if compute_dtype(torch.device("cuda" if cuda else "cpu")) == torch.float32 else "bfloat16"
     words = [*SERVER, "--model", str(checkpoint), "--uds", str(folder / SOCKET)]
     words += ["--served-model-name", checkpoint.name, NAME]
     words += ["--dtype", dtype]

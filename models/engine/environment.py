@@ -42,7 +42,7 @@ def engine_environment(kv_cache_gb: float) -> dict[str, str]:
     if core_quota() < len(cores()):
         environment |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(math.ceil(core_quota()))}
     else:
-        environment["VLLM_CPU_OMP_THREADS_BIND"] = core_ranges(cores())
+        environment["VLLM_CPU_OMP_THREADS_BIND"] = format_cores(cores())
     if preload:
         environment["LD_PRELOAD"] = ":".join(dict.fromkeys(preload))
     return environment
@@ -82,7 +82,7 @@ def preload_libraries() -> list[Path]:
     return [library for library in (tcmalloc, libiomp5) if library]
 
 
-def core_ranges(numbers: Sequence[int]) -> str:
+def format_cores(numbers: Sequence[int]) -> str:
     """Core numbers, ascending, as vLLM wants them: 0, 1, 2, 5 is `0-2,5`."""
     ranges: list[list[int]] = []
     for number in numbers:

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
 from conf.storage.home import NightError
 from models.rollout import Rollout
 
-FILE = "probe.json"
+PROBE_FILE = "probe.json"
 LENGTH = 40  # tokens; so many of them that a fault shows, so few that the engine needs some hundredths of a second
 TEXT = (
     "A farmer has 17 sheep and buys 25 more at the market. How many sheep does she have now? She has 17 + 25 = 42 "
@@ -53,12 +53,12 @@ def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
 
 def write_probe(checkpoint: Path, probe: Probe) -> None:
     """Writes the probe into a checkpoint's folder; part of its digest."""
-    (checkpoint / FILE).write_text(json.dumps({"version": 1, **asdict(probe)}) + "\n")
+    (checkpoint / PROBE_FILE).write_text(json.dumps({"version": 1, **asdict(probe)}) + "\n")
 
 
 def read_probe(checkpoint: Path) -> Probe | None:
     """The probe of a checkpoint; None where whoever made it wrote none."""
-    file = checkpoint / FILE
+    file = checkpoint / PROBE_FILE
     if not file.exists():
         return None
     found = json.loads(file.read_text())

@@ -1,4 +1,4 @@
-"""What of the machine this process may use: cores and memory, within the limits of its control groups."""
+"""The hardware this process may use: device and precision, cores and memory within its control groups' limits."""
 
 import math
 import os
@@ -17,7 +17,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Memory:
-    """Main memory in GiB. `limit` is what a container may take of it, infinite where nothing limits it."""
+    """Main memory in GiB; `limit` is a container's share of it, infinite without a limit."""
 
     total: float
     available: float
@@ -25,7 +25,7 @@ class Memory:
 
 
 def memory() -> Memory:
-    """The memory of the machine, what of it is free or can be freed, and the control group's limit."""
+    """Return the machine's memory, how much is free or can be freed, and the control group's limit."""
     kib = {}
     for line in (PROC / "meminfo").read_text().splitlines():
         name, _, rest = line.partition(":")
@@ -38,12 +38,12 @@ def memory() -> Memory:
 
 
 def cores() -> list[int]:
-    """The numbers of the cores that this process may run on, ascending."""
+    """Return the numbers of the cores that this process may run on, ascending."""
     return sorted(os.sched_getaffinity(0))
 
 
 def core_quota() -> float:
-    """How many cores' worth of time a container may use (`docker run --cpus=1.5`), infinite without a limit."""
+    """Return how many cores' worth of time a container may use (`docker run --cpus=1.5`); infinite without a limit."""
     quotas = []
     for value in _settings("cpu", "cpu.max", "cpu.cfs_quota_us"):
         quota, _, period = value.partition(" ")
@@ -53,14 +53,14 @@ def core_quota() -> float:
 
 
 def _settings(controller: str, version2: str, version1: str) -> Iterator[str]:
-    """The values of one setting in this process's control group and all groups around it."""
+    """Yield the values of one setting in this process's control group and all groups around it."""
     for line in (PROC / "self" / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue
         root = CGROUPS / controllers if controllers else CGROUPS
         group = root / path.lstrip("/")
-        # Inside a container the mounted root is the container's own group, and `path` may not be there.
+        # inside a container the mounted root is the container's own group, and `path` may not be there.
         for folder in [group, *group.parents]:
             if folder.is_relative_to(root):
                 setting = folder / (version1 if controllers else version2)
@@ -69,18 +69,18 @@ def _settings(controller: str, version2: str, version1: str) -> Iterator[str]:
 
 
 @cache
-def device() -> str:
-    """The GPUs or the processor by name, the cores in use, and the precision: `Intel Xeon, 2 cores, float32`.
+def describe_device() -> str:
+    """Return the GPUs or the processor by name, the cores in use and the precision: `Intel Xeon, 2 cores, float32`.
 
-    A GPU's name is asked of its driver's own program: torch would take memory on the GPU for it.
+    GPUs are named by nvidia-smi, because torch would allocate memory on the GPU for it.
     """
     if torch.cuda.is_available():
-        return f"{_gpus()}, {computed_in(torch.device('cuda'))}".replace("torch.", "")
-    return f"{_processor()}, {len(cores())} cores, {computed_in(torch.device('cpu'))}".replace("torch.", "")
+        return f"{_gpus()}, {compute_dtype(torch.device('cuda'))}".replace("torch.", "")
+    return f"{_processor()}, {len(cores())} cores, {compute_dtype(torch.device('cpu'))}".replace("torch.", "")
 
 
-def give_back() -> None:
-    """Gives the GPU's memory that no tensor holds any more back to who else computes there, such as the engine."""
+def release_gpu_memory() -> None:
+    """Return GPU memory that no tensor uses any more to other processes, such as the engine."""
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
@@ -88,25 +88,31 @@ def give_back() -> None:
 def _gpus() -> str:
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError):
         return "cuda"
-    return " + ".join(found.split("\n")).strip(" +")
+    return " + ".join(names.split("\n")).strip(" +")
 
 
 def _processor() -> str:
-    """As /proc/cpuinfo names it; an Arm processor has no name there, but numbers of its maker and part."""
+    """Return the name in /proc/cpuinfo; of an Arm processor, which has none there, the numbers of maker and part."""
     lines = [line.partition(":") for line in (PROC / "cpuinfo").read_text().splitlines()]
     named = {name.strip(): value.strip() for name, _, value in reversed(lines)}
     return named.get("model name") or " ".join(named.get(name, "") for name in ("CPU implementer", "CPU part"))
 
 
-def computed_in(device: torch.device) -> torch.dtype:
-    """bfloat16 wherever the device multiplies in it, else float32: trainer, engine and checkpoints alike.
+def resolve_device(setting: str) -> torch.device:
+    """Return the device of the `device` setting: `cpu`, `cuda`, or for `auto` a GPU if there is one."""
+    cuda = torch.cuda.is_available() if setting == "auto" else setting == "cuda"
+    return torch.device("cuda" if cuda else "cpu")
 
-    A CPU without AVX-512 (or Arm's or AMX's like) does such products one number at a time: a night in float32 is many
-    times as fast there, and takes twice the memory for weights.
+
+def compute_dtype(device: torch.device) -> torch.dtype:
+    """Return the precision of trainer, engine and checkpoints: bfloat16 if the device multiplies in it, else float32.
+
+    A CPU without AVX-512, AMX or Arm's equivalent multiplies bfloat16 one number at a time; float32 is many times
+    as fast there and takes twice the memory for weights.
     """
-    # what torch's own products go by; there is no public name for it
+    # torch has no public name for what its own products check
     slow = device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return torch.float32 if slow else torch.bfloat16

@@ -1,7 +1,7 @@
-"""A teacher behind an OpenAI-compatible endpoint: asked within a budget, and nothing twice.
+"""Ask a teacher behind an OpenAI-compatible endpoint, within a budget, and nothing twice.
 
-Whatever the server does (it is down, slow, refuses, talks HTML), it costs answers and never raises. What it says
-of itself is not repeated anywhere: error messages of such servers quote keys.
+A server that is down, slow, refuses or talks HTML costs answers and never raises. Its error messages are not repeated
+anywhere: such messages may quote the key.
 """
 
 import asyncio
@@ -12,26 +12,26 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from conf.sections.lessons import TeacherConfig
 from conf.storage.durable import make_folder, write_atomically
+from conf.storage.home import InputError
 
-AT_ONCE = 4  # questions on their way
-PATIENCE = 3  # failures in a row after which the teacher is left alone
-A_TURN, A_TEMPLATE = 16, 128  # tokens that a server may add to a turn, and once, as a system text of its own, say
+CONCURRENT_REQUESTS = 4
+MAX_FAILURES = 3  # in a row, after which the teacher is left alone
 TEMPERATURE = 0.7  # of all answers to a question but the first, which is greedy
-HOPELESS = (401, 403, 404)  # of these HTTP answers one is enough
+FATAL = (401, 403, 404)  # one such HTTP status is enough to stop
 
 
 class NoAnswerError(Exception):
-    """The teacher gave no answer; says why, in words of our own. `charged`: tries, besides those that came too late."""
+    """The teacher gave no answer; says why, without the server's own words."""
 
-    def __init__(self, why: str, *, hopeless: bool = False, charged: int = 1) -> None:
-        super().__init__(why)
-        self.hopeless, self.charged = hopeless, charged
+    def __init__(self, reason: str, *, fatal: bool = False) -> None:
+        super().__init__(reason)
+        self.fatal = fatal
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Question:
 
     @property
     def temperature(self) -> float:
-        """The first answer is the teacher's best, the others differ."""
+        """0 for the first answer, the teacher's best; the others are sampled."""
         return TEMPERATURE if self.number else 0.0
 
     @property
@@ -52,51 +52,25 @@ class Question:
         return [{"role": role, "content": content} for role, content in self.messages]
 
 
-class Tokens(NamedTuple):
-    """Of a prompt and of its answer."""
+class Usage(NamedTuple):
+    """The tokens of prompts and of answers."""
 
-    prompt: int
-    answer: int
+    prompt: int = 0
+    answer: int = 0
 
-    def times(self, count: int) -> "Tokens":
-        """Of so many such prompts and answers."""
-        return Tokens(count * self.prompt, count * self.answer)
+    def plus(self, other: "Usage") -> "Usage":
+        """Return the sum of both."""
+        return Usage(self.prompt + other.prompt, self.answer + other.answer)
 
-
-@dataclass
-class Budget:
-    """What a night may spend; each question is reckoned at its worst beforehand and at its usage afterwards."""
-
-    config: TeacherConfig
-    prompt_tokens: int = 0
-    answer_tokens: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """Spent so far, those included that are still on their way."""
-        return self.prompt_tokens + self.answer_tokens
-
-    @property
-    def usd(self) -> float:
-        """Spent so far, likewise."""
-        prices = self.config.usd_per_million_prompt_tokens, self.config.usd_per_million_answer_tokens
-        return (self.prompt_tokens * prices[0] + self.answer_tokens * prices[1]) / 1e6
-
-    def has(self, prompt: int, answer: int) -> bool:
-        """Whether so many tokens more are within the night's limits."""
-        after = Budget(self.config, self.prompt_tokens + prompt, self.answer_tokens + answer)
-        limit = self.config.budget_usd
-        return after.tokens <= self.config.budget_tokens and (limit is None or after.usd <= limit)
-
-    def spend(self, prompt: int, answer: int) -> None:
-        """Takes tokens out of the budget, or gives them back."""
-        self.prompt_tokens += prompt
-        self.answer_tokens += answer
+    def usd(self, config: TeacherConfig) -> float:
+        """Return the price in US dollars."""
+        prompts = self.prompt * config.usd_per_million_prompt_tokens
+        return (prompts + self.answer * config.usd_per_million_answer_tokens) / 1e6
 
 
 @dataclass
-class Asked:
-    """What came of a night's questions: an answer to each, or None; and the reasons, counted."""
+class Outcome:
+    """An answer, or None, for each question; why some have none; tokens and US dollars spent on these questions."""
 
     answers: list[str | None]
     asked: int = 0
@@ -109,176 +83,146 @@ class Asked:
 
 def ask(
     questions: Sequence[Question], config: TeacherConfig, cache: Path, until: float = math.inf, night: str = ""
-) -> Asked:
-    """Asks in the given order, a few at once, until all are answered, the budget is spent or the teacher has failed.
+) -> Outcome:
+    """Ask the questions in order, a few at once, until the budget is spent, the time is over or the teacher fails.
 
-    `until`: when that ends at the latest, in seconds since the epoch. `cache` holds what was answered before, by the
-    SHA-256 of everything that makes the question, each with the `night` that asked it; and what each night has spent,
-    so that its tokens and its money are of all its askings together, also after a kill.
+    `until`: the latest end, in seconds since the epoch. `cache`: a folder with earlier answers, named by the SHA-256 of
+    everything that makes the question, and with the tokens that each `night` has spent: its limits hold for all its
+    calls together, also after a kill. Requests under way when a limit is reached are still answered and counted.
     """
-    return asyncio.run(_Lesson(questions, config, cache, night).hold(until))
+    return asyncio.run(_Client(questions, config, cache, night).run(until))
 
 
 def answered_before(question: Question, config: TeacherConfig, cache: Path, night: str) -> bool:
-    """Whether another night than this one has the answer."""
-    found = _cached(_place(question, config, cache))
-    return found is not None and found.get("night") != night
+    """Return whether another night has an answer to this question in the cache."""
+    answer = _read_json(_answer_file(question, config, cache))
+    return answer is not None and answer["night"] != night
 
 
-class _Lesson:
+class _Client:
     def __init__(self, questions: Sequence[Question], config: TeacherConfig, cache: Path, night: str) -> None:
         self.questions, self.config, self.cache, self.night = questions, config, cache, night
-        self.spent = cache / f"{night}.spent"
-        self.budget, self.asked = Budget(config, *_spent(self.spent)), Asked([None] * len(questions))
+        self.usage_file = cache / f"{night}.spent"
+        self.spent = _read_usage(self.usage_file)
+        self.outcome = Outcome([None] * len(questions))
         self.failures = 0  # in a row
-        self.on_their_way = 0
-        self.settled = asyncio.Condition()
 
-    async def hold(self, until: float) -> Asked:
-        """Asks all questions, a few at a time, until they are answered or time, tokens or money are spent."""
-        from openai import AsyncOpenAI  # a second to import, and most nights ask nobody
+    async def run(self, until: float) -> Outcome:
+        from openai import AsyncOpenAI  # takes a second to import, and most nights ask nobody
 
-        config, asked, before = self.config, self.asked, replace(self.budget)
-        own, left = 60 * config.budget_minutes, until - time.time()
-        key = os.environ.get(config.key_variable) or "none"  # servers of one's own want none, the library does
-        gate = asyncio.Semaphore(AT_ONCE)
-        async with AsyncOpenAI(base_url=config.base_url, api_key=key, timeout=config.timeout_seconds) as client:
+        config, outcome, before = self.config, self.outcome, self.spent
+        minutes, left = 60 * config.budget_minutes, until - time.time()
+        key = os.environ.get(config.key_variable) or "none"  # the library wants one, a server of one's own does not
+        slots = asyncio.Semaphore(CONCURRENT_REQUESTS)
+        make_folder(self.cache)
+        async with AsyncOpenAI(
+            base_url=config.base_url, api_key=key, timeout=config.timeout_seconds, max_retries=config.retries
+        ) as client:
             try:
-                async with asyncio.timeout(min(own, left)):
-                    await asyncio.gather(*(self._take(place, client, gate) for place in range(len(self.questions))))
+                async with asyncio.timeout(min(minutes, left)):
+                    await asyncio.gather(*(self._answer(n, client, slots) for n in range(len(self.questions))))
             except TimeoutError:
-                over = f"its {config.budget_minutes:g} minutes were over"
-                asked.stopped = over if own <= left else "the night's hours left no more time for it"
-        asked.tokens, asked.usd = self.budget.tokens - before.tokens, self.budget.usd - before.usd
-        return asked
+                over = f"its {config.budget_minutes:g} minutes (budget_minutes) are over"
+                outcome.stopped = over if minutes <= left else "the night has no more time for it"
+        outcome.tokens = sum(self.spent) - sum(before)
+        outcome.usd = self.spent.usd(config) - before.usd(config)
+        return outcome
 
-    async def _take(self, place: int, client: Any, gate: asyncio.Semaphore) -> None:
-        """One question: from the cache, or from the teacher."""
-        question = self.questions[place]
-        file = _place(question, self.config, self.cache)
-        async with gate:
-            if (known := _cached(file)) is not None:
-                self.asked.cached += 1
-                self.asked.answers[place] = known["answer"]
+    async def _answer(self, index: int, client: Any, slots: asyncio.Semaphore) -> None:
+        """Answer one question, from the cache or by a request."""
+        question = self.questions[index]
+        file = _answer_file(question, self.config, self.cache)
+        async with slots:
+            if (known := _read_json(file)) is not None:
+                self.outcome.cached += 1
+                self.outcome.answers[index] = known["answer"]
                 return
-            worst = Tokens(_most_tokens(question), self.config.max_tokens)
-            if not (tries := await self._may_ask(worst)):
+            self.outcome.stopped = self.outcome.stopped or self._limit_reached()
+            if self.outcome.stopped is not None:
                 return
-            began = time.monotonic()
+            self.outcome.asked += 1
             try:
-                text, used = await self._answer(client, question, worst, tries)
-                self.failures = 0
-                self.asked.answers[place] = text
-                self._keep(file, {"question": question.turns, "answer": text, "night": self.night})
-                self._spend(used, worst.times(min(tries - 1, self._late(began)) - tries))
+                reply = await self._request(client, question)
+                self._count(reply, question)
+                answer = _text(reply)
             except NoAnswerError as error:
-                self._fail(error, worst, tries, self._late(began))
-            finally:
-                async with self.settled:
-                    self.on_their_way -= 1
-                    self.settled.notify_all()
+                self.outcome.failed[str(error)] += 1
+                self.failures += 1
+                if error.fatal or self.failures >= MAX_FAILURES:
+                    self.outcome.stopped = self.outcome.stopped or str(error)
+                return
+            self.failures = 0
+            self.outcome.answers[index] = answer
+            kept = {"question": question.turns, "answer": answer, "night": self.night}
+            write_atomically(file, json.dumps(kept))
 
-    async def _may_ask(self, worst: Tokens) -> int:
-        """How often a question may be tried; 0: not at all. All these tries are taken out of the budget at their worst.
+    def _limit_reached(self) -> str | None:
+        """Return which of the night's limits is reached, None if neither."""
+        if sum(self.spent) >= self.config.budget_tokens:
+            return f"the night's budget of {self.config.budget_tokens} tokens (budget_tokens) is spent"
+        limit = self.config.budget_usd
+        if limit is not None and self.spent.usd(self.config) >= limit:
+            return f"the night's budget of {limit:g} US dollars (budget_usd) is spent"
+        return None
 
-        It may have room once others turned out to be cheaper.
-        """
-        async with self.settled:
-            await self.settled.wait_for(lambda: self.asked.stopped or self.budget.has(*worst) or not self.on_their_way)
-            if self.asked.stopped is None and not self.budget.has(*worst):
-                self.asked.stopped = "its budget was spent"
-            if self.asked.stopped is not None:
-                return 0
-            tries = next(n for n in range(self.config.retries + 1, 0, -1) if self.budget.has(*worst.times(n)))
-            self._spend(worst.times(tries))
-            self.asked.asked += 1
-            self.on_their_way += 1
-            return tries
-
-    async def _answer(self, client: Any, question: Question, worst: Tokens, tries: int) -> tuple[str, Tokens]:
-        """The answer and the tokens of prompt and answer. Raises NoAnswerError, whatever happened."""
+    async def _request(self, client: Any, question: Question) -> Any:
+        """Return the server's reply. Raises NoAnswerError, whatever happened."""
         import openai
 
+        # the library's timeout is for each read: a server that sends a byte now and then would never reach it
+        seconds = self.config.timeout_seconds * (1 + self.config.retries)
         try:
-            async with asyncio.timeout(self.config.timeout_seconds * tries):  # the library's is for each read alone
-                reply = await client.with_options(max_retries=tries - 1).chat.completions.create(
+            async with asyncio.timeout(seconds):
+                return await client.chat.completions.create(
                     model=self.config.model,
                     messages=question.turns,
                     temperature=question.temperature,
                     max_tokens=self.config.max_tokens,
                 )
         except (TimeoutError, openai.APITimeoutError):
-            raise NoAnswerError(f"no answer in {self.config.timeout_seconds:g} s", charged=tries) from None
+            raise NoAnswerError(f"no answer in {self.config.timeout_seconds:g} s") from None
         except openai.APIConnectionError:
-            raise NoAnswerError("no connection", hopeless=True, charged=0) from None
+            raise NoAnswerError("no connection", fatal=True) from None
         except openai.APIStatusError as error:
-            code = error.status_code
-            raise NoAnswerError(f"HTTP {code}", hopeless=code in HOPELESS, charged=0) from None
-        except Exception as error:  # whatever a server that is none, or the library, comes up with
+            raise NoAnswerError(f"HTTP {error.status_code}", fatal=error.status_code in FATAL) from None
+        except Exception as error:  # whatever a server that does not speak the protocol makes the library raise
             raise NoAnswerError(f"no chat completion ({type(error).__name__})") from None
-        try:
-            text = reply.choices[0].message.content
-        except (AttributeError, IndexError, TypeError):
-            raise NoAnswerError("no chat completion") from None
-        if not isinstance(text, str) or not text.strip():
-            raise NoAnswerError("an empty answer")
-        return text.encode("utf-8", "replace").decode(), _used(reply, worst)
 
-    def _late(self, began: float) -> int:
-        """How many tries may have timed out since: the library tells of the last one alone, whatever came before it."""
-        return int((time.monotonic() - began) / self.config.timeout_seconds)
-
-    def _fail(self, error: NoAnswerError, worst: Tokens, tries: int, late: int) -> None:
-        self._spend(worst.times(min(tries, error.charged + late) - tries))
-        self.asked.failed[str(error)] += 1
-        self.failures += 1
-        if error.hopeless or self.failures >= PATIENCE:
-            self.asked.stopped = self.asked.stopped or str(error)
-
-    def _spend(self, *amounts: Tokens) -> None:
-        """Takes tokens out of the night's budget, or gives them back; what is on its way when it is killed is gone."""
-        for amount in amounts:
-            self.budget.spend(*amount)
-        self._keep(self.spent, [self.budget.prompt_tokens, self.budget.answer_tokens])
-
-    def _keep(self, file: Path, content: Any) -> None:
-        make_folder(self.cache)
-        write_atomically(file, json.dumps(content))
+    def _count(self, reply: Any, question: Question) -> None:
+        """Add what the reply says it used to the night's tokens; where it does not say, as many as it can be."""
+        usage = getattr(reply, "usage", None)
+        prompt, answer = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+        if not (isinstance(prompt, int) and isinstance(answer, int) and prompt >= 0 and answer >= 0):
+            prompt = sum(len(content.encode("utf-8", "replace")) for _, content in question.messages)
+            answer = self.config.max_tokens
+        self.spent = self.spent.plus(Usage(prompt, answer))
+        write_atomically(self.usage_file, json.dumps(self.spent))
 
 
-def _used(reply: Any, worst: Tokens) -> Tokens:
-    """The tokens that a reply says it used; the worst case where it says nothing sensible."""
-    usage = getattr(reply, "usage", None)
-    prompt, answer = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-    if isinstance(prompt, int) and isinstance(answer, int) and prompt >= 0 and answer >= 0:
-        return Tokens(prompt, answer)
-    return worst
-
-
-def _most_tokens(question: Question) -> int:
-    """More tokens than a server makes of a question: none is shorter than a byte, however rare the script."""
-    turns = (len(content.encode("utf-8", "replace")) + A_TURN for _, content in question.messages)
-    return A_TEMPLATE + sum(turns)
-
-
-def _place(question: Question, config: TeacherConfig, cache: Path) -> Path:
-    asked = [config.model, question.turns, question.temperature, config.max_tokens, question.number]
-    return cache / f"{hashlib.sha256(json.dumps(asked).encode()).hexdigest()}.json"
-
-
-def _spent(file: Path) -> Tokens:
-    """What a night spent when it asked before; nothing where it did not, or the file was damaged."""
+def _text(reply: Any) -> str:
+    """Return a reply's answer. Raises NoAnswerError if it has none."""
     try:
-        prompt, answer = json.loads(file.read_text())
-        return Tokens(int(prompt), int(answer))
-    except (OSError, ValueError, TypeError):
-        return Tokens(0, 0)
+        text = reply.choices[0].message.content
+    except (AttributeError, IndexError, TypeError):
+        raise NoAnswerError("no chat completion") from None
+    if not isinstance(text, str) or not text.strip():
+        raise NoAnswerError("an empty answer")
+    return text.encode("utf-8", "replace").decode()
 
 
-def _cached(file: Path) -> dict[str, Any] | None:
-    """What was answered before; None where nothing was, or the file was damaged."""
+def _answer_file(question: Question, config: TeacherConfig, cache: Path) -> Path:
+    parts = [config.model, question.turns, question.temperature, config.max_tokens, question.number]
+    return cache / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}.json"
+
+
+def _read_usage(file: Path) -> Usage:
+    """Return what a night has spent in earlier calls."""
+    return Usage(*(_read_json(file) or ()))
+
+
+def _read_json(file: Path) -> Any:
+    """Return a cache file's content, None if there is no such file."""
     try:
-        found = json.loads(file.read_text())
-        return found if isinstance(found["answer"], str) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return json.loads(file.read_text()) if file.exists() else None
+    except ValueError as error:
+        raise InputError(f"{file}: not valid JSON; remove it") from error

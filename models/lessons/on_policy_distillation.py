@@ -11,7 +11,7 @@ import torch
 
 from conf.schema import TrainerConfig
 from models.grpo import LOG_RATIO_LIMIT
-from models.hf.hardware import computed_in
+from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model
 from models.packing.batches import grouped, logprobs_by_row
 from models.packing.self_check import choose_packing
@@ -35,7 +35,7 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
     """
     cuda = torch.cuda.is_available() if config.device == "auto" else config.device == "cuda"
     device = torch.device("cuda" if cuda else "cpu")
-    model = load_model(teacher, computed_in(device), device, config.trust_remote_code)
+    model = load_model(teacher, compute_dtype(device), device, config.trust_remote_code)
     logprobs = choose_packing(model.eval())
     groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if rollout.token_ids])
     found = logprobs_by_row(model, logprobs, groups, config.microbatch_tokens)

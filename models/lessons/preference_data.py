@@ -53,7 +53,7 @@ Example = tuple[list[int], list[int]]  # a prompt and the answer to learn
 
 
 @dataclass(frozen=True)
-class Judged:
+class RatedAnswer:
     """An answer that was praised (`desirable`) or scolded."""
 
     prompt: list[int]

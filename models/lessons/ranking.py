@@ -92,7 +92,7 @@ def rank(rewards: Rewards, picks: Sequence[Pick]) -> Ranking:
     bins = reliability(rewards, right)
     chance = fmean(1 / len(pick.answers) for pick in picks) if picks else 1.0
     error = sum(each.n * abs(each.confidence - each.accuracy) for each in bins) / max(1, len(picks))
-    return Ranking(exact(sum(right), len(right)), chance, bins, error, by_length(rewards, picks, right))
+    return Ranking(exact_interval(sum(right), len(right)), chance, bins, error, by_length(rewards, picks, right))
 
 
 def hit(values: Sequence[float], chosen: int) -> float:
@@ -101,7 +101,7 @@ def hit(values: Sequence[float], chosen: int) -> float:
     return (values[chosen] == top) / sum(value == top for value in values)
 
 
-def exact(successes: float, n: int) -> Interval:
+def exact_interval(successes: float, n: int) -> Interval:
     """The 95 % interval of a proportion that misses it in at most 2.5 % of all cases on either side, at every n
     (Clopper and Pearson 1934); ties make the successes a fraction.
     """
@@ -112,7 +112,7 @@ def exact(successes: float, n: int) -> Interval:
     return Interval(successes / n, low, high, n)
 
 
-def wilson(successes: float, n: int) -> Interval:
+def wilson_interval(successes: float, n: int) -> Interval:
     """The 95 % score interval of a proportion (Wilson 1927); ties make the successes a fraction."""
     if n == 0:
         return Interval(0.0, 0.0, 1.0, 0)
@@ -154,8 +154,8 @@ def by_length(rewards: Rewards, picks: Sequence[Pick], right: Sequence[float]) -
         longest_alone=_mean(longest),
         shortest_alone=_mean(shortest),
         longest_top=_mean(tops),
-        where_longest=wilson(sum(there), len(there)),
-        elsewhere=wilson(sum(others), len(others)),
+        where_longest=wilson_interval(sum(there), len(there)),
+        elsewhere=wilson_interval(sum(others), len(others)),
         correlation=correlation(residuals, lengths) if len(set(residuals)) > 1 and len(set(lengths)) > 1 else None,
     )
 

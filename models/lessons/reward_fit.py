@@ -16,7 +16,7 @@ from models import lora
 from models.lessons.preference_data import Pick
 from models.optim.master_weights import MasterWeights
 from models.packing.packing import Pack, pack, split
-from models.reward_model import RewardModel, answers_to, choice_loss
+from models.reward_model import RewardModel, answer_group, choice_loss
 
 
 def fit(
@@ -74,7 +74,7 @@ def _step(
 ) -> dict[str, float]:
     """One step on a batch's mean loss, however it is cut into microbatches; one that is not finite is not taken."""
     mean_weight = sum(pick.weight for pick in picks) / len(picks) or 1.0  # all may be too old to count at all
-    groups = [answers_to(picks[i].prompt, picks[i].answers, [i] * len(picks[i].answers)) for i in batch]
+    groups = [answer_group(picks[i].prompt, picks[i].answers, [i] * len(picks[i].answers)) for i in batch]
     budget = max(model.config.microbatch_tokens, *(group.tokens for group in groups))  # no pick may be cut
     total = 0.0
     for microbatch in split(groups, budget):

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
-from models.lessons.preference_data import Example, Judged, Pick
+from models.lessons.preference_data import Example, Pick, RatedAnswer
 from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
 from models.packing.packing import Group, Pack
 from models.trainer import Trainer
@@ -56,7 +56,7 @@ def imitation(trainer: Trainer, examples: Sequence[Example], config: LessonConfi
         yield {"step": float(number)} | trainer.imitate(batch)
 
 
-def kto(trainer: Trainer, examples: Sequence[Judged], config: FeedbackConfig, seed: int) -> Iterator[Metrics]:
+def kto(trainer: Trainer, examples: Sequence[RatedAnswer], config: FeedbackConfig, seed: int) -> Iterator[Metrics]:
     """Steps of KTO on praised and scolded answers (see `kto_loss`). Yields each step's metrics.
 
     The KL term is estimated within the step: each prompt with the answer of the example before it. A step of a single

@@ -1,10 +1,10 @@
-"""What a round of GRPO reports, from the sums over its tokens, its completions and its steps."""
+"""The metrics of a GRPO round, from sums over its tokens, completions and steps."""
 
 from collections import defaultdict
 
 
 def round_means(sums: defaultdict[str, float], steps: int) -> dict[str, float]:
-    """Means and extremes of `grpo_loss`'s sums over all microbatches (see there), and of the `steps`' own figures."""
+    """Return means and extremes from the sums of `grpo_loss` over all microbatches and those of the `steps`."""
     tokens, sequences = sums["tokens"], sums["sequences"]
     ratio, squared = sums["sampler_ratio"], sums["sampler_ratio_squared"]
     return {

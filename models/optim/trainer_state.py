@@ -1,4 +1,4 @@
-"""A trainer's state on the disk: its tensors, and a note of where they stand that proves them whole."""
+"""A trainer's state on disk: its tensors, and a note with their digest, written last."""
 
 import json
 from collections.abc import Mapping
@@ -15,20 +15,20 @@ from models.checkpoint import digest_file
 
 TENSORS, NOTE = "optimizer.safetensors", "state.json"
 VERSION = 3
-RANDOM = "random/"  # in front of a generator's name among the tensors
+RANDOM = "random/"  # prefix of a generator's name among the tensors
 
 
 class StateError(NightError):
-    """A trainer's state is missing, damaged, or not the one that was asked for."""
+    """A trainer's state is missing, damaged, or belongs to another checkpoint."""
 
 
 @dataclass(frozen=True)
 class TrainerState:
-    """Everything that a trainer goes on from.
+    """Everything that a trainer continues from.
 
-    `weights`: master weights and the optimizer's own, by kind and name; `random`: the random generators, by device;
-    `step`: optimizer steps taken, which the learning rate follows too; `non_finite`: how many of the last in a row were
-    not, for want of a finite gradient; `checkpoint`: digest of the checkpoint that has the same weights.
+    `weights`: master weights and optimizer state, by kind and name; `random`: the random generators' states, by device;
+    `step`: optimizer steps taken; `non_finite`: how many steps in a row, up to now, had no finite gradient;
+    `checkpoint`: the digest of the checkpoint with the same weights.
     """
 
     weights: Mapping[str, Tensor]
@@ -39,9 +39,9 @@ class TrainerState:
 
 
 def write_state(folder: Path, state: TrainerState) -> None:
-    """Writes a state into a folder, the note last: without it, or with another's, the tensors do not count.
+    """Write a state into a folder, the note last: tensors without a matching note do not count.
 
-    Raises DiskFullError where there is no room for it.
+    Raises DiskFullError if there is no room for it.
     """
     random = {f"{RANDOM}{device}": generator for device, generator in state.random.items()}
     tensors = {**state.weights, **random}
@@ -60,38 +60,29 @@ def write_state(folder: Path, state: TrainerState) -> None:
 
 
 def read_state(folder: Path, checkpoint: str | None = None) -> TrainerState:
-    """Reads what `write_state` wrote.
+    """Read what `write_state` wrote.
 
-    Raises StateError, in one line, where the state is missing, halved or changed, or does not belong to `checkpoint`
-    (a digest; None: whichever).
+    Raises StateError, in one line, if the state is missing or damaged, or does not belong to `checkpoint` (a digest;
+    None: any).
     """
-    note = _checked_note(folder, checkpoint)
+    note = _read_note(folder)
+    if checkpoint is not None and note["checkpoint"] != checkpoint:
+        raise StateError(
+            f"{folder}: this trainer state belongs to the checkpoint {note['checkpoint']}, not to {checkpoint}"
+        )
     weights = load_file(folder / TENSORS)
     random = {key.removeprefix(RANDOM): weights.pop(key) for key in list(weights) if key.startswith(RANDOM)}
     return TrainerState(weights, random, note["step"], note["non_finite"], note["checkpoint"])
 
 
-def state_is_whole(folder: Path, checkpoint: str) -> bool:
-    """Whether a trainer could go on from this folder to what comes after the checkpoint of this digest."""
-    try:
-        _checked_note(folder, checkpoint)
-    except StateError:
-        return False
-    return True
-
-
-def _checked_note(folder: Path, checkpoint: str | None) -> dict[str, Any]:
+def _read_note(folder: Path) -> dict[str, Any]:
+    """Return the note, checked against the tensors' digest."""
     try:
         note = json.loads((folder / NOTE).read_text())
-        if note["version"] != VERSION:
-            raise StateError(f"{folder / NOTE}: it has version {note['version']}, and this program reads {VERSION}")
-        if digest_file(folder / TENSORS) != note["tensors"]:
-            raise StateError(f"{folder / TENSORS}: it is not what was written: no trainer can go on from it")
-        belongs, _, _ = note["checkpoint"], note["step"], note["non_finite"]
+        if note["version"] == VERSION and note["tensors"] == digest_file(folder / TENSORS):
+            return note
     except OSError as error:
-        raise StateError(f"{folder}: no whole trainer state is here ({error.strerror}: {error.filename})") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{folder / NOTE}: it was damaged: no trainer can go on from it") from error
-    if checkpoint is not None and belongs != checkpoint:
-        raise StateError(f"{folder}: this trainer state belongs to the checkpoint {belongs}, not to {checkpoint}")
-    return note
+        raise StateError(f"{folder}: no complete trainer state ({error.strerror}: {error.filename})") from error
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise StateError(f"{folder}: the trainer state is damaged; start the night again with --fresh")

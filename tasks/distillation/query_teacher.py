@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conf.sections.lessons import TeacherConfig
-from models.hf.teacher_client import Asked, Question, answered_before, ask
+from models.hf.teacher_client import Outcome, Question, answered_before, ask
 from rewards.contamination import exam_index
 from tasks.distillation.attempts import PractisedProblem, earlier_rounds, practised_problems, rounds_of
 from tasks.stage import Artifact, stage
@@ -41,7 +41,7 @@ def ask_teacher(
     failed = unsolved(practised_problems(rounds, answers=False), exam_questions)
     problems = _select(failed, config, cache, date)
     questions = [(entry, question) for entry in problems for question in _questions(entry, config)]
-    outcome = ask([question for _, question in questions], config, cache, until, date) if questions else Asked([])
+    outcome = ask([question for _, question in questions], config, cache, until, date) if questions else Outcome([])
     rows = [
         {
             "messages": json.dumps(entry.messages),

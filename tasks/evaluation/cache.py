@@ -23,7 +23,7 @@ import rewards
 from conf.schema import EngineConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.durable import make_folder, room_for, sync
-from models.hf.hardware import device
+from models.hf.hardware import describe_device
 from rewards.verifier import Benchmark, Problem
 from tasks.stage import MANIFEST, commit, committed
 from tasks.tables import EVALUATIONS, table_rows, write_table
@@ -106,7 +106,7 @@ def versions() -> Inputs:
         "transformers": _package("transformers"),
         "asking": answering_version(),
         "graders": grader_version(),
-        "device": device(),
+        "device": describe_device(),
     }
 
 

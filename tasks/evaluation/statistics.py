@@ -10,7 +10,7 @@ from scipy.optimize import root_scalar
 from scipy.special import bdtrc
 from scipy.stats import binom, binomtest, norm
 
-from models.lessons.ranking import wilson
+from models.lessons.ranking import wilson_interval
 
 KEYS = ["problem_id", "sample"]
 MAX_NULL_SHARE = 0.01
@@ -29,7 +29,7 @@ class Accuracy:
     @classmethod
     def of(cls, correct: int, n: int) -> "Accuracy":
         """Return the accuracy of `n` answers of which `correct` are."""
-        interval = wilson(correct, n)
+        interval = wilson_interval(correct, n)
         return cls(interval.value, interval.low, interval.high, n)
 
     def __str__(self) -> str:

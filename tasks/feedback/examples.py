@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from models.lessons.preference_data import Example, Judged, Pick, is_held_out
+from models.lessons.preference_data import Example, Pick, RatedAnswer, is_held_out
 from rewards.contamination import exam_index
 
 
@@ -67,15 +67,15 @@ class ExampleReader:
                 examples += [(tokens[at : at + 1], tokens[at + 1 : at + starts.step + 1]) for at in starts]
         return examples
 
-    def feedback(self, table: pd.DataFrame) -> list[Judged]:
+    def feedback(self, table: pd.DataFrame) -> list[RatedAnswer]:
         """Return the prompts with rated answers, desirable if the value is above 0; KTO ignores its size."""
-        examples: list[Judged] = []
+        examples: list[RatedAnswer] = []
         for row, prompt in self._prompts(table):
             answer = self._answer(row.response)
             if not row.value:
                 self.counts["neutral"] += 1
             elif self._fits(prompt, answer):
-                examples.append(Judged(prompt, answer, row.value > 0))
+                examples.append(RatedAnswer(prompt, answer, row.value > 0))
         return self._used(examples)
 
     def picks(self, table: pd.DataFrame) -> list[Pick]:

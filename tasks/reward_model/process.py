@@ -12,7 +12,7 @@ from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from conf.storage.durable import room_for, size_of
 from models.checkpoint import keep, write_lineage
-from models.hf.hardware import give_back
+from models.hf.hardware import release_gpu_memory
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import Interval, Ranking, rank
 from tasks.training import trainer_process
@@ -74,7 +74,7 @@ def fit_reward_model(
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
     shutil.rmtree(draft, ignore_errors=True)
     gc.collect()
-    give_back()
+    release_gpu_memory()
     return Fitted(ranking, (*curve, (len(order), ranking.accuracy)), steps, checkpoint)
 
 
@@ -92,7 +92,7 @@ def judge(
         let_go()
         _judge, _held = RewardModel.load(checkpoint, config), (checkpoint, config)
     rewards = _judge.judge(groups)
-    give_back()
+    release_gpu_memory()
     return rewards
 
 
@@ -105,4 +105,4 @@ def let_go() -> None:
     global _judge, _held
     _judge, _held = None, None
     gc.collect()
-    give_back()
+    release_gpu_memory()

@@ -11,7 +11,7 @@ from conf.schema import TrainerConfig
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from conf.storage.durable import room_for, size_of
 from models.checkpoint import base_of, keep, write_lineage
-from models.hf.hardware import give_back
+from models.hf.hardware import release_gpu_memory
 from models.rollout import Rollout
 
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
@@ -107,7 +107,7 @@ def study(
     _trainer = Trainer.load(checkpoint, config)
     curve = []
     for figures in steps(_trainer):
-        _trainer.settle()
+        _trainer.round_stochastically()
         curve.append(figures)
     kept = _keep(_trainer, checkpoints, parent=checkpoint.name)
     _let_go()
@@ -137,7 +137,7 @@ def update(
     base = predecessor.base.name if config.lora is not None else None
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
     _held = checkpoint.name
-    give_back()
+    release_gpu_memory()
     return Updated(checkpoint, metrics)
 
 
@@ -160,7 +160,7 @@ def _standing_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
     if _trainer is None or elsewhere or _trainer.config != config:
         _let_go()  # there is no memory for two
         _trainer = Trainer.load(
-            predecessor.base, config, predecessor.state, predecessor.base, stands_at=predecessor.digest
+            predecessor.base, config, predecessor.state, predecessor.base, checkpoint_digest=predecessor.digest
         )
         _held = predecessor.digest
     return _trainer
@@ -174,7 +174,7 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
         return scored(teacher, config, rollouts)
     finally:
         gc.collect()  # model and layers refer to each other
-        give_back()
+        release_gpu_memory()
 
 
 def logprobs_of(checkpoint: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
@@ -199,7 +199,7 @@ def _let_go() -> None:
     global _trainer, _held
     _trainer, _held = None, None
     gc.collect()
-    give_back()
+    release_gpu_memory()
 
 
 def _remove(retired: Sequence[Path]) -> None:

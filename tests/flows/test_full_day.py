@@ -17,7 +17,7 @@ from conf.load import STARTER, load_night
 from flows.run.history import round_metrics
 from tests.chaos.school import DATE, open_school
 from tests.flows.planted import CHAT, KEYS, MARK, with_keys
-from tests.models.chat_server import chat_server, said
+from tests.models.support.chat_server import chat_server, said
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]  # an exam after each step: minutes
 CHANNELS = ("corrections", "words", "feedback", "picks")

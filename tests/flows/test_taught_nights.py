@@ -21,9 +21,9 @@ from rewards.gsm8k import INSTRUCTION
 from tasks.stage import committed
 from tasks.tables import PROMPTS, read_table
 from tests.chaos.school import DATE, School, open_school
-from tests.models.chat_server import Served, chat_server, said
-from tests.models.tiny import CHARACTERS
-from tests.models.tiny_picks import QUICK, tiny_picks
+from tests.models.support.chat_server import Served, chat_server, said
+from tests.models.support.tiny import CHARACTERS
+from tests.models.support.tiny_picks import QUICK, tiny_picks
 
 NEXT = "2026-01-02"
 PICKS = 120

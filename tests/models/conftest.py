@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.rollout import Rollout
-from tests.models.tiny import LENGTHS, sampled_groups, write_tiny
+from tests.models.support.tiny import LENGTHS, sampled_groups, write_tiny
 
 
 @pytest.fixture(scope="package")
@@ -22,4 +22,4 @@ def rollouts(folder: Path) -> list[Rollout]:
 @pytest.fixture
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trainer computes in fp32, so that only rounding is between two ways to the same number."""
-    monkeypatch.setattr("models.trainer.computed_in", lambda device: torch.float32)
+    monkeypatch.setattr("models.trainer.compute_dtype", lambda device: torch.float32)

@@ -11,7 +11,7 @@ from trl.rewards import get_soft_overlong_punishment
 
 from conf.schema import GrpoConfig
 from models.advantages import group_advantages, overlong_rewards
-from tests.models.trl_reference import trl_advantages
+from tests.models.support.trl_grpo import trl_advantages
 
 REWARDS = st.floats(-10, 10, width=32, allow_subnormal=False)
 

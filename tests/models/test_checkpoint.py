@@ -20,11 +20,11 @@ from models.checkpoint import (
     digest_folder,
     keep,
     make_durable,
-    misfits,
     parent_of,
     same_weights,
     verify,
     write_lineage,
+    wrong_precisions,
 )
 
 FILES = {"config.json": b"{}", "model.safetensors": bytes(range(256)), "more/template.jinja": b"{{ x }}\n"}
@@ -195,9 +195,9 @@ def test_tensors_of_another_precision(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"dtype": "bfloat16"}')
     tensors = {"a": torch.ones(2, dtype=torch.bfloat16), "b": torch.ones(2)}
     save_file(tensors, tmp_path / "model.safetensors")
-    assert misfits(tmp_path) == ["b (float32, not bfloat16)"]
+    assert wrong_precisions(tmp_path) == ["b (float32, not bfloat16)"]
     (tmp_path / "config.json").write_text('{"torch_dtype": "float32"}')
-    assert misfits(tmp_path) == ["a (bfloat16, not float32)"]
+    assert wrong_precisions(tmp_path) == ["a (bfloat16, not float32)"]
 
 
 def test_the_same_weights(tmp_path: Path) -> None:

@@ -12,20 +12,20 @@ from conf.schema import LoraConfig, TrainerConfig
 from conf.sections.lessons import FeedbackConfig, PicksConfig
 from models import lora
 from models.grpo import grpo_loss
-from models.lessons.preference_data import Judged, Pick
+from models.lessons.preference_data import Pick, RatedAnswer
 from models.lessons.sft_preference import dpo, kto
 from models.packing.batches import grouped, padded_rows
 from models.packing.packing import pack, split
 from models.rollout import Rollout
 from models.trainer import Trainer
-from tests.models.tiny import random_tokens, sampled_groups, trainer_config
-from tests.models.weights import gradients_of_steps, masters_of
+from tests.models.support.tiny import random_tokens, sampled_groups, trainer_config
+from tests.models.support.weights import gradients_of_steps, masters_of
 
 LENGTHS = [[4, 3, 6], [2, 5]]
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7]
 EXAMPLES = [(random_tokens(4, 1), random_tokens(3, 2)), (random_tokens(9, 3), random_tokens(5, 4))]
 PICKS = [Pick(tuple(prompt), (tuple(answer), tuple(random_tokens(4, 5))), chosen=0) for prompt, answer in EXAMPLES]
-JUDGED = [Judged(prompt, answer, desirable=len(answer) < 4) for prompt, answer in EXAMPLES]
+JUDGED = [RatedAnswer(prompt, answer, desirable=len(answer) < 4) for prompt, answer in EXAMPLES]
 
 pytestmark = pytest.mark.usefixtures("exact")
 

@@ -7,7 +7,7 @@ import torch
 
 from conf.schema import GrpoConfig
 from models.grpo import grpo_loss, loss_denominator
-from tests.models.microbatches import loss_and_gradient
+from tests.models.support.microbatches import loss_and_gradient
 
 ONE = torch.ones(1, 1, dtype=torch.bool)
 TWO = torch.ones(1, 2, dtype=torch.bool)

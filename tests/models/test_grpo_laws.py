@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conf.schema import GrpoConfig
 from models.advantages import group_advantages
 from models.grpo import grpo_loss, loss_denominator
-from tests.models.microbatches import (
+from tests.models.support.microbatches import (
     AGGREGATIONS,
     IMPORTANCES,
     Batch,

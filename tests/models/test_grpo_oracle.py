@@ -11,7 +11,7 @@ from torch import Tensor
 
 from conf.schema import GrpoConfig
 from models.packing.logprobs import token_logprobs
-from tests.models.microbatches import (
+from tests.models.support.microbatches import (
     AGGREGATIONS,
     IMPORTANCES,
     Batch,
@@ -21,7 +21,7 @@ from tests.models.microbatches import (
     own_denominator,
     rows_of,
 )
-from tests.models.trl_reference import trl_loss, trl_sampler_weights
+from tests.models.support.trl_grpo import trl_loss, trl_sampler_weights
 
 
 def with_gradient(batch: Batch, config: GrpoConfig, **keywords: Any) -> tuple[Tensor, Tensor, dict[str, float]]:

@@ -14,7 +14,7 @@ from conf.schema import OptimizerConfig, TrainerConfig
 from models.advantages import group_advantages
 from models.rollout import Rollout
 from models.trainer import Trainer
-from tests.models.tiny import (
+from tests.models.support.tiny import (
     ADVANTAGES,
     LENGTHS,
     plain_logprobs,

@@ -14,11 +14,11 @@ from torch import Tensor
 from conf.schema import LoraConfig
 from models import lora
 from models.checkpoint import digest_folder
-from models.engine.sync_probe import FILE, file_logprobs, read_probe
+from models.engine.sync_probe import PROBE_FILE, file_logprobs, read_probe
 from models.hf.loading import load_model
 from models.lora import MergeError, attach, dropout, merge, merged_weights
 from models.trainer import Trainer
-from tests.models.tiny import PRECISION, plain_logprobs, plain_model, sampled_groups, trainer_config, write_tiny
+from tests.models.support.tiny import PRECISION, plain_logprobs, plain_model, sampled_groups, trainer_config, write_tiny
 
 CPU = torch.device("cpu")
 CONFIG = LoraConfig(rank=4, alpha=8)
@@ -123,11 +123,11 @@ def test_a_lessons_small_step_is_merged_by_chance(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And as the seed has it: the same lesson from the same checkpoint is the same checkpoint."""
-    monkeypatch.setattr("models.trainer.computed_in", lambda device: torch.bfloat16)
+    monkeypatch.setattr("models.trainer.compute_dtype", lambda device: torch.bfloat16)
     for name in ("one", "again"):
         trainer = Trainer.load(folder, trainer_config(lora=CONFIG, learning_rate=1e-4))
         trainer.imitate([([3, 4, 5], [6, 7, 1])])
-        trainer.settle()
+        trainer.round_stochastically()
         trainer.save_checkpoint(tmp_path / name)
     assert digest_folder(tmp_path / "one") == digest_folder(tmp_path / "again")
     kept, nearest = load_file(tmp_path / "one" / "model.safetensors"), merged_weights(trainer.model)
@@ -149,7 +149,7 @@ def test_training_moves_only_the_adapters(folder: Path) -> None:
 def test_the_merged_checkpoint_is_a_plain_model_with_the_same_log_probabilities(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.trainer.computed_in", lambda device: torch.float32)
+    monkeypatch.setattr("models.trainer.compute_dtype", lambda device: torch.float32)
     rollouts = sampled_groups(folder, [[4, 5], [6, 3]])
     trainer = Trainer.load(folder, trainer_config(lora=CONFIG, learning_rate=0.01))
     for _ in range(3):
@@ -187,7 +187,11 @@ def test_an_adapters_folder_is_pefts_own(folder: Path, tmp_path: Path) -> None:
     """It is read by peft's own loader, which puts it onto the plain model, and computes the same there."""
     trainer = studied(folder)
     trainer.save_adapter(tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} == {"adapter_model.safetensors", "adapter_config.json", FILE}
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "adapter_model.safetensors",
+        "adapter_config.json",
+        PROBE_FILE,
+    }
     assert {tensor.dtype for tensor in load_file(tmp_path / "adapter_model.safetensors").values()} == {PRECISION}
     again = PeftModel.from_pretrained(plain_model(folder), tmp_path)
     adapted = plain_model(folder)

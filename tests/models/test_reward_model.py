@@ -10,8 +10,8 @@ from torch import Tensor
 
 from conf.schema import TrainerConfig
 from models.packing.packing import pack, split
-from models.reward_model import HEAD, RewardModel, answers_to
-from tests.models.tiny import plain_model, random_tokens, trainer_config, write_tiny
+from models.reward_model import HEAD, RewardModel, answer_group
+from tests.models.support.tiny import plain_model, random_tokens, trainer_config, write_tiny
 
 PROMPTS = [random_tokens(5, 1), random_tokens(3, 2), random_tokens(8, 3)]
 ANSWERS = [
@@ -50,7 +50,7 @@ def expected(folder: Path, head: Tensor) -> list[list[float]]:
 def test_packed_rewards_are_those_of_each_answer_alone(
     exact_folder: Path, budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.reward_model.computed_in", lambda device: torch.float32)
+    monkeypatch.setattr("models.reward_model.compute_dtype", lambda device: torch.float32)
     model = with_head(exact_folder, trainer_config(microbatch_tokens=budget))
     assert model.packs
     own = model.judge(GROUPS)
@@ -60,7 +60,7 @@ def test_packed_rewards_are_those_of_each_answer_alone(
 
 
 def test_packed_gradients_are_those_of_each_answer_alone(exact_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.reward_model.computed_in", lambda device: torch.float32)
+    monkeypatch.setattr("models.reward_model.compute_dtype", lambda device: torch.float32)
     assert gradients(exact_folder, packs=True).keys() == gradients(exact_folder, packs=False).keys()
     for name, plain in gradients(exact_folder, packs=False).items():
         torch.testing.assert_close(gradients(exact_folder, packs=True)[name], plain, rtol=1e-3, atol=1e-4)
@@ -71,7 +71,7 @@ def gradients(folder: Path, *, packs: bool) -> dict[str, Tensor]:
     model.packs = packs
     if not packs:
         model.model.set_attn_implementation("sdpa")
-    groups = [answers_to(prompt, answers, [0] * len(answers)) for prompt, answers in GROUPS]
+    groups = [answer_group(prompt, answers, [0] * len(answers)) for prompt, answers in GROUPS]
     packed = pack(groups, model.device)
     rewards = model.rewards(packed)
     assert len(rewards) == 6
@@ -83,7 +83,7 @@ def gradients(folder: Path, *, packs: bool) -> dict[str, Tensor]:
 def test_a_model_that_cannot_be_packed_is_asked_answer_by_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from models import reward_model
 
-    monkeypatch.setattr("models.reward_model.computed_in", lambda device: torch.float32)
+    monkeypatch.setattr("models.reward_model.compute_dtype", lambda device: torch.float32)
     packed = with_head(folder).judge(GROUPS)
     monkeypatch.setattr(reward_model, "choose_packing", lambda model: None)
     plain = with_head(folder)
@@ -126,7 +126,7 @@ def test_no_groups_and_groups_without_answers(folder: Path) -> None:
 def test_a_cut_group_keeps_its_order(folder: Path) -> None:
     """A budget below every group's size cuts it into single answers; sorted by length, they come back in order."""
     model = with_head(folder, trainer_config(microbatch_tokens=6))
-    groups = [answers_to(prompt, answers, range(len(answers))) for prompt, answers in GROUPS]
+    groups = [answer_group(prompt, answers, range(len(answers))) for prompt, answers in GROUPS]
     assert len(split(groups, 6)) > len(GROUPS)
     whole = with_head(folder)
     for found, wanted in zip(model.judge(GROUPS), whole.judge(GROUPS), strict=True):

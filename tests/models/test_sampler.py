@@ -14,14 +14,14 @@ from conf.schema import EngineConfig, LoraConfig
 from conf.storage.home import NightError
 from models.checkpoint import base_of, keep, write_lineage
 from models.engine.environment import engine_environment
-from models.engine.sync_probe import FILE, Probe, SyncError, file_logprobs, read_probe, write_probe
+from models.engine.sync_probe import PROBE_FILE, Probe, SyncError, file_logprobs, read_probe, write_probe
 from models.lora import merge
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.workers import Worker
-from tests.models import engine_calls
-from tests.models.malicious import write_malicious
-from tests.models.tiny import PRECISION, random_tokens, sampled_groups, trainer_config, write_tiny
+from tests.models.support import engine_calls
+from tests.models.support.malicious import write_malicious
+from tests.models.support.tiny import PRECISION, random_tokens, sampled_groups, trainer_config, write_tiny
 
 pytestmark = pytest.mark.engine
 
@@ -241,7 +241,7 @@ def test_weights_of_which_nothing_can_be_compared(healthy: Worker, rounds: tuple
 def test_what_vllm_itself_refuses(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
     unknown = {"model.layers.7.norm.weight": torch.ones(3)}
     broken = altered(rounds[1], tmp_path / "broken", lambda found: found | unknown)
-    (broken / FILE).unlink()
+    (broken / PROBE_FILE).unlink()
     with pytest.raises(NightError, match="vLLM could not load it"):
         healthy.call(engine_calls.load, broken)
 

@@ -11,8 +11,8 @@ from conf.schema import LoraConfig
 from models import trainer as trainer_module
 from models.rollout import Rollout
 from models.trainer import NonFiniteError, Trainer
-from tests.models.tiny import ADVANTAGES, trainer_config
-from tests.models.weights import same, weights_of
+from tests.models.support.tiny import ADVANTAGES, trainer_config
+from tests.models.support.weights import same, weights_of
 
 
 @pytest.mark.parametrize("coefficient", [0.0, 0.1])

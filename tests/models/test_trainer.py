@@ -16,7 +16,7 @@ from conf.schema import TrainerConfig
 from models.optim.master_weights import MasterWeights
 from models.rollout import Rollout
 from models.trainer import Trainer
-from tests.models.tiny import (
+from tests.models.support.tiny import (
     ADVANTAGES,
     LENGTHS,
     plain_logprobs,
@@ -26,7 +26,7 @@ from tests.models.tiny import (
     trainer_config,
     write_tiny,
 )
-from tests.models.weights import gradients_of_steps, weights_of
+from tests.models.support.weights import gradients_of_steps, weights_of
 
 
 def gradient_of(folder: Path, config: TrainerConfig, rollouts: Sequence[Rollout], advantages: Any) -> dict[str, Tensor]:
@@ -237,7 +237,7 @@ def test_steps_that_follow_upon_each_other_are_settled_by_other_chances(tmp_path
         for remainder in trainer.weights.remainders.values():
             remainder.fill_(2**13)  # an eighth of the last place
         trainer.weights.step_count = step
-        trainer.settle()
+        trainer.round_stochastically()
         moved.append(torch.cat([(before[name] != w).flatten() for name, w in trainer.weights.trained.items()]))
     first, *others, again = moved
     assert first.equal(again)

@@ -13,8 +13,8 @@ from models.checkpoint import digest_folder
 from models.optim.trainer_state import StateError
 from models.rollout import Rollout
 from models.trainer import NonFiniteError, Trainer
-from tests.models.tiny import ADVANTAGES, PRECISION, trainer_config, write_tiny
-from tests.models.weights import same, weights_of
+from tests.models.support.tiny import ADVANTAGES, PRECISION, trainer_config, write_tiny
+from tests.models.support.weights import same, weights_of
 
 ADAPTERS = [None, LoraConfig(rank=4, alpha=8), LoraConfig(rank=4, alpha=8, dropout=0.3)]
 
@@ -81,16 +81,16 @@ def test_a_state_of_other_weights_than_are_trained_is_refused(
     trainer = Trainer.load(folder, trainer_config(lora=before))
     trainer.update(rollouts, ADVANTAGES)
     trainer.save_state(tmp_path / "state", "one")
-    with pytest.raises(StateError, match="not the weights that are trained here") as refused:
+    with pytest.raises(StateError, match="belongs to other weights") as refused:
         Trainer.load(folder, trainer_config(lora=now), tmp_path / "state")
     assert "\n" not in str(refused.value)
 
 
 def test_a_state_of_another_checkpoint_is_refused(folder: Path, tmp_path: Path) -> None:
     Trainer.load(folder, trainer_config()).save_state(tmp_path / "state", "one")
-    assert Trainer.load(folder, trainer_config(), tmp_path / "state", stands_at="one").step == 0
+    assert Trainer.load(folder, trainer_config(), tmp_path / "state", checkpoint_digest="one").step == 0
     with pytest.raises(StateError, match="belongs to the checkpoint one, not to two"):
-        Trainer.load(folder, trainer_config(), tmp_path / "state", stands_at="two")
+        Trainer.load(folder, trainer_config(), tmp_path / "state", checkpoint_digest="two")
 
 
 def test_a_state_of_other_weights_wins_over_the_checkpoint(

@@ -13,8 +13,8 @@ from models.checkpoint import base_of
 from models.engine.sync_probe import file_logprobs
 from models.hf.loading import load_model, load_tokenizer
 from tasks.registry.import_model import check_student
-from tests.models.malicious import write_malicious
-from tests.models.tiny import write_tiny
+from tests.models.support.malicious import write_malicious
+from tests.models.support.tiny import write_tiny
 
 CPU = torch.device("cpu")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from models.engine import environment as subject
-from models.engine.environment import core_ranges, engine_environment, preload_libraries
+from models.engine.environment import engine_environment, format_cores, preload_libraries
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from models.engine.environment import core_ranges, engine_environment, preload_l
     [([0, 1], "0-1"), ([0], "0"), ([0, 1, 2, 5], "0-2,5"), ([1, 3, 5], "1,3,5"), ([4, 5, 8, 9], "4-5,8-9")],
 )
 def test_core_ranges(numbers: list[int], ranges: str) -> None:
-    assert core_ranges(numbers) == ranges
+    assert format_cores(numbers) == ranges
 
 
 @pytest.mark.parametrize(("asked", "given"), [(2.0, "2"), (0.25, "1"), (1.5, "2"), (4, "4")])

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.engine.sync_probe import FILE, LENGTH, Probe, file_logprobs, read_probe, take_probe, write_probe
+from models.engine.sync_probe import LENGTH, PROBE_FILE, Probe, file_logprobs, read_probe, take_probe, write_probe
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from models.trainer import Trainer
-from tests.models.tiny import plain_logprobs, plain_model, trainer_config, write_tiny
+from tests.models.support.tiny import plain_logprobs, plain_model, trainer_config, write_tiny
 
 
 def test_the_difference_by_hand() -> None:
@@ -25,7 +25,7 @@ def test_written_and_read(tmp_path: Path) -> None:
     probe = Probe([3, 1, 2], [-0.1, torch.tensor(1 / 3).item()])
     write_probe(tmp_path, probe)
     assert read_probe(tmp_path) == probe
-    assert json.loads((tmp_path / FILE).read_text()).keys() == {"version", "token_ids", "logprobs"}
+    assert json.loads((tmp_path / PROBE_FILE).read_text()).keys() == {"version", "token_ids", "logprobs"}
 
 
 def test_the_first_token_is_given_and_the_others_predicted(tmp_path: Path) -> None:

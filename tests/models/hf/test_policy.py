@@ -13,7 +13,7 @@ from transformers import dynamic_module_utils
 from conf.schema import StudentConfig, TrainerConfig
 from models.hf.loading import PLAIN_TEMPLATE, answer_tokens, check_config, load_model, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
-from tests.models.tiny import END, write_tiny, write_tokenizer
+from tests.models.support.tiny import END, write_tiny, write_tokenizer
 
 DEFAULT = StudentConfig()
 ASKED = [{"role": "user", "content": "2+2?"}]

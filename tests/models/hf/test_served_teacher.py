@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.inputs.starter import starter
 from benchmarks.local_teacher import NAME, served
-from benchmarks.starter import starter
 from conf.sections.lessons import TeacherConfig
 from models.hf.teacher_client import Question, ask
 from rewards.arithmetic import Arithmetic

@@ -10,7 +10,7 @@ import torch
 from conf.schema import StudentConfig
 from models.hf import loading
 from models.hf.loading import load_tokenizer, prompt_tokens, write_starter
-from tests.models.tiny import plain_model
+from tests.models.support.tiny import plain_model
 
 
 def test_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, PicksConfig, WordsConfig
-from models.lessons.preference_data import Judged, Pick
+from models.lessons.preference_data import Pick, RatedAnswer
 from models.lessons.sft_preference import answer_groups, answer_logprobs, batches, dpo, imitation, kto
 from models.trainer import Trainer
-from tests.models.tiny import plain_logprobs, plain_model, random_tokens, trainer_config
-from tests.models.weights import gradients_of_steps, same, weights_of
+from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens, trainer_config
+from tests.models.support.weights import gradients_of_steps, same, weights_of
 
 END = 1
 SHOWN = [[4, 5, 1, 0], [2, 4], [7, 3, 1, 1, 6]]  # tokens of the answers before their end tokens
@@ -30,7 +30,9 @@ PICKS = [
     )
     for n, lengths in enumerate(SHOWN)
 ]
-JUDGED = [Judged(random_tokens(3 + n, n), [*random_tokens(n % 4, 30 + n), END], desirable=n % 3 != 0) for n in range(5)]
+JUDGED = [
+    RatedAnswer(random_tokens(3 + n, n), [*random_tokens(n % 4, 30 + n), END], desirable=n % 3 != 0) for n in range(5)
+]
 BETA = 0.5
 
 Gradients = dict[str, Tensor]

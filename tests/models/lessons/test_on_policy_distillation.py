@@ -144,7 +144,7 @@ def _other_end(tokenizer: dict[str, Any], config: dict[str, Any]) -> None:
     ("change", "what"),
     [
         (_other_number, "their vocabularies (79 and 79 tokens) differ"),
-        (_other_cut, "they cut the same text into other tokens"),
+        (_other_cut, "they split the same text into different tokens"),
         (_other_end, f"their end tokens ('{END}' and '<unknown>') differ"),
     ],
 )

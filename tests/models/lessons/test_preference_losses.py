@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
-from tests.models.trl_preferences import trl_dpo, trl_kto
+from tests.models.support.trl_preferences import trl_dpo, trl_kto
 
 NATS = st.floats(-60.0, 0.0, width=32)
 

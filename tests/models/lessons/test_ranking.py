@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from models.lessons.preference_data import Pick
-from models.lessons.ranking import Interval, Ranking, exact, hit, rank, reliability, wilson
+from models.lessons.ranking import Interval, Ranking, exact_interval, hit, rank, reliability, wilson_interval
 
 NAN = float("nan")
 
@@ -30,7 +30,7 @@ def test_a_hit(rewards: list[float], chosen: int, expected: float) -> None:
     assert hit(rewards, chosen) == expected
 
 
-@pytest.mark.parametrize(("interval", "method"), [(wilson, "wilson"), (exact, "exact")])
+@pytest.mark.parametrize(("interval", "method"), [(wilson_interval, "wilson"), (exact_interval, "exact")])
 def test_the_interval_is_scipys(interval: Callable[[float, int], Interval], method: Any) -> None:
     @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
     def compare(counts: tuple[int, int]) -> None:
@@ -40,7 +40,7 @@ def test_the_interval_is_scipys(interval: Callable[[float, int], Interval], meth
     compare()
 
 
-@pytest.mark.parametrize("interval", [wilson, exact])
+@pytest.mark.parametrize("interval", [wilson_interval, exact_interval])
 def test_the_interval_of_half_hits_and_of_nothing(interval: Callable[[float, int], Interval]) -> None:
     assert interval(4.5, 10).value == 0.45
     assert interval(4, 10).low < interval(4.5, 10).low < interval(5, 10).low

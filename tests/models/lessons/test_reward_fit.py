@@ -11,8 +11,8 @@ from models.lessons.preference_data import Pick
 from models.lessons.ranking import rank
 from models.lessons.reward_fit import fit
 from models.reward_model import RewardModel
-from tests.models.tiny import trainer_config
-from tests.models.tiny_picks import QUICK, tiny_picks
+from tests.models.support.tiny import trainer_config
+from tests.models.support.tiny_picks import QUICK, tiny_picks
 
 TRAINER = trainer_config()
 
@@ -53,7 +53,7 @@ def test_the_same_fit_comes_to_the_same_bits(folder: Path, adapters: LoraConfig 
 
 
 def test_a_step_does_not_depend_on_how_it_is_cut(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.reward_model.computed_in", lambda device: torch.float32)
+    monkeypatch.setattr("models.reward_model.compute_dtype", lambda device: torch.float32)
     picks = [replace(pick, weight=1 + place % 3) for place, pick in enumerate(tiny_picks(24, seed=1))]
     picks[3] = replace(picks[3], answers=picks[3].answers[:2], chosen=0)
     curves = [

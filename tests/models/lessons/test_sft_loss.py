@@ -10,7 +10,7 @@ import torch
 from conf.sections.lessons import DistillConfig
 from models.lessons.sft_preference import distill
 from models.trainer import Trainer
-from tests.models.tiny import random_tokens, trainer_config, write_tiny
+from tests.models.support.tiny import random_tokens, trainer_config, write_tiny
 
 EXAMPLES = [(random_tokens(3, number), random_tokens(2 + number % 3, 50 + number)) for number in range(5)]
 

@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 from torch import Tensor
 
 from conf.schema import OptimizerConfig
-from models.optim.master_weights import PART, MasterWeights, divide, joined
-from tests.models.weights import masters_of
+from models.optim.master_weights import PART, MasterWeights, join_bits, split_bits
+from tests.models.support.weights import masters_of
 
 CONFIG = OptimizerConfig(learning_rate=0.1, warmup_steps=0, max_grad_norm=1e9)
 
@@ -151,8 +151,8 @@ def test_an_fp32_number_is_a_bf16_and_a_remainder(bits: np.ndarray) -> None:
     """Whatever its bits: exactly, and the bf16 is one of the two nearest."""
     master = torch.from_numpy(bits.view(np.float32))
     rounded, remainder = torch.empty(50, dtype=torch.bfloat16), torch.empty(50, dtype=torch.int16)
-    divide(master, rounded, remainder)
-    assert joined(rounded, remainder).view(torch.int32).equal(master.view(torch.int32))
+    split_bits(master, rounded, remainder)
+    assert join_bits(rounded, remainder).view(torch.int32).equal(master.view(torch.int32))
     normal = master.isfinite() & master.bfloat16().isfinite() & rounded.isfinite()
     distance = (rounded.double() - master.double()).abs()
     assert (distance <= (master.bfloat16().double() - master.double()).abs())[normal].all()
@@ -163,11 +163,11 @@ def test_literal_halves(bits: int) -> None:
     """1, the half above it and what is just below; its negative; −0; the largest and the smallest number."""
     master = torch.tensor([bits if bits < 2**31 else bits - 2**32], dtype=torch.int32).view(torch.float32)
     rounded, remainder = torch.empty(1, dtype=torch.bfloat16), torch.empty(1, dtype=torch.int16)
-    divide(master, rounded, remainder)
+    split_bits(master, rounded, remainder)
     upper = (bits + 0x8000) >> 16
     assert rounded.view(torch.int16).item() & 0xFFFF == upper
     assert remainder.item() == bits - (upper << 16)
-    assert joined(rounded, remainder).view(torch.int32).item() & 0xFFFFFFFF == bits
+    assert join_bits(rounded, remainder).view(torch.int32).item() & 0xFFFFFFFF == bits
 
 
 def test_in_bf16_the_masters_take_the_steps_of_fp32_weights() -> None:
@@ -259,7 +259,7 @@ def test_other_weights_are_refused() -> None:
     shaped = on_paper(weights) | {"weight/0.bias": torch.zeros(5)}
     rounded = on_paper(weights) | {"weight/0.bias": weights.trained["0.bias"].detach().bfloat16()}
     for other in (named, shaped, rounded):
-        with pytest.raises(ValueError, match="not the weights that are trained here"):
+        with pytest.raises(ValueError, match="belongs to other weights"):
             weights.restore(other, 1)
     assert same_bits(bits(model, weights), before)
 
@@ -287,9 +287,9 @@ def test_settled_weights_are_the_masters_in_the_mean() -> None:
     model.weight.data.copy_(start[:, None])
     weights = MasterWeights(model, CONFIG)
     exact = start + 0.1 * place * toward
-    divide(exact[:, None].contiguous(), model.weight.data, weights.remainders["weight"])
+    split_bits(exact[:, None].contiguous(), model.weight.data, weights.remainders["weight"])
     assert model.weight.data[:, 0].float().equal(start)
-    weights.settle(torch.Generator().manual_seed(1))
+    weights.round_stochastically(torch.Generator().manual_seed(1))
     moved = (model.weight.data[:, 0].float() - start) / (place * toward)
     for own in moved.split(50_000):
         assert set(own.tolist()) == {0.0, 1.0}
@@ -302,7 +302,7 @@ def test_settling_moves_no_weight_that_no_step_has_moved_and_none_of_fp32() -> N
         model = network(dtype)
         weights = MasterWeights(model, CONFIG)
         before = [parameter.clone() for parameter in model.parameters()]
-        weights.settle(torch.Generator())
+        weights.round_stochastically(torch.Generator())
         assert same_bits(before, list(model.parameters()))
     single = one_weight(0.3)
     kept = MasterWeights(single, CONFIG)
@@ -310,5 +310,5 @@ def test_settling_moves_no_weight_that_no_step_has_moved_and_none_of_fp32() -> N
     kept.step()
     after = single.weight.clone()
     assert after.item() != pytest.approx(0.3)
-    kept.settle(torch.Generator())
+    kept.round_stochastically(torch.Generator())
     assert single.weight.equal(after)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from models.packing.attention import _fused, packed_attention
 from models.packing.packing import Group, pack
-from tests.models.tiny import random_tokens
+from tests.models.support.tiny import random_tokens
 
 CPU = torch.device("cpu")
 

@@ -15,8 +15,8 @@ from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, load_model, load_tokenizer, prompt_tokens, write_starter
 from models.packing.packing import Group, pack, split
 from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
-from tests.models.tiny import PRECISION, plain_model, random_tokens, write_tiny
-from tests.models.tiny import plain_logprobs as logprobs_of
+from tests.models.support.tiny import PRECISION, plain_model, random_tokens, write_tiny
+from tests.models.support.tiny import plain_logprobs as logprobs_of
 
 CPU = torch.device("cpu")
 

@@ -23,8 +23,8 @@ from models.packing import attention, self_check
 from models.packing.packing import Group, pack
 from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
 from models.trainer import Trainer
-from tests.models.tiny import sampled_groups, trainer_config, write_tiny
-from tests.models.weights import masters_of
+from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.support.weights import masters_of
 
 CPU = torch.device("cpu")
 SHAPE: Any = {
@@ -145,7 +145,7 @@ def test_a_wrong_packing_is_found(fault: str, dtype: torch.dtype, monkeypatch: p
 def test_training_takes_the_same_steps_either_way(
     architecture: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.trainer.computed_in", lambda device: torch.float32)
+    monkeypatch.setattr("models.trainer.compute_dtype", lambda device: torch.float32)
     folder = write_tiny(tmp_path, architecture, dtype=torch.float32)
     rollouts, advantages = sampled_groups(folder, [[4, 5, 1], [6, 3]]), [1.0, -1.0, 0.5, 0.7, -0.7]
     packed, plain = (Trainer.load(folder, trainer_config(steps_per_round=2)) for _ in range(2))

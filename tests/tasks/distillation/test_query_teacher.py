@@ -7,7 +7,7 @@ from typing import Any
 from conf.sections.lessons import TeacherConfig
 from tasks.distillation.query_teacher import ask_teacher
 from tasks.tables import TRACES, read_table
-from tests.models.chat_server import Reply, chat_server, said
+from tests.models.support.chat_server import Reply, chat_server, said
 from tests.tasks.doubles.tables import RIGHT, WRONG, write_round
 
 NOWHERE = "http://127.0.0.1:9/v1"

@@ -63,7 +63,7 @@ def test_settings_that_no_answer_depends_on_do_not(changes: dict[str, Any]) -> N
     assert inputs_of(**changes) == inputs_of()
 
 
-@pytest.mark.parametrize("what", ["device", "grader_version", "answering_version", "_package"])
+@pytest.mark.parametrize("what", ["describe_device", "grader_version", "answering_version", "_package"])
 def test_another_machine_grader_or_engine_makes_another(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = inputs_of()
     monkeypatch.setattr(cache, what, lambda *_: "another")

@@ -16,7 +16,7 @@ import pytest
 from conf.storage.home import Home
 from models.checkpoint import keep, verify, write_lineage
 from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS, Registry
-from tests.models.tiny import plain_model, write_tiny
+from tests.models.support.tiny import plain_model, write_tiny
 from tests.tasks.doubles.registry import Interrupted, School, forget_moves, interrupted_at_each_call
 
 

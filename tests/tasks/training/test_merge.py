@@ -12,7 +12,7 @@ from models.engine.sync_probe import read_probe
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor
 from tasks.training.update import merge
-from tests.models.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 
 CONFIG = trainer_config(lora=LoraConfig(rank=4, alpha=8), learning_rate=0.01)
 

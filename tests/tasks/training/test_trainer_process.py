@@ -23,7 +23,7 @@ from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.training import trainer_process
 from tasks.training.trainer_process import ElsewhereError, Predecessor, Updated
-from tests.models.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 
 ROUNDS = 3
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, -0.25]
@@ -143,7 +143,7 @@ Obstacle = Callable[[Path], AbstractContextManager[None]]
 def test_no_round_is_settled(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
     """What sits the exam is what was sampled from: the nearest weights. The remainders are steps that nobody tried."""
     at: list[int] = []
-    monkeypatch.setattr(Trainer, "settle", lambda trainer: at.append(trainer.step))
+    monkeypatch.setattr(Trainer, "round_stochastically", lambda trainer: at.append(trainer.step))
     night.rounds()
     assert at == []
 
@@ -230,8 +230,8 @@ def of_another_round(night: Night) -> Predecessor:
 
 
 REFUSED: list[tuple[Callable[[Night], Predecessor], str]] = [
-    (damaged, "it is not what was written"),
-    (missing, "no whole trainer state is here"),
+    (damaged, "the trainer state is damaged"),
+    (missing, "no complete trainer state"),
     (of_another_round, "belongs to the checkpoint [0-9a-f]{20}, not to cafe42"),
 ]
 

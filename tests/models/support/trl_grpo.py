@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from conf.schema import GrpoConfig
-from tests.models.microbatches import Batch
+from tests.models.support.microbatches import Batch
 
 LOSS_TYPES = {"token": "dapo", "sequence": "grpo", "constant": "dr_grpo"}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from models.optim.master_weights import MasterWeights, joined
+from models.optim.master_weights import MasterWeights, join_bits
 from models.trainer import Trainer
 
 
@@ -20,7 +20,7 @@ def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
 def masters_of(weights: MasterWeights) -> dict[str, Tensor]:
     """The fp32 weights by name, put together: copies."""
     return {
-        name: joined(p.detach(), weights.remainders[name]) if name in weights.remainders else p.detach().clone()
+        name: join_bits(p.detach(), weights.remainders[name]) if name in weights.remainders else p.detach().clone()
         for name, p in weights.trained.items()
     }
 
