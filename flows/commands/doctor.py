@@ -13,10 +13,10 @@ from rich.table import Table
 
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from flows.commands.promote import moved_home
 from flows.run import sandbox_check
 from flows.run.machine import Finding, Level, billions_of_parameters, check_disk, check_home, check_port
 from flows.run.preflight import night_checks
+from flows.run.registry import moved_home
 from flows.web.address import MLFLOW_PORT, PREFECT_PORT, is_free
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory

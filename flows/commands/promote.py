@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from prefect import State, flow
 from prefect.states import Completed
@@ -13,11 +12,10 @@ from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
 from flows.orchestration.server import prefect_api
-from flows.web.health import check_mlflow
+from flows.run.registry import open_registry
 from models.checkpoint import incompatibility, is_intact
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry, Version
 from tasks.registry.promote import show_who_serves
-from tasks.tracking import tracking_uri
 
 
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
@@ -118,30 +116,3 @@ def tell_prefect(by: str, version: str, config: NightConfig) -> None:
             moved_by_hand(by, version, config)
     except Exception as error:  # whatever a server comes up with
         print(f"nightschool: done, but Prefect's pages do not show it: {error}", file=sys.stderr)
-
-
-def open_registry(home: Home, config: NightConfig) -> Registry | None:
-    """Return a configuration's registry; None where no night has begun one, so that reading makes no database.
-
-    Raises InputError where the environment's URL carries a password, or where its server does not fit.
-    """
-    uri = tracking_uri(home, config)
-    if uri == home.database and not home.database_file.exists():
-        return None
-    check_mlflow(uri)
-    return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), config.name)
-
-
-def moved_home(home: Home, config: NightConfig) -> str | None:
-    """Return a line where `models:/<name>@daytime` leads to another folder than this home's; None where it does not.
-
-    A home that is copied or moved keeps the old paths in its database.
-    """
-    registry = open_registry(home, config) if tracking_uri(home, config) == home.database else None
-    serving = registry and registry.named(DAYTIME)
-    if not registry or serving is None:
-        return None
-    source, expected = registry.source(serving.version), (home.checkpoints / serving.digest).as_uri()
-    if source == expected:
-        return None
-    return f"The registry points to {source.removeprefix('file://')}; this home was moved."

@@ -38,7 +38,7 @@ def serve(
     refuse_second_server(home.root)
     with _listener(address, port) as listener:
         os.environ.update(IMPATIENT)
-        from flows.commands.promote import open_registry  # after the first checks: the libraries take seconds to import
+        from flows.run.registry import open_registry  # after the first checks: the libraries take seconds to import
         from flows.serving.proxy import Gate, listening
         from flows.serving.supervisor import Serving, checked_daytime, no_daytime
         from flows.serving.vllm_server import NAME, EngineFailedError

@@ -12,8 +12,8 @@ from conf.load import config_of
 from conf.redact import MLFLOW, PREFECT, without_password
 from conf.schema import NightConfig
 from conf.storage.home import SUMMARY, Home, InputError
-from flows.commands.promote import open_registry
 from flows.run.machine import require_machine
+from flows.run.registry import open_registry
 from flows.run.sandbox_check import program_benchmarks, require_sandbox
 from flows.training.validation import is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect

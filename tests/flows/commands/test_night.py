@@ -69,7 +69,8 @@ def test_a_wrong_input_is_one_line_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    "setting", ["grpo.ronds=4", pytest.param("prefect.port={port}", marks=pytest.mark.full)]  # the latter imports all
+    "setting",
+    ["grpo.ronds=4", pytest.param("prefect.port={port}", marks=pytest.mark.full)],  # the latter imports all
 )
 def test_a_real_process_prints_that_one_line_only(home: Home, tmp_path: Path, taken_port: int, setting: str) -> None:
     """Whatever the imported libraries would like to print."""

@@ -11,7 +11,8 @@ from mlflow.exceptions import MlflowException
 from conf.load import STARTER, load_night
 from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
-from flows.commands.promote import moved_home, promote_version, roll_back
+from flows.commands.promote import promote_version, roll_back
+from flows.run.registry import moved_home
 from models.checkpoint import keep, write_lineage
 from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS
 from tests.tasks.doubles.registry import School

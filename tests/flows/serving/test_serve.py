@@ -347,9 +347,9 @@ def test_what_dies(school: School, tmp_path: Path) -> None:
             time.sleep(0.2)
 
 
-def refused(**arguments: Any) -> str:
+def refused(port: int = 0, host: str = LOOPBACK) -> str:
     with pytest.raises(InputError) as caught:
-        serve(**({"port": free_port()} | arguments))
+        serve(port or free_port(), host)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
