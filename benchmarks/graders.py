@@ -1,9 +1,9 @@
-"""How fast the graders are: programs a second, in the sandbox and in a bare subprocess, and answers a second.
+"""The speed of the graders: programs per second, in the sandbox and in a bare subprocess, and answers per second.
 
     python -m benchmarks.graders [--json] [--programs 974] [--items 1000]
 
-Side by side in one run, on the real files (NIGHTSCHOOL_DATA). The bare subprocess is what a script would do, and is not
-safe: source and asserts in one `python -c`, as many at once as there are cores.
+Measured side by side on the real data (NIGHTSCHOOL_DATA). The bare subprocess, source and asserts in one `python -c`
+and one process per core, is what a script would do; it is not safe.
 """
 
 import argparse
@@ -31,7 +31,7 @@ REPEATS = 3
 
 
 def main() -> None:
-    """Measures everything and prints a table, or one JSON object."""
+    """Measure everything and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--programs", type=int, default=974)
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def programs(count: int) -> dict[str, float]:
-    """Throughput and latency of MBPP's reference solutions, and what the pool takes to start and to hold."""
+    """Return throughput and latency of MBPP's reference solutions, and the pool's start-up time and memory."""
     references = _references()[:count]
     count = len(references)
     started = time.perf_counter()
@@ -54,7 +54,7 @@ def programs(count: int) -> dict[str, float]:
         start = time.perf_counter() - started
         before = _resident_bytes()
         rates = {"sandbox": [], "bare": []}
-        for _ in range(REPEATS):  # alternating: whatever else the machine does falls on both
+        for _ in range(REPEATS):  # alternating, so that other load affects both
             rates["sandbox"].append(_rate(lambda: _all_correct(sandbox, references), count))
             rates["bare"].append(_rate(lambda: _bare(references), count))
         ours = [_milliseconds(lambda p=program: sandbox.run([p])) for program in references[:SINGLE]]
@@ -75,7 +75,7 @@ def programs(count: int) -> dict[str, float]:
 
 
 def answers(count: int) -> dict[str, float]:
-    """Answers a second: GSM8K and MATH truths against themselves, and answers that only symbolic maths can settle."""
+    """Return answers per second: GSM8K and MATH truths against themselves, and answers that need symbolic maths."""
     gsm8k, maths = Gsm8k(), CompetitionMath()
     words = [Attempt(problem, problem.truth) for problem in gsm8k.problems("test")]
     strings = [Attempt(problem, problem.truth) for problem in maths.problems("test")[:count]]
@@ -93,7 +93,7 @@ def _references() -> list[Program]:
 
 
 def _root(n: int) -> Problem:
-    """A truth that the answer equals as an expression only."""
+    """Return a problem whose truth equals its answer only as an expression."""
     return Problem(f"math/{n}", "math", "", rf"\frac{{{n}}}{{2\sqrt{{{n}}}}}")
 
 
@@ -127,9 +127,9 @@ def _milliseconds(run: Callable[[], Any]) -> float:
 
 
 def _resident_bytes() -> int:
-    """Of this process and all its children: proportional, so that what they share counts once."""
-    own = psutil.Process()
-    return sum(process.memory_full_info().pss for process in [own, *own.children(recursive=True)])
+    """Return the proportional set size (PSS) of this process and all its children: shared memory counts once."""
+    parent = psutil.Process()
+    return sum(process.memory_full_info().pss for process in [parent, *parent.children(recursive=True)])
 
 
 if __name__ == "__main__":

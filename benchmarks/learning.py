@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.learning_runs import NIGHTS, TRL, accuracies, distilled, learn
-from benchmarks.starter import STARTER, starter
-from benchmarks.work import SCHOOL, make
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.inputs.starter import STARTER, starter
+from benchmarks.nights.learning_runs import NIGHTS, TRL, accuracies, distilled, learn
 from conf.storage.durable import write_atomically
 from flows import environment
 

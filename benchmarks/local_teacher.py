@@ -1,10 +1,10 @@
-"""A teacher on this machine, for conf/full_day.yaml: `vllm serve` with a model that studied the same, or another one.
+"""A local teacher for conf/full_day.yaml: `vllm serve` with a further trained starter or another model.
 
     python -m benchmarks.local_teacher [--model FOLDER_OR_HUB_ID] [--port 8001]
 
-Serves it under the name given, on the loopback address alone, until Ctrl-C. Where none is named it is the starter model
-after worked solutions that the student has not seen (benchmarks/starter.py; made once, in a few minutes), as
-`studied-starter`.
+Serves the model under its name, on the loopback address only, until Ctrl-C. By default it is the starter model
+fine-tuned on worked solutions that the student has not seen (benchmarks/inputs/starter.py; made once, in a few
+minutes), under the name `studied-starter`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from benchmarks.starter import studied
+from benchmarks.inputs.starter import studied
 from models.engine.environment import SERVER, server_environment
 from tasks.workers import die_with_parent
 
@@ -29,7 +29,7 @@ LIMIT = 600  # seconds until it serves
 
 
 def main() -> None:
-    """Becomes the server."""
+    """Replace this process by the server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", help="what to serve")
     parser.add_argument("--port", type=int, default=PORT)
@@ -41,9 +41,9 @@ def main() -> None:
 
 @contextmanager
 def served(model: Path, port: int, log: Path) -> Iterator[str]:
-    """A server that lives as long as the `with`, its model called `NAME`; gives its base URL.
+    """Serve a model as `NAME` for the duration of the `with`; yield the base URL.
 
-    Raises RuntimeError where it does not come up, or another one has the port.
+    Raises RuntimeError where the server does not start or the port is taken.
     """
     _require_free(port)
     parent = os.getpid()
@@ -54,29 +54,28 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
             stdout=written,
             stderr=written,
             start_new_session=True,
-            preexec_fn=lambda: die_with_parent(parent, signal.SIGTERM),  # it ends its engine itself
+            preexec_fn=lambda: die_with_parent(parent, signal.SIGTERM),  # it ends its engine
         )
     try:
         _wait_for(f"http://127.0.0.1:{port}/health", server, log)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
-        with suppress(ProcessLookupError):  # it died by itself
-            os.killpg(server.pid, signal.SIGKILL)  # its engine is a process of its own, and would live on
+        with suppress(ProcessLookupError):  # it has died
+            os.killpg(server.pid, signal.SIGKILL)  # with its engine, which is another process
         server.wait()
 
 
 def command(model: str, port: int, name: str) -> list[str]:
-    """The server's command line."""
+    """Return the server's command line."""
     options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", name, "--enforce-eager"]
     return [*SERVER, "--model", model, *options, "--max-model-len", str(TOKENS)]
 
 
 def _require_free(port: int) -> None:
-    """Another server would answer in the place of ours."""
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError as error:
-        raise RuntimeError(f"port {port} is taken ({error.strerror}): end what serves there") from error
+        raise RuntimeError(f"port {port} is taken ({error.strerror}): stop the server there") from error
 
 
 def _wait_for(health: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -87,7 +86,7 @@ def _wait_for(health: str, server: "subprocess.Popen[bytes]", log: Path) -> None
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(1)
-    raise RuntimeError(f"vllm serve did not come up: {log.read_text(errors='replace')[-2000:]}")
+    raise RuntimeError(f"vllm serve did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ those in which every group was useful, because TRL updates on all of its own too
 from its beginning to the next one's.
 
 `overhead_share` is the starter round's; `sampling_ratio` comes from the sample stage with nothing beside it
-(benchmarks/sampling.py). With --trace, the starter night's stages as a file for ui.perfetto.dev or chrome://tracing,
+(benchmarks/nights/sampling.py). With --trace, the starter night's stages as a file for ui.perfetto.dev or chrome://tracing,
 and one update's operators next to it.
 """
 
@@ -21,10 +21,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import medium
-from benchmarks.child import json_of
-from benchmarks.starter import STARTER, starter
-from benchmarks.timed_night import (
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.inputs.starter import STARTER, starter
+from benchmarks.machine.child import json_of
+from benchmarks.nights import medium
+from benchmarks.nights.timed import (
     FEW_ROUNDS,
     metrics_of,
     moments,
@@ -34,7 +35,6 @@ from benchmarks.timed_night import (
     run_night,
     seconds_within,
 )
-from benchmarks.work import SCHOOL, make
 from models.engine.environment import trainer_environment
 
 WORK = SCHOOL / "benchmarks"
@@ -71,12 +71,12 @@ def measure(student: Path, rounds: int, trace: Path | None = None) -> dict[str, 
         short = run_night(home / "starter", [f"student.source={student.resolve()}", *lengths])
         starter = profile(short, rounds)
         if trace is not None:
-            from benchmarks.night_trace import write_trace
+            from benchmarks.nights.trace import write_trace
 
             write_trace(short, trace)
             file = trace.with_suffix(".update.json.gz")
-            json_of("benchmarks.update_trace", str(short), str(file), environment=trainer_environment())
-        sampling = json_of("benchmarks.sampling", environment={"NIGHTSCHOOL_HOME": str(home / "starter")})
+            json_of("benchmarks.nights.update_trace", str(short), str(file), environment=trainer_environment())
+        sampling = json_of("benchmarks.nights.sampling", environment={"NIGHTSCHOOL_HOME": str(home / "starter")})
         endless = medium.endless_student(student, home / "endless")
         conversations = medium.write_problems(endless, home / "problems")
         longer = run_night(home / "medium", [*lengths, *medium.overrides(endless, home / "problems")])
@@ -130,7 +130,7 @@ def trl_seconds(student: Path, conversations: Sequence[list[dict[str, str]]]) ->
             "batch": batch,
             "steps": TRL_STEPS,
         }
-        seconds = json_of("benchmarks.trl_step", json.dumps(what), environment=trainer_environment())
+        seconds = json_of("benchmarks.trl.step", json.dumps(what), environment=trainer_environment())
         found[f"batch {batch}"] = statistics.median(seconds[1:])
     return found
 

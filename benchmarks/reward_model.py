@@ -14,8 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.starter import STARTER, starter
-from benchmarks.tastes import Taste, attainable, picks
+from benchmarks.inputs.starter import STARTER, starter
+from benchmarks.inputs.tastes import Taste, attainable, picks
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from flows import environment

@@ -20,9 +20,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.starter import STARTER, starter
-from benchmarks.timed_night import FEW_ROUNDS, run_night, why_over
-from benchmarks.work import SCHOOL, make
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.inputs.starter import STARTER, starter
+from benchmarks.nights.timed import FEW_ROUNDS, run_night, why_over
 
 WORK = SCHOOL / "benchmarks"
 SMALL = [
@@ -159,7 +159,7 @@ def name_of(pid: int) -> str:
         output = Path(os.readlink(f"/proc/{pid}/fd/1")).name
     except OSError:
         return "other"
-    if "benchmarks.timed_night" in words:
+    if "benchmarks.nights.timed" in words:
         return "night"
     return NAMES.get(output, "other")
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.child import json_of
-from benchmarks.work import SCHOOL, make
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.machine.child import json_of
 from flows.run.history import round_metrics
 from tasks.evaluation.metrics import ROLES
 from tasks.tables import EVALUATIONS, read_table

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.child import json_of
-from benchmarks.gauge import now, peak_gb
-from benchmarks.starter import STARTER, starter
-from benchmarks.workloads import advantages, grown, workload
+from benchmarks.inputs.starter import STARTER, starter
+from benchmarks.inputs.workloads import advantages, grown, workload
+from benchmarks.machine.child import json_of
+from benchmarks.machine.gauge import now, peak_gb
 from models.engine.environment import trainer_environment
 from models.rollout import Rollout
 
@@ -126,14 +126,14 @@ def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
         case "ours":
             seconds = ours(student, rollouts, steps)
         case "trl":
-            from benchmarks.trl_update import seconds_per_update
+            from benchmarks.trl.update import seconds_per_update
 
             with tempfile.TemporaryDirectory() as output:
                 seconds = seconds_per_update(
                     student, rollouts, advantages(rollouts), **setting, steps=steps, output=Path(output)
                 )
         case _:
-            from benchmarks.floor import seconds_of_matrix_products
+            from benchmarks.machine.floor import seconds_of_matrix_products
 
             seconds = seconds_of_matrix_products(student, rollouts, steps)
     return {"seconds": statistics.median(seconds[1:]), "peak_gb": peak_gb(), "setting": setting}

@@ -19,7 +19,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from benchmarks.ablations import (
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.inputs.starter import starter, studied
+from benchmarks.local_teacher import PORT, served
+from benchmarks.nights.ablations import (
     ALL,
     PARTS,
     ROUNDS_ONLY,
@@ -32,9 +35,6 @@ from benchmarks.ablations import (
     run,
     settings_of,
 )
-from benchmarks.local_teacher import PORT, served
-from benchmarks.starter import starter, studied
-from benchmarks.work import SCHOOL, make
 from flows import environment
 
 RESULTS, PAGE, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.learning import at, by_variant, picture, table
-from benchmarks.learning_runs import learn, learning_seconds
-from benchmarks.timed_night import Round
+from benchmarks.nights.learning_runs import learn, learning_seconds
+from benchmarks.nights.timed import Round
 
 CURVE = [[0.0, 0.2], [10.0, 0.4], [40.0, 0.7]]
 
@@ -55,6 +55,6 @@ def test_a_night_that_ends_before_its_time_is_refused(tmp_path: Path, monkeypatc
         (tmp_path / "summary.json").write_text(json.dumps({"ended_early": "A child died.", "alarms": []}))
         return tmp_path
 
-    monkeypatch.setattr("benchmarks.learning_runs.run_night", short)
+    monkeypatch.setattr("benchmarks.nights.learning_runs.run_night", short)
     with pytest.raises(RuntimeError, match=r"after 0 rounds, before its 60 s of learning were over: A child died\.$"):
         learn("choice", tmp_path / "student", 1, 60.0, tmp_path / "work")

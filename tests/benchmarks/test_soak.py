@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,8 +35,9 @@ def test_a_rounds_figure_is_the_median_of_its_readings() -> None:
     head, row = page(found).splitlines()
     assert head.split()[:5] == ["process", "first", "middle", "last", "peak"]
     assert row.split() == ["trainer", "11.0", "42.0", "44.0", "44.0", "+2.000"]
-    (line,) = picture(found).axes[0].get_lines()
-    assert list(line.get_ydata()) == [11.0, 40.0, 42.0, 44.0]
+    axes: Any = picture(found).axes[0]
+    (line,) = axes.get_lines()
+    assert line.get_ydata().tolist() == [11.0, 40.0, 42.0, 44.0]
 
 
 def test_a_night_of_fewer_rounds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

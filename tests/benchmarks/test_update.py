@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.inputs.workloads import advantages, grown, workload
 from benchmarks.update import GROWTH, WORKLOADS, _slope, fastest, table, trl_settings
-from benchmarks.workloads import advantages, grown, workload
 
 
 def measured(weights: str, batch: int, seconds: float) -> dict[str, Any]:

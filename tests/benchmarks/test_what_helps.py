@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scipy.stats import ttest_rel
 
-from benchmarks.ablations import (
+from benchmarks.nights.ablations import (
     ALL,
     PARTS,
     ROUNDS_ONLY,

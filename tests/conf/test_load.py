@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.starter import STUDIED
+from benchmarks.inputs.starter import STUDIED
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
 from conf.sections.benchmark import BenchmarkName

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import starter
+from benchmarks.inputs import starter
 
 
 class MakingError(Exception):

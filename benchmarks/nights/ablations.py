@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.timed_night import run_night
+from benchmarks.nights.timed import run_night
 from conf.load import STARTER, identity, load_night
 from conf.schema import NightConfig
 from conf.sections.stages import StageConfig
@@ -193,5 +193,5 @@ def _commit() -> str:
 
 def _git(*command: str) -> str:
     code = ["--", ".", ":!docs", ":!tests", ":!*.md"]
-    said = subprocess.run(["git", *command, *code], cwd=Path(__file__).parent.parent, capture_output=True, text=True)
+    said = subprocess.run(["git", *command, *code], cwd=Path(__file__).parents[2], capture_output=True, text=True)
     return said.stdout.strip()

@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.child import json_of
-from benchmarks.timed_night import (
+from benchmarks.machine.child import json_of
+from benchmarks.nights.timed import (
     FEW_ROUNDS,
     Round,
     metrics_of,
@@ -153,5 +153,5 @@ def _by_trl(prompts: int, size: int, batch: int, student: Path, seed: int, secon
         "max_tokens": config.grpo.max_completion_tokens,
         "rate": config.optimizer.learning_rate,
     }
-    points = json_of("benchmarks.trl_learning", json.dumps(what), environment=trainer_environment())
+    points = json_of("benchmarks.trl.learning", json.dumps(what), environment=trainer_environment())
     return [(at, Path(folder)) for at, folder in points]

@@ -1,6 +1,6 @@
 """A real night in a process of its own, with the moments noted at which its stages begin and end.
 
-    python -m benchmarks.timed_night MOMENTS night --config FILE …
+    python -m benchmarks.nights.timed MOMENTS night --config FILE …
 
 is the `nightschool` command with a listener on its log; `run_night` starts it, and may end it early.
 """
@@ -82,7 +82,7 @@ def run_night(
     school = Home(home.resolve())
     school.make_private()
     folder = school.night(DATE)
-    command = [sys.executable, "-m", "benchmarks.timed_night", str(home / MOMENTS), "night", "--json", "--date", DATE]
+    command = [sys.executable, "-m", "benchmarks.nights.timed", str(home / MOMENTS), "night", "--json", "--date", DATE]
     command += ["--config", str(config), *(f"--set={override}" for override in overrides)]
     parent = os.getpid()
     with (home / LOG).open("w") as log:

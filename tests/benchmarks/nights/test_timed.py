@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.night import profile
-from benchmarks.night_trace import stage_events
-from benchmarks.timed_night import (
+from benchmarks.nights.timed import (
     DATE,
     Moment,
     Notes,
@@ -17,6 +16,7 @@ from benchmarks.timed_night import (
     run_night,
     seconds_within,
 )
+from benchmarks.nights.trace import stage_events
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night

@@ -1,6 +1,6 @@
 """One update of a night's last round under PyTorch's profiler: a trace for a browser, and the costliest operators.
 
-python -m benchmarks.update_trace NIGHT_FOLDER FILE
+python -m benchmarks.nights.update_trace NIGHT_FOLDER FILE
 """
 
 import json

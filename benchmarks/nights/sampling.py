@@ -1,6 +1,6 @@
 """The sample stage against vLLM's own offline generate: the same prompts and parameters, log-probabilities included.
 
-    NIGHTSCHOOL_HOME=… python -m benchmarks.sampling [--repeats 3]
+    NIGHTSCHOOL_HOME=… python -m benchmarks.nights.sampling [--repeats 3]
 
 samples rounds of the home's night again, as the committed stage does in a night (through the engine's process, with the
 sync's check and the table), and nothing else going on; in between, in a process of its own, plain vLLM does the same
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.timed_night import DATE
+from benchmarks.nights.timed import DATE
 from conf.load import load_night
 from conf.schema import EngineConfig
 from conf.storage.home import Home
@@ -111,7 +111,7 @@ def offline_generate(
     import torch
     from vllm import LLM, SamplingParams
 
-    from benchmarks.gauge import CUDA, PRECISION
+    from benchmarks.machine.gauge import CUDA, PRECISION
 
     if _llm is None:
         _llm = LLM(

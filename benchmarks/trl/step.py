@@ -1,6 +1,6 @@
 """TRL's GRPOTrainer as a user would run it here, its own generation included: the seconds of each whole step.
 
-    python -m benchmarks.trl_step '{"student": …, "conversations": […], "size": 8, "max_tokens": 128, …}'
+    python -m benchmarks.trl.step '{"student": …, "conversations": […], "size": 8, "max_tokens": 128, …}'
 
 prints them as a JSON list. Weights in the precision that ours computes in, gradient checkpointing off; one optimizer
 step on all completions.
@@ -18,8 +18,8 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from benchmarks.gauge import CUDA, PRECISION
-from benchmarks.trl_update import Stopwatch
+from benchmarks.machine.gauge import CUDA, PRECISION
+from benchmarks.trl.update import Stopwatch
 from models.hf.loading import load_tokenizer
 
 

@@ -1,22 +1,22 @@
-"""The starter model as a folder, for the benchmarks that begin with it, and one that studied, for a teacher."""
+"""The starter model as a folder, and a further trained one that serves as a teacher."""
 
 import shutil
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.work import SCHOOL, make
+from benchmarks.inputs.school import SCHOOL, make
 from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
 from conf.sections.lessons import DistillConfig
 
 STARTER, STUDIED = SCHOOL / "benchmarks" / "starter", SCHOOL / "benchmarks" / "studied"
 LESSONS = (DistillConfig(steps=32, learning_rate=1e-4), DistillConfig(steps=16, learning_rate=2e-5))
-MADE = f"{LESSONS!r}, each step rounded by chance"  # how: told anew with whatever changes what comes of it
+MADE = f"{LESSONS!r}, each step rounded by chance"  # how it was made: another recipe makes another model
 
 
 def starter(folder: Path = STARTER) -> Path:
-    """The starter model's folder, written where it is not there yet."""
+    """Return the starter model's folder; write it if it is missing."""
     if not (folder / "config.json").exists():
         from models.hf.loading import write_starter  # torch and transformers
 
@@ -26,9 +26,9 @@ def starter(folder: Path = STARTER) -> Path:
 
 
 def studied() -> Path:
-    """The folder of the starter after 768 worked solutions of the starter night's kind of exercises, none of an exam.
+    """Return the folder of the starter fine-tuned on 768 worked exercises of the starter night's kind, none of an exam.
 
-    Made where it is not there yet, or was made in another way, which takes a few minutes on two cores.
+    Made if it is missing or was made with another recipe; that takes a few minutes on two cores.
     """
     note = STUDIED.with_suffix(".txt")
     if STUDIED.exists() and note.exists() and note.read_text() == MADE:
@@ -46,9 +46,9 @@ def studied() -> Path:
     with TemporaryDirectory(dir=model.parent) as drafts:
         for number, lesson in enumerate(LESSONS):
             trainer = Trainer(model, lesson_config(night.trainer, lesson.learning_rate, lesson.warmup_steps))
-            own = list(islice(traces, lesson.steps * lesson.batch_size))
-            prompts = [prompt_tokens(tokenizer, trace["messages"], night.student) for trace in own]
-            answers = [answer_tokens(tokenizer, trace["response"]) for trace in own]
+            chosen = list(islice(traces, lesson.steps * lesson.batch_size))
+            prompts = [prompt_tokens(tokenizer, trace["messages"], night.student) for trace in chosen]
+            answers = [answer_tokens(tokenizer, trace["response"]) for trace in chosen]
             examples = list(zip(prompts, answers, strict=True))
             for _ in distill(trainer, examples, lesson, night.seed):
                 trainer.round_stochastically()

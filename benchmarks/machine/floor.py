@@ -1,4 +1,4 @@
-"""The arithmetic floor of an update: the matrix products that it cannot do without, timed one by one."""
+"""The arithmetic floor of an update: its indispensable matrix products, timed one by one."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,18 +6,18 @@ from pathlib import Path
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from benchmarks.gauge import DEVICE, PRECISION, now
+from benchmarks.machine.gauge import DEVICE, PRECISION, now
 from models.rollout import Rollout
 
-ROWS = 2048  # of a product: more than go through the model at once, so that none is too small to be fast
+ROWS = 2048  # of a product: more than in a microbatch, so that none is too small to be fast
 
 
 def seconds_of_matrix_products(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
-    """Seconds that forward and backward products of all linear layers take, `steps` times measured.
+    """Return the seconds of the forward and backward products of all linear layers, measured `steps` times.
 
-    Each prompt counts once a group, each completion once; the head only where a completion's token is predicted. Three
-    products a layer, in the update's own precision: the output, the gradient of the input and that of the weight.
-    Attention is left out.
+    Each prompt counts once a group, each completion once, and the head only for predicted completion tokens. A layer
+    has three products, in the update's precision: the output and the gradients of input and weight. Attention is left
+    out.
     """
     prompts = {rollout.group: len(rollout.prompt_token_ids) for rollout in rollouts}
     predicted = sum(len(rollout.token_ids) for rollout in rollouts)
@@ -35,7 +35,7 @@ def seconds_of_matrix_products(student: Path, rollouts: Sequence[Rollout], steps
 
 
 def _rate(shape: tuple[int, int]) -> float:
-    """Seconds a row of the three products of one layer."""
+    """Return the seconds per row of a layer's three products."""
     weight = torch.randn(shape, dtype=PRECISION, device=DEVICE)
     inputs = torch.randn(ROWS, shape[1], dtype=PRECISION, device=DEVICE)
     gradient = torch.randn(ROWS, shape[0], dtype=PRECISION, device=DEVICE)

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from benchmarks.gauge import CUDA, PRECISION, now
+from benchmarks.machine.gauge import CUDA, PRECISION, now
 from models.rollout import Rollout
 
 

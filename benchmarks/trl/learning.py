@@ -1,6 +1,6 @@
 """TRL's GRPOTrainer learning the starter's Arithmetic for a given time, its weights kept after every step.
 
-    python -m benchmarks.trl_learning '{"student": …, "kept": …, "seed": 1, "seconds": 150, …}'
+    python -m benchmarks.trl.learning '{"student": …, "kept": …, "seed": 1, "seconds": 150, …}'
 
 prints [[seconds, folder], …]. The time runs from the first step's beginning, without the writing of the weights. The
 settings are TRL's own (fp32 weights, advantages over the group's deviation), but for the precision, the learning rate,
@@ -22,8 +22,8 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from benchmarks.gauge import PRECISION
-from benchmarks.trl_step import rendered, settings
+from benchmarks.machine.gauge import PRECISION
+from benchmarks.trl.step import rendered, settings
 from models.engine.sync_probe import PROBE_FILE
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Attempt, Problem

@@ -1,4 +1,4 @@
-"""Where the benchmarks keep what they make: in `school`, the home that a night has by default."""
+"""The folder of the benchmarks' results: `school`, a night's default home."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ SCHOOL = Path("school")
 
 
 def make(folder: Path) -> Path:
-    """The folder, made where it is not there; `school` around it stays its owner's alone, as a night wants its home.
+    """Create a folder and return it; `school` around it is private to its owner, as a night's home must be.
 
-    Raises InputError where `school` is something else.
+    Raises InputError where `school` is no folder.
     """
     if SCHOOL.resolve() in folder.resolve().parents:
         Home(SCHOOL.resolve()).make_private()

@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from benchmarks.tastes import ANSWERS, attainable, picks
+from benchmarks.inputs.tastes import ANSWERS, attainable, picks
 from tasks.reward_model.preferences import Choice
 
 

@@ -1,7 +1,7 @@
-"""Picks of an owner whose taste is known, to see what a reward model makes of them.
+"""Picks of an owner with a known taste, to measure reward models.
 
-Every pick shows five answers to a generated exercise, of five different lengths; how long an answer is says nothing
-about whether it is right, and how it is written neither.
+Every pick shows five answers to a generated exercise, of five different lengths. Neither length nor wording tells
+whether an answer is correct.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from tasks.reward_model.preferences import Choice
 
 Taste = Literal["short", "correct", "none"]
 ANSWERS = 5
-# A longer answer begins with more of them.
+# Longer answers begin with more of these.
 REMARKS = (
     "Let me think about this.",
     "First I look at the numbers.",
@@ -26,9 +26,9 @@ REMARKS = (
 
 
 def picks(taste: Taste, count: int, seed: str, *, noise: float = 0.0) -> list[Choice]:
-    """`count` picks; the same arguments give the same ones.
+    """Return `count` picks, the same for the same arguments.
 
-    `short`: the shortest answer is picked. `correct`: the only right one of five. `none`: any. A share of `noise` is
+    `short`: the shortest answer is picked. `correct`: the only correct one of five. `none`: any. A share of `noise` is
     picked at random among all five instead.
     """
     chance = random.Random(f"taste {taste} {seed}")
@@ -37,7 +37,7 @@ def picks(taste: Taste, count: int, seed: str, *, noise: float = 0.0) -> list[Ch
 
 
 def attainable(taste: Taste, noise: float) -> float:
-    """The accuracy of who knows the taste: the noise hits what it would have picked anyway one time in five."""
+    """Return the accuracy of a judge that knows the taste: one noisy pick in five agrees with it by chance."""
     return 1 / ANSWERS if taste == "none" else 1 - noise + noise / ANSWERS
 
 
@@ -45,7 +45,7 @@ def _pick(exercise: Exercise, taste: Taste, noise: float, chance: random.Random)
     right = chance.randrange(ANSWERS)
     sizes = chance.sample(range(len(REMARKS) + 1), ANSWERS)
     wrong = iter(chance.sample([slip for slip in range(-9, 10) if slip and exercise.answer + slip >= 0], ANSWERS - 1))
-    slips = [0 if place == right else next(wrong) for place in range(ANSWERS)]
+    slips = [0 if index == right else next(wrong) for index in range(ANSWERS)]
     answers = [_answer(exercise, slip, size) for slip, size in zip(slips, sizes, strict=True)]
     chosen = {"short": sizes.index(min(sizes)), "correct": right, "none": chance.randrange(ANSWERS)}[taste]
     if chance.random() < noise:
@@ -55,8 +55,8 @@ def _pick(exercise: Exercise, taste: Taste, noise: float, chance: random.Random)
 
 
 def _answer(exercise: Exercise, slip: int, remarks: int) -> str:
-    """A worked solution behind so many remarks; its last step is off by `slip`."""
+    """Return a worked solution after so many remarks; its last step is off by `slip`."""
     calculation = exercise.steps[-1].split(" = ")[0]
-    found = exercise.answer + slip
-    steps = [*exercise.steps[:-1], f"{calculation} = {found}"]
-    return "\n".join([*([" ".join(REMARKS[:remarks])] if remarks else []), *steps, f"#### {found}"])
+    result = exercise.answer + slip
+    steps = [*exercise.steps[:-1], f"{calculation} = {result}"]
+    return "\n".join([*([" ".join(REMARKS[:remarks])] if remarks else []), *steps, f"#### {result}"])

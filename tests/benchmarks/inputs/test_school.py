@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.work import SCHOOL, make
+from benchmarks.inputs.school import SCHOOL, make
 from conf.storage.home import Home
 
 

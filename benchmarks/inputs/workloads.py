@@ -1,4 +1,4 @@
-"""The rollouts that updates are timed on: prompts and completions of given lengths, the same for everyone."""
+"""The rollouts on which updates are timed: random tokens, prompts and completions of given lengths."""
 
 import json
 import random
@@ -7,15 +7,15 @@ from pathlib import Path
 from models.rollout import Rollout
 
 LENGTHS = Path(__file__).with_name("rollout_lengths.json")  # (prompt, completions) of a starter night's third round
-VOCABULARY = range(100, 40_000)  # token ids; time does not depend on which
+VOCABULARY = range(100, 40_000)  # token ids; the time does not depend on them
 SEED = 7
 
 
 def workload(name: str) -> list[Rollout]:
-    """The rollouts of a named workload; their advantages are `advantages(rollouts)`."""
+    """Return the rollouts of a named workload; for their advantages see `advantages`."""
     chance = random.Random(SEED)
     match name:
-        case "short":  # what a starter night does
+        case "short":  # as in a starter night
             return _rollouts(
                 [(55, [min(48, max(4, round(chance.gauss(25, 10)))) for _ in range(8)]) for _ in range(24)]
             )
@@ -27,16 +27,16 @@ def workload(name: str) -> list[Rollout]:
             return _rollouts([(400, [64] * 8)] * 4)
         case "long completion":
             return _rollouts([(106, [512] * 8)] * 2)
-    raise ValueError(f"no workload is called {name}")
+    raise ValueError(f"unknown workload: {name}")
 
 
 def grown(groups: int) -> list[Rollout]:
-    """Four times so many groups of 8 completions of 64 tokens: for time and memory against their number."""
+    """Return 4 × `groups` groups of 8 completions of 64 tokens, to measure growth."""
     return _rollouts([(64, [64] * 8)] * 4 * groups)
 
 
 def advantages(rollouts: list[Rollout]) -> list[float]:
-    """One a rollout: every second completion was right."""
+    """Return an advantage for each rollout, as if every second completion were correct."""
     return [0.5 if rollout.sample % 2 else -0.5 for rollout in rollouts]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.timed_night import Moment, moments
+from benchmarks.nights.timed import Moment, moments
 
 FLOW, STATE = 1, 2  # the rows of the picture
 
