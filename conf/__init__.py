@@ -1,0 +1,1 @@
+"""The configuration, the home's files and the journal's format."""

@@ -1,0 +1,1 @@
+"""What happens, in which order: the night, a block of rounds, the commands."""

@@ -1,0 +1,1 @@
+"""Policy, sampler, trainer, losses, checkpoints."""

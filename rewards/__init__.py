@@ -1,0 +1,1 @@
+"""Benchmarks, and how an answer is judged."""

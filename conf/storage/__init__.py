@@ -1,0 +1,1 @@
+"""The home: its folders, its journal, durable files and locks."""

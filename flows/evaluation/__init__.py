@@ -1,0 +1,1 @@
+"""Exams in a night and outside of one."""

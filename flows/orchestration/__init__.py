@@ -1,0 +1,1 @@
+"""Prefect: server, worker, deployments, nested runs."""

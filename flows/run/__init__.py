@@ -1,0 +1,1 @@
+"""A night under way: its context, hours, preflight checks and progress."""

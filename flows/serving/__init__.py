@@ -1,0 +1,1 @@
+"""`nightschool serve`: the champion behind an OpenAI-compatible endpoint."""

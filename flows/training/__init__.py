@@ -1,0 +1,1 @@
+"""The night's learning: lessons, rounds, and what watches over them."""

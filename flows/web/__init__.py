@@ -1,0 +1,1 @@
+"""The pages of Prefect and MLflow: where they listen, and who may look."""

@@ -1,0 +1,1 @@
+"""vLLM: environment, weight sync and its proof."""

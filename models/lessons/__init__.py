@@ -1,0 +1,1 @@
+"""The losses and data of supervised lessons and preferences."""

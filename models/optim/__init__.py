@@ -1,0 +1,1 @@
+"""Master weights, optimizer state, random state."""

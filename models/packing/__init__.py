@@ -1,0 +1,1 @@
+"""Batches without padding, and attention over them."""

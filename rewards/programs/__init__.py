@@ -1,0 +1,1 @@
+"""Answers that are programs: extracting and testing them."""

@@ -1,0 +1,1 @@
+"""Answers in numbers and formulas: reading, normalising, comparing."""

@@ -1,0 +1,1 @@
+"""Supervised lessons on worked solutions."""

@@ -1,0 +1,1 @@
+"""Exams, their cache, and the decision."""

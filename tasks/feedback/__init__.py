@@ -1,0 +1,1 @@
+"""Lessons from corrections, words, praise and picks."""

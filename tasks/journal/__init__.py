@@ -1,0 +1,1 @@
+"""What the owner taught by day, frozen for the night."""

@@ -1,0 +1,1 @@
+"""Alarms, and who hears of them."""

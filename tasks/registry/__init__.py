@@ -1,0 +1,1 @@
+"""Checkpoints in MLflow: import, promote, prune, publish."""

@@ -1,0 +1,1 @@
+"""The reward model that learns from the owner's picks."""

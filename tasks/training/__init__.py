@@ -1,0 +1,1 @@
+"""The update of a round, and the trainer's process."""
