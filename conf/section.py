@@ -26,11 +26,11 @@ class Section(BaseModel):
 
 def _excluded(section: Section) -> dict[str, Any]:
     """Return the fields that are `NotInIdentity`, in the form of `model_dump`'s argument `exclude`."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         if _NOT_IN_IDENTITY in field.metadata:
-            found[name] = True
+            fields[name] = True
         elif isinstance(value, Section) and (within := _excluded(value)):
-            found[name] = within
-    return found
+            fields[name] = within
+    return fields

@@ -237,7 +237,7 @@ class Rounds:
         night = self.night
         return night.make_checkpoint(
             merge,
-            self.block.place,
+            self.block.path,
             adapter=self.policy,
             trust_remote_code=night.config.student.trust_remote_code,
             checkpoints=night.home.checkpoints,

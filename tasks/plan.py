@@ -153,16 +153,16 @@ def _add_lesson(stages: list[Planned], config: NightConfig, step: Step, policy: 
             if all(stage.path != "import_traces" for stage in stages):
                 stages.append(Planned("import_traces", ("freeze_journal",)))
         if config.distill.teacher is not None:
-            sources.append(teacher_path(step.place))
-            stages.append(Planned(teacher_path(step.place), (policy,)))
+            sources.append(teacher_path(step.path))
+            stages.append(Planned(teacher_path(step.path), (policy,)))
     elif step.kind == "self_distill":
-        sources = [f"{step.place}_answers"]
+        sources = [f"{step.path}_answers"]
         stages.append(Planned(sources[0], (policy,)))
     nested = _plan_channels(config) if step.kind == "lessons" else ()
-    stages.append(Planned(step.place, tuple(dict.fromkeys([*sources, policy])), stages=nested))
+    stages.append(Planned(step.path, tuple(dict.fromkeys([*sources, policy])), stages=nested))
     if config.lessons.examine and step.kind != "lessons":
-        stages.append(Planned(step.exam, (step.place,), optional=True))
-    return step.place
+        stages.append(Planned(step.exam, (step.path,), optional=True))
+    return step.path
 
 
 def _add_block(stages: list[Planned], config: NightConfig, step: Step, policy: str) -> str:
@@ -182,8 +182,8 @@ def _add_block(stages: list[Planned], config: NightConfig, step: Step, policy: s
         policy = round_path(number)
         stages.append(Planned(policy, inputs, stages=round_stages))
     if config.lora is not None:
-        stages.append(Planned(step.place, (policy,)))
-        policy = step.place
+        stages.append(Planned(step.path, (policy,)))
+        policy = step.path
     if config.lessons.examine:
         stages.append(Planned(step.exam, (policy,), optional=True))
     return policy

@@ -36,13 +36,13 @@ class OnPolicyConfig(Section):
 class Step:
     """One training step of the night.
 
-    `number`: its position, from 1. `place`: its path in the night's folder (of a block: where its adapter is merged).
+    `number`: its position, from 1. `path`: relative to the night's folder (of a block: where its adapter is merged).
     `rounds`: of a block, numbered through the night; of a lesson an empty range that starts at the next round.
     """
 
     number: int
     kind: Lesson | Rounds
-    place: str
+    path: str
     rounds: range
 
     @property
@@ -69,7 +69,7 @@ def steps(stages: Sequence[StageConfig], rounds: int) -> tuple[Step, ...]:
             count = next(shares)
         name = "merge" if kind in ("grpo", "on_policy") else kind
         seen[name] += 1
-        place = name if seen[name] == 1 else f"{name}-{seen[name]}"
-        result.append(Step(number, kind, place, range(done + 1, done + count + 1)))
+        path = name if seen[name] == 1 else f"{name}-{seen[name]}"
+        result.append(Step(number, kind, path, range(done + 1, done + count + 1)))
         done += count
     return tuple(result)

@@ -71,15 +71,15 @@ class Recipe:
         """Run a lesson. Returns its checkpoint; the same one where there was nothing to learn."""
         night, rounds = self.night, step.rounds.start - 1
         if step.kind == "distill":
-            return learn_traces(night, self.journal, rounds, checkpoint, self.exam_questions, step.place)
+            return learn_traces(night, self.journal, rounds, checkpoint, self.exam_questions, step.path)
         if step.kind == "self_distill":
-            return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.place)
+            return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.path)
         learned: list[Path] = []
 
         def lessons() -> None:
             learned.append(learn_feedback(night, self.journal, checkpoint, self.exam_questions))
 
-        night.run_nested("feedback", step.place, lessons)
+        night.run_nested("feedback", step.path, lessons)
         return learned[0]
 
     def _examine(self, step: Step, before: Path, checkpoint: Path, rounds: Rounds | None = None) -> None:
@@ -104,7 +104,7 @@ class Recipe:
             return True
         try:
             seconds = max(self._seconds_of_kind(step), default=0.0)
-            rounds.allowance.require_seconds(f"the lesson {run_name(step.place)}", seconds)
+            rounds.allowance.require_seconds(f"the lesson {run_name(step.path)}", seconds)
         except HoursOverError as error:
             rounds.end(step.number - 1, error)
             return False
@@ -113,13 +113,13 @@ class Recipe:
     def _seconds_of_kind(self, step: Step) -> Iterator[float]:
         """The seconds of the night's earlier lessons of this kind."""
         for other in self._steps[: step.number - 1]:
-            manifest = self.night.folder / other.place / MANIFEST
+            manifest = self.night.folder / other.path / MANIFEST
             if other.kind == step.kind and manifest.exists():
                 yield json.loads(manifest.read_text())["seconds"]
 
     def _is_committed(self, step: Step) -> bool:
         if step.kind != "lessons":
-            return committed(self.night.folder / step.place) is not None
+            return committed(self.night.folder / step.path) is not None
         folders = (self.night.folder / LESSONS / channel.name for channel, _ in channels(self.night.config))
         return all(committed(folder) for folder in folders)
 

@@ -118,7 +118,7 @@ def _lessons(night: Path, config: NightConfig, is_candidate: bool) -> dict[str, 
     lessons: dict[str, list[str]] = {}
     for step in steps if is_candidate else takewhile(lambda step: not step.is_block, steps):
         if step.kind == "distill" and config.distill.steps:
-            lessons.setdefault("trace", []).append(step.place)
+            lessons.setdefault("trace", []).append(step.path)
         elif step.kind == "lessons":
             lessons |= {kind: [f"lessons/{channel}"] for kind, channel in CHANNELS.items()}
     done = {kind: [path for path in paths if committed(night / path)] for kind, paths in lessons.items()}

@@ -98,13 +98,13 @@ def _channels(night: Path, target: str) -> list[Lesson]:
 
 def _traces(night: Path, step: Step, exam: tuple[float, float] | None) -> Lesson | None:
     """Return a lesson on worked solutions; None if it had none."""
-    counts, losses = read_json(night / step.place, "counts.json") or {}, _losses(night / step.place)
+    counts, losses = read_json(night / step.path, "counts.json") or {}, _losses(night / step.path)
     lines = sum(counts.get(fate, 0) for fate in FATES)
     if not lines:
         return None
     used = sum(counts.get(fate, 0) for fate in LEARNT) if losses else 0
     left_out = {fate.replace("_", " "): counts[fate] for fate in FATES if fate not in LEARNT and counts.get(fate)}
-    again = step.place.removeprefix(step.kind).replace("-", " ")  # ` 2` of `distill-2`
+    again = step.path.removeprefix(step.kind).replace("-", " ")  # ` 2` of `distill-2`
     return Lesson(f"{NAMES[step.kind]}{again}", lines, used, left_out, losses, exam)
 
 

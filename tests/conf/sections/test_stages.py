@@ -18,7 +18,7 @@ def test_the_default_order() -> None:
 
 def test_rounds_are_numbered_on_and_what_comes_again_has_a_place_of_its_own() -> None:
     order = steps(["distill", {"grpo": 2}, "self_distill", "distill", {"on_policy": 1}, "distill", {"grpo": 2}], 99)
-    assert [(step.kind, step.place, list(step.rounds), step.is_block) for step in order] == [
+    assert [(step.kind, step.path, list(step.rounds), step.is_block) for step in order] == [
         ("distill", "distill", [], False),
         ("grpo", "merge", [1, 2], True),
         ("self_distill", "self_distill", [], False),
