@@ -1,7 +1,10 @@
-"""What README and docs/ show: fenced blocks, commands, links, and the files that a page has its reader write."""
+"""What README and docs/ show: fenced blocks, commands, links, and whole files; and a shell to run it in."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +24,7 @@ FILE = re.compile(r"# ([\w./-]+\.(?:yaml|py))\n")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block. `info` is what stands behind the fence; `line` is the fence's, from 1 on."""
+    """A fenced block. `info` is the word behind the fence; `line` is the fence's, from 1 on."""
 
     page: Path
     line: int
@@ -34,42 +37,42 @@ class Block:
 
 @dataclass(frozen=True)
 class Step:
-    """A command of a transcript, and what the page shows that it prints."""
+    """A command of a transcript, and what it prints according to the page."""
 
     command: str
     shown: str
 
 
 def blocks(*infos: str) -> list[Block]:
-    """All blocks of all pages with one of these infos; without any, all blocks."""
+    """Return the blocks of all pages with one of these infos; without any, all blocks."""
     return [block for page in PAGES for block in _blocks(page) if not infos or block.info in infos]
 
 
 def inline_code(page: Path) -> list[str]:
-    """The page's `code` in running text."""
+    """Return the page's `code` in running text."""
     return [token.content for token in _inline(page) if token.type == "code_inline"]
 
 
 def links(page: Path) -> list[str]:
-    """Where the page's links and pictures lead."""
-    places = [token.attrGet("href") or token.attrGet("src") for token in _inline(page)]
-    return [str(place) for place in places if place]
+    """Return the targets of the page's links and pictures."""
+    targets = [token.attrGet("href") or token.attrGet("src") for token in _inline(page)]
+    return [str(target) for target in targets if target]
 
 
 def anchors(page: Path) -> set[str]:
-    """The page's headings, as GitHub makes names of them."""
+    """Return the anchors that GitHub makes of the page's headings."""
     tokens = _tokens(page)
     titles = [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def files(page: Path) -> dict[str, str]:
-    """The files that the page shows whole, by their names."""
+    """Return the files that the page shows whole, by name."""
     return {found[1]: block.text for block in _blocks(page) if (found := FILE.match(block.text))}
 
 
 def transcript(block: Block) -> list[Step]:
-    """The steps of a `console` block: a command behind `$ `, its further lines behind `> `, then what it prints."""
+    """Return the steps of a `console` block: a command after `$ `, its further lines after `> `, then its output."""
     found = []
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         lines = part.splitlines()
@@ -80,7 +83,7 @@ def transcript(block: Block) -> list[Step]:
 
 
 def commands(text: str) -> list[list[str]]:
-    """The words of each command of a shell's text, without comments, redirections and variables set before it."""
+    """Return the words of each shell command, without comments, redirections and variables set before it."""
     found: list[list[str]] = []
     for line in _lines(re.sub(r"\\\n", " ", text)):
         words: list[str] = []
@@ -98,7 +101,7 @@ def commands(text: str) -> list[list[str]]:
 
 
 def _lines(text: str) -> Iterator[list[str]]:
-    """The tokens of each line; a quote that is open goes on in the next one."""
+    """Yield the tokens of each line; an open quote continues in the next one."""
     begun = ""
     for line in text.splitlines(keepends=True):
         lexer = shlex.shlex(begun + line, posix=True, punctuation_chars=True)
@@ -109,6 +112,23 @@ def _lines(text: str) -> Iterator[list[str]]:
         except ValueError:  # no closing quotation
             begun += line
     assert not begun, f"a quote is never closed: {begun}"
+
+
+def run_shell(command: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell command in a checkout, with its own `school/`; both outputs are in `stdout`."""
+    others = ("PREFECT_API_URL", "MLFLOW_", "NIGHTSCHOOL_")  # the developer's, and other tests'
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(others)} | variables
+    environment |= {"PYTHONPATH": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120"}
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
 
 
 @cache

@@ -1,17 +1,14 @@
-"""Every command of README and docs/ is one: `sh` blocks are parsed down to their options, `console` blocks are run.
+"""Every command of README and docs/ exists: `sh` blocks are parsed down to their options, `console` blocks are run.
 
 A `console` block is a transcript, which is run in an empty home and must print what it shows; `…` stands for anything,
-and a line of `…` for any lines. Files that a page shows whole (their first line is a comment with the name) are there.
-A `yaml` block is a part of a night's configuration (another program's says whose it is: `yaml prefect`). A `python`
-block compiles. What works on a finished night is run by `test_commands_after_a_night.py`.
+and a line of `…` for any lines. Files that a page shows whole (their first line is a comment with the name) exist. A
+`yaml` block is a part of a night's configuration (`yaml prefect` is not). A `python` block compiles. Commands that need
+a finished night are run by `test_commands_after_a_night.py`.
 """
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,52 +22,36 @@ from typer._click.exceptions import MissingParameter, UsageError
 from conf.load import STARTER, load_night
 from conf.storage.home import InputError
 from flows.cli import app
-from tests.docs.pages import FILE, PAGES, ROOT, Block, blocks, commands, files, inline_code, transcript
+from tests.docs.pages import FILE, PAGES, ROOT, Block, blocks, commands, files, inline_code, run_shell, transcript
 
 OURS = ("nightschool", "make", "python")
-# Programs that are not ours to check. A new one is added here by whoever reads its line once more.
-OUTSIDE = {
-    "apt-get",
-    "cd",
-    "cp",
-    "curl",
-    "echo",
-    "exec",
-    "export",
-    "git",
-    "journalctl",
-    "jq",
-    "loginctl",
-    "mail",
-    "mkdir",
-    "ssh",
-    "sudo",
-    "systemctl",
-    "vllm",
-}
+# Other programs that the pages show. Add a new one only after you have read its line once more.
+OUTSIDE = set(
+    "apt-get cd cp curl echo exec export git journalctl jq loginctl mail mkdir ssh sudo systemctl vllm".split()
+)
 INLINE = re.compile(r"(nightschool|make|prefect|python -m) \S")
 PLACEHOLDER = re.compile(r"[A-Z_]+")  # FILE: the reader's own
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def parsed(words: list[str]) -> dict[str, Any]:
-    """What the command line makes of `nightschool WORDS`; raises its own error for what it does not know."""
-    found: dict[str, Any] = {}
+    """Return the arguments of `nightschool WORDS`; raises the command line's own error for what it does not know."""
+    arguments: dict[str, Any] = {}
 
-    def noted(command: Any) -> None:
+    def record(command: Any) -> None:
         for inner in getattr(command, "commands", {}).values():
-            noted(inner)
+            record(inner)
             if not hasattr(inner, "commands"):
-                inner.callback = lambda **given: found.update(given)
+                inner.callback = lambda **given: arguments.update(given)
 
     command = typer.main.get_command(app)
-    noted(command)
+    record(command)
     command.main(words, "nightschool", standalone_mode=False)
-    return found
+    return arguments
 
 
 def check(words: list[str], folder: Path) -> None:
-    """One command; configurations are looked for in `folder`, where the page's files are, and in the checkout."""
+    """Check one command; its configuration is in `folder`, where the page's files are, or in the checkout."""
     program = Path(words[0]).name
     if program == "nightschool":
         check_nightschool(words[1:], folder)
@@ -83,11 +64,11 @@ def check(words: list[str], folder: Path) -> None:
 
         _app.parse_args([word for word in words[1:] if word != "--no-prompt"], exit_on_error=False, print_error=False)
     else:
-        assert program in OUTSIDE, f"{program}: a program that nobody has looked at"
+        assert program in OUTSIDE, f"{program}: not in OUTSIDE"
 
 
-def check_all(found: list[list[str]], folder: Path) -> None:
-    for words in found:
+def check_all(commands: list[list[str]], folder: Path) -> None:
+    for words in commands:
         check(words, folder)
 
 
@@ -97,9 +78,9 @@ def check_nightschool(words: list[str], folder: Path) -> None:
     given = parsed(words)
     config = given.get("config")
     if config is not None and not PLACEHOLDER.fullmatch(str(config)):
-        there = [place / config for place in (folder, ROOT) if (place / config).is_file()]
-        assert there, f"{config}: no such configuration"
-        load_night(there[0], given.get("overrides") or [])
+        files = [path / config for path in (folder, ROOT) if (path / config).is_file()]
+        assert files, f"{config}: no such configuration"
+        load_night(files[0], given.get("overrides") or [])
 
 
 def check_make(words: list[str], folder: Path) -> None:
@@ -111,23 +92,23 @@ def check_make(words: list[str], folder: Path) -> None:
 
 
 def check_python(words: list[str]) -> None:
-    """A module of the checkout, and options that its source knows."""
+    """Check that a module of the checkout exists, and has the options in its source."""
     if words[0] != "-m":
         return
-    place = ROOT.joinpath(*words[1].split("."))
-    source = place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
+    module = ROOT.joinpath(*words[1].split("."))
+    source = module / "__main__.py" if module.is_dir() else module.with_suffix(".py")
     assert source.is_file(), f"{words[1]}: no such module"
     for option in (word.partition("=")[0] for word in words[2:] if word.startswith("--")):
         assert f'"{option}"' in source.read_text(), f"{words[1]} has no {option}"
 
 
 def written(page: Path, folder: Path) -> Path:
-    """A checkout with the page's own files in it; those of the packages are links to the real ones."""
+    """Make a checkout with the page's own files in it; those of the packages are links to the real ones."""
     for entry in ("conf", "docs", "flows", "models", "tasks", "benchmarks", "Makefile", "prefect.yaml"):
         (folder / entry).symlink_to(ROOT / entry)
     shutil.copytree(ROOT / "rewards", folder / "rewards", ignore=shutil.ignore_patterns("__pycache__"))
     for name, text in files(page).items():
-        assert not (folder / name).exists(), f"{name} is there already: a page's file has a name of its own"
+        assert not (folder / name).exists(), f"{name} exists already: give the page's file another name"
         (folder / name).write_text(text)
     return folder
 
@@ -174,28 +155,11 @@ def test_every_transcript_is_what_happens(page: Path, tmp_path: Path) -> None:
     folder = written(page, tmp_path)
     for block in blocks("console"):
         for step in transcript(block) if block.page == page else ():
-            done = run(step.command, folder)
-            told = f"{block}: $ {step.command}\n{done.stdout}"
-            assert done.returncode == (2 if step.shown.startswith("nightschool: ") else 0), told
+            done = run_shell(step.command, folder)
+            shown = f"{block}: $ {step.command}\n{done.stdout}"
+            assert done.returncode == (2 if step.shown.startswith("nightschool: ") else 0), shown
             if step.shown:
-                assert re.fullmatch(pattern(step.shown), done.stdout.strip()), told
-
-
-def run(command: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """What a shell makes of a command in a checkout, with its own `school/`; all that is said, as `stdout`."""
-    others = ("PREFECT_API_URL", "MLFLOW_", "NIGHTSCHOOL_")  # of whoever tests, and of other tests
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(others)} | variables
-    environment |= {"PYTHONPATH": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    environment |= {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120"}
-    return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-    )
+                assert re.fullmatch(pattern(step.shown), done.stdout.strip()), shown
 
 
 def pattern(shown: str) -> str:
@@ -223,7 +187,7 @@ def pattern(shown: str) -> str:
         "echo x | rm -rf /",
     ],
 )
-def test_a_command_that_is_none_is_found(wrong: str, tmp_path: Path) -> None:
+def test_a_wrong_command_is_found(wrong: str, tmp_path: Path) -> None:
     with pytest.raises((AssertionError, CycloptsError, InputError, UsageError)):
         check_all(commands(wrong), tmp_path)
 
