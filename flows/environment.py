@@ -9,6 +9,7 @@ DEFAULTS = {
     "VLLM_NO_USAGE_STATS": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # a call to a dead server takes 14 seconds, not four minutes
+    "PREFECT_CLIENT_MAX_RETRIES": "3",  # the same
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

@@ -23,7 +23,7 @@ def run_nested(name: str, label: str, body: Callable[[], None], wait_for: Sequen
     """Run `body` as a flow run within the current one, or plainly outside of any flow.
 
     `wait_for`: results of the runs that come before it. Returns None where the run could not be recorded: a server that
-    does not answer costs a night its picture, and the minute until Prefect gives up, once. Raises what `body` raises.
+    does not answer costs a night its picture, and once the seconds until Prefect gives up. Raises what `body` raises.
     """
     context = FlowRunContext.get()
     night = context.flow_run.id if context and context.flow_run else None
