@@ -25,7 +25,7 @@ from conf.storage.home import Home
 from docs.browser import Page, browser
 from flows.run.history import last_report
 from flows.web.address import LOOPBACK, free_port
-from tasks.tracking import TRAINING_VIEW, Tracking
+from tasks.tracking import NIGHT_RUNS, TRAINING_VIEW, Tracking
 
 DOCS = Path(__file__).parent
 TOUR = "# A tour in pictures\n\nMade by `python -m docs.screenshots` of a real home.\n"
@@ -143,7 +143,7 @@ def _runs(home: Home, report: Path) -> list[Any]:
     """The finished nights in MLflow, the newest first."""
     tracking = Tracking(home, load_night(report.parent / "config.yaml"))
     return tracking.client.search_runs(
-        [tracking.experiment_id], "attributes.status = 'FINISHED'", order_by=["start_time DESC"]
+        [tracking.experiment_id], f"attributes.status = 'FINISHED' and {NIGHT_RUNS}", order_by=["start_time DESC"]
     )
 
 

@@ -1,4 +1,4 @@
-"""What befell a night on its way: a child process that died or hung, rounds that ended early. Kept in its folder."""
+"""A night's incidents: a child process that died or hung, rounds that ended early. Kept in the night's folder."""
 
 import datetime
 import json
@@ -15,7 +15,7 @@ log = logging.getLogger("nightschool")
 
 
 class EarlyEnd(NamedTuple):
-    """The rounds that count of a night that did not go through all of them, why, and the steps of `stages` begun."""
+    """How far a night got that did not run all its rounds, and why. `steps`: those of the recipe that were begun."""
 
     rounds: int
     why: str
@@ -23,37 +23,35 @@ class EarlyEnd(NamedTuple):
 
 
 def note(folder: Path, what: str, **extra: Any) -> None:
-    """Keeps an incident of the night in this folder, and logs it (with `extra`, for whoever shows progress)."""
+    """Record an incident in the night's folder, and log it (with `extra`, for the progress display)."""
     log.warning(what, extra=extra)
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     with (folder / FILE).open("a") as file:
-        file.write(f"\n{json.dumps({'at': now, 'what': what})}\n")  # the line before may have been cut off
+        file.write(f"\n{json.dumps({'at': now, 'what': what})}\n")  # a kill may have cut off the line before
         file.flush()
         os.fsync(file.fileno())
 
 
 def incidents(folder: Path) -> list[str]:
-    """A night's incidents, each with its time of day, in order; a line that was cut off is left out."""
-    found = []
+    """Return a night's incidents in order, each with its time of day, without lines that were cut off."""
+    lines = []
     with suppress(FileNotFoundError):
         for line in (folder / FILE).read_text().splitlines():
-            with suppress(ValueError, KeyError, TypeError):
+            with suppress(ValueError):
                 incident = json.loads(line)
-                found.append(f"{incident['at'][11:16]} {incident['what']}")
-    return found
+                lines.append(f"{incident['at'][11:16]} {incident['what']}")
+    return lines
 
 
 def end_early(folder: Path, rounds: int, why: str, steps: int) -> None:
-    """Ends a night's learning for good: started again, it goes on to the exam with the same rounds and steps, to the
-    same outcome.
-    """
+    """End a night's learning for good: a resumed night goes on to the exam with the same rounds and steps."""
     write_atomically(folder / EARLY, json.dumps({"rounds": rounds, "why": why, "steps": steps}))
     note(folder, why, rounds=rounds)
 
 
 def ended_early(folder: Path) -> EarlyEnd | None:
-    """Whether, and why, a night's rounds ended before the configured number."""
+    """Return how far a night got that ended early; None where it did not."""
     try:
         return EarlyEnd(**json.loads((folder / EARLY).read_text()))
     except FileNotFoundError:

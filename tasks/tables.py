@@ -1,6 +1,11 @@
-"""The tables between the stages: Parquet files with a declared schema, checked on write and on read."""
+"""The tables between the stages: Parquet files with a declared schema, checked on write and on read.
+
+Each schema has an example row. Together they follow one problem, "What is 12 - 8?", from the owner's line in the
+journal to the prompt, one of its sixteen completions, the score, the advantage, and an answer in the exam.
+"""
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +16,8 @@ import pyarrow.parquet as pq
 
 from models.rollout import Rollout
 
+Row = dict[str, Any]
+
 
 def _schema(required: Mapping[str, pa.DataType], nullable: Mapping[str, pa.DataType]) -> pa.Schema:
     fields = [pa.field(name, kind, nullable=False) for name, kind in required.items()]
@@ -20,29 +27,67 @@ def _schema(required: Mapping[str, pa.DataType], nullable: Mapping[str, pa.DataT
 TOKENS = pa.list_(pa.int32())
 NUMBERED = {"problem_id": pa.string(), "group": pa.int32(), "sample": pa.int32()}
 
-# Lessons of the day. `messages` and `responses` are JSON; `source` is the journal's file and line, or GENERATED;
-# `night` the date of the night that took the line first, which is an earlier one where the lesson is learnt again.
-# `learnt`: the champion has it as a lesson, and it comes along for the reward model alone; null is no.
+_PROMPT = "What is 12 - 8?\nGive the steps, then the answer on a last line as #### <number>."
+_MESSAGES = json.dumps([{"role": "user", "content": _PROMPT}])
+_ANSWERS = json.dumps(["12 - 8 = 4\n#### 4", "12 - 8 = 6\n#### 6", "The answer is 4."])
+
+# What the owner taught. `messages` and `responses` are JSON. `source`: the journal's file and line, or GENERATED.
+# `night`: the first night that took the line; an earlier one where the lesson is repeated. `learnt`: the champion has
+# learnt it as a lesson, so it is here for the reward model alone; null means no.
 GENERATED = "generated"
 _ORIGIN = {"source": pa.string(), "night": pa.string()}
+_ORIGIN_EXAMPLE = {"source": "2026-11-20.jsonl:3", "night": "2026-11-20"}
+
 PREFERENCES = _schema(
     {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "policy": pa.string()},
     {**_ORIGIN, "learnt": pa.bool_()},
 )
+PREFERENCES_EXAMPLE: Row = {
+    "messages": _MESSAGES,
+    "responses": _ANSWERS,
+    "chosen": 0,
+    "policy": "1c0d61067996bb4bd319",
+    **_ORIGIN_EXAMPLE,
+    "learnt": None,
+}
 CORRECTIONS = _schema(
     {"messages": pa.string(), "response": pa.string(), "correction": pa.string()}, {**_ORIGIN, "learnt": pa.bool_()}
 )
+CORRECTIONS_EXAMPLE: Row = {
+    "messages": _MESSAGES,
+    "response": "12 - 8 = 6\n#### 6",
+    "correction": "12 - 8 = 4\n#### 4",
+    **_ORIGIN_EXAMPLE,
+    "learnt": None,
+}
 FEEDBACK = _schema({"messages": pa.string(), "response": pa.string(), "value": pa.float64()}, _ORIGIN)
+FEEDBACK_EXAMPLE: Row = {
+    "messages": _MESSAGES,
+    "response": "12 - 8 = 6\n#### 6",
+    "value": -1.0,  # from −1 (bad) to 1 (good)
+    **_ORIGIN_EXAMPLE,
+}
 WORDS = _schema({"text": pa.string()}, _ORIGIN)
+WORDS_EXAMPLE: Row = {"text": "To subtract 8 from 12, take away 2 first, then 6.", **_ORIGIN_EXAMPLE}
 TRACES = _schema(
     {"messages": pa.string(), "response": pa.string(), "teacher": pa.string()},
     {"benchmark": pa.string(), "truth": pa.string(), **_ORIGIN},
 )
+TRACES_EXAMPLE: Row = {
+    "messages": _MESSAGES,
+    "response": "12 - 8 = 4\n#### 4",
+    "teacher": "Qwen/Qwen3-8B",
+    "benchmark": "arithmetic",
+    "truth": "4",
+    **_ORIGIN_EXAMPLE,
+}
 HELD_OUT = _schema({"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32()}, {})
+HELD_OUT_EXAMPLE: Row = {"messages": _MESSAGES, "responses": _ANSWERS, "chosen": 0}
 QUARANTINE = _schema({"file": pa.string(), "line": pa.int64(), "reason": pa.string()}, {})
+QUARANTINE_EXAMPLE: Row = {"file": "2026-11-20.jsonl", "line": 4, "reason": "not valid JSON at column 27"}
 
-# `kind` is what the problem's solve rate is counted under, `group` its number in the round, `entry` the place in the
-# configuration's list of the benchmark that it came from.
+# `group`: the prompt's number in the round. `kind`: what the problem's solve rate is counted under. `entry`: the index
+# of the benchmark in the configuration; null, like `benchmark`, `truth` and `level`, for the owner's own prompts.
 PROMPTS = _schema(
     {
         "problem_id": pa.string(),
@@ -55,9 +100,34 @@ PROMPTS = _schema(
     },
     {"benchmark": pa.string(), "truth": pa.string(), "level": pa.string(), "entry": pa.int32()},
 )
+_PROMPT_TOKEN_IDS = [
+    *(1, 9690, 198, 2, 198, 1, 4093, 198, 1780, 314, 216, 33, 34, 731, 216, 40, 47, 198, 26533, 260),
+    *(3301, 28, 965, 260, 2988, 335, 253, 1596, 1761, 347, 32713, 2067, 7979, 19369, 2, 198, 1, 520, 9531, 198),
+]
+PROMPTS_EXAMPLE: Row = {
+    "problem_id": "arithmetic/1/minus/12 - 8",
+    "group": 22,
+    "messages": _MESSAGES,
+    "prompt_token_ids": _PROMPT_TOKEN_IDS,
+    "question": "What is 12 - 8?",
+    "kind": "arithmetic/1/minus",
+    "source": "benchmark",
+    "benchmark": "arithmetic",
+    "truth": "4",
+    "level": "1",
+    "entry": 0,
+}
 OWNER_PROMPTS = _schema(
     {"problem_id": pa.string(), "messages": pa.string(), "prompt_token_ids": TOKENS, "question": pa.string()}, {}
 )
+OWNER_PROMPTS_EXAMPLE: Row = {
+    "problem_id": "owner/8c1f0a52d7e94b36a1c0",
+    "messages": _MESSAGES,
+    "prompt_token_ids": _PROMPT_TOKEN_IDS,
+    "question": _PROMPT,
+}
+
+# One completion: the sampled tokens themselves, the end token included. See `models/rollout.py`.
 ROLLOUTS = _schema(
     NUMBERED
     | {
@@ -71,11 +141,40 @@ ROLLOUTS = _schema(
     },
     {},
 )
+_NUMBERED_EXAMPLE = {"problem_id": "arithmetic/1/minus/12 - 8", "group": 22, "sample": 2}
+ROLLOUTS_EXAMPLE: Row = {
+    **_NUMBERED_EXAMPLE,
+    "prompt_token_ids": _PROMPT_TOKEN_IDS,
+    "token_ids": [33, 34, 731, 216, 40, 446, 216, 36, 198, 1229, 216, 36, 2],
+    "sampler_logprobs": [
+        *(-0.0008, -0.0002, -0.0042, -0.0, -0.0, -0.0006, -0.0005, -0.798, -0.0092, -0.006, 0.0, -0.0, -0.0007)
+    ],
+    "loss_mask": [True] * 13,
+    "finish_reason": "stop",
+    "text": "12 - 8 = 4\n#### 4",
+    "policy_digest": "a1d06c1306264fd923bb",
+}
+
+# `reward` is null where the grader itself failed. `parts` is JSON.
 SCORES = _schema(
     NUMBERED | {"verdict": pa.string(), "parts": pa.string(), "seconds": pa.float64()}, {"reward": pa.float64()}
 )
+SCORES_EXAMPLE: Row = {
+    **_NUMBERED_EXAMPLE,
+    "verdict": "correct",
+    "parts": '{"correct": 1.0, "format": 1.0}',
+    "seconds": 4e-06,
+    "reward": 1.0,
+}
+# The reward model's output; null where it could not rate the completion.
 LEARNED = _schema(NUMBERED, {"learned": pa.float64()})
+LEARNED_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "learned": 0.83}
+# The reward less the group's mean: 8 of the 16 completions were correct. Null where there is no reward, or for a
+# completion that is masked. `token_advantages`: one a token, from a teacher; else null.
 ADVANTAGES = _schema(NUMBERED, {"advantage": pa.float64(), "token_advantages": pa.list_(pa.float64())})
+ADVANTAGES_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "advantage": 0.5, "token_advantages": None}
+
+# `benchmark`: the part of the exam. `correct` is null where the grader failed.
 EVALUATIONS = _schema(
     {
         "policy_digest": pa.string(),
@@ -90,6 +189,22 @@ EVALUATIONS = _schema(
     },
     {"correct": pa.bool_(), "level": pa.string(), "subject": pa.string()},
 )
+EVALUATIONS_EXAMPLE: Row = {
+    "policy_digest": "bed2fd41c76f8619f9d0",
+    "benchmark": "arithmetic-1-2",
+    "problem_id": "arithmetic/1/minus/15 - 7",  # never one that was practised
+    "sample": 0,
+    "verdict": "wrong",
+    "question": "What is 15 - 7?",
+    "text": "15 - 7 = 4\n#### 4",
+    "tokens": 13,
+    "finish_reason": "stop",
+    "correct": False,
+    "level": "1",
+    "subject": None,
+}
+# The tries at problems of a kind over all rounds and nights; the older they are, the less they count.
+# `problem_id`: the kind.
 SOLVE_RATES = _schema(
     {
         "problem_id": pa.string(),
@@ -101,15 +216,24 @@ SOLVE_RATES = _schema(
     },
     {"level": pa.string()},
 )
+SOLVE_RATES_EXAMPLE: Row = {
+    "problem_id": "arithmetic/1/minus",
+    "benchmark": "arithmetic",
+    "night": "2026-11-21",
+    "policy_digest": "a1d06c1306264fd923bb",
+    "tried": 23.84,
+    "solved": 8.0,
+    "level": "1",
+}
 
 
 def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Writes rows that have exactly the schema's columns; raises ValueError or pa.ArrowException where they do not."""
-    rows = list(rows)
+    """Write rows that have exactly the schema's columns; raise ValueError or pa.ArrowException where they do not."""
+    rows = [dict(row) for row in rows]
     for row in rows:
         if unknown := row.keys() - set(schema.names):
             raise ValueError(f"{file.name}: no column {', '.join(sorted(unknown))}")
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    table = pa.Table.from_pylist(rows, schema=schema)
     table.validate(full=True)
     for field in schema:
         if not field.nullable and table[field.name].null_count:
@@ -118,22 +242,27 @@ def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
 
 
 def read_table(file: Path, schema: pa.Schema) -> pd.DataFrame:
-    """Reads a table whose columns and types are exactly the schema's; raises ValueError where they are not."""
+    """Read a table whose columns and types are exactly the schema's; raise ValueError where they are not."""
     frame = _read(file, schema).to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
     for field in schema:
-        if field.nullable and field.type == pa.string():  # pandas' own missing text is a NaN, which is no text
+        if field.nullable and field.type == pa.string():  # pandas would make NaN of missing texts
             frame[field.name] = frame[field.name].astype(object).where(frame[field.name].notna(), None)
     return frame
 
 
-def table_rows(file: Path, schema: pa.Schema) -> list[dict[str, Any]]:
-    """The same as rows, as `write_table` takes them."""
+def table_rows(file: Path, schema: pa.Schema) -> list[Row]:
+    """Read a table as rows, as `write_table` takes them."""
     return _read(file, schema).to_pylist()
 
 
 def read_rollouts(file: Path) -> list[Rollout]:
-    """The rollouts table as the trainer takes it."""
+    """Read the rollouts table as the trainer takes it."""
     return [Rollout(**row) for row in table_rows(file, ROLLOUTS)]
+
+
+def write_rollouts(file: Path, rollouts: Iterable[Rollout]) -> None:
+    """Write the sampler's rollouts."""
+    write_table(file, ROLLOUTS, [dataclasses.asdict(rollout) for rollout in rollouts])
 
 
 def _read(file: Path, schema: pa.Schema) -> pa.Table:
@@ -141,8 +270,3 @@ def _read(file: Path, schema: pa.Schema) -> pa.Table:
     if not table.schema.equals(schema, check_metadata=False):
         raise ValueError(f"{file}: its columns are not those of this version: {table.schema.names}")
     return table
-
-
-def write_rollouts(file: Path, rollouts: Iterable[Rollout]) -> None:
-    """Writes the sampler's rollouts."""
-    write_table(file, ROLLOUTS, [dataclasses.asdict(rollout) for rollout in rollouts])

@@ -1,4 +1,4 @@
-"""MLflow: one run a night, the figures of every round, the tables, and the checkpoints that sat the exam."""
+"""MLflow: one run a night with its configuration, the figures of every round, and files."""
 
 import hashlib
 import json
@@ -13,6 +13,7 @@ from typing import Any
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
+from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from conf.load import frozen_yaml
 from conf.redact import MLFLOW, without_password
@@ -21,46 +22,38 @@ from conf.storage.durable import write_atomically
 from conf.storage.home import Home
 
 RUN_FILE = "mlflow_run.txt"
+NIGHT_RUNS = "tags.`mlflow.source.name` = 'nightschool night'"  # not those nested in them
 HOME_TAG = "nightschool.home"
-# MLflow's pages show either an application's traces or a training's metrics. Which of the two is an experiment's is
-# this tag's to say; the pages of MLflow 3.17 ask their own address instead (and by default show traces).
+# MLflow shows an experiment as an application with traces or as a training with metrics, which this tag says. The pages
+# of MLflow 3.17 go by their own address instead, and show traces by default.
 KIND = {"mlflow.experimentKind": "custom_model_development"}
+EXPERIMENT_NOTE = (
+    "One run a night. Its steps are rounds; the runs nested in it are the checkpoints that the exam compared."
+)
 TRAINING_VIEW = "workflowType=machine_learning"
 
-# Which group of MLflow's charts a round's figure belongs to.
-GROUPS = {
-    "reward": "reward",
-    "signal_share": "reward",
-    "useful_groups": "reward",
-    "groups": "reward",
-    "refills": "reward",
-    "replaced_groups": "reward",
-    "expected_signal_share": "reward",
-    "even_signal_share": "reward",
-    "null_rewards": "reward",
-    "teacher_kl": "reward",
-    "completion_length": "completion",
-    "truncated_share": "completion",
-    "tokens_per_second": "speed",
-    "mismatch": "sampler",
-    "probe_difference": "sampler",
-    "mismatch_max": "sampler",
-    "sampler_ratio": "sampler",
-    "sampler_ratio_max": "sampler",
-    "sampler_ratio_min": "sampler",
-    "sampler_k3": "sampler",
-    "effective_sample_share": "sampler",
-    "masked_share": "sampler",
+# The groups of MLflow's charts, and the rounds' figures in each; all others are in `update`.
+CHARTS = {
+    "reward": (
+        *("reward", "signal_share", "expected_signal_share", "even_signal_share", "useful_groups", "groups"),
+        *("refills", "replaced_groups", "null_rewards", "teacher_kl"),
+    ),
+    "completion": ("completion_length", "truncated_share"),
+    "speed": ("tokens_per_second",),
+    "sampler": (
+        *("mismatch", "mismatch_max", "probe_difference", "sampler_ratio", "sampler_ratio_max", "sampler_ratio_min"),
+        *("sampler_k3", "effective_sample_share", "masked_share"),
+    ),
 }
 
 
 def home_mark(home: Home) -> str:
-    """What tells this home from all others that share a server: a digest of the machine's name and the home's path."""
+    """Return what tells this home from others on the same server: a digest of the machine's name and its path."""
     return "home-" + hashlib.sha256(f"{socket.gethostname()}:{home.root}".encode()).hexdigest()[:12]
 
 
 def tracking_uri(home: Home, config: NightConfig) -> str:
-    """Where MLflow keeps the evidence: as configured, else MLFLOW_TRACKING_URI, else the home's own database.
+    """Return the URI of MLflow: as configured, else MLFLOW_TRACKING_URI, else the home's own database.
 
     Raises InputError where the variable carries a password; the configuration refuses one itself.
     """
@@ -69,7 +62,7 @@ def tracking_uri(home: Home, config: NightConfig) -> str:
 
 
 class Tracking:
-    """A night's run in MLflow. The database is the home's own unless the configuration names a server."""
+    """A night's run in MLflow."""
 
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.uri = tracking_uri(home, config)
@@ -78,28 +71,29 @@ class Tracking:
         self.run_id = ""
 
     def _experiment(self, name: str, home: Home) -> str:
+        tags = KIND | {MLFLOW_RUN_NOTE: EXPERIMENT_NOTE}
         known = self.client.get_experiment_by_name(name)
         if known is not None:
-            for tag, value in KIND.items():
-                if tag not in known.tags:
-                    self.client.set_experiment_tag(known.experiment_id, tag, value)
+            for tag in tags.keys() - known.tags.keys():
+                self.client.set_experiment_tag(known.experiment_id, tag, tags[tag])
             return known.experiment_id
         location = (home.root / "mlartifacts").as_uri() if self.uri == home.database else None
-        return self.client.create_experiment(name, artifact_location=location, tags=KIND)
+        return self.client.create_experiment(name, artifact_location=location, tags=tags)
 
     def open_run(self, night: Path, config: NightConfig, links: Mapping[str, str]) -> None:
-        """The night's run: the one it had before it was interrupted, or a new one with the frozen configuration."""
-        note = night / RUN_FILE
-        if note.exists() and self._goes_on(note.read_text()):
+        """Open the night's run: its earlier one if it was interrupted, else a new one with the frozen configuration."""
+        file = night / RUN_FILE
+        if file.exists() and self._resume(file.read_text()):
             return
         tags = {"mlflow.source.name": "nightschool night", "night": night.name} | code_version() | dict(links)
+        tags[MLFLOW_RUN_NOTE] = f"The night {night.name} of `{config.name}`. Its report is among the artifacts."
         run = self.client.create_run(self.experiment_id, run_name=f"{config.name} {night.name}", tags=tags)
         self.run_id = run.info.run_id
         self.client.log_batch(self.run_id, params=_params(config))
         self.client.log_text(self.run_id, frozen_yaml(config), "config.yaml")
-        write_atomically(note, self.run_id)
+        write_atomically(file, self.run_id)
 
-    def _goes_on(self, run_id: str) -> bool:
+    def _resume(self, run_id: str) -> bool:
         try:
             self.client.update_run(run_id, status="RUNNING")
         except MlflowException:
@@ -108,50 +102,50 @@ class Tracking:
         return True
 
     def log_round(self, number: int, metrics: Mapping[str, float]) -> None:
-        """The figures of a round, at step `number`."""
+        """Log the figures of a round, at step `number`."""
         self.log({_grouped(name): value for name, value in metrics.items()}, number)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """Several figures at one step, in one call."""
+        """Log several figures at one step, in one call."""
         now = int(time.time() * 1000)
         self.client.log_batch(
             self.run_id, metrics=[Metric(name, float(value), now, step) for name, value in metrics.items()]
         )
 
     def log_artifact(self, file: Path, folder: str | None = None) -> None:
-        """Copies a file into the run, at the top or into a folder."""
+        """Copy a file into the run, at the top or into a folder."""
         self.client.log_artifact(self.run_id, str(file), folder)
 
     def tag(self, **tags: str) -> None:
-        """Marks the run."""
+        """Set tags of the run."""
         self.client.log_batch(self.run_id, tags=[RunTag(name, value) for name, value in tags.items()])
 
     def close_run(self, status: str) -> None:
-        """Ends the run: FINISHED, FAILED or KILLED."""
+        """End the run as FINISHED, FAILED or KILLED."""
         if self.run_id:
             self.client.set_terminated(self.run_id, status)
 
     @property
     def run_path(self) -> str:
-        """Where MLflow's pages show the run as a training, from the server's root on."""
+        """The run's page, as a training, relative to the server's root."""
         return f"#/experiments/{self.experiment_id}/runs/{self.run_id}?{TRAINING_VIEW}"
 
 
 def code_version() -> dict[str, str]:
-    """The commit of the code that runs, as MLflow's own tag; nothing outside a checkout."""
+    """Return the commit of this code as MLflow's tag; nothing outside a checkout."""
     here = Path(__file__).parent
-    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
-    return {"mlflow.source.git.commit": found.stdout.strip()} if found.returncode == 0 else {}
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
+    return {"mlflow.source.git.commit": head.stdout.strip()} if head.returncode == 0 else {}
 
 
 def _grouped(name: str) -> str:
     if name.startswith(("seconds_", "verdicts/", "reward/")):
         return name.replace("seconds_", "seconds/")
-    return f"{GROUPS.get(name, 'update')}/{name}"
+    return f"{next((chart for chart, names in CHARTS.items() if name in names), 'update')}/{name}"
 
 
 def _params(config: NightConfig) -> list[Param]:
-    """The configuration as MLflow's flat parameters (a value's first 500 characters, its limit)."""
+    """Return the configuration as MLflow's flat parameters, cut off at its limit of 500 characters a value."""
     flat: dict[str, Any] = {}
 
     def walk(prefix: str, value: Any) -> None:

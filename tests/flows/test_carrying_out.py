@@ -33,10 +33,10 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
 from tasks.registry.promote import OUTCOME
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, write_table
-from tasks.tracking import Tracking
-from tests.tasks.monitoring.test_morning_hook import Webhook, listening
-from tests.tasks.night_folder import TARGET, write_night
-from tests.tasks.registry.test_model_card import make_sitters
+from tasks.tracking import NIGHT_RUNS, Tracking
+from tests.tasks.doubles.night import TARGET, write_night
+from tests.tasks.doubles.registry import make_models
+from tests.tasks.doubles.webhook import Webhook, listening
 
 DATE = "2026-11-20"
 
@@ -47,7 +47,7 @@ class Morning:
     def __init__(self, home: Home, monkeypatch: pytest.MonkeyPatch, webhook: Webhook) -> None:
         self.home, self.folder, self.monkeypatch, self.webhook = home, home.night(DATE), monkeypatch, webhook
         self.configure()
-        self.sitters = make_sitters(home.checkpoints)
+        self.sitters = make_models(home.checkpoints)
         write_night(self.folder)
         (self.folder / "alarms.json").write_text(json.dumps([asdict(Alarm("one", False, "An alarm."))]))
         decision = self.folder / "decide" / "decision.json"
@@ -204,7 +204,7 @@ def test_an_mlflow_that_dies_after_the_promotion_costs_no_report(morning: Mornin
     assert morning.aliases() == morning.promoted
     assert "MLflow does not answer" not in morning.told()[-1]
     tracking = Tracking(morning.home, morning.config)
-    (run,) = tracking.client.search_runs([tracking.experiment_id])
+    (run,) = tracking.client.search_runs([tracking.experiment_id], NIGHT_RUNS)
     assert (run.info.status, run.data.tags["decision"]) == ("FINISHED", "promoted")
     assert "report.html" in [file.path for file in tracking.client.list_artifacts(run.info.run_id)]
 

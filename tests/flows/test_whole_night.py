@@ -20,6 +20,7 @@ import pytest
 from conf.storage.home import Home
 from tasks.registry.mlflow_registry import DAYTIME
 from tasks.tables import read_rollouts
+from tasks.tracking import NIGHT_RUNS
 from tests.flows.planted import CHAT, MARK, owners, owners_environment, with_keys
 from tests.flows.watched import can_watch, watching
 
@@ -163,7 +164,7 @@ def test_mlflow_has_the_run_and_the_versions(finished: tuple[Path, dict[str, Any
     client = MlflowClient(tracking_uri=database, registry_uri=database)
     experiment = client.get_experiment_by_name("nightschool")
     assert experiment is not None
-    (run,) = client.search_runs([experiment.experiment_id])
+    (run,) = client.search_runs([experiment.experiment_id], NIGHT_RUNS)
     assert run.info.status == "FINISHED"
     assert run.data.params["grpo.rounds"] == "2"
     assert {"reward/reward", "sampler/mismatch", "seconds/sample", "speed/tokens_per_second"} <= run.data.metrics.keys()
@@ -286,7 +287,7 @@ def test_a_mixed_night_shows_its_verdicts_by_benchmark(finished: tuple[Path, dic
     client = MlflowClient(tracking_uri=database, registry_uri=database)
     experiment = client.get_experiment_by_name("nightschool")
     assert experiment is not None
-    (run,) = client.search_runs([experiment.experiment_id])
+    (run,) = client.search_runs([experiment.experiment_id], NIGHT_RUNS)
     logged = {f"verdicts/{name}/{verdict}": n for name, own in mixed["verdicts"].items() for verdict, n in own.items()}
     assert logged.items() <= run.data.metrics.items()
     assert (run.data.metrics["reward/correct"], run.data.metrics["reward/format"] >= 0) == (

@@ -60,7 +60,7 @@ def test_a_student_in_a_pickle_is_refused_with_the_way_to_convert_it(pickled: Pa
     with pytest.raises(InputError) as caught:
         check_student(pickled)
     said = str(caught.value)
-    assert said.startswith(f"student.source: {pickled}/pytorch_model.bin: weights in a pickle, which can run code when")
+    assert said.startswith(f"student.source: {pickled}/pytorch_model.bin: pickled weights, which can run code when")
     assert "save_pretrained" in said
     assert "\n" not in said
     assert not trace.exists()

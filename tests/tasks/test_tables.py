@@ -1,4 +1,4 @@
-"""The tables between the stages keep what they were given, and take nothing that their schema does not know."""
+"""The tables between the stages keep what they were given, and refuse what their schema does not have."""
 
 import math
 from pathlib import Path
@@ -7,73 +7,68 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 
+from models.advantages import group_advantages
 from models.rollout import Rollout
+from rewards.arithmetic import Arithmetic
+from rewards.verifier import Attempt, Problem
+from tasks import tables
 from tasks.tables import (
+    ADVANTAGES_EXAMPLE,
     EVALUATIONS,
+    EVALUATIONS_EXAMPLE,
     PROMPTS,
+    PROMPTS_EXAMPLE,
+    ROLLOUTS_EXAMPLE,
     SCORES,
+    SCORES_EXAMPLE,
     SOLVE_RATES,
+    SOLVE_RATES_EXAMPLE,
     WORDS,
     read_rollouts,
     read_table,
+    table_rows,
     write_rollouts,
     write_table,
 )
 
-SCORE: dict[str, Any] = {
-    "problem_id": "p",
-    "group": 0,
-    "sample": 1,
-    "verdict": "correct",
-    "parts": "{}",
-    "seconds": 0.5,
-    "reward": 1.0,
-}
-RATE: dict[str, Any] = {
-    "problem_id": "p",
-    "benchmark": "gsm8k",
-    "night": "2026-11-20",
-    "policy_digest": "cafe42",
-    "tried": 2.0,
-    "solved": 1.0,
-    "level": None,
-}
-EVALUATION: dict[str, Any] = {
-    "policy_digest": "cafe42",
-    "benchmark": "arithmetic-1",
-    "problem_id": "p",
-    "sample": 0,
-    "verdict": "wrong",
-    "question": "1 + 1?",
-    "text": "#### 3",
-    "tokens": 3,
-    "finish_reason": "stop",
-    "correct": False,
-    "level": "1",
-}
+SCHEMAS = {name: schema for name, schema in vars(tables).items() if isinstance(schema, pa.Schema)}
 
 
-def rollout(sample: int, tokens: int = 2) -> Rollout:
-    logprobs = [-0.1234567890123456 * (n + 1) for n in range(tokens)]
-    return Rollout(
-        "p/1", 3, sample, [1, 2, 3], list(range(tokens)), logprobs, [True] * tokens, "length", "Grüße 🌙\n", "cafe42"
-    )
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_each_schema_has_a_complete_example_that_fits(tmp_path: Path, name: str) -> None:
+    example = getattr(tables, f"{name}_EXAMPLE")
+    assert list(example) == SCHEMAS[name].names
+    write_table(tmp_path / "example.parquet", SCHEMAS[name], [example])
+    assert table_rows(tmp_path / "example.parquet", SCHEMAS[name]) == [example]
 
 
-def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+def test_the_examples_follow_one_problem_from_prompt_to_advantage() -> None:
+    prompt, rollout = PROMPTS_EXAMPLE, Rollout(**ROLLOUTS_EXAMPLE)
+    named = ("problem_id", "benchmark", "question", "truth", "level")
+    problem = Problem(*(prompt[field] for field in named))
+    assert Arithmetic().prompt(problem) in prompt["messages"].encode().decode("unicode_escape")
+    assert (rollout.problem_id, rollout.prompt_token_ids) == (problem.problem_id, prompt["prompt_token_ids"])
+    assert len(rollout.token_ids) == len(rollout.sampler_logprobs) == len(rollout.loss_mask)
+    (score,) = Arithmetic().score([Attempt(problem, rollout.text)])
+    assert (score.verdict, score.reward) == (SCORES_EXAMPLE["verdict"], SCORES_EXAMPLE["reward"])
+    rewards = torch.tensor([[1.0, 0.0] * 8])  # eight of the sixteen were correct
+    assert group_advantages(rewards)[0, 0].item() == ADVANTAGES_EXAMPLE["advantage"]
+    assert SOLVE_RATES_EXAMPLE["problem_id"] == prompt["kind"] == Arithmetic().kind(problem)
+
+
+def test_a_missing_reward_is_a_nan(tmp_path: Path) -> None:
     file = tmp_path / "scores.parquet"
-    write_table(file, SCORES, [SCORE, SCORE | {"sample": 2, "reward": None, "verdict": "grader_failed"}])
-    table = read_table(file, SCORES)
-    assert table.to_dict("records")[0] == SCORE
-    assert math.isnan(table.reward[1])
-    assert list(table.columns) == SCORES.names
+    write_table(file, SCORES, [SCORES_EXAMPLE, SCORES_EXAMPLE | {"reward": None, "verdict": "grader_failed"}])
+    rewards = read_table(file, SCORES).reward
+    assert (rewards[0], math.isnan(rewards[1])) == (1.0, True)
 
 
 def test_missing_texts_are_none_and_can_be_written_again(tmp_path: Path) -> None:
     """pandas would make NaN of them, which is no text, and of which no two are equal."""
     file = tmp_path / "solve_rates.parquet"
-    write_table(file, SOLVE_RATES, [RATE, RATE | {"problem_id": "q", "level": "1"}])
+    write_table(file, SOLVE_RATES, [SOLVE_RATES_EXAMPLE | {"level": None}, SOLVE_RATES_EXAMPLE])
     rows: list[Any] = read_table(file, SOLVE_RATES).to_dict("records")
     assert [row["level"] for row in rows] == [None, "1"]
     write_table(file, SOLVE_RATES, rows)
@@ -82,8 +77,7 @@ def test_missing_texts_are_none_and_can_be_written_again(tmp_path: Path) -> None
 
 def test_an_answer_that_was_not_graded_is_neither_right_nor_wrong(tmp_path: Path) -> None:
     file = tmp_path / "evaluations.parquet"
-    rows = [EVALUATION | {"correct": correct} for correct in (True, False, None)]
-    write_table(file, EVALUATIONS, rows)
+    write_table(file, EVALUATIONS, [EVALUATIONS_EXAMPLE | {"correct": correct} for correct in (True, False, None)])
     correct = read_table(file, EVALUATIONS).correct
     assert isinstance(correct.dtype, pd.BooleanDtype)
     assert correct.isna().tolist() == [False, False, True]
@@ -91,7 +85,12 @@ def test_an_answer_that_was_not_graded_is_neither_right_nor_wrong(tmp_path: Path
 
 
 def test_rollouts_keep_every_token_and_every_digit(tmp_path: Path) -> None:
-    rollouts = [rollout(0), rollout(1, tokens=0), rollout(2, tokens=300)]
+    def rollout(sample: int, tokens: int) -> Rollout:
+        logprobs = [-0.1234567890123456 * (n + 1) for n in range(tokens)]
+        mask = [True] * tokens
+        return Rollout("p", 3, sample, [1, 2], list(range(tokens)), logprobs, mask, "length", "Grüße 🌙\n", "cafe42")
+
+    rollouts = [rollout(0, 2), rollout(1, 0), rollout(2, 300)]
     write_rollouts(tmp_path / "rollouts.parquet", rollouts)
     assert read_rollouts(tmp_path / "rollouts.parquet") == rollouts
 
@@ -103,35 +102,32 @@ def test_a_table_may_be_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "said"),
+    ("change", "error", "message"),
     [
         ({"extra": 1}, ValueError, "scores.parquet: no column extra"),
         ({"verdict": None}, ValueError, "scores.parquet: the column verdict may not be null"),
         ({"group": "three"}, pa.ArrowException, "three"),
         ({"group": 2**31}, pa.ArrowException, "2147483648"),
         ({"verdict": math.nan}, pa.ArrowException, "float"),
-        ({"seconds": "fast"}, pa.ArrowException, "fast"),
     ],
 )
 def test_a_row_that_does_not_fit_is_refused(
-    tmp_path: Path, change: dict[str, Any], error: type[Exception], said: str
+    tmp_path: Path, change: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
-        write_table(tmp_path / "scores.parquet", SCORES, [SCORE, SCORE | change])
+    with pytest.raises(error, match=message):
+        write_table(tmp_path / "scores.parquet", SCORES, [SCORES_EXAMPLE, SCORES_EXAMPLE | change])
     assert not (tmp_path / "scores.parquet").exists()
 
 
-def test_a_column_that_was_forgotten_is_refused(tmp_path: Path) -> None:
-    row = {name: value for name, value in SCORE.items() if name != "seconds"}
+def test_a_missing_column_is_refused(tmp_path: Path) -> None:
+    row = {name: value for name, value in SCORES_EXAMPLE.items() if name != "seconds"}
     with pytest.raises(ValueError, match="the column seconds may not be null"):
         write_table(tmp_path / "scores.parquet", SCORES, [row])
 
 
 def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "scores.parquet"
-    write_table(file, SCORES, [SCORE])
-    with pytest.raises(ValueError, match="its columns are not those of this version") as caught:
-        read_table(file, PROMPTS)
-    assert str(file) in str(caught.value)
-    with pytest.raises(ValueError, match="its columns are not those of this version"):
-        read_rollouts(file)
+    write_table(file, SCORES, [SCORES_EXAMPLE])
+    for read in (lambda: read_table(file, PROMPTS), lambda: read_rollouts(file)):
+        with pytest.raises(ValueError, match=f"{file}: its columns are not those of this version"):
+            read()

@@ -14,6 +14,7 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, SERVED, Registry, 
 from tasks.registry.prune import prune
 from tasks.tracking import HOME_TAG, RUN_FILE, Tracking, home_mark
 
+ROLES = ("champion", "distilled", "candidate")
 DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
 
 
@@ -23,6 +24,16 @@ def make_checkpoint(checkpoints: Path, text: str, parent: str | None = None, bas
     (draft / "model.safetensors").write_text(text)
     write_lineage(draft, parent, base)
     return keep(draft, checkpoints)
+
+
+def make_models(checkpoints: Path) -> dict[str, Path]:
+    """Champion, distilled and candidate, each the parent of the next."""
+    models: dict[str, Path] = {}
+    parent = None
+    for role in ROLES:
+        models[role] = make_checkpoint(checkpoints, role, parent)
+        parent = models[role].name
+    return models
 
 
 class School:

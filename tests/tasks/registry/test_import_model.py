@@ -1,4 +1,4 @@
-"""Enrolment: a folder that is a student is copied whole and named by its content; what is none is refused."""
+"""Importing a student: a model's folder is copied whole and named by its content; anything else is refused."""
 
 import json
 from pathlib import Path
@@ -25,6 +25,8 @@ def enrolled(tmp_path: Path, source: Path, trusted: bool = False) -> Path:
 
 
 def test_a_folder_is_copied_and_named_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints" / "draft").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "draft" / "junk.json").write_text("{}")  # of an import that was killed
     source = write_student(tmp_path / "mine")
     (source / "chat_template.jinja").write_text("{{ messages }}")
     (source / "nightschool.json").write_text('{"version": 1, "parent": "cafe42"}')
@@ -35,7 +37,7 @@ def test_a_folder_is_copied_and_named_by_its_content(tmp_path: Path) -> None:
     assert parent_of(checkpoint) is None
     names = {file.name for file in checkpoint.iterdir()}
     assert {"config.json", "tokenizer.json", "model.safetensors", "chat_template.jinja", "nightschool.json"} <= names
-    assert "notes.md" not in names
+    assert not {"notes.md", "junk.json"} & names
     assert (checkpoint / "model.safetensors").read_bytes() == b"weights"
     assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == [checkpoint.name]
 
@@ -48,14 +50,7 @@ def test_the_same_student_twice_is_one_checkpoint_and_another_is_another(tmp_pat
     assert enrolled(tmp_path, source) != first
 
 
-def test_what_an_enrolment_left_that_was_killed_is_no_part_of_the_next(tmp_path: Path) -> None:
-    (tmp_path / "checkpoints" / "draft").mkdir(parents=True)
-    (tmp_path / "checkpoints" / "draft" / "junk.json").write_text("{}")
-    checkpoint = enrolled(tmp_path, write_student(tmp_path / "mine"))
-    assert not (checkpoint / "junk.json").exists()
-
-
-def test_code_comes_along_only_where_it_is_trusted(tmp_path: Path) -> None:
+def test_code_is_copied_only_where_it_is_trusted(tmp_path: Path) -> None:
     source = write_student(tmp_path / "mine")
     (source / "modeling_mine.py").write_text("import os")
     assert not (enrolled(tmp_path, source) / "modeling_mine.py").exists()
@@ -70,7 +65,7 @@ def test_code_comes_along_only_where_it_is_trusted(tmp_path: Path) -> None:
         ("model.safetensors", "no *.safetensors (weights)"),
     ],
 )
-def test_a_folder_that_is_no_student(tmp_path: Path, missing: str, what: str) -> None:
+def test_a_folder_without_a_complete_model(tmp_path: Path, missing: str, what: str) -> None:
     source = write_student(tmp_path / "mine")
     (source / missing).unlink()
     for refuse in (lambda: check_student(source), lambda: check_source(StudentConfig(source=str(source)))):
@@ -91,11 +86,6 @@ def test_a_student_that_cannot_be_loaded(tmp_path: Path, file: str, content: str
         check_source(StudentConfig(source=str(source)))
     assert str(caught.value).startswith(f"student.source: {source}: {file} cannot be loaded (")
     assert "\n" not in str(caught.value)
-
-
-def test_sources_that_are_good(tmp_path: Path) -> None:
-    check_source(StudentConfig(source="starter"))
-    check_source(StudentConfig(source=str(write_student(tmp_path / "mine"))))
 
 
 @pytest.mark.parametrize("source", ["./mine", "/nowhere/mine", "~/mine", "a/b/c", "", "mine/"])
@@ -125,12 +115,11 @@ def test_a_hub_id_that_cannot_be_loaded_is_one_line(monkeypatch: pytest.MonkeyPa
 def test_a_student_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_student(tmp_path / "cache")
     monkeypatch.setattr(module, "snapshot_download", lambda *_, **__: str(source))
-    checkpoint = enrolled(tmp_path, Path("Qwen/Qwen3-0.6B"))
-    verify(checkpoint)
+    verify(enrolled(tmp_path, Path("Qwen/Qwen3-0.6B")))
 
 
 def test_a_base_model_without_a_template_gets_the_plain_one(tmp_path: Path) -> None:
-    """Else whoever serves it would not know how a conversation is written."""
+    """Otherwise a server would not know how to render a conversation."""
     source = write_student(tmp_path / "mine")
     checkpoint = enrolled(tmp_path, source)
     assert (checkpoint / "chat_template.jinja").read_text() == PLAIN_TEMPLATE

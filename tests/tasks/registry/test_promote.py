@@ -4,7 +4,6 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +18,7 @@ from tasks.registry.promote import DRY_RUN, OUTCOME, accuracy_of, intervals_of, 
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
 from tests.tasks.doubles.night import TARGET, write_exam
-from tests.tasks.doubles.registry import forget_moves, interrupted_at_each_call, make_checkpoint
-
-ROLES = ("champion", "distilled", "candidate")
+from tests.tasks.doubles.registry import ROLES, forget_moves, interrupted_at_each_call, make_checkpoint, make_models
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +32,7 @@ class Morning:
     def __init__(self, home: Home, decision: dict[str, Any]) -> None:
         self.home, self.tracking = home, Tracking(home, load_night(STARTER))
         self.registry = Registry(self.tracking.client, "student")
-        self.checkpoints: dict[str, Path] = {}
-        parent = None
-        for role in ROLES:
-            self.checkpoints[role] = make_checkpoint(home.checkpoints, role, parent)
-            parent = self.checkpoints[role].name
+        self.checkpoints = make_models(home.checkpoints)
         self.decide(decision)
 
     def decide(self, decision: dict[str, Any], date: str = "2026-11-20", dry: bool = False) -> None:
@@ -137,7 +130,7 @@ def test_a_night_does_not_displace_what_a_newer_one_promoted(make_morning: Calla
     assert morning.promote() == carried_out
 
 
-@pytest.mark.parametrize("owner_goes_back", [False, True])
+@pytest.mark.parametrize("owner_goes_back", [pytest.param(False, marks=pytest.mark.full), True])
 def test_a_promotion_that_is_killed_at_any_call_is_carried_out_once(
     make_morning: Callable[[bool], Morning], owner_goes_back: bool
 ) -> None:

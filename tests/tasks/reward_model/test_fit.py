@@ -152,7 +152,7 @@ def other_tokenizer(folder: Path, student: Path) -> str:
 def pickled(folder: Path, student: Path) -> str:
     shutil.copytree(student, folder)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    return f"{folder}/pytorch_model.bin: weights in a pickle"
+    return f"{folder}/pytorch_model.bin: pickled weights"
 
 
 @pytest.mark.parametrize("make", [other_tokenizer, pickled])
