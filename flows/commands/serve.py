@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -41,7 +40,7 @@ def serve(
         from flows.run.registry import open_registry  # after the first checks: the libraries take seconds to import
         from flows.serving.proxy import Gate, listening
         from flows.serving.supervisor import Serving, checked_daytime, no_daytime
-        from flows.serving.vllm_server import NAME, EngineFailedError
+        from flows.serving.vllm_server import NAME
 
         if (registry := open_registry(home, settings)) is None:
             raise no_daytime(settings.name)
@@ -54,9 +53,6 @@ def serve(
             print(f"Starting the model {NAME!r} on {address.url(port)}/v1; Ctrl-C ends it.", flush=True)
             try:
                 serving.run(wanted)
-            except EngineFailedError as error:
-                print(f"nightschool: {error}", file=sys.stderr)
-                raise typer.Exit(1) from None
             finally:
                 serving.end()
 

@@ -1,16 +1,12 @@
 """`nightschool ui` and `nightschool services`: the pages of a home and, with `services`, its scheduled nights."""
 
 import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from conf.storage.home import Home
-from flows.orchestration.server import ServerError
-from flows.web.address import LOOPBACK, MLFLOW_PORT, PREFECT_PORT, Address, named_address
+from flows.web.address import LOOPBACK, MLFLOW_PORT, PREFECT_PORT, named_address
 
 PrefectPort = Annotated[int, typer.Option(help="port of Prefect's pages")]
 MlflowPort = Annotated[int, typer.Option(help="port of MLflow's pages")]
@@ -22,8 +18,7 @@ def ui(prefect_port: PrefectPort = PREFECT_PORT, mlflow_port: MlflowPort = MLFLO
     home, address = Home.here(), named_address(host)
     from flows.web.pages import serve  # after the first checks: the libraries take seconds to import
 
-    with _one_line_errors():
-        serve(home, prefect_port, mlflow_port, address)
+    serve(home, prefect_port, mlflow_port, address)
 
 
 def services(
@@ -31,11 +26,6 @@ def services(
 ) -> None:
     """Serve the same pages, and run this home's nights by the schedule of prefect.yaml, until Ctrl-C."""
     home, address = Home.here(), named_address(host)
-    with _one_line_errors():
-        _work(home, prefect_port, mlflow_port, address)
-
-
-def _work(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> None:
     from flows.orchestration import worker
     from flows.web.pages import pages, wait_for_end
 
@@ -46,13 +36,3 @@ def _work(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> 
             print(served.text, *at_work.messages, sep="\n")
             print("Ctrl-C ends all of it; a running night resumes when this is started again.", flush=True)
             wait_for_end({**served.running, "the worker": (at_work.process, at_work.log)})
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Exit with code 1 and one line if a server or the worker ends."""
-    try:
-        yield
-    except ServerError as error:
-        print(f"nightschool: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None

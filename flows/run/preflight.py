@@ -52,16 +52,10 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
         "exam": lambda: check_margins(config, count_problems(config)),
         "vault": lambda: check_vault(config),
         "quizzes": lambda: _check_quizzes(config),
-        "sandbox": lambda: require_sandbox(program_benchmarks(config), config.sandbox),
     }
-    needless = {
-        "traces": not config.distill.files,
-        "hooks": not (config.alarms.command or config.morning.webhook_variable),
-        "vault": not config.exam.vault,
-        "quizzes": not any(is_quizzed(config, number) for number in range(1, config.rounds + 1)),
-        "sandbox": not program_benchmarks(config),
-    }
-    return {name: check for name, check in checks.items() if not needless.get(name)}
+    if benchmarks_of_programs := program_benchmarks(config):
+        checks["sandbox"] = lambda: require_sandbox(benchmarks_of_programs, config.sandbox)
+    return checks
 
 
 def count_problems(config: NightConfig) -> dict[str, int]:
@@ -97,6 +91,8 @@ def check_margins(config: NightConfig, counts: Mapping[str, int]) -> None:
 
 def check_vault(config: NightConfig) -> None:
     """Raise InputError where the vault has no problems of the target, or some of those that decide."""
+    if not config.exam.vault:
+        return
     known = {problem.problem_id for part in config.exam.parts for problem in exam_problems(part, config.sandbox)}
     for part in config.exam.vault_parts:
         spare = [problem.problem_id for problem in exam_problems(part, config.sandbox)]
@@ -168,6 +164,8 @@ def _check_hooks(config: NightConfig) -> None:
 
 def _check_quizzes(config: NightConfig) -> None:
     """A quiz asks training problems of the exam's target, so there must be some."""
+    if not any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
+        return
     part = quiz_part(config)
     try:
         problems = benchmarks.configured(part).problems("train")

@@ -13,6 +13,7 @@ import httpx
 import torch
 
 from conf.schema import NightConfig, StudentConfig
+from conf.storage.home import NightError
 from models.engine.environment import CPU_BLOCK, SERVER, server_environment
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
@@ -25,7 +26,7 @@ STOP_LIMIT = 20.0  # seconds
 POLL = 0.5  # seconds
 
 
-class EngineFailedError(Exception):
+class EngineFailedError(NightError):
     """vLLM ended before it served, or took too long; one line with the last line of its log."""
 
 

@@ -1,4 +1,4 @@
-"""What the commands that serve refuse, and the unit for machines that reboot."""
+"""`nightschool ui` and `services`: what they refuse, and the systemd unit for machines that reboot."""
 
 import os
 import shutil
@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from conf.storage.home import InputError
+from conf.storage.home import Home, InputError
 from flows.orchestration import worker
+from flows.orchestration.server import ServerError
 from flows.orchestration.worker import PROJECT
+from flows.web.address import free_port
+from tests.flows.commands.command import Run, refused
 
 UNIT = PROJECT / "docs" / "systemd" / "nightschool.service"
 
@@ -36,3 +39,23 @@ def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
 
     assert complaints(UNIT.read_text()) == ""
     assert "Failed to parse OOM policy" in complaints(UNIT.read_text().replace("OOMPolicy=", "OOMPolicy=no"))
+
+
+@pytest.mark.parametrize("command", ["ui", "services"])
+def test_pages_on_every_address_or_a_taken_port_are_refused(
+    run: Run, home: Home, taken_port: int, command: str
+) -> None:
+    """What listens on the port might be taken for the home's own server."""
+    assert refused(run(command, "--host", "0.0.0.0")).startswith("--host: 0.0.0.0 means every address; name the one")
+    for option, other in (("--prefect-port", "--mlflow-port"), ("--mlflow-port", "--prefect-port")):
+        line = refused(run(command, option, str(taken_port), other, str(free_port())))
+        assert line.startswith(f"{option}: {taken_port} is taken by another program (ss -ltnp ")
+    assert not home.root.exists()
+
+
+def test_a_server_that_ends_is_one_line(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(*_: object) -> None:
+        raise ServerError("Prefect's server ended with code 3; its log: server.log")
+
+    monkeypatch.setattr("flows.web.pages.serve", end)
+    assert run("ui") == (1, "", "nightschool: Prefect's server ended with code 3; its log: server.log\n")
