@@ -6,6 +6,7 @@ import os
 DEFAULTS = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_VERBOSITY": "error",  # an unreachable hub is one error line, without a line for each retry
     "VLLM_NO_USAGE_STATS": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # a call to a dead server takes 14 seconds, not four minutes
