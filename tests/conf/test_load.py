@@ -1,6 +1,5 @@
 """A configuration is read whole or refused in one line."""
 
-import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -340,9 +339,8 @@ def test_every_other_value_makes_another_night() -> None:
 
 def test_differences_are_lines_a_person_understands() -> None:
     starter = load_night(STARTER)
-    assert differences(starter, changed("grpo.rounds=6")) == [f"grpo.rounds: {starter.grpo.rounds} → 6"]
+    assert differences(starter, starter) == []
     assert differences(starter, changed("exam.guards.1.margin=0.1")) == ["exam.guards.1.margin: 0.05 → 0.1"]
-    assert differences(starter, changed("student.system=Bonjour")) == ['student.system: "" → "Bonjour"']
     assert differences(starter, changed("lora.rank=8")) == [
         'lora: null → {"rank": 8, "alpha": 32, "dropout": 0.0, "targets": "all-li…'
     ]
@@ -353,13 +351,3 @@ def test_differences_are_lines_a_person_understands() -> None:
     assert differences(starter, changed("student.template_arguments.a=null")) == [
         "student.template_arguments.a: absent → null"
     ]
-    assert differences(starter, starter) == []
-
-
-def test_identity_is_what_was_resolved_and_not_how_it_was_written(tmp_path: Path) -> None:
-    frozen = tmp_path / "config.yaml"
-    frozen.write_text(frozen_yaml(load_night(STARTER)))
-    assert identity(load_night(frozen)) == identity(
-        changed(f"grpo.rounds={load_night(STARTER).grpo.rounds}", "lora=null")
-    )
-    assert re.fullmatch("[0-9a-f]{64}", identity(load_night(STARTER)))

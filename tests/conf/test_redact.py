@@ -78,12 +78,9 @@ def test_no_complaint_about_the_configuration_repeats_a_password(override: str) 
     assert "tracking" in str(caught.value)
 
 
-@pytest.mark.parametrize("revision", ["main", "v1.0.0", "refs/pr/1", "a1b2c3d4", "007", "release-2"])
+@pytest.mark.parametrize("revision", ["main", "v1.0.0", "refs/pr/1", "007", "release-2"])
 def test_revisions_of_a_hub(revision: str) -> None:
-    override = f"student.revision='{revision}'"
-    assert load_night(STARTER, [override]).student.revision == revision
-    data = load_night(STARTER, [f"benchmarks=[{{name: gsm8k, revision: '{revision}'}}]"])
-    assert data.benchmarks[0].revision == revision
+    assert load_night(STARTER, [f"student.revision='{revision}'"]).student.revision == revision
 
 
 @pytest.mark.parametrize("revision", ["..", "../x", "a/../x", "/etc", "a//b", "a..b", "", "a/", "a b", "main\n"])

@@ -199,11 +199,3 @@ def test_an_import_and_once_more(run: Run, home: Home, tmp_path: Path) -> None:
 
 def test_the_schema_for_programs(run: Run) -> None:
     assert run("schema").out == schema()
-
-
-@pytest.mark.parametrize("command", ["add", "check", "show", "import", "schema"])
-def test_every_command_explains_itself(run: Run, command: str) -> None:
-    assert f" {command} " in run("--help").out
-    outcome = run(command, "--help")
-    assert outcome.code == 0
-    assert "Usage" in outcome.out

@@ -79,14 +79,11 @@ def test_a_pair_in_all_forms_is_the_same_pick(row: dict[str, Any]) -> None:
     }
 
 
-def test_a_prompt_before_a_common_beginning_and_a_system_text_stay() -> None:
+def test_the_turns_before_the_answers_are_the_prompt() -> None:
     earlier = [SYSTEM, QUESTION, said("4"), {"role": "user", "content": "And 3 + 3?"}]
-    row = {"chosen": [*earlier, said("6")], "rejected": [*earlier, said("7")]}
-    assert converted(row)["messages"] == earlier
-    row = {"prompt": "2 + 2?", "chosen": [SYSTEM, said("4")], "rejected": [SYSTEM, said("5")]}
-    assert converted(row | {"prompt": [SYSTEM, QUESTION], "chosen": [said("4")], "rejected": [said("5")]})[
-        "messages"
-    ] == [SYSTEM, QUESTION]
+    assert converted({"chosen": [*earlier, said("6")], "rejected": [*earlier, said("7")]})["messages"] == earlier
+    row = {"prompt": [SYSTEM, QUESTION], "chosen": [said("4")], "rejected": [said("5")]}
+    assert converted(row)["messages"] == [SYSTEM, QUESTION]
 
 
 def test_an_hh_dialogue_of_several_turns_whose_answers_begin_alike() -> None:

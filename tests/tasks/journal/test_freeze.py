@@ -10,7 +10,7 @@ from conf.sections.lessons import DayConfig
 from models.checkpoint import write_lineage
 from tasks.journal.freeze import LESSONS
 from tasks.journal.spans import DamagedFreezeError, consumed
-from tests.tasks.doubles.journals import ASKED, SCHEMAS, counts, freeze, journal, line, pick, table, texts, words
+from tests.tasks.doubles.journals import ASKED, counts, freeze, journal, line, pick, table, texts, words
 
 
 def test_every_kind_of_line_comes_into_its_table(tmp_path: Path) -> None:
@@ -35,12 +35,6 @@ def test_every_kind_of_line_comes_into_its_table(tmp_path: Path) -> None:
     assert traces.truth.tolist() == ["4", None]
     assert traces.source.tolist() == ["2026-11-20.jsonl:5", "2026-11-20.jsonl:6"]
     assert table(frozen, "quarantine").empty
-
-
-def test_no_journal_at_all(tmp_path: Path) -> None:
-    frozen = freeze(tmp_path, "2026-11-20")
-    assert all(table(frozen, name).empty for name in SCHEMAS)
-    assert consumed(tmp_path / "nights") == {}
 
 
 def test_each_night_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:

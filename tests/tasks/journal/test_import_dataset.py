@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_imported_is_one_line(tmp_path: Path, content: str
     assert not (tmp_path / "journal").exists()
 
 
-def test_what_is_no_source_is_one_line(tmp_path: Path) -> None:
+def test_a_source_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "picks.xlsx").write_text("x")
     assert "not a .jsonl, .json, .parquet file" in refused(tmp_path, str(tmp_path / "picks.xlsx"))
     assert "nobody/nothing: cannot be read (" in refused(tmp_path, "nobody/nothing")
