@@ -1,0 +1,1 @@
+"""Speed, memory and learning, measured beside what a user would pick instead."""

@@ -2,10 +2,10 @@
 
     python -m benchmarks.learning [--minutes 2.5] [--seeds 1 2 3] [--variants …] [--plot FILE.png]
 
-All begin with the same student: the starter after the night's own lessons. The reward is the share of a fixed part of
-the exam (levels 1 and 2, which training never draws) that a checkpoint solves greedily; it is measured afterwards, and
-neither that nor the start of engine and trainer counts as learning time. Each finished run is a file under --out, and
-is not run again. Prints a Markdown table.
+All begin with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
+a fixed part of the exam (levels 1 and 2, which training never draws). It is measured afterwards; neither that nor the
+start of engine and trainer counts as learning time. Each finished run is a file under --out and is not run again.
+Prints a Markdown table.
 """
 
 import argparse
@@ -28,15 +28,15 @@ VARIANTS = (*NIGHTS, *TRL)
 
 
 def main() -> None:
-    """Runs what is missing, prints the table and draws the picture."""
+    """Run the missing runs, print the table and draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=2.5, help="of learning, a run")
+    parser.add_argument("--minutes", type=float, default=2.5, help="of learning, per run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--variants", nargs="+", default=VARIANTS, choices=VARIANTS)
-    parser.add_argument("--problems", type=int, default=100, help="of the exam, for each checkpoint")
+    parser.add_argument("--problems", type=int, default=100, help="exam problems per checkpoint")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--plot", type=Path, help="write the picture here")
+    parser.add_argument("--plot", type=Path, help="write the picture to this file")
     options = parser.parse_args()
     environment.prepare()
     starter(options.student)
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """A finished run from its file, or a new one."""
+    """Return a finished run from its file, or run it."""
     of_what = f"{options.minutes:g}-minutes-{options.problems}-problems-{options.student.name}"
     name = f"{variant.replace(' ', '-').replace('×', 'x')}-seed-{seed}-{of_what}.json"
     file: Path = options.out / name
@@ -65,7 +65,7 @@ def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
-    """The reward at a time: on the straight line between the points around it, after the last point that one's."""
+    """Return the accuracy at a time, interpolated linearly; after the last point it is that point's."""
     for (before, low), (after, high) in itertools.pairwise(curve):
         if before <= seconds <= after:
             return low + (high - low) * (seconds - before) / (after - before)
@@ -73,7 +73,7 @@ def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
 
 
 def table(runs: Sequence[Mapping[str, Any]], minutes: float) -> str:
-    """The mean reward of each variant's seeds in the course of the time, and each seed's at its end."""
+    """Return a Markdown table of the mean accuracy of each variant over time, and of each seed at the end."""
     times = [minutes * 60 * quarter / 4 for quarter in range(5)]
     lines = [
         f"| variant | {' | '.join(f'{seconds:.0f} s' for seconds in times)} | each seed at the end | steps |",
@@ -88,7 +88,7 @@ def table(runs: Sequence[Mapping[str, Any]], minutes: float) -> str:
 
 
 def picture(runs: Sequence[Mapping[str, Any]], minutes: float) -> Any:
-    """The mean of each variant's seeds as a line, the seeds as thin ones."""
+    """Plot the mean of each variant's seeds, with the seeds as thin lines."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.5, 4.5), layout="constrained")
@@ -108,7 +108,7 @@ def picture(runs: Sequence[Mapping[str, Any]], minutes: float) -> Any:
 
 
 def by_variant(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The curves of each variant's seeds."""
+    """Return the curves of each variant's seeds."""
     curves: dict[str, list[Any]] = {}
     for one in runs:
         curves.setdefault(one["variant"], []).append(one["curve"])

@@ -1,16 +1,15 @@
-"""Where a night's rounds spend their time, and how that compares with vLLM alone and with TRL's whole step.
+"""Where a night's rounds spend their time, compared with plain vLLM and with TRL's whole step.
 
     python -m benchmarks.night [--json] [--rounds 7] [--trace FILE]
 
-Two real nights (flow, Prefect's server, MLflow, engine and trainer), cut short: one of the starter's own rounds, one of
-*medium* rounds (4 prompts of 106 tokens × 8 completions of 128). Counted are the rounds after the first, which starts
-engine and trainer, and before the last, after which nothing is sampled beside the state's writing; of *medium* only
-those in which every group was useful, because TRL updates on all of its own too. A round's time is the wall clock's,
-from its beginning to the next one's.
+Runs two short real nights (flow, Prefect's server, MLflow, engine and trainer): one with the starter's rounds, one with
+*medium* rounds (4 prompts of 106 tokens × 8 completions of 128). The first round, which starts engine and trainer, and
+the last, which writes its state while nothing is sampled, are not counted; of *medium* only rounds count in which every
+group was useful, because TRL updates on all of its groups. A round's time is wall-clock time until the next one begins.
 
-`overhead_share` is the starter round's; `sampling_ratio` comes from the sample stage with nothing beside it
-(benchmarks/nights/sampling.py). With --trace, the starter night's stages as a file for ui.perfetto.dev or chrome://tracing,
-and one update's operators next to it.
+`overhead_share` is that of the starter's rounds; `sampling_ratio` is measured with nothing else running
+(benchmarks/nights/sampling.py). --trace writes the starter night's stages to a file for ui.perfetto.dev or
+chrome://tracing, and the operators of one update to another file beside it.
 """
 
 import argparse
@@ -44,12 +43,12 @@ TRL_BATCHES, TRL_STEPS = (8, 32), 3  # the first step is not counted
 
 
 def main() -> None:
-    """Runs everything and prints tables, or one JSON object."""
+    """Run everything and print tables or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--rounds", type=int, default=7, help="of each night; the first and the last are not counted")
+    parser.add_argument("--rounds", type=int, default=7, help="per night; the first and the last are not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
-    parser.add_argument("--trace", type=Path, help="write the starter night's stages here, for a browser")
+    parser.add_argument("--trace", type=Path, help="write the starter night's stages to this file, for a browser")
     options = parser.parse_args()
     if options.rounds < 3:
         parser.error("--rounds: at least 3, the first and the last are not counted")
@@ -59,13 +58,13 @@ def main() -> None:
 
 
 def night_figures(student: Path, rounds: int = 7) -> dict[str, float]:
-    """`sampling_ratio`, `round_ratio` and `overhead_share` of the student in this folder."""
+    """Return `sampling_ratio`, `round_ratio` and `overhead_share` for a student."""
     found = measure(student, rounds)
     return {name: found[name] for name in FIGURES}
 
 
 def measure(student: Path, rounds: int, trace: Path | None = None) -> dict[str, Any]:
-    """The three figures, and what they were made from."""
+    """Return the three figures and the measurements behind them."""
     with tempfile.TemporaryDirectory(dir=make(WORK)) as work:
         home, lengths = Path(work).resolve(), [*FEW_ROUNDS, f"grpo.rounds={rounds}"]
         short = run_night(home / "starter", [f"student.source={student.resolve()}", *lengths])
@@ -80,23 +79,23 @@ def measure(student: Path, rounds: int, trace: Path | None = None) -> dict[str, 
         endless = medium.endless_student(student, home / "endless")
         conversations = medium.write_problems(endless, home / "problems")
         longer = run_night(home / "medium", [*lengths, *medium.overrides(endless, home / "problems")])
-        own = profile(longer, rounds, useful=medium.PROMPTS)
+        medium_round = profile(longer, rounds, useful=medium.PROMPTS)
         trl = trl_seconds(endless, conversations[: medium.PROMPTS])
     return {
         "sampling_ratio": sampling["stage"] / sampling["offline"],
-        "round_ratio": own["seconds"] / min(trl.values()),
+        "round_ratio": medium_round["seconds"] / min(trl.values()),
         "overhead_share": starter["overhead_share"],
         "sampling_tokens_per_second": sampling,
         "trl_step_seconds": trl,
         "starter": starter,
-        "medium": own,
+        "medium": medium_round,
     }
 
 
 def profile(folder: Path, rounds: int, useful: int = 0) -> dict[str, Any]:
-    """The medians over a night's counted rounds: seconds, their parts, the overhead, the state's seconds beside it.
+    """Return medians over a night's counted rounds: seconds, their parts, overhead, and seconds of writing the state.
 
-    Rounds with fewer than `useful` useful groups are left out; raises RuntimeError where none is left.
+    Leaves out rounds with fewer than `useful` useful groups; raises RuntimeError where no round is left.
     """
     counted: list[dict[str, float]] = []
     state: list[float] = []
@@ -119,7 +118,7 @@ def profile(folder: Path, rounds: int, useful: int = 0) -> dict[str, Any]:
 
 
 def trl_seconds(student: Path, conversations: Sequence[list[dict[str, str]]]) -> dict[str, float]:
-    """Seconds of TRL's whole step on the same conversations, by the batch that it computes at once."""
+    """Return the seconds of TRL's whole step on the same conversations, by batch size."""
     found = {}
     for batch in TRL_BATCHES:
         what = {
@@ -136,7 +135,7 @@ def trl_seconds(student: Path, conversations: Sequence[list[dict[str, str]]]) ->
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """For people."""
+    """Return the figures as text."""
     lines = []
     for name in ("starter", "medium"):
         own = found[name]
@@ -145,7 +144,7 @@ def page(found: Mapping[str, Any]) -> str:
         lines += [
             f"  {part:32}{seconds:8.2f} s{seconds / own['seconds']:8.1%}" for part, seconds in own["parts"].items()
         ]
-        lines += [f"  {'beside the next: the state':32}{own['state_seconds']:8.2f} s", ""]
+        lines += [f"  {'state, beside the next round':32}{own['state_seconds']:8.2f} s", ""]
     rates = ", ".join(f"{name} {rate:.0f}" for name, rate in found["sampling_tokens_per_second"].items())
     steps = ", ".join(f"{batch}: {seconds:.1f} s" for batch, seconds in found["trl_step_seconds"].items())
     lines += [f"tokens a second: {rates}", f"TRL's whole step, medium: {steps}", ""]

@@ -1,7 +1,7 @@
-"""What the decision promotes when nothing is better, what it finds when something is, and what the vault catches.
+"""How often the decision promotes candidates that are no better or better, and what the vault catches.
 
-`python -m benchmarks.promotions` simulates homes whose nights follow each other on one fixed exam, and prints the table
-of docs/decision.md. Seconds of numpy; no model.
+`python -m benchmarks.promotions` simulates homes with consecutive nights on one fixed exam and prints the table of
+docs/decision.md. It takes seconds and no model.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ FLIPS = 0.2  # of champion's and candidate's answers
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a night makes of its champion: `truly` more points on any problem, and `by_heart` more on the exam's."""
+    """The gain of a night's candidate: `truly` on any problem, and `by_heart` on the exam's in addition."""
 
     truly: float = 0.0
     by_heart: float = 0.0
@@ -28,10 +28,10 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Homes:
-    """What came of simulated homes, one entry a home each.
+    """The results of simulated homes, one entry per home.
 
-    `promotions`: their number. `exam`, `vault`: the last champion's accuracy less the first one's, as either shows it.
-    `alarm`: the night on which the vault first raised its alarm, 0 where it never did.
+    `promotions`: their number. `exam`, `vault`: the last champion's accuracy minus the first one's, on each.
+    `alarm`: the night of the vault's first alarm, 0 without one.
     """
 
     promotions: np.ndarray
@@ -41,18 +41,18 @@ class Homes:
 
 
 def p_values(gained: np.ndarray, lost: np.ndarray) -> np.ndarray:
-    """`tasks.evaluation.statistics.mcnemar` for many exams at once."""
+    """Return the p-values of `tasks.evaluation.statistics.mcnemar` for many exams at once."""
     return np.where(gained + lost > 0, binom.sf(gained - 1, gained + lost, 0.5), 1.0)
 
 
 def chained(
     homes: int, nights: int, candidates: Candidates, *, seed: int, spending: Spending = "fixed", alpha: float = 0.025
 ) -> Homes:
-    """Nights in a row, each with its champion, the same exam and the same vault.
+    """Simulate consecutive nights with the same exam and the same vault.
 
-    A candidate answers as its champion did, or, on 2 · FLIPS of the problems, anew: rightly with the champion's true
-    skill and what was learnt. So about a fifth of the answers flips, and a champion that had luck with the exam has
-    candidates that lose that luck again. The first student's true skill is ½.
+    A candidate answers as its champion did, except on 2 · FLIPS of the problems, where it answers anew, correctly with
+    the champion's true skill plus the gain. So about a fifth of the answers flip, and the candidates of a champion that
+    was lucky in the exam lose that luck again. The first student's true skill is ½.
     """
     random = np.random.default_rng(seed)
     problems = [EXAM, VAULT]
@@ -79,13 +79,13 @@ def chained(
 
 
 def fell(first: np.ndarray, serving: np.ndarray) -> bool:
-    """The vault's alarm."""
+    """Return whether the vault raises its alarm."""
     gained, lost = int((~first & serving).sum()), int((first & ~serving).sum())
     return is_worse(bootstrap(gained, lost, len(first), samples=1000, seed=1)[1], gained, lost)
 
 
 def row(what: str, nights: int, found: Homes) -> str:
-    """A line of the table: what the homes came to."""
+    """Return a row of the table."""
     alarmed = found.alarm > 0
     night = f"night {np.median(found.alarm[alarmed]):.0f}" if alarmed.any() else "–"
     return (
@@ -95,7 +95,7 @@ def row(what: str, nights: int, found: Homes) -> str:
 
 
 def main(homes: int = 2000, seed: int = 1) -> None:
-    """Prints the table, and the power that the decision has."""
+    """Print the table and the power of the decision."""
     same, worse = Candidates(), Candidates(truly=-0.01)
     by_heart = Candidates(truly=-0.01, by_heart=0.06)
     print(

@@ -1,9 +1,9 @@
-"""A reward model fitted to picks with a known taste, judged on fresh ones.
+"""The accuracy of a reward model fitted to picks of a known taste, on fresh picks.
 
     python -m benchmarks.reward_model --taste short --picks 200 [--noise 0.1] [--backbone FOLDER] [--epochs 2]
 
-Fits it as a night does, a part of the picks held out, and lets what it came to judge fresh picks. The backbone is the
-starter student unless a folder is named. Prints one JSON object.
+Fits as a night does, with a part of the picks held out, and evaluates the model on fresh picks. The default backbone is
+the starter. Prints one JSON object.
 """
 
 import argparse
@@ -31,12 +31,12 @@ DATE = "2026-11-20"
 
 
 def main() -> None:
-    """Fits and judges once, as the command line says."""
+    """Fit and evaluate once, as the command line says."""
     defaults = RewardModelConfig(learning_curve=())
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--taste", choices=get_args(Taste), default="short")
-    parser.add_argument("--picks", type=int, default=200, help="the held-out ones among them")
-    parser.add_argument("--fresh", type=int, default=500, help="picks that judge it in the end")
+    parser.add_argument("--picks", type=int, default=200, help="including the held-out ones")
+    parser.add_argument("--fresh", type=int, default=500, help="picks for the final evaluation")
     parser.add_argument("--noise", type=float, default=0.0, help="share of the picks made at random")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=defaults.epochs)
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, config: RewardModelConfig) -> dict[str, Any]:
-    """One fit to picks of a taste, and what it is worth on fresh ones of the same taste and noise."""
+    """Fit to picks of a taste; return the accuracy on held-out picks and on fresh ones of the same taste and noise."""
     tokenizer, trainer = load_tokenizer(options.backbone), TrainerConfig(seed=options.seed)
     drawn = picks(options.taste, options.picks, f"picks {options.seed}", noise=options.noise)
     day = day_picks(drawn, DATE, tokenizer, STUDENT, config)
@@ -74,14 +74,14 @@ def measure(options: argparse.Namespace, config: RewardModelConfig) -> dict[str,
 
 
 def _fresh(options: argparse.Namespace, seen: set[tuple[int, ...]], config: RewardModelConfig) -> list[Pick]:
-    """Picks to prompts that nothing was fitted to."""
+    """Return picks of prompts that were not in the day."""
     drawn = picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise)
     day = day_picks(drawn, DATE, load_tokenizer(options.backbone), STUDENT, config)
     return [pick for pick in (*day.fitted, *day.held_out) if pick.prompt not in seen][: options.fresh]
 
 
-def _ranking(model: RewardModel, own: Sequence[Pick]) -> Ranking:
-    return rank(model.judge([(pick.prompt, pick.answers) for pick in own]), own)
+def _ranking(model: RewardModel, picks: Sequence[Pick]) -> Ranking:
+    return rank(model.judge([(pick.prompt, pick.answers) for pick in picks]), picks)
 
 
 if __name__ == "__main__":

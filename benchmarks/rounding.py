@@ -1,11 +1,11 @@
-"""What is left of a lesson's steps in bf16 weights: rounded to the nearest, and settled after each step.
+"""What bf16 weights retain of a lesson: rounded to nearest, and rounded stochastically after each step.
 
     python -m benchmarks.rounding [--picks 32]
 
-The starter learns picks (DPO) and words at their default rates, each lesson twice: with weights that are the nearest
-ones to what was learnt, and with those that `Trainer.round_stochastically` draws. For picks the effect is the gain of
-the picked answers' log-probability over that of the others, in nats an answer; for words the loss, in nats a token.
-Prints a JSON object a lesson. Where the trainer computes in float32, nothing is rounded.
+The starter learns picks (DPO) and words at their default rates, each lesson twice: with weights rounded to nearest and
+with `Trainer.round_stochastically`. The figure for picks is the margin of the picked answers' log-probability over the
+others', in nats per answer; for words it is the loss, in nats per token. Prints a JSON object per lesson. Where the
+trainer computes in float32, nothing is rounded.
 """
 
 import argparse
@@ -34,7 +34,7 @@ DATE = "2026-01-01"
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson's rate, its steps, and what it is told by."""
+    """A lesson's learning rate, its steps, and the figure that measures it."""
 
     learning_rate: float
     steps: Callable[[Trainer], Iterator[sft_preference.Metrics]]
@@ -42,7 +42,7 @@ class Lesson:
 
 
 def main() -> None:
-    """Both lessons, one after the other."""
+    """Run both lessons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--picks", type=int, default=32, help="picks, and as many texts")
     options = parser.parse_args()
@@ -53,13 +53,13 @@ def main() -> None:
 
 
 def effects(student: Path, lesson: Lesson) -> dict[str, float]:
-    """What the figure is before the lesson, and by how much each way to round changes it."""
+    """Return the figure before the lesson, and its change with each way of rounding."""
     found: dict[str, float] = {}
-    for way in ("nearest", "settled"):
+    for way in ("nearest", "stochastic"):
         trainer = Trainer(student, lesson_config(NIGHT.trainer, lesson.learning_rate))
         found["before"] = lesson.figure(trainer)
         for _ in lesson.steps(trainer):
-            if way == "settled":
+            if way == "stochastic":
                 trainer.round_stochastically()
         found[way] = lesson.figure(trainer) - found["before"]
     return {name: round(value, 4) for name, value in found.items()}
@@ -87,7 +87,7 @@ def _lessons(student: Path, count: int) -> dict[str, Lesson]:
 
 
 def _margin(trainer: Trainer, picks: Sequence[Pick]) -> float:
-    """log π of the answer picked, less that of each other one, in nats an answer, in the mean."""
+    """Return the mean of log π of the picked answer minus that of each other one, in nats per answer."""
     groups = sft_preference.answer_groups([(pick.prompt, pick.answers) for pick in picks])
     found = sft_preference.answer_logprobs(trainer, groups).tolist()
     margins = [
@@ -100,7 +100,7 @@ def _margin(trainer: Trainer, picks: Sequence[Pick]) -> float:
 
 
 def _loss(trainer: Trainer, words: Sequence[Example]) -> float:
-    """−log π of the texts' tokens, in nats a token."""
+    """Return −log π of the texts' tokens, in nats per token."""
     found = sft_preference.answer_logprobs(
         trainer, sft_preference.answer_groups([(first, [rest]) for first, rest in words])
     )

@@ -1,11 +1,11 @@
-"""Memory over a long night: many short rounds on the starter model, and each process's resident memory, round by round.
+"""Memory over a long night: many short rounds on the starter model, with each process's resident memory by round.
 
     python -m benchmarks.soak --rounds 100 [--plot docs/soak.png] [--json]
 
-The real engine, trainer, Prefect server and MLflow; only the rounds are small. Resident memory is what the kernel
-counts as PSS (/proc/<pid>/smaps_rollup: pages that processes share are split among them), read twice a second; a
-round's figure is the median of its readings. The slope is the least squares' over the second half of the rounds, in MB
-a round: what a process needs to warm up lies in the first half, and is no leak.
+Engine, trainer, Prefect server and MLflow are real; only the rounds are small. Resident memory is the kernel's PSS
+(/proc/<pid>/smaps_rollup: shared pages are split among their processes), read twice a second; a round's figure is the
+median of its readings. The slope, in MB a round, is fitted by least squares to the second half of the rounds: the first
+half includes the warm-up, which is no leak.
 """
 
 import argparse
@@ -33,12 +33,16 @@ SMALL = [
     "grpo.max_completion_tokens=24",
     "exam.max_completion_tokens=24",
 ]
-NAMES = {"engine.log": "engine", "trainer.log": "trainer", "server.log": "Prefect server"}  # by where the output goes
+NAMES = {
+    "engine.log": "engine",
+    "trainer.log": "trainer",
+    "server.log": "Prefect server",
+}  # by the file of their output
 Readings = dict[str, dict[int, list[float]]]  # MB, by process and round
 
 
 def main() -> None:
-    """Runs the night, then prints a table, or one JSON object."""
+    """Run the night, then print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--student", type=Path, default=STARTER)
@@ -53,14 +57,14 @@ def main() -> None:
 
 
 def soak(student: Path, rounds: int) -> Readings:
-    """Runs a night of so many rounds, and reads the memory of its processes meanwhile.
+    """Run a night of so many rounds and read the memory of its processes meanwhile.
 
-    Raises RuntimeError where it had fewer.
+    Raises RuntimeError where the night ends after fewer rounds.
     """
     found: Readings = defaultdict(lambda: defaultdict(list))
 
     def read(folder: Path) -> bool:
-        """Reads once, while a round is under way; never ends the night."""
+        """Read once if a round is under way; return False, which lets the night continue."""
         done = _rounds_done(folder)
         under_way = (folder / "round-01" / "sample").exists() and done < rounds
         if under_way:
@@ -77,7 +81,7 @@ def soak(student: Path, rounds: int) -> Readings:
 
 
 def summarise(readings: Mapping[str, Mapping[int, Sequence[float]]]) -> dict[str, dict[str, Any]]:
-    """For each process: the rounds that were read, its MB in each, the highest reading, and the slope in MB a round."""
+    """Return for each process its rounds, MB in each, the highest reading, and the slope in MB a round."""
     found: dict[str, dict[str, Any]] = {}
     for name, by_round in sorted(readings.items()):
         rounds = sorted(by_round)
@@ -88,7 +92,7 @@ def summarise(readings: Mapping[str, Mapping[int, Sequence[float]]]) -> dict[str
 
 
 def slope(rounds: Sequence[int], megabytes: Sequence[float]) -> float | None:
-    """MB a round over the second half, by least squares; None of fewer than two rounds."""
+    """Return the slope over the second half in MB a round, by least squares; None with fewer than two rounds."""
     half = len(rounds) // 2
     if len(rounds) - half < 2:
         return None
@@ -96,7 +100,7 @@ def slope(rounds: Sequence[int], megabytes: Sequence[float]) -> float | None:
 
 
 def page(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """For people."""
+    """Return the figures as a table."""
     lines = [
         f"{'process':16}{'first':>10}{'middle':>10}{'last':>10}{'peak':>10}   MB, and MB a round in the second half"
     ]
@@ -109,7 +113,7 @@ def page(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def picture(found: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Resident memory against rounds, a line a process."""
+    """Plot resident memory against rounds, one line per process."""
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     for name, own in found.items():
@@ -127,7 +131,7 @@ def _rounds_done(folder: Path) -> int:
 
 
 def _processes() -> Iterator[tuple[str, float]]:
-    """The processes below this one, the night's, with their MB; those that share a name are added up."""
+    """Yield the night's processes, all descendants of this one, with their MB added up by name."""
     sums: dict[str, float] = defaultdict(float)
     for pid in descendants(os.getpid()):
         if (megabytes := resident_mb(pid)) is not None:
@@ -136,11 +140,11 @@ def _processes() -> Iterator[tuple[str, float]]:
 
 
 def descendants(root: int) -> list[int]:
-    """The processes below one."""
+    """Return the process ids of all descendants of a process."""
     children: dict[int, list[int]] = defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parent = stat.read_text().rpartition(")")[2].split()[1]  # a name may hold blanks and brackets
+            parent = stat.read_text().rpartition(")")[2].split()[1]  # the name may contain blanks and brackets
         except OSError:
             continue
         children[int(parent)].append(int(stat.parent.name))
@@ -153,7 +157,7 @@ def descendants(root: int) -> list[int]:
 
 
 def name_of(pid: int) -> str:
-    """What a process of a night is: night, engine, trainer or Prefect's server; anything else is another."""
+    """Return the role of a process: night, engine, trainer, Prefect server or other."""
     try:
         words = (Path("/proc") / str(pid) / "cmdline").read_text().split("\0")
         output = Path(os.readlink(f"/proc/{pid}/fd/1")).name
@@ -165,7 +169,7 @@ def name_of(pid: int) -> str:
 
 
 def resident_mb(pid: int) -> float | None:
-    """PSS in MB; None of a process that has ended."""
+    """Return a process's PSS in MB; None if it has ended."""
     try:
         lines = (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines()
     except OSError:

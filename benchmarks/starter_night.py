@@ -1,9 +1,9 @@
-"""Starter nights with several seeds, from the untouched student on: a table, and the learning curves as a picture.
+"""Starter nights with several seeds, from the untouched student: a table, and the learning curves as a picture.
 
     python -m benchmarks.starter_night --seeds 1 2 3
 
-Each night has a home of its own under `school/starter-night/`; a finished one is not run again, so that an interrupted
-call goes on. Writes docs/starter-night.md and docs/starter-night.png.
+Each night has its own home under `school/starter-night/`; finished nights are not run again, so an interrupted call
+resumes. Writes docs/starter-night.md and docs/starter-night.png.
 """
 
 import argparse
@@ -26,7 +26,7 @@ DOCS = Path("docs")
 
 
 def main() -> None:
-    """Runs the nights that are not there yet, then writes table and picture."""
+    """Run the missing nights, then write table and picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     seeds = parser.parse_args().seeds
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def night(seed: int) -> dict[str, Any]:
-    """The summary of a seed's night, with the minutes that the whole command took; None where it was interrupted."""
+    """Return the summary of a seed's night, with the minutes of the whole command; None if it was interrupted."""
     home = make(HOMES) / f"seed-{seed}"
     minutes = home / "minutes.txt"
     begun, started = home.exists(), time.monotonic()
@@ -51,7 +51,7 @@ def night(seed: int) -> dict[str, Any]:
 
 
 def page(nights: dict[int, dict[str, Any]]) -> str:
-    """docs/starter-night.md."""
+    """Return the content of docs/starter-night.md."""
     cores = len(os.sched_getaffinity(0))
     rows = "\n".join(_row(seed, found) for seed, found in nights.items())
     guards = "\n".join(_guards(seed, found) for seed, found in nights.items())
@@ -79,7 +79,7 @@ The guards (100 problems each on levels 3, 4 and 5), base → candidate:
 
 
 def picture(nights: dict[int, dict[str, Any]]) -> Figure:
-    """Mean reward of every round, the quizzes, and the three exams, for each seed."""
+    """Plot the mean reward of every round, the quizzes and the three exams, for each seed."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     axes = figure.subplots(1, 2)
     for seed, found in nights.items():

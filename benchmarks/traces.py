@@ -1,9 +1,9 @@
-"""What the filter of worked solutions makes of real traces, and how well it finds the exam's problems in texts.
+"""The filter of worked solutions on real traces, and how well it finds exam problems in texts.
 
     NIGHTSCHOOL_DATA=/path/to/data python -m benchmarks.traces
 
 Reads traces/math_reasoning_traces.jsonl (a larger model's solutions to MATH problems), MATH, GSM8K and MBPP from the
-folder that NIGHTSCHOOL_DATA names. Prints the figures of docs/distillation.md.
+folder NIGHTSCHOOL_DATA. Prints the figures of docs/distillation.md.
 """
 
 import itertools
@@ -36,10 +36,10 @@ EXERCISES = 3000
 
 
 def main() -> None:
-    """Prints both tables."""
+    """Print both tables."""
     data = os.environ.get("NIGHTSCHOOL_DATA")
     if data is None:
-        raise SystemExit("benchmarks.traces: NIGHTSCHOOL_DATA names no folder; it needs the data of the tests")
+        raise SystemExit("benchmarks.traces: set NIGHTSCHOOL_DATA to the folder with the test data")
     try:
         traces = read(Path(data) / "traces" / "math_reasoning_traces.jsonl")
     except InputError as error:
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def read(file: Path) -> list[Trace]:
-    """The file's traces, as a night reads them."""
+    """Return the file's traces as a night reads them."""
     with tempfile.TemporaryDirectory() as folder:
         import_traces.write(
             Path(folder), files=(TraceFile(source=str(file), benchmark="math", teacher="a larger model"),)
@@ -57,7 +57,7 @@ def read(file: Path) -> list[Trace]:
 
 
 def fates(traces: Sequence[Trace]) -> Iterator[str]:
-    """How many there are, in which forms, and what becomes of them without an exam or a limit of length."""
+    """Yield the number of traces by form, and by fate without an exam or a length limit."""
     questions = {trace.messages[-1]["content"] for trace in traces}
     boxed = sum("\\boxed" in trace.response for trace in traces)
     tagged = sum("<answer>" in trace.response for trace in traces)
@@ -69,7 +69,7 @@ def fates(traces: Sequence[Trace]) -> Iterator[str]:
 
 
 def contamination(traces: Sequence[Trace]) -> Iterator[str]:
-    """A row for each pair of texts and exam: how many of the texts ask a problem of it."""
+    """Yield a row for each pair of texts and exam: how many texts match a problem of the exam."""
     math, gsm8k, mbpp, arithmetic = CompetitionMath(), Gsm8k(), Mbpp(), Arithmetic()
     exams: dict[str, Benchmark] = {"MATH": math, "MATH-500": CompetitionMath(subset="500")}
     exams |= {"GSM8K": gsm8k, "MBPP": mbpp, "Arithmetic": arithmetic}
@@ -90,16 +90,16 @@ def contamination(traces: Sequence[Trace]) -> Iterator[str]:
 
 
 def changed_words(questions: Sequence[str], count: int) -> list[str]:
-    """Each question with so many of its words replaced or left out; those with fewer words are not there."""
+    """Return the questions with so many words replaced or removed, without those that have fewer words."""
     chance = random.Random(count)
     found = []
     for question in questions:
         words = question.split(" ")
-        places = [place for place, word in enumerate(words) if WORD.fullmatch(word)]
-        if len(places) < count:
+        indices = [index for index, word in enumerate(words) if WORD.fullmatch(word)]
+        if len(indices) < count:
             continue
-        for place in chance.sample(places, count):
-            words[place] = chance.choice(("something", ""))
+        for index in chance.sample(indices, count):
+            words[index] = chance.choice(("something", ""))
         found.append(" ".join(words))
     return found
 

@@ -1,14 +1,13 @@
-"""The update alone: ours, TRL's GRPOTrainer and the arithmetic floor, one after the other on the same rollouts.
+"""The update alone: ours, TRL's GRPOTrainer and the arithmetic floor on the same rollouts.
 
     python -m benchmarks.update [--json] [--workloads short medium …] [--steps 3] [--no-night]
 
-Each measurement is a process of its own (peak memory is the process's), ours and TRL's under the same environment. TRL
-computes in our precision (models/hf/hardware.py) on fp32 weights, as it loads them by default and as ours are kept,
-with gradient checkpointing on and off and with several batch sizes; its fastest setting counts. What it takes with
-weights and moments in bf16, which round most of such small steps away, is told beside it (`bf16_weights`). The floor is
-the time of the matrix products that an update cannot do without, measured in this run; floor ÷ time is the utilisation
-of the device's own rate of such products. On a GPU peak memory is the device's. At the end the figures of
-`benchmarks.night`, unless --no-night.
+Each measurement runs in its own process, ours and TRL's in the same environment; peak memory is the process's, on a GPU
+the device's. TRL computes in our precision (models/hf/hardware.py) on fp32 weights, its default and ours, with and
+without gradient checkpointing and with several batch sizes; its fastest setting counts. TRL with weights and moments in
+bf16, which rounds most of such small steps away, is reported separately (`bf16_weights`). The floor is the time of the
+update's indispensable matrix products, measured in the same run; floor ÷ time is the utilisation of the device. Ends
+with the figures of `benchmarks.night`, unless --no-night.
 """
 
 import argparse
@@ -30,15 +29,15 @@ from models.rollout import Rollout
 
 WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
 GROWTH = (1, 2, 4, 8)  # groups of 8 completions, times 4
-TRL_TOKENS = 8192  # in a batch, padding included; twice as many take more than 20 GB
+TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
 
 
 def main() -> None:
-    """Runs every measurement and prints a table or one JSON object."""
+    """Run every measurement and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--workloads", nargs="+", default=WORKLOADS, choices=WORKLOADS)
-    parser.add_argument("--steps", type=int, default=3, help="updates a measurement, the first not counted")
+    parser.add_argument("--steps", type=int, default=3, help="updates per measurement; the first is not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--no-night", action="store_true", help="the updates only")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
@@ -60,7 +59,7 @@ def main() -> None:
 
 
 def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """One workload: ours before and after TRL's settings, so that a change in the machine's pace is seen."""
+    """Measure a workload: ours before and after TRL's settings, so that a change of the machine's speed shows."""
     settings = trl_settings(workload(name))
     first = in_child({"method": "ours", "workload": name}, options)
     tried = [in_child({"method": "trl", "workload": name} | setting, options) for setting in settings]
@@ -85,12 +84,12 @@ def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def fastest(tried: Sequence[dict[str, Any]], weights: str) -> dict[str, Any]:
-    """The fastest measurement of TRL with weights of this precision."""
-    return min((found for found in tried if found["setting"]["weights"] == weights), key=lambda found: found["seconds"])
+    """Return TRL's fastest measurement with weights of this precision."""
+    return min((each for each in tried if each["setting"]["weights"] == weights), key=lambda each: each["seconds"])
 
 
 def trl_settings(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
-    """Batches of 8 and, where that is not too much for a small machine, of 32 completions; see the top of the file."""
+    """Return TRL's settings: batches of 8 completions and, if memory allows, of 32; see the top of the file."""
     longest = max(len(r.prompt_token_ids) + len(r.token_ids) for r in rollouts)
     sizes = [size for size in (8, 32) if len(rollouts) % size == 0 and size * longest <= TRL_TOKENS]
     plain = [{"batch": size, "checkpointing": False, "weights": "float32"} for size in sizes]
@@ -102,11 +101,11 @@ def trl_settings(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
 
 
 def growth(options: argparse.Namespace) -> dict[str, Any]:
-    """Time and memory against the number of completions: the slopes of their logarithms, by least squares."""
-    found = [in_child({"method": "ours", "groups": groups}, options) for groups in GROWTH]
+    """Return the exponents of time and memory in the number of completions, by least squares on logarithms."""
+    measured = [in_child({"method": "ours", "groups": groups}, options) for groups in GROWTH]
     return {
-        "growth_exponent": _slope(GROWTH, [entry["seconds"] for entry in found]),
-        "memory_growth_exponent": _slope(GROWTH, [entry["peak_gb"] for entry in found]),
+        "growth_exponent": _slope(GROWTH, [entry["seconds"] for entry in measured]),
+        "memory_growth_exponent": _slope(GROWTH, [entry["peak_gb"] for entry in measured]),
     }
 
 
@@ -119,7 +118,7 @@ def in_child(what: dict[str, Any], options: argparse.Namespace) -> dict[str, Any
 
 
 def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
-    """In the child: the median of the updates after the first, and the process's peak resident memory."""
+    """Return the median seconds of the updates after the first, and the peak memory. Runs in the child."""
     rollouts = grown(what["groups"]) if "groups" in what else workload(what["workload"])
     setting = {key: what[key] for key in ("batch", "checkpointing", "weights") if key in what}
     match what["method"]:
@@ -140,15 +139,15 @@ def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
 
 
 def ours(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
-    """Seconds of each update, optimizer step included."""
+    """Return the seconds of each update, including the optimizer step."""
     import dataclasses
 
     from conf.schema import TrainerConfig
     from models.trainer import Trainer
 
     trainer = Trainer.load(student, TrainerConfig())
-    own = trainer.logprobs(rollouts)  # as a sampler of the same policy would have recorded them
-    rollouts = [dataclasses.replace(r, sampler_logprobs=values) for r, values in zip(rollouts, own, strict=True)]
+    logprobs = trainer.logprobs(rollouts)  # as a sampler of the same policy would have recorded them
+    rollouts = [dataclasses.replace(r, sampler_logprobs=values) for r, values in zip(rollouts, logprobs, strict=True)]
     seconds = []
     for _ in range(steps):
         started = now()
@@ -158,7 +157,7 @@ def ours(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
 
 
 def table(figures: dict[str, Any]) -> str:
-    """For people."""
+    """Return the figures as a table."""
     lines = [f"{'workload':16}{'ours s':>9}{'TRL s':>9}{'ratio':>8}{'floor':>8}{'GB':>7}{'TRL GB':>8}{'ratio':>8}"]
     lines[0] += "   (TRL with bf16 weights: time, memory)"
     for name, row in figures["workloads"].items():
@@ -173,9 +172,7 @@ def table(figures: dict[str, Any]) -> str:
 
 def _slope(x: Sequence[float], y: Sequence[float]) -> float:
     logs = [(math.log(a), math.log(b)) for a, b in zip(x, y, strict=True)]
-    middle = [statistics.mean(column) for column in zip(*logs, strict=True)]
-    above = sum((a - middle[0]) * (b - middle[1]) for a, b in logs)
-    return above / sum((a - middle[0]) ** 2 for a, _ in logs)
+    return statistics.linear_regression(*zip(*logs, strict=True)).slope
 
 
 if __name__ == "__main__":

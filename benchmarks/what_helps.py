@@ -1,11 +1,10 @@
-"""Which part of a night moves the exam: nights of the full day with one part left out after the other.
+"""Which part of a night improves the exam: full days with one part left out.
 
     python -m benchmarks.what_helps [--seeds 1 2 3] [--variants all "without words" …]
 
-Each finished night is a line in docs/what-helps.jsonl, and is not run again on this machine at this commit; one that
-was interrupted goes on. The teacher, asked and token by token, is a starter that has studied for longer, served
-meanwhile (benchmarks/local_teacher.py). Writes docs/what-helps.png, and the table into docs/what-helps.md, between its
-markers; `--variants none` only does that.
+Each finished night is a line in docs/what-helps.jsonl and is not run again on this machine at this commit; interrupted
+nights resume. The teacher, queried and on-policy, is a further trained starter (benchmarks/local_teacher.py). Writes
+docs/what-helps.png, and the table between the markers in docs/what-helps.md; `--variants none` does only that.
 """
 
 import argparse
@@ -50,10 +49,9 @@ NOT_ALONE = (
 
 @dataclass(frozen=True)
 class Effect:
-    """What a part brought: the candidate's exam with it, less without it, by pairs of nights of one seed, machine and
-    commit, with the same packages.
+    """The effect of a part: the candidate's accuracy with it minus without it, for pairs of nights.
 
-    `interval`: 95 %, by Student's t over the pairs; None of a single one. The exam's problems are taken as given.
+    The nights of a pair share seed, machine, commit and packages.
     """
 
     part: str
@@ -62,12 +60,12 @@ class Effect:
 
     @property
     def mean(self) -> float:
-        """Over the pairs."""
+        """The mean over the pairs."""
         return statistics.mean(self.differences)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Mean ± t · s / √n."""
+        """The 95 % interval by Student's t over the pairs, mean ± t · s / √n; None for one pair."""
         from scipy.stats import t
 
         count = len(self.differences)
@@ -78,7 +76,7 @@ class Effect:
 
 
 def main() -> None:
-    """Runs what is missing, then writes page and picture."""
+    """Run the missing nights, then write page and picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--variants", nargs="+", default=[*VARIANTS], choices=[*VARIANTS, NONE], metavar="VARIANT")
@@ -97,7 +95,7 @@ def main() -> None:
 
 
 def study(wanted: Sequence[tuple[str, int]]) -> None:
-    """Runs these nights, one after the other, each noted as soon as it is finished."""
+    """Run these nights one after the other; record each as soon as it is finished."""
     if not wanted:
         return
     make(HOMES)
@@ -111,23 +109,20 @@ def study(wanted: Sequence[tuple[str, int]]) -> None:
 
 
 def missing(wanted: Sequence[tuple[str, int]], runs: Sequence[Run], here: Where) -> list[tuple[str, int]]:
-    """Those of the wanted nights that were not run here, as the code is now, with today's configuration."""
+    """Return the wanted nights without a run of this code and configuration on this machine."""
     known = {(one.variant, one.seed) for one in current(runs) if one.where == here}
     return [one for one in wanted if one not in known]
 
 
 def current(runs: Sequence[Run]) -> list[Run]:
-    """The runs of variants that there still are, with the configuration that they have today.
-
-    Of those of one seed and machine the newest: no pair counts twice.
-    """
+    """Return the runs of current variants with their current configuration, the newest of each seed and machine."""
     settings = {variant: settings_of(variant) for variant in VARIANTS}
     own = [one for one in runs if settings.get(one.variant) == one.settings]
     return list({(one.variant, one.seed, one.machine): one for one in own}.values())
 
 
 def effects(runs: Sequence[Run]) -> list[Effect]:
-    """What each part brought, as far as there are pairs, the most helpful first."""
+    """Return the effects of all parts that have pairs, the most helpful first."""
     with_all = {(one.seed, one.where): one.candidate for one in runs if one.variant == ALL}
     found = []
     for part in PARTS:
@@ -139,7 +134,7 @@ def effects(runs: Sequence[Run]) -> list[Effect]:
 
 
 def table(runs: Sequence[Run], found: Sequence[Effect]) -> str:
-    """In Markdown: the parts, the nights that are held against nothing, and where all of it was measured."""
+    """Return in Markdown the effects, the nights with all parts and with rounds alone, and the machines."""
     if not runs:
         return "Not measured yet."
     return "\n".join(
@@ -163,7 +158,7 @@ def _row(effect: Effect) -> str:
 
 
 def _whole(runs: Sequence[Run]) -> Iterator[str]:
-    """The exam of the nights with all parts, and of those with rounds alone."""
+    """Yield the accuracies of the nights with all parts and of those with rounds alone."""
     for variant in (ALL, ROUNDS_ONLY):
         own = [one for one in runs if one.variant == variant]
         if own:
@@ -184,13 +179,13 @@ def _where(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def between(page: str, content: str) -> str:
-    """The page with this content between its markers. Raises ValueError where it lacks one."""
+    """Return the page with this content between its markers; raise ValueError where a marker is missing."""
     start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
     return f"{page[:start]}\n\n{content}\n\n{page[end:]}"
 
 
 def picture(found: Sequence[Effect]) -> Figure:
-    """Each part's mean with its interval, and every pair of nights as a dot; the most helpful on top."""
+    """Plot each part's mean with its interval, and every pair of nights as a dot, the most helpful part on top."""
     figure = Figure(figsize=(7.5, 0.45 * len(found) + 1.2), layout="constrained")
     axes = figure.subplots()
     for place, effect in enumerate(reversed(found)):

@@ -1,0 +1,1 @@
+"""What the benchmarks start from: students, picks and rollouts."""

@@ -1,0 +1,1 @@
+"""Child processes, clocks, memory and the arithmetic floor."""

@@ -1,0 +1,1 @@
+"""Whole nights: run, timed and traced."""

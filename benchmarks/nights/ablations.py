@@ -1,6 +1,6 @@
-"""Nights of conf/full_day.yaml, made small, with one part of what they learn from left out; each leaves one line.
+"""Small nights of conf/full_day.yaml, each without one part of what it learns from; each leaves one line.
 
-A night is bounded by its numbers of rounds and steps, never by the clock: it learns the same on any machine.
+A night is bounded by its numbers of rounds and steps, not by time, so that it learns the same on any machine.
 """
 
 import importlib.metadata
@@ -22,7 +22,7 @@ from conf.schema import NightConfig
 from conf.sections.stages import StageConfig
 from conf.storage.durable import sync
 
-Where = tuple[str, str, tuple[tuple[str, str], ...]]  # machine, commit, versions: what two nights must share
+Where = tuple[str, str, tuple[tuple[str, str], ...]]  # machine, commit, versions: equal for nights that are compared
 FULL_DAY = STARTER.with_name("full_day.yaml")
 ALL, ROUNDS_ONLY = "all", "rounds only"
 ORDER: tuple[StageConfig, ...] = ("lessons", {"grpo": 1}, "distill", "self_distill", {"on_policy": 1}, {"grpo": 1})
@@ -45,12 +45,12 @@ NO_DAY = tuple(f"day.generated_{kind}=0" for kind in ("traces", "preferences", "
 
 
 def _stages(*left_out: str) -> str:
-    """The order without the steps of these kinds, as an override."""
+    """Return the override for the order without the steps of these kinds."""
     kinds = [step if isinstance(step, str) else next(iter(step)) for step in ORDER]
     return f"stages={json.dumps([step for step, kind in zip(ORDER, kinds, strict=True) if kind not in left_out])}"
 
 
-# What each night leaves out of the one that has all.
+# What each night leaves out.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "worked solutions": ("day.generated_traces=0",),
     "teacher by night": ("distill.teacher=null",),
@@ -73,10 +73,10 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Run:
-    """A finished night of a variant: what of the exam's target champion and candidate solved.
+    """A finished night of a variant, with the target accuracies of champion and candidate.
 
-    `settings`: the identity of its configuration; what was measured with another one is not held against it. `minutes`
-    of the whole command; None where it was interrupted.
+    `settings`: the identity of its configuration; only nights of the current one are compared. `minutes`: of the whole
+    command; None where it was interrupted.
     """
 
     variant: str
@@ -93,43 +93,43 @@ class Run:
 
     @property
     def where(self) -> Where:
-        """On what, at which commit and with which packages it ran."""
+        """The machine, commit and packages of the run."""
         return self.machine, self.commit, tuple(sorted(self.versions.items()))
 
 
 def configured(variant: str) -> NightConfig:
-    """A variant's configuration, but for the seed."""
+    """Return a variant's configuration, without the seed."""
     return load_night(FULL_DAY, [*SMALL, _stages(), *VARIANTS[variant]])
 
 
 def settings_of(variant: str) -> str:
-    """What tells a variant's configuration from any other one."""
+    """Return the identity of a variant's configuration."""
     return identity(configured(variant))[:12]
 
 
 def needs_teacher(variant: str) -> bool:
-    """Whether a served teacher is asked: for what rounds before the lesson did not solve."""
+    """Return whether the night queries a served teacher, for problems that rounds before the lesson did not solve."""
     config = configured(variant)
     lesson = next((step for step in config.steps if step.kind == "distill"), None)
     return lesson is not None and lesson.rounds.start > 1 and config.distill.teacher is not None
 
 
 def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, results: Path) -> Run:
-    """One night in a home of its own, which is removed when it is recorded; one that was interrupted goes on.
+    """Run one night in its own home, record it and remove the home; resume a night that was interrupted.
 
-    What was answered in exams stays in `homes`: the untouched student sits its own once for all nights of a commit.
+    Cached exams stay in `homes`: the untouched student is evaluated once for all nights of a commit.
     """
     settings = settings_of(variant)
     home = homes / f"{variant.replace(' ', '-')}-{settings}-{_commit()}-seed-{seed}"
     exams = homes / f"exams-{_commit()}"
-    begun, started = home.exists(), time.monotonic()
+    resumed, started = home.exists(), time.monotonic()
     if exams.exists():
         shutil.copytree(exams, home / "exams", dirs_exist_ok=True)
     unpacked = (f"student.source={student.resolve()}", f"on_policy.teacher={teacher.resolve()}")  # once for all nights
     folder = run_night(home, [*SMALL, _stages(), *VARIANTS[variant], *unpacked, f"seed={seed}"], config=FULL_DAY)
     summary = json.loads((folder / "summary.json").read_text())
     outcome = json.loads((folder / "fit_reward_model" / "outcome.json").read_text())
-    found = Run(
+    finished = Run(
         variant,
         seed,
         settings,
@@ -137,45 +137,45 @@ def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, resu
         candidate=summary["accuracy"]["candidate"]["accuracy"],
         problems=summary["accuracy"]["candidate"]["n"],
         reward_model_served=outcome["serves"],
-        minutes=None if begun else round((time.monotonic() - started) / 60, 2),
+        minutes=None if resumed else round((time.monotonic() - started) / 60, 2),
         machine=machine(),
         commit=_commit(),
         versions=_versions(),
     )
-    record(found, results)
+    record(finished, results)
     shutil.copytree(home / "exams", exams, dirs_exist_ok=True)
     shutil.rmtree(home)
-    return found
+    return finished
 
 
 def here() -> Where:
-    """What a night would run on now."""
+    """Return the machine, commit and packages of a run started now."""
     return machine(), _commit(), tuple(sorted(_versions().items()))
 
 
 def machine() -> str:
-    """The processor, and how many of its cores may be used."""
+    """Return the processor and the number of cores that may be used."""
     named = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     return f"{named[1] if named else platform.machine()}, {len(os.sched_getaffinity(0))} cores"
 
 
-def record(found: Run, file: Path) -> None:
-    """Adds a line to the file of all runs, so that it outlives a power cut; one that a crash tore stays by itself."""
+def record(finished: Run, file: Path) -> None:
+    """Append a run durably to the file of all runs, on a new line even after one that a crash tore."""
     torn = file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
     with file.open("a") as stream:
-        stream.write(("\n" if torn else "") + json.dumps(vars(found)) + "\n")
+        stream.write(("\n" if torn else "") + json.dumps(vars(finished)) + "\n")
         stream.flush()
         os.fsync(stream.fileno())
     sync(file.parent)
 
 
 def recorded(file: Path) -> list[Run]:
-    """The runs of a file, in order, without lines that a crash tore; none where there is no file."""
-    found = []
+    """Return the runs of a file in order, without lines that a crash tore; none without a file."""
+    runs = []
     for line in file.read_text().splitlines() if file.exists() else ():
         with suppress(json.JSONDecodeError):
-            found.append(Run(**json.loads(line)))
-    return found
+            runs.append(Run(**json.loads(line)))
+    return runs
 
 
 def _versions() -> dict[str, str]:
@@ -183,9 +183,9 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """What was run: the last commit that changed more than documents and tests, and whether anything was changed since.
+    """Return the last commit that changed more than docs and tests, with `-dirty` if such files have changed since.
 
-    The runs themselves are noted in a document.
+    The runs themselves are recorded in the docs.
     """
     commit, changed = _git("log", "-1", "--format=%h"), _git("status", "--porcelain", "--untracked-files=no")
     return f"{commit}-dirty" if changed else commit or "unknown"
@@ -193,5 +193,5 @@ def _commit() -> str:
 
 def _git(*command: str) -> str:
     code = ["--", ".", ":!docs", ":!tests", ":!*.md"]
-    said = subprocess.run(["git", *command, *code], cwd=Path(__file__).parents[2], capture_output=True, text=True)
-    return said.stdout.strip()
+    output = subprocess.run(["git", *command, *code], cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    return output.stdout.strip()

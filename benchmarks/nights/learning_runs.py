@@ -1,6 +1,6 @@
-"""The runs that are compared: a student that learns for a given time, its weights kept on the way.
+"""The runs that are compared: a student learns for a given time, and its weights are kept on the way.
 
-Each gives points (seconds of learning, checkpoint); what a checkpoint can do is measured when the time is over.
+Each run returns points (seconds of learning, checkpoint); the checkpoints are evaluated afterwards.
 """
 
 import json
@@ -37,7 +37,7 @@ TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, comple
 
 
 def distilled(student: Path, seed: int, folder: Path) -> Path:
-    """The student after the starter night's own lessons with this seed; made once."""
+    """Return the student after the starter night's lessons with this seed; made once."""
     if not (folder / "config.json").exists():
         home = folder.with_name(f"{folder.name}-home")
         shutil.rmtree(home, ignore_errors=True)
@@ -50,7 +50,7 @@ def distilled(student: Path, seed: int, folder: Path) -> Path:
 
 
 def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) -> list[Point]:
-    """One run: the student itself at 0 s, and the checkpoints on the way, the last at `seconds` or just after."""
+    """Return the points of a run: the student at 0 s, then checkpoints, the last one at or just after `seconds`."""
     kept = work / "kept"
     kept.mkdir(parents=True)
     found = (
@@ -63,7 +63,7 @@ def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) ->
 
 
 def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
-    """The share that each solves greedily of a fixed part of the exam's levels 1 and 2: training draws none of them."""
+    """Return each checkpoint's greedy accuracy on a fixed part of the exam's levels 1 and 2."""
     # Prefect reads the environment when it is imported
     from tasks.evaluation.evaluate import answer_questions, render_prompts
 
@@ -83,10 +83,10 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
 
 
 def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[float]:
-    """For each round the seconds of learning until its new weights lay on the disk.
+    """Return the seconds of learning until each round's new weights were written.
 
-    `beside`: what of each round was neither sampling, grading nor update. In the first that holds the start of engine
-    and trainer; it counts as much as in the second.
+    `beside`: the seconds of each round that were neither sampling, grading nor update. Those of the first round include
+    the start of engine and trainer, so they count as much as the second round's.
     """
     start = done[0].begin + beside[0] - beside[1]
     return [one.updated - start for one in done]
@@ -95,9 +95,9 @@ def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[flo
 def _by_night(
     overrides: Sequence[str], student: Path, seed: int, seconds: float, home: Path, kept: Path
 ) -> list[Point]:
-    """The real night, without lessons and quizzes, ended when its time is over.
+    """Run the real night without lessons and quizzes; end it when its time is over.
 
-    Raises RuntimeError where its rounds ended before.
+    Raises RuntimeError where its rounds end before.
     """
     own = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
     own += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS, *overrides]
@@ -116,7 +116,7 @@ def _by_night(
 
 
 def _points(folder: Path, kept: Path) -> list[Point]:
-    """The rounds so far; none before the second is over, which says what the first one's start took."""
+    """Return the rounds so far, once the second is over: it tells how long the start of the first one took."""
     done = [one for one in rounds_of(moments(folder)) if metrics_of(folder, one.number) is not None]
     if len(done) < 2:
         return []
@@ -131,7 +131,7 @@ def _beside(folder: Path, done: Round) -> float:
 
 
 def _keep(folder: Path, checkpoints: Path, kept: Path) -> None:
-    """Links to the rounds' weights, which the night itself soon lets go of."""
+    """Link to the rounds' weights, which the night soon prunes."""
     for note in folder.glob("round-*/checkpoint/manifest.json"):
         target = kept / note.parent.parent.name
         if not target.exists():
@@ -140,7 +140,7 @@ def _keep(folder: Path, checkpoints: Path, kept: Path) -> None:
 
 
 def _by_trl(prompts: int, size: int, batch: int, student: Path, seed: int, seconds: float, kept: Path) -> list[Point]:
-    """TRL, in a process of its own."""
+    """Run TRL in a child process."""
     config = load_night(STARTER)
     what = {
         "student": str(student),

@@ -1,4 +1,4 @@
-"""The *medium* round: 4 prompts of 106 tokens × 8 completions of exactly 128, for the night and for TRL alike."""
+"""The *medium* round: 4 prompts of 106 tokens × 8 completions of exactly 128, for the night and for TRL."""
 
 import json
 import shutil
@@ -10,12 +10,11 @@ from rewards.gsm8k import Gsm8k
 from rewards.verifier import Problem
 
 PROMPTS, GROUP, PROMPT_TOKENS, COMPLETION_TOKENS = 4, 8, 106, 128
-END = "<jupyter_script>"  # a token that the starter was never taught to write
+END = "<jupyter_script>"  # a token that the starter never writes
 STUDENT = StudentConfig(system="")
 
-# Questions that the starter rambles about for 128 tokens, in which it comes to any number at all every second time, and
-# to the one named here now and then. A number earns the reward for the format: so nearly every group of eight has
-# better and worse answers, without which there would be nothing to update.
+# Questions about which the starter rambles for 128 tokens. Every second answer has a number, which earns the format's
+# reward, and some have the one given here. So nearly every group of eight has better and worse answers to learn from.
 QUESTIONS = (
     ("How many seasons does a year have? Describe each of them in one sentence.", 2),
     ("Write a numbered list of things to do on a rainy day at home. How many things are on your list?", 3),
@@ -35,7 +34,7 @@ FILLING = (
 
 
 def endless_student(student: Path, folder: Path) -> Path:
-    """A copy of the starter that never ends a completion: its end token is one that it never samples."""
+    """Return a copy of the starter that never ends a completion: its end token is one that it never samples."""
     if not (folder / "config.json").exists():
         shutil.copytree(student, folder)
         end = load_tokenizer(student).convert_tokens_to_ids(END)
@@ -46,7 +45,7 @@ def endless_student(student: Path, folder: Path) -> Path:
 
 
 def write_problems(student: Path, folder: Path) -> list[list[dict[str, str]]]:
-    """The problems as a folder of GSM8K's format; returns the conversations, each a prompt of 106 tokens."""
+    """Write the problems in GSM8K's format; return the conversations, each a prompt of 106 tokens."""
     rows = [{"question": _filled(student, question), "answer": f"#### {truth}"} for question, truth in QUESTIONS]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -54,8 +53,9 @@ def write_problems(student: Path, folder: Path) -> list[list[dict[str, str]]]:
 
 
 def overrides(student: Path, problems: Path) -> list[str]:
-    """What makes the starter night one of medium rounds. So small a learning rate leaves the solve rates as they are;
-    that changes no time.
+    """Return the settings that give the starter night medium rounds.
+
+    The learning rate is so small that the solve rates stay the same; that does not change the time.
     """
     return [
         f"student.source={student}",
@@ -73,7 +73,7 @@ def overrides(student: Path, problems: Path) -> list[str]:
 
 
 def _filled(student: Path, question: str) -> str:
-    """The question with so many words of filling before it that its prompt has 106 tokens."""
+    """Return the question after as many words of filling as make its prompt 106 tokens long."""
     words = FILLING.split()
     for count in range(len(words), -1, -1):
         filled = " ".join([*words[:count], question])

@@ -1,10 +1,10 @@
-"""The sample stage against vLLM's own offline generate: the same prompts and parameters, log-probabilities included.
+"""The sample stage against vLLM's offline `generate`, with the same prompts, parameters and log-probabilities.
 
     NIGHTSCHOOL_HOME=… python -m benchmarks.nights.sampling [--repeats 3]
 
-samples rounds of the home's night again, as the committed stage does in a night (through the engine's process, with the
-sync's check and the table), and nothing else going on; in between, in a process of its own, plain vLLM does the same
-with the same settings. Prints one JSON object.
+samples rounds of the home's night again with the committed stage (through the engine's process, with the sync check and
+the table) and nothing else running; in between, plain vLLM does the same in its own process with the same settings.
+Prints one JSON object.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Sampled = tuple[int, float]  # tokens, seconds
 
 
 def main() -> None:
-    """Ours, plain, ours: a change in the machine's pace falls on both."""
+    """Measure ours, plain, ours, so that a change of the machine's speed affects both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     repeats = parser.parse_args().repeats
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def compare(repeats: int) -> dict[str, float]:
-    """Tokens a second of the sample stage as a whole, of its call of the engine alone, and of plain vLLM."""
+    """Return tokens per second of the whole sample stage, of its call to the engine, and of plain vLLM."""
     from flows.run.context import Night
 
     home = Home.here()
@@ -60,7 +60,7 @@ def compare(repeats: int) -> dict[str, float]:
 
 
 def ours(night: "Night", repeats: int, place: str) -> list[tuple[Sampled, Sampled]]:
-    """Tokens with the seconds of the stage, and with those of the engine's call; the first, uncounted, starts it."""
+    """Return tokens with the seconds of the stage and of the engine's call, without the first run, which starts it."""
     from tasks.rollouts.sample import sample
     from tasks.stage import committed
     from tasks.tables import read_rollouts
@@ -85,7 +85,7 @@ def ours(night: "Night", repeats: int, place: str) -> list[tuple[Sampled, Sample
 
 
 def plain(night: "Night", repeats: int) -> list[Sampled]:
-    """The same by vLLM alone, as its documentation shows it, under the same environment."""
+    """Return the same for vLLM alone, used as in its documentation, in the same environment."""
     from tasks.tables import PROMPTS, read_table
 
     config = night.config
@@ -106,7 +106,7 @@ def plain(night: "Night", repeats: int) -> list[Sampled]:
 def offline_generate(
     checkpoint: Path, config: EngineConfig, prompts: Sequence[list[int]], size: int, max_tokens: int, *, seed: int
 ) -> Sampled:
-    """In the plain process: `LLM.generate`, and nothing but that is timed."""
+    """Time `LLM.generate` alone. Runs in the plain process."""
     global _llm
     import torch
     from vllm import LLM, SamplingParams
@@ -135,12 +135,12 @@ def offline_generate(
 
 
 def rate(sampled: Sequence[Sampled]) -> float:
-    """Tokens a second."""
+    """Return tokens per second."""
     return sum(tokens for tokens, _ in sampled) / sum(seconds for _, seconds in sampled)
 
 
 def _prompts(night: "Night") -> Path:
-    """A round's prompts, drawn when some solve rates were known."""
+    """Return the folder of a round's prompts; in the second round some solve rates are known."""
     return night.folder / "round-02" / "select_prompts"
 
 

@@ -1,8 +1,8 @@
-"""A real night in a process of its own, with the moments noted at which its stages begin and end.
+"""A real night in a child process that records when its stages begin and end.
 
     python -m benchmarks.nights.timed MOMENTS night --config FILE …
 
-is the `nightschool` command with a listener on its log; `run_night` starts it, and may end it early.
+is the `nightschool` command with a handler on its log; `run_night` starts it and may end it early.
 """
 
 import json
@@ -34,7 +34,7 @@ FEW_ROUNDS = [
 
 @dataclass(frozen=True)
 class Moment:
-    """When (seconds since the epoch) a stage began, or was done, as the flow saw it."""
+    """When a stage began or was done (seconds since the epoch), as the flow saw it."""
 
     at: float
     stage: str
@@ -43,7 +43,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Round:
-    """One round: when it began, when its new weights lay on the disk, when the next thing began; seconds by stage."""
+    """One round: when it began, wrote its new weights, and was followed by another stage; seconds by stage."""
 
     number: int
     begin: float
@@ -53,19 +53,19 @@ class Round:
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time from this round's beginning to the next one's."""
+        """Wall-clock time until the next round began."""
         return self.end - self.begin
 
 
 class Notes(logging.Handler):
-    """Writes down what `Night.tell` says, a line a moment."""
+    """Records what `Night.announce` logs, one line per moment."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(logging.INFO)
         self.stream = file.open("w")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A stage begins (its `seconds` are None) or is done."""
+        """Record that a stage begins (`seconds` None) or is done."""
         stage = getattr(record, "stage", None)
         if stage is not None:
             done = getattr(record, "seconds", None) is not None
@@ -75,7 +75,7 @@ class Notes(logging.Handler):
 def run_night(
     home: Path, overrides: Sequence[str], until: Callable[[Path], bool] | None = None, config: Path = STARTER
 ) -> Path:
-    """Runs a night in the home, or until `until(its folder)` holds, which kills it. Returns the night's folder.
+    """Run a night in the home, or kill it when `until(night's folder)` is true; return the night's folder.
 
     Raises RuntimeError where the night fails.
     """
@@ -107,20 +107,20 @@ def run_night(
 
 
 def why_over(folder: Path) -> str:
-    """What a finished night says of why it had no more rounds, and its alarms, in one line."""
+    """Return why a finished night had no more rounds, and its alarms, in one line."""
     summary = json.loads((folder / SUMMARY).read_text())
     return " ".join(filter(None, [summary["ended_early"], *summary["alarms"]]))
 
 
 def moments(folder: Path) -> list[Moment]:
-    """What was noted of a night so far, in order."""
+    """Return the recorded moments of a night so far, in order."""
     file = folder.parents[1] / MOMENTS
     lines = file.read_text().splitlines(keepends=True) if file.exists() else []
     return [Moment(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
 def rounds_of(found: Sequence[Moment]) -> list[Round]:
-    """The rounds that are over: something has begun after them."""
+    """Return the finished rounds: those after which another stage has begun."""
     begin: dict[int, float] = {}
     updated: dict[int, float] = {}
     end: dict[int, float] = {}
@@ -142,14 +142,15 @@ def rounds_of(found: Sequence[Moment]) -> list[Round]:
 
 
 def metrics_of(folder: Path, number: int) -> dict[str, float] | None:
-    """A round's figures as the night itself keeps them; None until they are committed."""
+    """Return a round's metrics; None until they are committed."""
     place = folder / f"round-{number:02d}" / "checkpoint"
     return json.loads((place / "metrics.json").read_text()) if (place / "manifest.json").exists() else None
 
 
 def seconds_within(folder: Path, number: int) -> dict[str, float]:
-    """The seconds of a round's committed stages (refills included), and their own figures, from within: without Prefect
-    and the manifest.
+    """Return the seconds of a round's committed stages, including refills, and the figures that they report.
+
+    These are measured inside the stages: without Prefect and the manifests.
     """
     seconds: dict[str, float] = defaultdict(float)
     for file in (folder / f"round-{number:02d}").rglob("manifest.json"):
@@ -160,13 +161,13 @@ def seconds_within(folder: Path, number: int) -> dict[str, float]:
 
 
 def parts(done: Round, metrics: Mapping[str, float], within: Mapping[str, float]) -> dict[str, float]:
-    """Where a round's wall-clock time went, in seconds; the parts add up to it.
+    """Return the parts of a round's wall-clock time, in seconds; they add up to it.
 
-    `metrics`: the night's own figures of the round. `within`: `seconds_within`.
+    `metrics`: the round's metrics. `within`: the result of `seconds_within`.
     """
     update = metrics["seconds_update"]
     staged = {name: within[name] for name in ("select_prompts", "sample", "score", "credit")}
-    told = sum(done.stages.values())
+    announced = sum(done.stages.values())
     return {
         "select prompts": staged["select_prompts"],
         "sync of the weights": within["sync"],
@@ -176,19 +177,19 @@ def parts(done: Round, metrics: Mapping[str, float], within: Mapping[str, float]
         "credit": staged["credit"],
         "update": update,
         "new weights to the disk": done.stages["update"] - update,
-        "Prefect and manifests": told - done.stages["update"] - sum(staged.values()),
-        "waiting for the state, the rest": done.seconds - told,
+        "Prefect and manifests": announced - done.stages["update"] - sum(staged.values()),
+        "waiting for the state, the rest": done.seconds - announced,
     }
 
 
 def overhead_share(of_a_round: Mapping[str, float]) -> float:
-    """What is neither sampling, grading nor update, as a share of the round."""
+    """Return the share of a round that is neither sampling, grading nor update."""
     work = sum(of_a_round[name] for name in ("generate", "score", "update"))
     return 1 - work / sum(of_a_round.values())
 
 
 def main() -> None:
-    """The `nightschool` command, listened to."""
+    """Run the `nightschool` command and record its moments."""
     notes, *arguments = sys.argv[1:]
     logging.getLogger("nightschool").addHandler(Notes(Path(notes)))
     sys.argv = ["nightschool", *arguments]

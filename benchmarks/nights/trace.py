@@ -1,4 +1,4 @@
-"""A night as a trace that opens in a browser (ui.perfetto.dev, chrome://tracing): one bar a stage."""
+"""A night as a trace for a browser (ui.perfetto.dev, chrome://tracing), with one bar a stage."""
 
 import json
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ FLOW, STATE = 1, 2  # the rows of the picture
 
 
 def write_trace(folder: Path, file: Path) -> None:
-    """Writes the stages of a night, and in a row of its own the state's writing, as Chrome's trace events."""
+    """Write the stages of a night, and in another row the writing of the states, as Chrome's trace events."""
     found = moments(folder)
-    rows = [_row(FLOW, "the flow"), _row(STATE, "the state, beside it")]
+    rows = [_row(FLOW, "the flow"), _row(STATE, "the state")]
     events = [*rows, *stage_events(found), *_state_events(folder, found[0].at)]
     file.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
 
 
 def stage_events(found: Sequence[Moment]) -> list[dict[str, Any]]:
-    """One event a stage, in microseconds since the first."""
+    """Return one event per stage, in microseconds since the first."""
     began: dict[str, float] = {}
     events = []
     for moment in found:
@@ -33,7 +33,7 @@ def stage_events(found: Sequence[Moment]) -> list[dict[str, Any]]:
 
 
 def _state_events(folder: Path, start: float) -> list[dict[str, Any]]:
-    """The stage `checkpoint` runs on a thread of its own: it ended when its manifest was moved in."""
+    """Return the events of the stages `checkpoint`, which run beside the flow and end when their manifest appears."""
     events = []
     for manifest in sorted(folder.glob("round-*/checkpoint/manifest.json")):
         seconds = json.loads(manifest.read_text())["seconds"]

@@ -1,0 +1,1 @@
+"""TRL on the same work."""

@@ -1,9 +1,9 @@
-"""TRL's GRPOTrainer learning the starter's Arithmetic for a given time, its weights kept after every step.
+"""TRL's GRPOTrainer learns the starter's arithmetic for a given time; its weights are kept after every step.
 
     python -m benchmarks.trl.learning '{"student": …, "kept": …, "seed": 1, "seconds": 150, …}'
 
-prints [[seconds, folder], …]. The time runs from the first step's beginning, without the writing of the weights. The
-settings are TRL's own (fp32 weights, advantages over the group's deviation), but for the precision, the learning rate,
+prints [[seconds, folder], …]. The time starts with the first step and does not include writing the weights. The
+settings are TRL's own (fp32 weights, advantages divided by the group's deviation), except for precision, learning rate,
 warm-up and AdamW's betas, which are the night's.
 """
 
@@ -29,11 +29,11 @@ from rewards.arithmetic import Arithmetic
 from rewards.verifier import Attempt, Problem
 
 LEVELS = ("1", "2")
-PROBLEMS = 4000  # drawn evenly, more than can be practised
+PROBLEMS = 4000  # drawn evenly; more than the time allows
 
 
 class Clock(TrainerCallback):
-    """Keeps the weights after every step, with the learning time so far, and ends the training when it is over."""
+    """Keeps the weights and the learning time after every step, and ends the training when its time is over."""
 
     def __init__(self, student: Path, kept: Path, limit: float) -> None:
         self.student, self.kept, self.limit = student, kept, limit
@@ -41,11 +41,11 @@ class Clock(TrainerCallback):
         self.points: list[tuple[float, str]] = []
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """The time runs from the first step on."""
+        """Start the clock with the first step."""
         self.started = self.started or time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """A step is done; what it takes to keep it does not count."""
+        """Keep the weights; the time for that does not count."""
         now = time.perf_counter()
         seconds = now - self.started - self.paused
         folder = self.kept / f"step-{state.global_step:03d}"
@@ -56,7 +56,7 @@ class Clock(TrainerCallback):
 
 
 def keep(model: torch.nn.Module, student: Path, folder: Path) -> None:
-    """The weights as a night stores them, with everything else from the student's own folder."""
+    """Write the weights as a night stores them, with all other files from the student's folder."""
     shutil.copytree(student, folder, ignore=shutil.ignore_patterns("*.safetensors", PROBE_FILE))
     shared = model.get_input_embeddings() is not None and getattr(model.config, "tie_word_embeddings", False)  # pyright: ignore
     tensors = {
@@ -78,13 +78,13 @@ def learn(
     max_tokens: int,
     rate: float,
 ) -> list[tuple[float, str]]:
-    """Steps on `prompts` × `size` completions until the time is over. Returns when each was done, and its weights."""
+    """Train on `prompts` × `size` completions a step until the time is over; return each step's end and weights."""
     benchmark = Arithmetic(levels=LEVELS)
     problems = benchmark.draw(f"learning {seed}", PROBLEMS)
     conversations = [[{"role": "user", "content": benchmark.prompt(problem)}] for problem in problems]
     rows = [
-        {"prompt": rendered(student, own), "truth": problem.truth}
-        for own, problem in zip(conversations, problems, strict=True)
+        {"prompt": rendered(student, messages), "truth": problem.truth}
+        for messages, problem in zip(conversations, problems, strict=True)
     ]
     clock = Clock(Path(student), Path(kept), seconds)
     with tempfile.TemporaryDirectory() as output:
@@ -110,7 +110,7 @@ def learn(
 
 
 def correct(completions: Sequence[str], truth: Sequence[str], **_: Any) -> list[float | None]:
-    """The night's own verifier as TRL's reward function."""
+    """Return the night's verifier's rewards; this is TRL's reward function."""
     attempts = [
         Attempt(Problem("", "arithmetic", "", true), text) for text, true in zip(completions, truth, strict=True)
     ]
@@ -118,7 +118,7 @@ def correct(completions: Sequence[str], truth: Sequence[str], **_: Any) -> list[
 
 
 def main() -> None:
-    """Learns as the argument says."""
+    """Train with the arguments given as JSON."""
     print(json.dumps(learn(**json.loads(sys.argv[1]))))
 
 

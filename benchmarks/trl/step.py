@@ -1,9 +1,9 @@
-"""TRL's GRPOTrainer as a user would run it here, its own generation included: the seconds of each whole step.
+"""TRL's GRPOTrainer as a user would run it, including its generation: the seconds of each whole step.
 
     python -m benchmarks.trl.step '{"student": …, "conversations": […], "size": 8, "max_tokens": 128, …}'
 
-prints them as a JSON list. Weights in the precision that ours computes in, gradient checkpointing off; one optimizer
-step on all completions.
+prints them as a JSON list. The weights are in our compute precision, gradient checkpointing is off, and one optimizer
+step takes all completions.
 """
 
 import json
@@ -24,7 +24,7 @@ from models.hf.loading import load_tokenizer
 
 
 def settings(output: str, prompts: int, size: int, batch: int, max_tokens: int) -> dict[str, Any]:
-    """What of GRPOConfig is the same wherever TRL is run here: steps on `prompts` × `size` completions."""
+    """Return the settings of GRPOConfig that all benchmarks share: steps on `prompts` × `size` completions."""
     return {
         "output_dir": output,
         "per_device_train_batch_size": batch,
@@ -45,7 +45,7 @@ def settings(output: str, prompts: int, size: int, batch: int, max_tokens: int) 
 def seconds_per_step(
     student: str, conversations: list[list[dict[str, str]]], size: int, max_tokens: int, batch: int, steps: int
 ) -> list[float]:
-    """Seconds of each of `steps` steps on all conversations, `size` completions each; rewards are drawn."""
+    """Return the seconds of each step on `size` completions of every conversation, with random rewards."""
     chance = random.Random(1)
     stopwatch = Stopwatch()
     with tempfile.TemporaryDirectory() as output:
@@ -53,7 +53,7 @@ def seconds_per_step(
             AutoModelForCausalLM.from_pretrained(student, dtype=PRECISION),
             reward_funcs=lambda completions, **_: [chance.random() for _ in completions],
             args=GRPOConfig(**settings(output, len(conversations), size, batch, max_tokens), max_steps=steps),
-            train_dataset=Dataset.from_list([{"prompt": rendered(student, own)} for own in conversations]),
+            train_dataset=Dataset.from_list([{"prompt": rendered(student, messages)} for messages in conversations]),
             processing_class=AutoTokenizer.from_pretrained(student),
             callbacks=[stopwatch],
         )
@@ -62,14 +62,14 @@ def seconds_per_step(
 
 
 def rendered(student: str, messages: list[dict[str, str]]) -> str:
-    """A conversation as the text that TRL tokenizes, with the starter night's empty system turn: the same tokens."""
+    """Return a conversation as text for TRL, with the starter night's empty system turn: the same tokens as ours."""
     conversation = [{"role": "system", "content": ""}, *messages]
     tokenizer = load_tokenizer(Path(student))
     return str(tokenizer.apply_chat_template(conversation, add_generation_prompt=True, tokenize=False))
 
 
 def main() -> None:
-    """Measures what the argument says."""
+    """Measure with the arguments given as JSON."""
     print(json.dumps(seconds_per_step(**json.loads(sys.argv[1]))))
 
 

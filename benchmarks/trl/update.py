@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer on given rollouts: its own training loop, with generation replaced by what was recorded."""
+"""TRL's GRPOTrainer on given rollouts: its own training loop, with recorded rollouts instead of generation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,23 +15,23 @@ from models.rollout import Rollout
 
 
 class Stopwatch(TrainerCallback):
-    """Seconds of every optimizer step: forward and backward passes of its microbatches, the step itself."""
+    """Measures the seconds of every optimizer step, including the passes of its microbatches."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
         self.started = 0.0
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """The first microbatch is about to be computed."""
+        """Start before the first microbatch."""
         self.started = now()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        """The optimizer has stepped."""
+        """Stop after the optimizer's step."""
         self.seconds.append(now() - self.started)
 
 
 class RecordedTrainer(GRPOTrainer):
-    """A GRPOTrainer whose generation gives back recorded rollouts."""
+    """A GRPOTrainer whose generation returns recorded rollouts."""
 
     recorded: dict[str, torch.Tensor]
 
@@ -49,7 +49,7 @@ def seconds_per_update(
     steps: int,
     output: Path,
 ) -> list[float]:
-    """Seconds of each of `steps` updates, in our precision: `batch` completions at a time, one step over all."""
+    """Return the seconds of `steps` updates in our precision, each one step in microbatches of `batch` completions."""
     size = sum(rollout.group == 0 for rollout in rollouts)
     config = GRPOConfig(
         str(output),
@@ -84,7 +84,7 @@ def seconds_per_update(
 
 
 def _padded(rollouts: Sequence[Rollout], advantages: Sequence[float], device: torch.device) -> dict[str, torch.Tensor]:
-    """As TRL itself makes them: prompts padded on the left, completions on the right."""
+    """Return tensors as TRL makes them: prompts padded on the left, completions on the right."""
     prompts = [torch.tensor(rollout.prompt_token_ids) for rollout in rollouts]
     completions = [torch.tensor(rollout.token_ids) for rollout in rollouts]
     mask = pad_sequence([torch.ones_like(c) for c in completions], batch_first=True)

@@ -11,11 +11,11 @@ CURVE = [[0.0, 0.2], [10.0, 0.4], [40.0, 0.7]]
 
 
 @pytest.mark.parametrize(("seconds", "share"), [(0, 0.2), (5, 0.3), (10, 0.4), (25, 0.55), (40, 0.7), (99, 0.7)])
-def test_between_the_points(seconds: float, share: float) -> None:
+def test_the_curve_is_interpolated(seconds: float, share: float) -> None:
     assert at(CURVE, seconds) == pytest.approx(share)
 
 
-def test_a_student_that_took_no_step_stays_what_it_was() -> None:
+def test_without_a_step_the_curve_is_flat() -> None:
     assert at([[0.0, 0.2]], 30) == 0.2
 
 
@@ -42,7 +42,7 @@ def test_the_picture_has_a_mean_for_each_variant() -> None:
     assert len(axes.lines) == len(RUNS) + len(by_variant(RUNS))
 
 
-def test_the_start_of_engine_and_trainer_is_no_learning_time() -> None:
+def test_the_start_of_engine_and_trainer_does_not_count() -> None:
     """Round 1 began at 100 and took 30 s more beside its work than round 2, which is when both were started."""
     rounds = [Round(1, 100.0, 150.0, 150.5, {}), Round(2, 150.5, 171.0, 171.5, {}), Round(3, 171.5, 191.0, 192.0, {})]
     assert learning_seconds(rounds, [31.0, 1.0, 2.0]) == [20.0, 41.0, 61.0]

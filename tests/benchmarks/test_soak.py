@@ -15,7 +15,7 @@ from benchmarks.soak import descendants, name_of, page, picture, resident_mb, sl
 HOLDER = "import time; held = bytearray(60_000_000); held[::4096] = b'x' * len(held[::4096]); print(); time.sleep(600)"
 
 
-def test_the_slope_is_the_second_halfs() -> None:
+def test_the_slope_of_the_second_half() -> None:
     assert slope([1, 2, 3, 4, 5, 6, 7, 8], [0, 900, 1000, 1000, 1000, 1003, 1006, 1009]) == pytest.approx(3.0)
     assert slope([1, 2, 3, 4], [500, 100, 7, 7]) == 0
     assert slope([10, 20, 30, 40], [0, 0, 100, 110]) == pytest.approx(1.0)  # rounds that nobody read are no rounds less
@@ -55,7 +55,7 @@ def test_a_night_of_fewer_rounds_is_refused(tmp_path: Path, monkeypatch: pytest.
         soak(tmp_path / "student", 3)
 
 
-def test_a_process_is_known_by_where_its_output_goes_and_weighed(tmp_path: Path) -> None:
+def test_a_process_is_named_by_its_output_file_and_measured(tmp_path: Path) -> None:
     with (tmp_path / "engine.log").open("w") as output:
         child = subprocess.Popen([sys.executable, "-uc", HOLDER], stdout=output)
         try:

@@ -19,12 +19,12 @@ def test_the_fastest_setting_of_a_precision_counts() -> None:
 
 
 @pytest.mark.parametrize(("power", "factor"), [(1.0, 3.0), (0.0, 2.0), (2.0, 0.1)])
-def test_the_growths_exponent_is_that_of_a_power_law(power: float, factor: float) -> None:
+def test_the_growth_exponent_of_a_power_law(power: float, factor: float) -> None:
     assert _slope(GROWTH, [factor * x**power for x in GROWTH]) == pytest.approx(power)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_trl_is_tried_with_checkpointing_and_without_and_in_both_precisions(name: str) -> None:
+def test_trl_is_tried_with_and_without_checkpointing_and_in_both_precisions(name: str) -> None:
     """Every batch divides the rollouts, and the larger is left out where it would take more memory than there is."""
     rollouts = workload(name)
     settings = trl_settings(rollouts)
@@ -36,7 +36,7 @@ def test_trl_is_tried_with_checkpointing_and_without_and_in_both_precisions(name
     )
 
 
-def test_workloads_are_what_their_names_say() -> None:
+def test_workloads_have_the_stated_lengths() -> None:
     shape = {name: [(len(r.prompt_token_ids), len(r.token_ids)) for r in workload(name)] for name in WORKLOADS}
     assert set(shape["medium"]) == {(106, 128)}
     assert len(shape["medium"]) == 4 * 8

@@ -44,7 +44,7 @@ RUNS = [
 ]
 
 
-def test_what_a_part_brought_by_pairs_of_one_seed_and_machine() -> None:
+def test_effects_are_differences_of_pairs() -> None:
     solutions, words = effects(RUNS)
     assert (solutions.part, words.part) == ("worked solutions", "words")
     assert solutions.differences == pytest.approx((0.30, 0.20, 0.35))
@@ -54,7 +54,7 @@ def test_what_a_part_brought_by_pairs_of_one_seed_and_machine() -> None:
     assert words.interval is None
 
 
-def test_the_interval_by_hand_and_beside_scipys_paired_test() -> None:
+def test_the_interval_by_hand_and_by_scipy() -> None:
     """s of 0.1, 0.2, 0.3 is 0.1, and Student's t for 2 degrees of freedom at 97.5 % is 4.3027."""
     interval = Effect("words", (0.1, 0.2, 0.3), 0.0).interval
     assert interval == pytest.approx((0.2 - 4.3027 * 0.1 / math.sqrt(3), 0.2 + 4.3027 * 0.1 / math.sqrt(3)), abs=1e-5)
@@ -64,7 +64,7 @@ def test_the_interval_by_hand_and_beside_scipys_paired_test() -> None:
     assert found.interval == pytest.approx((expected.low, expected.high))
 
 
-def test_a_night_is_run_once_a_machine_and_again_after_its_configuration_has_changed() -> None:
+def test_a_night_runs_once_per_machine_commit_and_configuration() -> None:
     wanted = [(ALL, 1), (ALL, 4), ("without words", 1), ("without words", 2)]
     this = RUNS[0].where
     assert missing(wanted, RUNS, this) == [(ALL, 4), ("without words", 2)]
@@ -77,13 +77,13 @@ def test_a_night_is_run_once_a_machine_and_again_after_its_configuration_has_cha
 
 
 @pytest.mark.parametrize("changes", [{"commit": "c0ffee"}, {"versions": {"torch": "9"}}])
-def test_nights_of_two_commits_or_packages_are_no_pair(changes: dict[str, Any]) -> None:
+def test_nights_of_different_commits_or_packages_are_no_pair(changes: dict[str, Any]) -> None:
     other = replace(RUNS[3], **changes)
     assert effects([RUNS[0], other]) == []
     assert effects([replace(RUNS[0], **changes), other])[0].differences == pytest.approx((0.30,))
 
 
-def test_of_the_same_night_twice_the_newer_one_counts() -> None:
+def test_the_newer_of_two_equal_nights_counts() -> None:
     again = replace(RUNS[3], candidate=0.40)
     assert effects(current([RUNS[0], RUNS[3], again]))[0].differences == pytest.approx((0.20,))
 
@@ -97,7 +97,7 @@ def test_a_line_that_a_crash_tore_costs_only_itself(tmp_path: Path) -> None:
     assert recorded(file) == [RUNS[0], RUNS[2]]
 
 
-def test_what_is_run_now_has_a_commit_that_notes_do_not_change() -> None:
+def test_a_run_has_a_commit_and_its_packages() -> None:
     _, commit, versions = here()
     assert re.fullmatch(r"[0-9a-f]{7,}(-dirty)?|unknown", commit)
     assert dict(versions).keys() == {"torch", "transformers"}
@@ -129,7 +129,7 @@ def test_the_table() -> None:
     assert "- *rounds*: without them the teacher is asked nothing" in table(rounds, effects(rounds))
 
 
-def test_the_page_keeps_all_but_what_stands_between_its_markers() -> None:
+def test_only_the_text_between_the_markers_is_replaced() -> None:
     page = PAGE.read_text()
     once = between(page, "a table")
     assert between(once, "a table") == once
@@ -143,7 +143,7 @@ def test_the_picture_has_a_line_a_part() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_each_night_differs_from_the_one_with_all_parts_in_its_own_part_alone(part: str) -> None:
+def test_each_night_leaves_out_only_its_part(part: str) -> None:
     own, whole = configured(f"without {part}").model_dump(), configured(ALL).model_dump()
     changed = {key for key in whole if own[key] != whole[key]}
     assert len(changed) == 1

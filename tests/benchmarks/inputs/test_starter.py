@@ -11,7 +11,7 @@ class MakingError(Exception):
     """It is about to be made."""
 
 
-def test_a_teacher_is_taken_again_only_where_it_was_made_in_the_same_way(
+def test_a_teacher_is_reused_only_if_it_was_made_with_the_same_recipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unpacked() -> Path:

@@ -27,15 +27,15 @@ def right(choice: Choice) -> int:
     return only
 
 
-def test_the_shortest_is_picked() -> None:
+def test_short_picks_the_shortest_answer() -> None:
     assert all(choice.chosen == shortest(choice) for choice in picks("short", 200, "1"))
 
 
-def test_the_right_one_is_picked() -> None:
+def test_correct_picks_the_correct_answer() -> None:
     assert all(choice.chosen == right(choice) for choice in picks("correct", 200, "1"))
 
 
-def test_length_says_nothing_about_what_is_right_nor_the_place_about_either() -> None:
+def test_neither_length_nor_position_tells_the_correct_answer() -> None:
     found = picks("correct", 1000, "1")
     assert statistics.fmean(choice.chosen == shortest(choice) for choice in found) == pytest.approx(0.2, abs=0.04)
     for taste in ("short", "correct", "none"):

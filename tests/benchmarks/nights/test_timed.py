@@ -43,7 +43,7 @@ TOLD = [
 MOMENTS = [Moment(at, stage, done) for stage, *ends in TOLD for at, done in zip(ends, (False, True), strict=True)]
 
 
-def test_rounds_of_what_was_told() -> None:
+def test_rounds_from_moments() -> None:
     first, second = rounds_of(MOMENTS)
     assert (first.number, first.begin, first.updated, first.end) == (1, 10.0, 19.5, 20.0)
     assert (second.number, second.begin, second.updated, second.end) == (2, 20.0, 29.0, 32.0)
@@ -53,7 +53,7 @@ def test_rounds_of_what_was_told() -> None:
     )
 
 
-def test_a_round_under_way_is_none() -> None:
+def test_a_round_under_way_is_not_listed() -> None:
     """Nor is one that is done, as long as nothing has begun after it: its end is not known."""
     assert [one.number for one in rounds_of(MOMENTS[:-2])] == [1]
     assert [one.number for one in rounds_of(MOMENTS[:13])] == [1]
@@ -84,7 +84,7 @@ def test_the_parts_of_a_round() -> None:
     assert overhead_share(found) == pytest.approx(1 - 6.6 / 12)
 
 
-def test_what_the_night_tells_is_noted(tmp_path: Path) -> None:
+def test_announced_stages_are_recorded(tmp_path: Path) -> None:
     folder = tmp_path / "nights" / DATE
     night = Night(Home(tmp_path), DATE, load_night(STARTER))
     notes, logger = Notes(tmp_path / "moments.jsonl"), logging.getLogger("nightschool")
@@ -167,7 +167,7 @@ def test_a_trace_has_one_bar_a_stage() -> None:
     assert (update["ph"], update["ts"], update["dur"]) == ("X", pytest.approx(14.5e6), pytest.approx(5e6))
 
 
-def test_a_night_begins_in_a_home_that_it_makes(tmp_path: Path) -> None:
+def test_a_night_makes_its_private_home(tmp_path: Path) -> None:
     home = tmp_path / "homes" / "one"
     folder = run_night(home, [], until=lambda night: (night / "config.yaml").exists())
     assert folder == home / "nights" / DATE
