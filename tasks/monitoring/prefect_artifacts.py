@@ -1,4 +1,4 @@
-"""What a night shows on Prefect's pages besides its runs. No page is worth a night: a server may be gone by then."""
+"""Artifacts of the night on Prefect's pages. A failure to show one is logged and never ends the night."""
 
 import logging
 from collections.abc import Callable
@@ -7,18 +7,18 @@ from typing import Any
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-RETRIES = 1  # Prefect's own five take a minute, which the night would wait
+RETRIES = 1  # Prefect's default of five would hold up the night for a minute
 
 log = logging.getLogger("nightschool")
 
 
 def show_text(key: str, markdown: str, description: str) -> None:
-    """Shows a text as an artifact of this run."""
+    """Show Markdown as an artifact of this run."""
     _show(create_markdown_artifact, markdown, key=key, description=description)
 
 
 def show_link(key: str, url: str, text: str) -> None:
-    """Shows a link as an artifact of this run."""
+    """Show a link as an artifact of this run."""
     _show(create_link_artifact, url, key=key, link_text=text, description=f"{text[0].upper()}{text[1:]}")
 
 
@@ -26,5 +26,5 @@ def _show(create: Callable[..., Any], content: str, *, key: str, **described: st
     try:
         with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: RETRIES}):
             create(content, key=key, **described)
-    except Exception as error:  # whatever a server comes up with
-        log.warning("Prefect does not show the artifact %s: %s", key, error)
+    except Exception as error:  # a server may fail in any way
+        log.warning("the artifact %s could not be shown in Prefect: %s", key, error)

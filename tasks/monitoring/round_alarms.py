@@ -1,6 +1,6 @@
-"""Signs in the rounds' figures that a night goes wrong, looked for after every round.
+"""The alarms on the rounds' figures, checked after every round.
 
-What each means, and what to do about it, stands in docs/watching.md.
+docs/watching.md says what each means and what to do about it.
 """
 
 import math
@@ -10,31 +10,32 @@ from statistics import fmean, median
 
 from rewards.learned_reward import OWNER
 from tasks.monitoring.alarms import Alarm
+from tasks.report.text import percent
 from tasks.rollouts.verdicts import FAILED
 
 Figures = Mapping[str, float]  # a round's: the keys of metrics.json
 Quizzes = Mapping[int, tuple[int, int]]  # by round: answers that were correct, answers that were graded
 
 LITTLE_SIGNAL = 0.1  # share of useful groups; healthy nights have 0.3 to 0.8
-WINDOW = 3  # rounds over which shares and rewards are taken together: one round's jump about
-MOST_FAILED = 0.5  # of a round's completions: what is left is no sample of what the student can do
+WINDOW = 3  # rounds over which shares and rewards are averaged, since those of one round vary
+MOST_FAILED = 0.5  # share of a round's completions; the rest no longer represents the student
 MASKED_LIMIT, MASKED_FAR = 0.01, 0.25  # share of completions outside the band; healthy: none at all
-K3_LIMIT = 0.05  # nats a token; a healthy bf16 pair has about 0.001, and 0.01 where |π−μ| is at its 0.05
+K3_LIMIT = 0.05  # nats per token; a healthy bf16 pair has about 0.001, and 0.01 where |π−μ| is at its 0.05
 LENGTH_CHANGED, LENGTH_GONE = 3, 10  # times shorter, or longer, than in round 1
-CUT_SHARE, CUT_RISE = 0.5, 0.3  # completions that end at the limit, and how many more than in round 1
-ENTROPY_LOW, ENTROPY_KEPT = 0.01, 0.1  # nats a token, and share of the first; a starter stays at 0.1
-MASTERED = 0.9  # share of completions that are correct: who solves nearly all may be sure of it
-TIMES_MEDIAN, TIMED_BEFORE = 3, 3  # a slow round, and how many rounds tell what is usual
-QUIZ_ERRORS = 3  # standard errors by which a quiz must have fallen: the best of several was lucky
+CUT_SHARE, CUT_RISE = 0.5, 0.3  # share of completions cut at the limit, and its rise since round 1
+ENTROPY_LOW, ENTROPY_KEPT = 0.01, 0.1  # nats per token, and share of the first; a starter stays at 0.1
+MASTERED = 0.9  # share of correct completions from which on low entropy is fine
+TIMES_MEDIAN, TIMED_BEFORE = 3, 3  # times the median that make a round slow, and rounds needed for a median
+QUIZ_ERRORS = 3  # standard errors by which a quiz must have fallen, since the best of several was lucky
 REWARD_RISE = 0.02
 
 
 def round_alarms(rounds: Sequence[Figures], quizzes: Quizzes | None = None) -> list[Alarm]:
-    """The alarms over the rounds so far, at most one of each name. A round that took no step has fewer figures."""
+    """Return the alarms on the rounds so far, at most one of each name. Rounds without a step have fewer figures."""
     if not rounds:
         return []
-    found = [check(rounds) for check in CHECKS] + [_reward_up_quiz_down(rounds, quizzes or {})]
-    return [alarm for alarm in found if alarm is not None]
+    alarms = [check(rounds) for check in CHECKS] + [_reward_up_quiz_down(rounds, quizzes or {})]
+    return [alarm for alarm in alarms if alarm is not None]
 
 
 def _no_signal(rounds: Sequence[Figures]) -> Alarm | None:
@@ -45,7 +46,7 @@ def _no_signal(rounds: Sequence[Figures]) -> Alarm | None:
     last = len(rounds)
     return _alarm(
         "no_signal",
-        f"Hardly any group had a signal ({signal:.0%}) in rounds {last - len(recent) + 1} to {last}: "
+        f"Hardly any group had a signal ({percent(signal, 0)}) in rounds {last - len(recent) + 1} to {last}: "
         "the problems are too hard or too easy to learn from",
         [last],
     )
@@ -53,16 +54,16 @@ def _no_signal(rounds: Sequence[Figures]) -> Alarm | None:
 
 def _skipped_updates(rounds: Sequence[Figures]) -> Alarm | None:
     skipped = _where(rounds, lambda r: r["skipped"] > 0)
-    return _alarm("skipped_updates", f"For want of useful groups no step was taken in {_told(skipped)}", skipped)
+    return _alarm("skipped_updates", f"No step was taken in {_listed(skipped)}: too few groups had a signal", skipped)
 
 
 def _non_finite_steps(rounds: Sequence[Figures]) -> Alarm | None:
     bad = _where(rounds, lambda r: r.get("non_finite_steps", 0) > 0)
-    return _alarm("non_finite_steps", f"Steps were not taken, their gradients not being finite, in {_told(bad)}", bad)
+    return _alarm("non_finite_steps", f"Steps were skipped in {_listed(bad)}: loss or gradients were not finite", bad)
 
 
 def _graders_failing(rounds: Sequence[Figures]) -> Alarm | None:
-    def of_verifiers(r: Figures) -> float:  # what the reward model did not judge costs no night
+    def of_verifiers(r: Figures) -> float:  # a reward model that fails is no reason to end the night
         return r["null_rewards"] - r.get(f"verdicts/{OWNER}/{FAILED}", 0)
 
     some = _where(rounds, lambda r: r["null_rewards"] > 0)
@@ -70,7 +71,7 @@ def _graders_failing(rounds: Sequence[Figures]) -> Alarm | None:
     failed = sum(r["null_rewards"] for r in rounds)
     return _alarm(
         "graders_failing",
-        f"The grader failed on {failed:.0f} completions{_by_benchmark(rounds)}, which were left out, in {_told(some)}",
+        f"The grader failed on {failed:.0f} completions{_by_benchmark(rounds)} in {_listed(some)}; they were left out",
         some,
         most,
     )
@@ -85,8 +86,8 @@ def _mismatch(rounds: Sequence[Figures]) -> Alarm | None:
     worst, k3 = max(map(masked, rounds)), max(r.get("sampler_k3", 0.0) for r in rounds)
     return _alarm(
         "mismatch",
-        f"Sampler and trainer disagreed (up to {worst:.1%} of the completions masked, k3 up to {k3:.2g} nats) "
-        f"in {_told(some)}",
+        f"Sampler and trainer disagreed in {_listed(some)}: up to {percent(worst)} of the completions were masked, "
+        f"k3 was up to {k3:.2g} nats",
         some,
         far,
     )
@@ -101,7 +102,7 @@ def _length_collapse(rounds: Sequence[Figures]) -> Alarm | None:
     some, gone = shorter_than(1 / LENGTH_CHANGED), shorter_than(1 / LENGTH_GONE)
     return _alarm(
         "length_collapse",
-        f"Completions shrank from {first:.0f} tokens to less than a third in {_told(some)}",
+        f"Completions shrank from {first:.0f} tokens to less than a third in {_listed(some)}",
         some,
         gone,
     )
@@ -113,7 +114,10 @@ def _length_explosion(rounds: Sequence[Figures]) -> Alarm | None:
     some = _where(rounds, lambda r: r.get("completion_length", 0.0) > LENGTH_CHANGED * first)
     last = max(some + at_limit, default=1)
     tokens, share = (rounds[last - 1].get(name, 0.0) for name in ("completion_length", "truncated_share"))
-    sentence = f"Completions grew from {first:.0f} to {tokens:.0f} tokens, and {share:.0%} were cut, by round {last}"
+    sentence = (
+        f"Completions grew from {first:.0f} to {tokens:.0f} tokens by round {last}, and {percent(share, 0)} of them "
+        "were cut off"
+    )
     return _alarm("length_explosion", sentence, some, at_limit)
 
 
@@ -123,8 +127,8 @@ def _entropy_collapse(rounds: Sequence[Figures]) -> Alarm | None:
     collapsed = _where(rounds, lambda r: r.get("entropy", math.inf) < limit and not _mastered(r))
     return _alarm(
         "entropy_collapse",
-        f"The student says nearly always the same: its entropy fell from {first:.2g} nats to below {limit:.2g} "
-        f"in {_told(collapsed)}",
+        f"The student hardly explores any more: its entropy fell from {first:.2g} nats to below {limit:.2g} "
+        f"in {_listed(collapsed)}",
         severe=collapsed,
     )
 
@@ -133,15 +137,15 @@ def _slow_round(rounds: Sequence[Figures]) -> Alarm | None:
     timed = [(number, r["seconds_round"]) for number, r in enumerate(rounds, 1) if "seconds_round" in r]
     slow = [
         (number, seconds, usual)
-        for place, (number, seconds) in enumerate(timed)
-        if place >= TIMED_BEFORE and seconds > TIMES_MEDIAN * (usual := median(s for _, s in timed[:place]))
+        for index, (number, seconds) in enumerate(timed)
+        if index >= TIMED_BEFORE and seconds > TIMES_MEDIAN * (usual := median(s for _, s in timed[:index]))
     ]
-    told = "; ".join(f"round {number}: {seconds:.0f} s, usual {usual:.0f} s" for number, seconds, usual in slow)
-    return _alarm("slow_round", f"A round took more than three times as long as usual ({told})", [n for n, *_ in slow])
+    listed = ", ".join(f"round {number} ({seconds:.0f} s, usually {usual:.0f} s)" for number, seconds, usual in slow)
+    return _alarm("slow_round", f"More than three times slower than usual: {listed}", [number for number, *_ in slow])
 
 
 def _reward_up_quiz_down(rounds: Sequence[Figures], quizzes: Quizzes) -> Alarm | None:
-    """The last quiz against the best before it. Agresti and Coull's shares keep small quizzes from being certain."""
+    """Compare the last quiz with the best before it. Agresti and Coull's adjusted shares allow for small quizzes."""
     counts = {number: graded for number, graded in quizzes.items() if graded[1]}
     share = {number: solved / n for number, (solved, n) in counts.items()}
     last = max(counts, default=0)
@@ -153,9 +157,10 @@ def _reward_up_quiz_down(rounds: Sequence[Figures], quizzes: Quizzes) -> Alarm |
     before, after = _reward(rounds, best), _reward(rounds, last)
     if share[best] - share[last] <= QUIZ_ERRORS * error or not after - before > REWARD_RISE:
         return None
+    fall = f"from {percent(share[best], 0)} to {percent(share[last], 0)}"
     sentence = (
-        f"The quiz fell from {share[best]:.2f} to {share[last]:.2f} between rounds {best} and {last} while the reward "
-        f"rose from {before:.2f} to {after:.2f}: what is rewarded is not what is asked"
+        f"The quiz fell {fall} between rounds {best} and {last} while the reward rose from {before:.2f} "
+        f"to {after:.2f}: it pays for something other than right answers"
     )
     return _alarm("reward_up_quiz_down", sentence, severe=[last])
 
@@ -167,7 +172,7 @@ CHECKS: tuple[Callable[[Sequence[Figures]], Alarm | None], ...] = (
 
 
 def _alarm(name: str, sentence: str, mild: Sequence[int] = (), severe: Sequence[int] = ()) -> Alarm | None:
-    """The alarm over the rounds with these numbers; None where there are none."""
+    """Return the alarm on the rounds with these numbers; None without any."""
     numbers = [*mild, *severe]
     return Alarm(name, bool(severe), f"{sentence}.", max(numbers)) if numbers else None
 
@@ -176,12 +181,12 @@ def _where(rounds: Sequence[Figures], holds: Callable[[Figures], bool]) -> list[
     return [number for number, figures in enumerate(rounds, 1) if holds(figures)]
 
 
-def _told(numbers: Sequence[int]) -> str:
+def _listed(numbers: Sequence[int]) -> str:
     return f"round{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
 
 
 def _completions(figures: Figures) -> float:
-    """How many completions of the round have a verdict."""
+    """Return the number of the round's completions with a verdict."""
     return sum(n for name, n in figures.items() if name.startswith("verdicts/") and name.count("/") == 1)
 
 
@@ -190,17 +195,17 @@ def _mastered(figures: Figures) -> bool:
 
 
 def _reward(rounds: Sequence[Figures], number: int) -> float:
-    """The mean reward of the rounds up to this one; NaN where none has any."""
+    """Return the mean reward of the last rounds up to this one; NaN if none has a reward."""
     recent = [r["reward"] for r in rounds[max(0, number - WINDOW) : number] if "reward" in r]
     return fmean(recent) if recent else math.nan
 
 
 def _by_benchmark(rounds: Sequence[Figures]) -> str:
-    """The failures of each benchmark's grader, in brackets; nothing where the figures do not tell."""
+    """Return each benchmark's failures of the grader, in brackets; empty if the figures do not say."""
     failed: Counter[str] = Counter()
     for figures in rounds:
         for name, number in figures.items():
             if name.startswith("verdicts/") and name.endswith(f"/{FAILED}") and name.count("/") == 2:
                 failed[name.split("/")[1]] += int(number)
-    told = [f"{benchmark} {number}" for benchmark, number in failed.most_common() if number]
-    return f" ({', '.join(told)})" if told else ""
+    counts = [f"{benchmark} {number}" for benchmark, number in failed.most_common() if number]
+    return f" ({', '.join(counts)})" if counts else ""

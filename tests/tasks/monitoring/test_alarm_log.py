@@ -1,16 +1,15 @@
-"""An alarm is raised once, everywhere, whatever interrupts the night: on a real Prefect server and MLflow database."""
+"""An alarm is raised once, everywhere, whatever interrupts the night."""
 
 import json
 import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prefect import flow
 from prefect.artifacts import Artifact
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
@@ -22,74 +21,65 @@ SLOW = Alarm("slow_round", False, "Round 4 took <b>long</b>.", 4)
 FAILING = Alarm("graders_failing", False, "The grader failed on 2 completions in round 5.", 5)
 MORE = Alarm("graders_failing", False, "The grader failed on 9 completions in rounds 5, 6.", 6)
 SEVERE = Alarm("graders_failing", True, "The grader failed on 99 completions in rounds 5, 6, 7.", 7)
-COMMAND = [sys.executable, "-c", "import sys; open('told.jsonl', 'a').write(sys.stdin.read())"]
-
-
-def in_flow(do: Callable[[], None]) -> None:
-    @flow
-    def ringing() -> None:
-        do()
-
-    ringing()
+COMMAND = [sys.executable, "-c", "import sys; open('heard.jsonl', 'a').write(sys.stdin.read())"]
 
 
 class Evening:
-    """A night's book, which may be opened anew; everything rings inside a flow run, as in a night."""
+    """A night whose log may be opened anew, as after an interruption, with a run that only keeps its tags."""
 
-    def __init__(self, home: Home, night: str) -> None:
-        self.folder = home.night(night)
-        self.folder.mkdir(parents=True)
-        config = load_night(STARTER)
-        self.tracking = Tracking(home, config)
-        self.tracking.open_run(self.folder, config, {})
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tags: dict[str, str] = {}
+        self.shown: list[str] = []
 
-    def book(self) -> AlarmLog:
-        return AlarmLog(self.folder, self.tracking, COMMAND)
+    def tag(self, **tags: str) -> None:
+        self.tags |= tags
+
+    def log(self) -> AlarmLog:
+        tracking: Any = self
+        return AlarmLog(self.folder, tracking, COMMAND)
 
     def record(self, *alarms: Alarm) -> AlarmLog:
-        book = self.book()
-        in_flow(lambda: book.record(alarms))
-        return book
-
-    def told(self) -> list[str]:
-        """Whom the owner's command was run for."""
-        file = Path("told.jsonl")
-        return [json.loads(line)["sentence"] for line in file.read_text().splitlines()] if file.exists() else []
-
-    def tags(self) -> dict[str, str]:
-        tags = self.tracking.client.get_run(self.tracking.run_id).data.tags
-        return {name: value for name, value in tags.items() if name.startswith("alarm")}
+        log = self.log()
+        log.record(alarms)
+        return log
 
 
 @pytest.fixture
-def evening(
-    home_with_mlflow: Callable[[str], Home],
-    prefect_server: Path,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Evening:
+def evening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evening:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(logging.getLogger("nightschool"), "propagate", True)
-    caplog.set_level(logging.WARNING, "nightschool")
-    return Evening(home_with_mlflow("school"), "2026-11-20")
+    found = Evening(tmp_path)
+    monkeypatch.setattr("tasks.monitoring.alarm_log.show_text", lambda _, text, __: found.shown.append(text))
+    return found
 
 
-def spoken(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
-    return [(record.levelno, record.getMessage()) for record in caplog.records if record.name == "nightschool"]
-
-
-def artifacts() -> int:
-    with get_client(sync_client=True) as client:
-        wanted = ArtifactFilter(key=ArtifactFilterKey(any_=["alarms"]))
-        return len(client.read_artifacts(artifact_filter=wanted))
+def heard() -> list[str]:
+    """The sentences that the owner's command was run for."""
+    file = Path("heard.jsonl")
+    return [json.loads(line)["sentence"] for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def test_an_alarm_is_in_the_log_in_prefect_in_mlflow_and_with_the_owner(
-    evening: Evening, caplog: pytest.LogCaptureFixture
+    home_with_mlflow: Callable[[str], Home],
+    prefect_server: Path,
+    tmp_path: Path,
+    logged: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    book = evening.record(SLOW, SEVERE)
-    assert spoken(caplog) == [
+    monkeypatch.chdir(tmp_path)
+    home, config = home_with_mlflow("school"), load_night(STARTER)
+    home.night("2026-11-20").mkdir(parents=True)
+    tracking = Tracking(home, config)
+    tracking.open_run(home.night("2026-11-20"), config, {})
+    log = AlarmLog(home.night("2026-11-20"), tracking, COMMAND)
+
+    @flow
+    def night() -> None:
+        log.record([SLOW, SEVERE])
+
+    night()
+    messages = [(one.levelno, one.getMessage()) for one in logged.records if one.name == "nightschool"]
+    assert messages == [
         (logging.WARNING, f"alarm slow_round: {SLOW.sentence}"),
         (logging.ERROR, f"severe alarm graders_failing: {SEVERE.sentence}"),
     ]
@@ -101,69 +91,66 @@ def test_an_alarm_is_in_the_log_in_prefect_in_mlflow_and_with_the_owner(
         f"- severe alarm graders_failing: {SEVERE.sentence}\n"
         "- alarm slow_round: Round 4 took \\<b>long\\</b>.\n"
     )
-    assert evening.tags() == {
+    tags = tracking.client.get_run(tracking.run_id).data.tags
+    assert {name: value for name, value in tags.items() if name.startswith("alarm")} == {
         "alarms": "2",
         "alarm.slow_round": SLOW.sentence,
         "alarm.graders_failing": SEVERE.sentence,
     }
-    assert evening.told() == [SLOW.sentence, SEVERE.sentence]
-    assert book.sentences == [SEVERE.sentence, SLOW.sentence]
-    assert book.severe == [SEVERE]
+    assert heard() == [SLOW.sentence, SEVERE.sentence]
+    assert log.sentences == [SEVERE.sentence, SLOW.sentence]
+    assert log.severe == [SEVERE]
 
 
-def test_a_night_that_goes_on_raises_none_again(evening: Evening, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_resumed_night_raises_no_alarm_again(evening: Evening, logged: pytest.LogCaptureFixture) -> None:
     evening.record(SLOW)
     evening.record(SLOW, FAILING)
-    before = artifacts()
     again = evening.record(SLOW, FAILING)
-    assert evening.told() == [SLOW.sentence, FAILING.sentence]
-    assert len(spoken(caplog)) == 2
-    assert artifacts() == before
+    assert heard() == [SLOW.sentence, FAILING.sentence]
+    assert len(logged.records) == 2
+    assert len(evening.shown) == 2
     assert list(again.alarms.values()) == [SLOW, FAILING]
 
 
-def test_what_is_known_gets_the_sentence_over_later_rounds_and_never_an_earlier_one(
-    evening: Evening, caplog: pytest.LogCaptureFixture
+def test_a_known_alarm_gets_its_sentence_on_later_rounds_only(
+    evening: Evening, logged: pytest.LogCaptureFixture
 ) -> None:
     evening.record(FAILING)
     evening.record(MORE)
-    book = evening.record(FAILING)
-    assert book.sentences == [MORE.sentence]
-    assert evening.tags() == {"alarms": "1", "alarm.graders_failing": MORE.sentence}
-    assert evening.told() == [FAILING.sentence]
-    assert len(spoken(caplog)) == 1
+    assert evening.record(FAILING).sentences == [MORE.sentence]
+    assert evening.tags == {"alarms": "1", "alarm.graders_failing": MORE.sentence}
+    assert heard() == [FAILING.sentence]
+    assert len(logged.records) == 1
 
 
-def test_the_severe_one_of_the_same_name_is_another_and_stays_as_it_was(evening: Evening) -> None:
+def test_a_severe_alarm_of_the_same_name_is_another_and_keeps_its_sentence(evening: Evening) -> None:
     evening.record(FAILING)
     evening.record(SEVERE)
-    book = evening.record(Alarm("graders_failing", True, "More.", 9))
-    assert book.sentences == [SEVERE.sentence, FAILING.sentence]
-    assert evening.tags()["alarm.graders_failing"] == SEVERE.sentence
-    assert evening.told() == [FAILING.sentence, SEVERE.sentence]
+    log = evening.record(Alarm("graders_failing", True, "More.", 9))
+    assert log.sentences == [SEVERE.sentence, FAILING.sentence]
+    assert evening.tags["alarm.graders_failing"] == SEVERE.sentence
+    assert heard() == [FAILING.sentence, SEVERE.sentence]
 
 
-def test_a_night_killed_right_after_the_note_shows_the_alarm_and_runs_no_command(
+def test_a_night_killed_before_the_command_shows_the_alarm_and_does_not_run_it(
     evening: Evening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("tasks.monitoring.alarm_log.tell_owner", killed)
+        patch.setattr("tasks.monitoring.alarm_log.run_alarm_command", killed)
         with pytest.raises(KeyboardInterrupt):
-            evening.book().record([SLOW])
-    assert evening.tags() == {}
-    book = evening.book()
-    in_flow(book.publish)
-    assert evening.tags() == {"alarms": "1", "alarm.slow_round": SLOW.sentence}
+            evening.record(SLOW)
+    assert evening.tags == {}
+    evening.log().publish()
+    assert evening.tags == {"alarms": "1", "alarm.slow_round": SLOW.sentence}
     evening.record(SLOW)
-    assert evening.told() == []
+    assert heard() == []
 
 
-def test_without_alarms_there_is_nothing_to_show(evening: Evening) -> None:
-    before = artifacts()
+def test_without_alarms_nothing_is_shown(evening: Evening) -> None:
     evening.record()
-    in_flow(evening.book().publish)
-    assert (evening.tags(), artifacts()) == ({}, before)
+    evening.log().publish()
+    assert (evening.tags, evening.shown) == ({}, [])
     assert not (evening.folder / "alarms.json").exists()

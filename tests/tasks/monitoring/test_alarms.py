@@ -1,4 +1,4 @@
-"""What the morning sees of a whole night: graders that failed in the exam, kinds never solved or forgotten."""
+"""Alarms on the whole night: graders that failed in the exam, kinds never solved or forgotten."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def test_a_grader_that_failed_in_the_exam() -> None:
         Alarm(
             "exam_graders_failing",
             False,
-            "Exam answers on which the grader failed, and which were left out: 3 of 150 of mbpp, 1 of 60 of math.",
+            "The grader failed on exam answers, which were left out: 3 of 150 of mbpp, 1 of 60 of math.",
         )
     ]
 
@@ -19,7 +19,11 @@ def test_a_grader_that_failed_in_the_exam() -> None:
 def test_a_kind_that_was_solved_and_then_no_more() -> None:
     history = [{"2/compare": (20.0, 5.0)}, {"2/compare": (20.0, 2.0)}, {"2/compare": (20.0, 0.2)}]
     assert kind_alarms(history) == [
-        Alarm("forgotten_kinds", False, "Solved during the night and hardly ever at its end: 2/compare (25%, then 1%).")
+        Alarm(
+            "forgotten_kinds",
+            False,
+            "Kinds solved during the night but hardly ever at its end: 2/compare (25 %, then 1 %).",
+        )
     ]
 
 
@@ -30,7 +34,7 @@ def test_kinds_that_were_never_solved() -> None:
     ]
     (alarm,) = kind_alarms(history)
     assert (alarm.name, alarm.severe, alarm.round) == ("unsolved_kinds", False, None)
-    assert alarm.sentence == ("Practised to the end and hardly ever solved, so that worked solutions would help: a, b.")
+    assert alarm.sentence == "Kinds hardly ever solved all night (worked solutions would help): a, b."
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Is there room for another round?"""
+"""The alarm on too little disk space, on both sides of its thresholds."""
 
 from pathlib import Path
 
@@ -18,8 +18,8 @@ def test_both_sides_of_the_thresholds(room: int, severe: bool | None) -> None:
     )
 
 
-def test_what_is_said() -> None:
-    said = "The disk runs short: after round 4 the rounds have 3.5 GB, and need 4.0 GB at a time."
+def test_the_sentence() -> None:
+    said = "The disk is running short: after round 4 there are 3.5 GB for rounds, which need 4.0 GB at a time."
     assert disk_alarms(7 * GB // 2, 2 * GB, 4) == [Alarm("disk_short", True, said, 4)]
 
 

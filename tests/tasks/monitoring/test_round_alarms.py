@@ -1,4 +1,4 @@
-"""Alarms ring where a night goes wrong, and only there: figures on both sides of every threshold."""
+"""Alarms are raised where a night goes wrong, and only there: figures on both sides of every threshold."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ def night(*changes: Figures) -> list[Figures]:
     return [GOOD | change for change in changes]
 
 
-def rung(rounds: Sequence[Figures], quizzes: Any = None) -> list[tuple[str, bool, int | None]]:
+def raised(rounds: Sequence[Figures], quizzes: Any = None) -> list[tuple[str, bool, int | None]]:
     return [(alarm.name, alarm.severe, alarm.round) for alarm in round_alarms(rounds, quizzes)]
 
 
@@ -101,8 +101,8 @@ def test_a_good_night_is_silent() -> None:
     ],
 )
 def test_both_sides_of_a_threshold(silent: Any, loud: Any, alarm: tuple[str, bool, int]) -> None:
-    assert rung(night(*silent)) == []
-    assert rung(night(*loud)) == [alarm]
+    assert raised(night(*silent)) == []
+    assert raised(night(*loud)) == [alarm]
 
 
 @pytest.mark.parametrize(
@@ -110,29 +110,30 @@ def test_both_sides_of_a_threshold(silent: Any, loud: Any, alarm: tuple[str, boo
     [
         (
             night({"useful_groups": 0.0}, {"useful_groups": 4.0}),
-            "Hardly any group had a signal (5%) in rounds 1 to 2: the problems are too hard or too easy to learn from.",
+            "Hardly any group had a signal (5 %) in rounds 1 to 2: "
+            "the problems are too hard or too easy to learn from.",
         ),
-        (night({}, {"skipped": 1.0}), "For want of useful groups no step was taken in round 2."),
+        (night({}, {"skipped": 1.0}), "No step was taken in round 2: too few groups had a signal."),
         (
             night({"masked_share": 0.02}, {}, {"masked_share": 0.1}),
-            "Sampler and trainer disagreed (up to 10.0% of the completions masked, k3 up to 0.001 nats) "
-            "in rounds 1, 3.",
+            "Sampler and trainer disagreed in rounds 1, 3: up to 10.0 % of the completions were masked, k3 was up to "
+            "0.001 nats.",
         ),
         (
             night({}, {"completion_length": 300.0, "truncated_share": 0.4}, {}),
-            "Completions grew from 90 to 300 tokens, and 40% were cut, by round 2.",
+            "Completions grew from 90 to 300 tokens by round 2, and 40 % of them were cut off.",
         ),
         (
             night({}, {}, {}, {"seconds_round": 95.0}),
-            "A round took more than three times as long as usual (round 4: 95 s, usual 30 s).",
+            "More than three times slower than usual: round 4 (95 s, usually 30 s).",
         ),
         (
             night({}, {"entropy": 0.002}),
-            "The student says nearly always the same: its entropy fell from 0.3 nats to below 0.01 in round 2.",
+            "The student hardly explores any more: its entropy fell from 0.3 nats to below 0.01 in round 2.",
         ),
     ],
 )
-def test_what_is_said(rounds: list[Figures], sentence: str) -> None:
+def test_the_sentences(rounds: list[Figures], sentence: str) -> None:
     assert [alarm.sentence for alarm in round_alarms(rounds)] == [sentence]
 
 
@@ -142,17 +143,17 @@ def test_the_graders_that_failed_are_named() -> None:
         {"null_rewards": 2, "verdicts/mbpp/grader_failed": 1, "verdicts/math/grader_failed": 1},
         {"verdicts/gsm8k/grader_failed": 0},
     )
-    said = "The grader failed on 4 completions (mbpp 3, math 1), which were left out, in rounds 1, 2."
+    said = "The grader failed on 4 completions (mbpp 3, math 1) in rounds 1, 2; they were left out."
     assert round_alarms(rounds) == [Alarm("graders_failing", False, said, 2)]
 
 
 def test_the_share_with_signal_is_that_of_all_groups_of_the_last_three_rounds() -> None:
     """A round with refills has more groups: 14 of 110 have a signal, though the two rounds' shares average 0.07."""
     small, large = {"groups": 10.0, "useful_groups": 0.0}, {"groups": 100.0, "useful_groups": 14.0}
-    assert rung(night(small, large)) == []
-    assert rung(night({}, *[{"useful_groups": 3.0}] * 2)) == []
-    assert rung(night({}, *[{"useful_groups": 3.0}] * 3)) == [("no_signal", False, 4)]
-    assert rung(night(*[{"useful_groups": 3.0}] * 3, {}, {}, {})) == []
+    assert raised(night(small, large)) == []
+    assert raised(night({}, *[{"useful_groups": 3.0}] * 2)) == []
+    assert raised(night({}, *[{"useful_groups": 3.0}] * 3)) == [("no_signal", False, 4)]
+    assert raised(night(*[{"useful_groups": 3.0}] * 3, {}, {}, {})) == []
 
 
 QUIET, LOUD = {5: (65, 100), 10: (45, 100)}, {5: (65, 100), 10: (44, 100)}  # three errors are 0.205
@@ -176,32 +177,32 @@ QUIET, LOUD = {5: (65, 100), 10: (45, 100)}, {5: (65, 100), 10: (44, 100)}  # th
 )
 def test_a_reward_that_rises_while_the_quiz_falls(late: float, quizzes: Any, loud: bool) -> None:
     rounds = night(*[{}] * 5, *[{"reward": late}] * 5)
-    assert rung(rounds, quizzes) == [("reward_up_quiz_down", True, 10)] * loud
+    assert raised(rounds, quizzes) == [("reward_up_quiz_down", True, 10)] * loud
 
 
 def test_the_sentence_on_reward_and_quiz() -> None:
     (alarm,) = round_alarms(night(*[{}] * 5, *[{"reward": 0.6}] * 5), LOUD)
     assert alarm.sentence == (
-        "The quiz fell from 0.65 to 0.44 between rounds 5 and 10 while the reward rose from 0.50 to 0.60: "
-        "what is rewarded is not what is asked."
+        "The quiz fell from 65 % to 44 % between rounds 5 and 10 while the reward rose from 0.50 to 0.60: "
+        "it pays for something other than right answers."
     )
 
 
 def test_a_round_whose_update_was_skipped_has_no_figures_of_one() -> None:
     skipped = {"groups": 50.0, "useful_groups": 1.0, "skipped": 1.0, "null_rewards": 0}
-    assert rung([skipped]) == [("no_signal", False, 1), ("skipped_updates", False, 1)]
-    assert rung([GOOD, skipped, GOOD]) == [("skipped_updates", False, 2)]
+    assert raised([skipped]) == [("no_signal", False, 1), ("skipped_updates", False, 1)]
+    assert raised([GOOD, skipped, GOOD]) == [("skipped_updates", False, 2)]
 
 
 def test_a_round_without_a_reward_does_not_end_the_night() -> None:
     """All graders failed: the mean reward is no number, and metrics.json leaves it out."""
     failed = {name: value for name, value in GOOD.items() if name != "reward"} | {"null_rewards": 100}
-    assert rung([failed] * 10, LOUD) == [("graders_failing", True, 10)]
+    assert raised([failed] * 10, LOUD) == [("graders_failing", True, 10)]
 
 
-def test_who_solves_nearly_all_that_can_be_verified_may_be_sure_of_it() -> None:
+def test_low_entropy_is_fine_where_nearly_all_is_solved() -> None:
     """What the learned reward judged is neither right nor wrong."""
     sure = {"entropy": 0.005, "verdicts/correct": 95, "verdicts/wrong": 5}
     for judged in ({}, {"verdicts/judged": 100}):
-        assert rung(night({"entropy": 0.3}, sure | judged)) == []
-    assert rung(night({"entropy": 0.3}, sure | {"verdicts/judged": 100, "verdicts/wrong": 50}))
+        assert raised(night({"entropy": 0.3}, sure | judged)) == []
+    assert raised(night({"entropy": 0.3}, sure | {"verdicts/judged": 100, "verdicts/wrong": 50}))

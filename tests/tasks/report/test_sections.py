@@ -167,7 +167,12 @@ def fitted(*, serves: bool, curve: tuple[int, ...] = ()) -> dict[str, Any]:
     """The outcome of a reward model that prefers the shortest answer."""
     ranking = rank([[1.0, 0.0, -1.0]] * len(PICKS), PICKS)
     steps = [{"picks": picks} | asdict(exact_interval(picks / 10, len(PICKS))) for picks in (*curve, 30)]
-    found: dict[str, Any] = {"serves": serves, "reason": None if serves else "that may be chance (33%)", "picks": 38, "held_out": 8}
+    found: dict[str, Any] = {
+        "serves": serves,
+        "reason": None if serves else "that may be chance (33%)",
+        "picks": 38,
+        "held_out": 8,
+    }
     return found | asdict(ranking) | {"learning_curve": steps}
 
 
