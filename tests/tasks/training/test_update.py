@@ -1,5 +1,4 @@
-"""A round's update through Prefect and the real trainer's process: what it takes from the tables, and that it counts
-once, whenever that process dies."""
+"""A round's update: what it reads from the tables, and that it counts once, whenever the trainer's process dies."""
 
 import dataclasses
 import json
@@ -16,18 +15,22 @@ from typing import Any
 import pytest
 from prefect import flow
 
+from conf.schema import LoraConfig
 from conf.storage.home import Home
+from models.checkpoint import base_of, keep, parent_of, verify, write_lineage
+from models.engine.sync_probe import read_probe
 from models.optim.trainer_state import NOTE
 from models.rollout import Rollout
 from tasks.stage import Artifact, committed
-from tasks.tables import ADVANTAGES, ROLLOUTS, SCORES, read_table, write_table
+from tasks.tables import ADVANTAGES, ROLLOUTS, read_table, write_table
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
-from tasks.training.update import UpdateChangedError, UpdateMeans, advantages_by_place, checkpoint, update
+from tasks.training.update import UpdateChangedError, UpdateResources, advantages_by_sample, checkpoint, merge, update
 from tasks.workers import Worker
-from tests.models.tiny import sampled_groups, trainer_config, write_tiny
-from tests.tasks import child_calls
-from tests.tasks.committed_tables import score, write_stage
+from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
+from tests.tasks.doubles import child_calls
+from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.workers import InProcessWorker
 
 CONFIG = trainer_config(steps_per_round=2)
 
@@ -39,7 +42,7 @@ def written(tmp_path: Path, rows: list[tuple[int, float | None, list[float] | No
         for sample, advantage, tokens in rows
     ]
     write_table(tmp_path / "advantages.parquet", ADVANTAGES, table)
-    return advantages_by_place(read_table(tmp_path / "advantages.parquet", ADVANTAGES))
+    return advantages_by_sample(read_table(tmp_path / "advantages.parquet", ADVANTAGES))
 
 
 def test_one_advantage_a_completion(tmp_path: Path) -> None:
@@ -57,7 +60,7 @@ def test_the_tokens_own_advantages_where_there_are_some(tmp_path: Path) -> None:
 
 
 class Round:
-    """What a round's update goes on from: its tables, as the stages before it leave them, and the trainer."""
+    """A round up to its update: the tables of the stages before, and the trainer."""
 
     def __init__(self, home: Home, student: Path, worker: Worker) -> None:
         self.night, self.worker = home.night("2026-01-01"), worker
@@ -65,27 +68,27 @@ class Round:
         home.checkpoints.mkdir(parents=True)
         self.base = home.checkpoints / "base"
         self.base.symlink_to(student)
-        rollouts = sampled_groups(student, [[4, 1, 6], [2, 5]])
-        self.tables = _tables(self.night / "tables", rollouts)
+        self.rollouts, self.advantages = _tables(self.night / "tables", sampled_groups(student, [[4, 1, 6], [2, 5]]))
         self.predecessor = Predecessor(self.base, "base", None)
         self.policies: list[Path] = []
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """The stage's: its inputs and its means."""
+    def resources(self) -> UpdateResources:
         retired = (self.policies[:-1], [self.state(number) for number in range(1, len(self.policies))])
-        means = UpdateMeans(self.predecessor, self.checkpoints, self.worker, retired)
-        inputs = {name: (artifact,) for name, artifact in self.tables.items()}
-        return {**inputs, "config": CONFIG, "predecessor": self.predecessor.digest, "means": means}
+        return UpdateResources(self.predecessor, self.checkpoints, self.worker, *retired)
 
     def update(self) -> Updated:
-        own = self.arguments
-        return update("round 1 · update", own["rollouts"], own["advantages"], CONFIG, own["means"])
+        return update([self.rollouts], [self.advantages], CONFIG, self.resources)
+
+    def arguments(self, number: int, updated: Updated) -> dict[str, Any]:
+        """The arguments of the round's checkpoint."""
+        inputs = {"rollouts": (self.rollouts,), "advantages": (self.advantages,), "config": CONFIG}
+        resources = {"updated": updated, "state": self.state(number), "resources": self.resources}
+        return inputs | resources | {"predecessor": self.predecessor.digest, "figures": {"reward": 0.4}}
 
     def checkpoint(self, number: int, updated: Updated) -> Artifact:
-        """Commits the update, and makes it the next one's predecessor."""
-        arguments = {**self.arguments, "updated": updated, "state": self.state(number), "seconds_round": None}
-        artifact = checkpoint(self.night, f"round-{number:02d}/checkpoint", **arguments)
+        """Commit the update, and make it the next one's predecessor."""
+        artifact = checkpoint(self.night, f"round-{number:02d}/checkpoint", **self.arguments(number, updated))
         self.predecessor = Predecessor(self.base, updated.checkpoint.name, self.state(number))
         self.policies.append(updated.checkpoint)
         return artifact
@@ -94,33 +97,27 @@ class Round:
         return self.night / "state" / f"round-{number:02d}"
 
     def kill(self) -> None:
-        """Kills the trainer's process, and waits until that is known."""
+        """Kill the trainer's process, and wait until that is known."""
         os.kill(self.worker.call(os.getpid), signal.SIGKILL)
         time.sleep(0.5)
 
     def kill_during_the_next_call(self) -> None:
-        """The call waits behind one that takes a while and one that kills."""
+        """Queue a call that takes a while, and one that kills."""
         self.worker.submit(child_calls.sleep, 1.5)
         self.worker.submit(child_calls.die)
 
 
-def _tables(folder: Path, rollouts: list[Rollout]) -> dict[str, Artifact]:
+def _tables(folder: Path, rollouts: list[Rollout]) -> tuple[Artifact, Artifact]:
+    """Rollouts and their advantages."""
     rewards = [1.0, 0.0, 0.0, 1.0, 0.0]
-    places = [{"problem_id": r.problem_id, "group": r.group, "sample": r.sample} for r in rollouts]
-    advantages = [p | {"advantage": r - 0.4, "token_advantages": None} for p, r in zip(places, rewards, strict=True)]
-    scores = [score(r.problem_id, r.group, r.sample, reward) for r, reward in zip(rollouts, rewards, strict=True)]
-    found = {
-        "prompts": write_stage(folder / "select_prompts", {}),
-        "rollouts": write_stage(
-            folder / "sample", {"rollouts": (ROLLOUTS, [dataclasses.asdict(row) for row in rollouts])}
-        ),
-        "scores": write_stage(folder / "score", {"scores": (SCORES, scores)}),
-        "advantages": write_stage(folder / "credit", {"advantages": (ADVANTAGES, advantages)}),
-    }
-    (found["advantages"].folder / "signal.json").write_text(json.dumps({"groups": 2, "with_signal": 2}))
-    (found["prompts"].folder / "selection.json").write_text(json.dumps({"drawn": 2}))
-    (found["scores"].folder / "verdicts.json").write_text(json.dumps({"arithmetic": {"correct": 2, "wrong": 3}}))
-    return found
+    advantages = [
+        {"problem_id": r.problem_id, "group": r.group, "sample": r.sample, "advantage": a - 0.4}
+        for r, a in zip(rollouts, rewards, strict=True)
+    ]
+    rows = [dataclasses.asdict(row) for row in rollouts]
+    credit = write_stage(folder / "credit", {"advantages": (ADVANTAGES, advantages)})
+    (credit.folder / "signal.json").write_text(json.dumps({"groups": 2, "with_signal": 2}))
+    return write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rows)}), credit
 
 
 @pytest.fixture(scope="module")
@@ -141,15 +138,15 @@ def the_round(tmp_path: Path, student: Path, worker: Worker) -> Round:
 
 
 def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
-    """Digests of checkpoint and state of every round that nothing disturbs, in another place."""
+    """Digests of checkpoint and state of every round, when nothing disturbs them."""
     found = []
-    root = the_round.night / "undisturbed"
     predecessor = the_round.predecessor
     rollouts = sampled_groups(the_round.base, [[4, 1, 6], [2, 5]])
     for number in range(1, rounds + 1):
-        state = root / str(number)
+        state = the_round.night / "undisturbed" / str(number)
+        advantages = [0.6, -0.4, -0.4, 0.6, -0.4]
         checkpoint = the_round.worker.call(
-            trainer_process.update, predecessor, CONFIG, rollouts, [0.6, -0.4, -0.4, 0.6, -0.4], the_round.checkpoints
+            trainer_process.update, predecessor, CONFIG, rollouts, advantages, the_round.checkpoints
         ).checkpoint
         the_round.worker.call(trainer_process.save_state, checkpoint.name, state)
         found.append((checkpoint.name, json.loads((state / NOTE).read_text())["tensors"]))
@@ -157,10 +154,9 @@ def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.usefixtures("prefect_server")
-def test_groups_without_a_verified_signal_make_no_round_worth_its_step(the_round: Round) -> None:
-    (the_round.tables["advantages"].folder / "signal.json").write_text(json.dumps({"groups": 2, "with_signal": 0}))
-    metrics = flow(the_round.update)().metrics
+def test_too_few_groups_with_a_signal_skip_the_step(the_round: Round) -> None:
+    (the_round.advantages.folder / "signal.json").write_text(json.dumps({"groups": 2, "with_signal": 0}))
+    metrics = update.fn([the_round.rollouts], [the_round.advantages], CONFIG, the_round.resources).metrics
     assert (metrics["groups"], metrics["useful_groups"], metrics["skipped"]) == (2.0, 0.0, 1.0)
 
 
@@ -168,9 +164,9 @@ def test_groups_without_a_verified_signal_make_no_round_worth_its_step(the_round
 def test_a_process_that_dies_between_update_and_state(
     the_round: Round, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once before the state is asked for, once after: the round counts, and in the same bits.
+    """Killed before and while the state is written, the round counts all the same, with the same bits.
 
-    What the third round retires is gone by then; what it is taken again from is not.
+    The third round's retired checkpoint is gone by then; the one that its update is repeated from is not.
     """
     expected = undisturbed(the_round, 3)
     shutil.rmtree(the_round.checkpoints / expected[0][0])
@@ -183,7 +179,7 @@ def test_a_process_that_dies_between_update_and_state(
             updated = the_round.update()
             kill()
             artifact = the_round.checkpoint(number, updated)
-            assert artifact.read_json("metrics.json")["skipped"] == 0.0
+            assert artifact.read_json("metrics.json").keys() == {"reward", "seconds_checkpoint"}
             assert (artifact.folder / "checkpoint.txt").read_text() == updated.checkpoint.name
 
     rounds()
@@ -192,17 +188,42 @@ def test_a_process_that_dies_between_update_and_state(
     assert [note["step"] for note in notes] == [4, 6]
     assert not the_round.state(1).exists()
     assert [policy.exists() for policy in the_round.policies] == [False, True, True]
-    assert caplog.text.count("the update is taken again") == 2
+    assert caplog.text.count("the update is repeated") == 2
     assert not list(the_round.night.rglob("*.draft"))
 
 
 def test_an_update_that_comes_out_differently_the_second_time_does_not_count(the_round: Round) -> None:
-    """As it may on a GPU: the next round samples from the first one already."""
-    updated = Updated(the_round.checkpoints / "cafe42", {})
+    """On a GPU it may, and the next round has sampled from the first one already."""
     folder = the_round.night / "round-01" / "checkpoint"
     folder.mkdir(parents=True)
-    arguments = {**the_round.arguments, "updated": updated, "state": the_round.state(1), "seconds_round": None}
-    with pytest.raises(UpdateChangedError, match="and not to cafe42: the round is taken again"):
-        checkpoint.write(folder, **arguments)
+    updated = Updated(the_round.checkpoints / "cafe42", {})
+    with pytest.raises(UpdateChangedError, match="not cafe42: start the night again"):
+        checkpoint.write(folder, **the_round.arguments(1, updated))
     assert committed(folder) is None
     assert not the_round.state(1).exists()
+
+
+def test_a_block_of_adapters_ends_in_one_full_checkpoint(tmp_path: Path) -> None:
+    draft = write_tiny(tmp_path / "draft")
+    write_lineage(draft, None)
+    current = base = keep(draft, tmp_path)
+    config = trainer_config(lora=LoraConfig(rank=4, alpha=8), learning_rate=0.01)
+    rollouts = sampled_groups(base, [[4, 5], [6, 3]])
+    for _ in range(2):
+        predecessor = Predecessor(base, current.name, None)
+        updated = trainer_process.update(predecessor, config, rollouts, [1.0, -1.0, 0.5, -0.5], tmp_path)
+        before, current = current, updated.checkpoint
+        verify(current)
+        assert (base_of(current), parent_of(current)) == (base, before.name)
+        assert not list(current.glob("model*"))
+    (tmp_path / "merge").mkdir()
+    arguments: dict[str, Any] = {"trust_remote_code": False, "checkpoints": tmp_path, "trainer": InProcessWorker()}
+    merge.write(tmp_path / "merge", adapter=current, **arguments)
+    merged = tmp_path / (tmp_path / "merge" / "checkpoint.txt").read_text()
+    verify(merged)
+    assert (base_of(merged), parent_of(merged)) == (merged, current.name)
+    assert {file.name for file in base.iterdir()} < {file.name for file in merged.iterdir()}
+    adapted, proven = read_probe(current), read_probe(merged)
+    assert adapted is not None
+    assert proven is not None
+    assert adapted.difference(proven.logprobs) < 0.05

@@ -1,0 +1,222 @@
+"""A round's figures, worked out by hand."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tasks.rollouts import verdicts
+from tasks.stage import Artifact, commit
+from tasks.tables import ROLLOUTS, SCORES, write_table
+from tasks.training.metrics import Pass, learned_metrics, round_metrics
+from tests.tasks.doubles.tables import rollout, score
+
+TRAINED = {"groups": 3.0, "useful_groups": 1.0, "skipped": 0.0, "seconds": 4.5, "loss": -0.25}
+
+
+def stage(folder: Path, seconds: float, figures: Mapping[str, float] | None = None, **files: Any) -> Artifact:
+    """Commit a folder of JSON files and, from pairs of schema and rows, tables."""
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        if isinstance(content, tuple):
+            write_table(folder / f"{name}.parquet", *content)
+        else:
+            (folder / f"{name}.json").write_text(json.dumps(content))
+    return commit(folder, folder.name, {}, seconds, figures)
+
+
+def sampled_pass(folder: Path, selection: Any, rollouts: list[Any], scores: list[Any], **teacher: Any) -> Pass:
+    """A pass of 0.5 s for its prompts, 4 s for its rollouts, 0.25 s for its scores and 0.125 s for its advantages."""
+    benchmark = "gsm8k" if folder.name == "1" else "arithmetic"
+    counts = verdicts.count((benchmark, row["verdict"]) for row in scores)
+    figures = {"sync": 0.5, "generate": 3.0, "probe_difference": 0.02 if benchmark == "gsm8k" else 0.01}
+    return Pass(
+        stage(folder / "select_prompts", 0.5, selection=selection),
+        stage(folder / "sample", 4.0, figures, rollouts=(ROLLOUTS, rollouts)),
+        stage(folder / "score", 0.25, scores=(SCORES, scores), verdicts=counts),
+        stage(folder / "credit", 0.125, **teacher),
+    )
+
+
+def passes(night: Path, rewards: list[list[list[float | None]]], selections: list[dict[str, float]]) -> list[Pass]:
+    """`rewards`: by pass, group and sample. A completion of group g has g + 1 tokens; that of sample 0 was cut."""
+    found: list[Pass] = []
+    first = 0
+    for number, groups in enumerate(rewards):
+        scores = [
+            score(f"p{group}", group, sample, reward) | {"parts": json.dumps({"correct": reward, "format": 1.0})}
+            for group, values in enumerate(groups, first)
+            for sample, reward in enumerate(values)
+        ]
+        rollouts = [
+            rollout(row["problem_id"], row["group"], row["sample"], "x" * (row["group"] + 1))
+            | {"finish_reason": "stop" if row["sample"] else "length"}
+            for row in scores
+        ]
+        found.append(sampled_pass(night / str(number), selections[number], rollouts, scores))
+        first += len(groups)
+    return found
+
+
+def test_a_round_with_a_refill(tmp_path: Path) -> None:
+    selections = [
+        {"drawn": 2, "expected_signal_share": 0.5, "even_signal_share": 0.25},
+        {"drawn": 1, "expected_signal_share": 0.8, "even_signal_share": 0.4},
+    ]
+    found = round_metrics(passes(tmp_path, [[[1.0, 0.0], [0.0, None]], [[1.0, 1.0]]], selections), TRAINED)
+    known = {name: value for name, value in found.items() if value or not name.startswith("verdicts/")}
+    assert known == pytest.approx(
+        {
+            "refills": 1,
+            "replaced_groups": 1,
+            "probe_difference": 0.02,
+            "expected_signal_share": (2 * 0.5 + 0.8) / 3,
+            "even_signal_share": (2 * 0.25 + 0.4) / 3,
+            "signal_share": 1 / 3,
+            "groups": 3,
+            "useful_groups": 1,
+            "skipped": 0,
+            "loss": -0.25,
+            "reward": 3 / 5,
+            "reward/correct": 3 / 5,
+            "reward/format": 1.0,
+            "completion_length": (1 + 1 + 2 + 2 + 3 + 3) / 6,
+            "truncated_share": 0.5,
+            "null_rewards": 1,
+            "tokens_per_second": 12 / 8,
+            "verdicts/correct": 3,
+            "verdicts/wrong": 2,
+            "verdicts/grader_failed": 1,
+            "verdicts/arithmetic/correct": 1,
+            "verdicts/arithmetic/wrong": 2,
+            "verdicts/arithmetic/grader_failed": 1,
+            "verdicts/gsm8k/correct": 2,
+            "seconds_select_prompts": 1.0,
+            "seconds_sample": 8.0,
+            "seconds_sync": 1.0,
+            "seconds_generate": 6.0,
+            "seconds_score": 0.5,
+            "seconds_credit": 0.25,
+            "seconds_update": 4.5,
+        }
+    )
+    assert found["verdicts/arithmetic/timeout"] == found["verdicts/gsm8k/wrong"] == 0
+
+
+def test_without_solve_rates_in_one_pass_no_signal_is_predicted(tmp_path: Path) -> None:
+    selections = [{"drawn": 1}, {"drawn": 1, "expected_signal_share": 0.8, "even_signal_share": 0.4}]
+    found = round_metrics(passes(tmp_path, [[[1.0, 0.0]], [[1.0, 1.0]]], selections), TRAINED)
+    assert not {"expected_signal_share", "even_signal_share"} & found.keys()
+    assert (found["refills"], found["replaced_groups"]) == (1, 1)
+
+
+def test_what_is_not_finite_is_left_out(tmp_path: Path) -> None:
+    """The grader failed on everything, and the gradient was not finite."""
+    trained = TRAINED | {"grad_norm": float("inf")}
+    found = round_metrics(passes(tmp_path, [[[None, None]]], [{"drawn": 1}]), trained)
+    assert not {"reward", "reward/correct", "grad_norm"} & found.keys()
+    assert found["null_rewards"] == 2
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_learned_reward_is_no_part_of_the_mean(tmp_path: Path) -> None:
+    """A problem with a verifier, and an owner's prompt whose last answer was cut. The reward model says 0 to 4.
+
+    The grader is a user's own; its parts may have the names of columns.
+    """
+    samples = [(0, 0, 1.05), (0, 1, 0.0), (1, 0, -1.0), (1, 1, 1.0), (1, 2, -1.0)]
+    scores = [
+        score(f"p{group}", group, sample, reward)
+        | {"parts": json.dumps({"learned": float(learned), "seconds": 9.0, "tokens": 9.0})}
+        | ({"verdict": "judged"} if group else {})
+        for learned, (group, sample, reward) in enumerate(samples)
+    ]
+    rollouts = [rollout(row["problem_id"], row["group"], row["sample"], "x" * (1 + row["sample"])) for row in scores]
+    rollouts[-1] |= {"finish_reason": "length"}
+    found = round_metrics([sampled_pass(tmp_path, {"drawn": 2}, rollouts, scores)], TRAINED)
+    assert found["reward"] == pytest.approx(1.05 / 2)
+    assert {name: value for name, value in found.items() if name.startswith("reward/")} == {
+        "reward/learned": 1.5,
+        "reward/learned_owner": 2.5,
+        "reward/learned_spread": 0.5,
+        "reward/learned_length": pytest.approx(1.0),
+    }
+
+
+def test_the_kl_to_the_teacher_is_a_mean_over_tokens(tmp_path: Path) -> None:
+    credited = [
+        sampled_pass(
+            tmp_path / str(number),
+            {"drawn": 1},
+            [rollout("p", number, 0, "x")],
+            [score("p", number, 0, 1.0)],
+            teacher={"kl": kl, "tokens": tokens},
+        )
+        for number, (kl, tokens) in enumerate([(1.0, 30), (0.2, 10), (0.0, 0)])
+    ]
+    assert round_metrics(credited, TRAINED)["teacher_kl"] == pytest.approx(0.8)
+    assert "teacher_kl" not in round_metrics(credited[2:], TRAINED)
+
+
+# --- the learned reward
+
+ROWS = [  # group, verdict, tokens, learned, its z, the tie-breaker
+    (0, "correct", 4, 1.0, -1.0, -0.04),
+    (0, "correct", 8, 3.0, 1.0, 0.04),
+    (1, "judged", 10, -2.0, 1.0, None),
+    (1, "judged", 20, -4.0, -1.0, None),
+    (1, "grader_failed", 99, None, None, None),
+]
+
+
+def learned(rows: list[tuple[object, ...]], cut: int = 0) -> dict[str, float]:
+    """The figures of graded answers, the last `cut` of which were cut."""
+    table = pd.DataFrame(rows, columns=["group", "verdict", "tokens", "learned", "learned_z", "tie_breaker"])
+    ended = [number < len(rows) - cut for number in range(len(rows))]
+    answers = table[["group", "verdict", "tokens"]].assign(ended=ended)
+    return learned_metrics(answers, table[["learned", "learned_z", "tie_breaker"]])
+
+
+def test_the_learned_rewards_figures() -> None:
+    assert learned(ROWS) == pytest.approx(
+        {
+            "reward/learned": -0.5,
+            "reward/learned_owner": -3.0,
+            "reward/learned_spread": 1.0,
+            # within groups: rewards −1, 1, 1, −1, tokens −2, 2, −5, 5
+            "reward/learned_length": (2 + 2 - 5 - 5) / math.sqrt(4 * (4 + 4 + 25 + 25)),
+            "reward/learned_z": 0.0,
+            "reward/tie_breaker": 0.0,
+        }
+    )
+
+
+def test_answers_that_were_cut_count_only_in_the_parts() -> None:
+    """The reward model has learned from the ends of answers."""
+    cut = [(0, "correct", 50, 99.0, -1.0, -0.04), (1, "judged", 60, -99.0, -1.0, None)]
+    parts = {"reward/learned_z": -2 / 6, "reward/tie_breaker": -0.04 / 3}
+    assert learned([*ROWS, *cut], cut=2) == pytest.approx(learned(ROWS) | parts)
+    known = {name for name, value in learned(ROWS, cut=len(ROWS)).items() if not math.isnan(value)}
+    assert known == parts.keys()
+
+
+def test_a_reward_that_follows_length_alone_shows() -> None:
+    rows = [(group, "judged", tokens, group + 0.1 * tokens, 0.0, None) for group in (0, 9) for tokens in (3, 5, 9)]
+    assert learned(rows)["reward/learned_length"] == pytest.approx(1.0)
+
+
+def test_an_unknown_figure_is_nan() -> None:
+    found = learned([(0, "correct", 4, 1.0, 0.0, 0.0), (0, "correct", 4, 1.0, 0.0, 0.0)])
+    assert math.isnan(found["reward/learned_length"])
+    assert math.isnan(found["reward/learned_owner"])
+
+
+def test_the_spread_is_that_of_the_owners_prompts_where_there_are_any() -> None:
+    verified = [(0, "correct", 4, 0.0, -1.0, 0.0), (0, "wrong", 4, 8.0, None, 0.0)]
+    owned = [(1, "judged", 10, -2.0, 1.0, None), (1, "judged", 20, -4.0, -1.0, None)]
+    assert learned(verified)["reward/learned_spread"] == 4.0
+    assert learned([*verified, *owned])["reward/learned_spread"] == 1.0
