@@ -11,10 +11,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help night services test lint format lock setup
+.PHONY: help night services test test-full lint format lock setup
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
 	@printf '\n  ACCELERATOR=cpu|gpu  the build of vLLM (default: gpu where nvidia-smi -L lists one)\n'
 	@printf '  PYTHON=python3.12    the interpreter of a new .venv (3.11 to 3.14)\n'
 	@printf '  ARGS="..."           passed on to nightschool night or services, pytest, or uv pip compile\n'
@@ -25,10 +25,15 @@ night: setup ## the starter night: a small model studies arithmetic, sits its ex
 services: setup ## every night at 01:00 by itself, and the pages to watch it: until Ctrl-C (docs/schedule.md)
 	@.venv/bin/nightschool services $(ARGS)
 
-# Two at a time, because most wait for processes that start; a file's tests share what takes long to start. A thread
-# each: on two cores two OpenMP teams of two would wait for each other.
-test: lint ## lint, then all tests but the long ones (ARGS="-m full" for those)
-	@OMP_NUM_THREADS=1 .venv/bin/pytest -n 2 --dist loadfile $(ARGS)
+# Two at a time, because most wait for processes that start; the tests of a file share what takes long to start. One
+# thread each: on two cores two OpenMP teams of two would wait for each other.
+PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test: lint ## lint, then the tests of every change (ARGS go to pytest)
+	@$(PYTEST) $(ARGS)
+
+test-full: lint ## lint, then all tests, the long ones too
+	@$(PYTEST) -m "full or not full" --hypothesis-profile=thorough $(ARGS)
 
 lint: setup ## style, types, and which package may import which
 	@.venv/bin/ruff check .
