@@ -23,11 +23,6 @@ SUMS = ExamPart(benchmark="arithmetic", levels=("1",), problems=3)
 FRUIT = {"apples": "#### 4", "pears": "#### 5", "figs": "#### 6"}
 
 
-@pytest.fixture(scope="module")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_student(tmp_path_factory.mktemp("students") / "tiny")
-
-
 def fruit_exam(folder: Path, *names: str, **settings: Any) -> ExamPart:
     """A question for each name, which `FRUIT` answers."""
     source = gsm8k(folder / "data", [(f"How many {name}?", FRUIT[name.split()[0]]) for name in names])
