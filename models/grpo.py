@@ -8,17 +8,17 @@ from torch import Tensor
 
 from conf.schema import GrpoConfig
 
-IMPOSSIBLE = -1e4  # nats: stands for the log-probability −inf, so that a difference of two is a number
-LOG_RATIO_LIMIT = 20.0  # nats: a ratio ends at exp(±20) and has no gradient beyond
+IMPOSSIBLE = -1e4  # nats: replaces the log-probability −inf, so that a difference of two is a number
+LOG_RATIO_LIMIT = 20.0  # nats: a ratio is clamped to exp(±20) and has no gradient beyond
 
 
 def loss_denominator(completion_lengths: Sequence[int], config: GrpoConfig) -> float:
-    """What the summed loss of a whole optimizer step is divided by, however it is cut into microbatches.
+    """Return the divisor of the summed loss of a whole optimizer step, however it is cut into microbatches.
 
     `token`: its completion tokens (DAPO, arXiv 2503.14476, equation 8); `sequence`: its completions
     (DeepSeekMath, arXiv 2402.03300, equation 3); `constant`: its completions times the longest allowed length
-    (Dr. GRPO, arXiv 2503.20783, section 3.2). `completion_lengths`: those trained on, in tokens; a completion of 0
-    tokens has nothing to train on and is not counted. 0 where there is none.
+    (Dr. GRPO, arXiv 2503.20783, section 3.2). `completion_lengths`: of those trained on, in tokens; a completion of 0
+    tokens is not counted. 0 if there is none.
     """
     if config.aggregation == "token":
         return float(sum(completion_lengths))
@@ -39,7 +39,7 @@ def grpo_loss(
     sampler_logprobs: Float[Tensor, "B T"] | None = None,
     ref_logprobs: Float[Tensor, "B T"] | None = None,
 ) -> tuple[Tensor, dict[str, float]]:
-    """The loss of a microbatch, and what is worth watching in it.
+    """Return the loss of a microbatch, and its metrics.
 
     Per token −min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)A) with the ratio ρ to the old policy, of the token or of
     its completion (DeepSeekMath, arXiv 2402.03300, equation 3; the two clips apart: DAPO, arXiv 2503.14476, equation
@@ -49,10 +49,10 @@ def grpo_loss(
     by `denominator`, that of the whole optimizer step (see `loss_denominator`).
 
     Values where `completion_mask` is false have no influence, whatever they are. A completion with a NaN advantage was
-    not graded and is left out (the denominator must not count it either); one that the sampler's band masks stays in
-    the denominator. Two equal log-probabilities, −inf included, have the ratio 1; ratios end at exp(±20), and beyond
-    have no gradient, nor has a token to which the policy gives no probability (−inf). A NaN of the policy makes the
-    loss NaN. The metrics are sums over the microbatch's tokens (`tokens` of them) or sequences (`sequences`); those
+    not graded and is left out (the denominator must not count it either); one outside the sampler's band is masked but
+    stays in the denominator. Two equal log-probabilities, −inf included, have the ratio 1; ratios are clamped to
+    exp(±20), with no gradient beyond, nor for a token of probability 0 (−inf). A NaN of the policy makes the loss NaN.
+    The metrics are sums over the microbatch's tokens (`tokens` of them) or sequences (`sequences`); those
     named `_max` are maxima.
     """
     mask = completion_mask.bool()
@@ -86,12 +86,12 @@ def grpo_loss(
 def importance_ratio(
     policy: Float[Tensor, "B T"], old: Float[Tensor, "B T"], lengths: Int[Tensor, "B 1"], config: GrpoConfig
 ) -> Float[Tensor, "B T"]:
-    """The ratio ρ of the policy to the old policy, at each token. Log-probabilities must be 0 where masked.
+    """Return the ratio ρ of the policy to the old policy, at each token. Log-probabilities must be 0 where masked.
 
     `token`: exp(π − π_old) (DeepSeekMath, arXiv 2402.03300, equation 3). `sequence`: its geometric mean over the
     completion (GSPO, arXiv 2507.18071, equation 7), written as GSPO-token's sg[s] · π / sg[π] (equation 14): the same
-    values, and the same gradient as long as advantage and weight are one a completion. Where tokens have their own,
-    each token's gradient has its own too, as REINFORCE has where π = π_old, and not their mean over the completion.
+    values, and the same gradient if advantage and weight are the same for a completion's tokens. If they differ,
+    each token's gradient has its own, as in REINFORCE where π = π_old, and not their mean over the completion.
     """
     log_ratio = policy - old
     if config.importance == "sequence":
@@ -101,7 +101,7 @@ def importance_ratio(
 
 
 def k3(difference: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """exp(d) − d − 1, an estimate of KL(π‖ref) where d = ref − π at tokens sampled from π; d ends at 20."""
+    """Return exp(d) − d − 1, which estimates KL(π‖ref) with d = ref − π at tokens sampled from π; d is at most 20."""
     difference = difference.clamp(max=LOG_RATIO_LIMIT)
     return difference.exp() - difference - 1
 
@@ -109,10 +109,10 @@ def k3(difference: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
 def sampler_weights(
     old: Float[Tensor, "B T"], sampler: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"], config: GrpoConfig
 ) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B"], dict[str, Tensor]]:
-    """Weights that make up for the sampler being not quite the policy. Log-probabilities must be 0 where masked.
+    """Return weights that correct for the mismatch of sampler and policy. Log-probabilities must be 0 where masked.
 
-    Returns the token weights min(exp(π_old − μ), cap) (Yao et al. 2025, "Your efficient RL framework secretly brings
-    you off-policy RL training"); which completions are kept: those whose geometric-mean ratio lies within the band
+    Three values: the token weights min(exp(π_old − μ), cap) (Yao et al. 2025, "Your efficient RL framework secretly
+    brings you off-policy RL training"); which completions are kept: those whose geometric-mean ratio is in the band
     (Liu, Li et al. 2025, "When speed kills stability", part 3) and whose sampler log-probabilities are all numbers;
     and the mismatch: sums over tokens of |π_old − μ|, of the ratio and its square, of k3(μ‖π), and the extremes.
     """
@@ -120,7 +120,7 @@ def sampler_weights(
     difference = (old - sampler).where(mask & ~unknown, 0.0)
     mean = (difference.sum(dim=1) / mask.sum(dim=1).clamp(min=1)).exp()
     low, high = config.sampler_ratio_band
-    # not "within": a NaN, of a broken policy, must stay and show
+    # not "within": a NaN of a broken policy must remain visible
     kept = ~((mean < low) | (mean > high) | unknown.any(dim=1))
     bounded = _bounded(difference)
     ratio = bounded.exp()
@@ -139,7 +139,7 @@ def sampler_weights(
 
 
 def _possible(logprobs: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Log-probabilities that can be reckoned with: 0 where masked, finite for −inf."""
+    """Return the log-probabilities with 0 where masked, and finite instead of −inf."""
     return logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE)
 
 
@@ -152,5 +152,5 @@ def _largest(values: Float[Tensor, "B T"]) -> Tensor:
 
 
 def _floats(counts: dict[str, Tensor]) -> dict[str, float]:
-    """Plain numbers, all fetched from the device at once."""
+    """Return plain numbers, all fetched from the device at once."""
     return dict(zip(counts, torch.stack([count.double() for count in counts.values()]).tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Low-rank adapters through peft: beside the model's layers while they are trained, a folder of their own, merged."""
+"""Low-rank adapters through peft: attach them, save them in peft's format, merge them into the base."""
 
 import json
 from pathlib import Path
@@ -22,13 +22,13 @@ from models.optim.master_weights import stochastic_bf16
 
 
 class MergeError(NightError):
-    """A merged checkpoint does not compute what the model with its adapters does."""
+    """A merged checkpoint does not compute what the model with its adapters computes."""
 
 
 def attach(model: PreTrainedModel, config: LoraConfig) -> None:
-    """Freezes the model and puts fresh adapters (which change nothing yet) beside its linear layers.
+    """Freeze the model and attach fresh adapters, which change nothing yet, to its linear layers.
 
-    Raises ValueError where the targets name the embeddings or the head: the two are often one tensor, and
+    Raises ValueError if the targets name the embeddings or the head: the two often share a tensor, and
     log-probabilities are computed with the head's plain weight.
     """
     model.requires_grad_(False)
@@ -49,14 +49,14 @@ def attach(model: PreTrainedModel, config: LoraConfig) -> None:
 
 
 def dropout(model: torch.nn.Module, on: bool) -> None:
-    """Switches the adapters' dropout, and nothing else: it belongs to the pass that computes gradients alone."""
+    """Switch the adapters' dropout, and nothing else, on or off."""
     for module in model.modules():
         if isinstance(module, LoraLayer):
             module.lora_dropout.train(on)
 
 
 def save_adapter(model: PreTrainedModel, folder: Path) -> None:
-    """Writes the adapters as peft does: adapter_model.safetensors and adapter_config.json."""
+    """Write the adapters as peft does: adapter_model.safetensors and adapter_config.json."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {
         f"base_model.model.{name.replace('.default.', '.')}": tensor.contiguous()
@@ -66,17 +66,17 @@ def save_adapter(model: PreTrainedModel, folder: Path) -> None:
     save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
     peft: Any = model.peft_config
     config = peft["default"].to_dict()
-    # not peft's own save_pretrained: the order of a set differs from run to run, and with it the folder's digest
+    # not peft's save_pretrained: the order of its sets, and with it the folder's digest, differs from run to run
     plain = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     (folder / "adapter_config.json").write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
 
 
 @torch.no_grad()
-def merged_weights(model: PreTrainedModel, chance: torch.Generator | None = None) -> dict[str, Tensor]:
-    """The model's weights with the adapters added in fp32 and rounded once, under the names of the plain model.
+def merged_weights(model: PreTrainedModel, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+    """Return the weights with the adapters added in fp32 and rounded once, under the plain model's names.
 
-    To the nearest; or, with a generator on the model's device, by `chance`: adapters that add less than half of a last
-    place would be lost.
+    Rounds to nearest or, with a `generator` on the model's device, stochastically: adapters that add less than half of
+    a last place would otherwise be lost.
     """
     weights: dict[str, Tensor] = {}
     for name, tensor in model.state_dict().items():
@@ -89,17 +89,19 @@ def merged_weights(model: PreTrainedModel, chance: torch.Generator | None = None
             # not peft's get_delta_weight: that rounds the product to the model's precision
             delta = layer.scaling["default"] * (up.weight.float() @ down.weight.float())
             delta = delta.T if layer.fan_in_fan_out else delta
-            exact, is_bf16 = base.float() + delta, base.dtype == torch.bfloat16
-            rounded = stochastic_bf16(exact, chance) if is_bf16 and chance is not None else exact.to(base.dtype)
-            weights[f"{name}.weight"] = rounded
+            exact = base.float() + delta
+            if generator is not None and base.dtype == torch.bfloat16:
+                weights[f"{name}.weight"] = stochastic_bf16(exact, generator)
+            else:
+                weights[f"{name}.weight"] = exact.to(base.dtype)
     return weights
 
 
 def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
-    """Writes an adapter's folder, merged into its base, as a full checkpoint; proven by `prove_merge`."""
+    """Write an adapter merged into its base as a full checkpoint, checked by `prove_merge`."""
     precision = compute_dtype(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # the trainer's
     model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
-    PeftModel.from_pretrained(model, adapter)  # puts the adapters into the model that it is given
+    PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
     copy_companions(base, target)
     model.save_pretrained(target, state_dict=merged_weights(model))
     adapted = read_probe(adapter)
@@ -108,9 +110,10 @@ def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = Fal
 
 
 def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = False) -> None:
-    """Writes the probe into a merged checkpoint, with what transformers alone makes of its files.
+    """Check that a merged checkpoint computes what the model with its adapters does, and write its sync probe.
 
-    Raises MergeError unless that agrees with what the model with its adapters made of the same tokens.
+    The probe's log-probabilities are computed by transformers from the merged files. Raises MergeError if they differ
+    from those `adapted`, of the model with its adapters.
     """
     merged = file_logprobs(checkpoint, adapted.token_ids, trust_remote_code)
     difference = adapted.difference(merged)

@@ -1,4 +1,4 @@
-"""One sampled completion, as it travels from the sampler to the trainer."""
+"""One sampled completion, on its way from the sampler to the trainer."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,11 +6,11 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Rollout:
-    """A row of the rollouts table: the very tokens that were sampled, with the sampler's log-probabilities.
+    """A row of the rollouts table: the sampled tokens with the sampler's log-probabilities.
 
-    `token_ids` holds the sampled end token too, unless the completion was cut at its length limit (`length`);
-    `loss_mask` is true for every token that the policy wrote. A completion without such a token is graded, and counts
-    in its group's baseline, but has nothing to train on.
+    `token_ids` includes the sampled end token, unless the completion reached its length limit (`length`); `loss_mask`
+    is true for every token that the policy wrote. A completion without such a token is graded and counts in its group's
+    baseline, but there is nothing to train on. `sampler_logprobs`: in nats, one per token.
     """
 
     problem_id: str

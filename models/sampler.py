@@ -20,24 +20,24 @@ from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_
 from models.hf.hardware import compute_dtype
 from models.rollout import Rollout
 
-ATTEMPTS = 3  # for completions that end neither by themselves nor by their length
+ATTEMPTS = 3  # for completions that end for another reason than `stop` or `length`
 
 
 class Sampler:
-    """Holds one engine for the whole night; new weights, or adapters beside the weights, are loaded in place."""
+    """Holds one engine for the whole night; new weights and adapters are loaded in place."""
 
     def __init__(self, checkpoint: Path, config: EngineConfig, *, trust_remote_code: bool = False) -> None:
         self.config = config
         cuda = torch.cuda.is_available()
-        whole = compute_dtype(torch.device("cuda" if cuda else "cpu")) == torch.float32
+        dtype = compute_dtype(torch.device("cuda" if cuda else "cpu"))
         base = base_of(checkpoint)
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
             cpu_lora.install()
         self.llm = LLM(
             model=str(base),
-            dtype="float32" if whole else "bfloat16",
-            load_format="safetensors",  # other files can run code when they are loaded
+            dtype="float32" if dtype == torch.float32 else "bfloat16",
+            load_format="safetensors",  # loading other files can run code
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
             block_size=None if cuda else CPU_BLOCK,
@@ -49,17 +49,17 @@ class Sampler:
             seed=0,
             **adapters,
         )
-        self._base: Path | None = base  # whose weights the engine holds; None: not proven
-        self._held: Path | None = None  # the checkpoint that is proven to be in the engine
+        self._base: Path | None = base  # the full checkpoint in the engine; None: not proven
+        self._loaded: Path | None = None  # the checkpoint or adapter that is proven to be in the engine
         self._adapter: LoRARequest | None = None
-        self._adapters = 0  # how many were served: each has a number of its own
-        self.probe_difference = 0.0  # nats a token between the trainer and the engine, at the last sync with a probe
+        self._adapters = 0  # how many were served: each needs its own number
+        self.probe_difference = 0.0  # nats per token between trainer and engine, at the last sync with a probe
         self.load_weights(checkpoint)
 
     @property
     def digest(self) -> str:
-        """The digest of the checkpoint that is proven to be in the engine; empty where none is."""
-        return self._held.name if self._held else ""
+        """The digest of the checkpoint that is proven to be in the engine; empty if none is."""
+        return self._loaded.name if self._loaded else ""
 
     def sample(
         self,
@@ -70,89 +70,90 @@ class Sampler:
         temperature: float = 1.0,
         max_tokens: int | Sequence[int],
     ) -> list[list[Rollout]]:
-        """`size` completions for each prompt: the tokens, their log-probabilities and the text.
+        """Sample `size` completions for each prompt: the tokens, their log-probabilities and the text.
 
         `prompts`: token ids. `max_tokens`: for all prompts, or one for each. Temperature 0 is greedy. The same seed,
         prompts and weights give the same completions, in a restarted engine too: random state and caches are reset
         first. A completion that ends for another reason than its end token or its length is sampled again. Raises
-        NightError, before anything is sampled, where a prompt is empty or leaves no room for a single token.
+        NightError, before sampling, if a prompt is empty or leaves no room for a token.
         """
         _check_room(prompts, self.config.max_model_len)
         limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else list(max_tokens)
         torch.manual_seed(seed)
         self.llm.reset_prefix_cache()
-        found: list[list[Rollout]] = [[] for _ in prompts]
+        sampled: list[list[Rollout]] = [[] for _ in prompts]
         for _ in range(ATTEMPTS):
-            missing = [index for index, rollouts in enumerate(found) if len(rollouts) < size]
+            missing = [index for index, rollouts in enumerate(sampled) if len(rollouts) < size]
             if not missing:
-                return found
+                return sampled
             requests: Any = [{"prompt_token_ids": prompts[index]} for index in missing]
-            params = [_params(size - len(found[index]), temperature, limits[index]) for index in missing]
+            params = [_params(size - len(sampled[index]), temperature, limits[index]) for index in missing]
             for index, output in zip(missing, self._generate(requests, params), strict=True):
                 for completion in output.outputs:
                     if completion.finish_reason in ("stop", "length"):
-                        found[index].append(self._rollout(index, len(found[index]), prompts[index], completion))
-        raise RuntimeError(f"vLLM did not finish {sum(size - len(f) for f in found)} completions in {ATTEMPTS} tries")
+                        sampled[index].append(self._rollout(index, len(sampled[index]), prompts[index], completion))
+        unfinished = sum(size - len(rollouts) for rollouts in sampled)
+        raise RuntimeError(f"vLLM did not finish {unfinished} completions in {ATTEMPTS} attempts")
 
     def load_weights(self, checkpoint: Path) -> None:
-        """Loads another checkpoint in place: an adapter beside its base's weights. Raises SyncError unless it arrived.
+        """Load another checkpoint in place, or an adapter beside its base's weights, and prove that it arrived.
 
-        Three proofs: vLLM's loader filled every parameter; what can be read back of the engine's memory is what the
-        files hold; and the probe's log-probabilities are the trainer's, and not still those from before. A checkpoint
-        without a probe (somebody else made it) has the first two. After an error the engine holds nothing that may be
-        sampled from; the next call loads everything anew.
+        Three checks, of which a checkpoint without a probe (from another program) has the first two: vLLM's loader
+        filled every parameter; what can be read back from the engine's memory equals the files; the probe's
+        log-probabilities are the trainer's, and not those from before. Raises SyncError otherwise; then `digest` is
+        empty, and the next call loads everything again.
         """
         base, probe = base_of(checkpoint), read_probe(checkpoint)
-        held, loaded = self._held, self._base
-        before = self._logprobs(probe) if probe and held else []
-        self._held = self._base = None
+        previous, previous_base = self._loaded, self._base
+        before = self._logprobs(probe) if probe and previous else []
+        self._loaded = self._base = None
         if probe and base == checkpoint and (wrong := wrong_precisions(checkpoint)):
-            _fail(checkpoint, f"its file is of a wrong precision: {_listed(wrong)}")
-        if base != loaded:
+            _fail(checkpoint, f"its file has the wrong precision: {_listed(wrong)}")
+        if base != previous_base:
             self._load_base(base)
         self._serve(checkpoint if base != checkpoint else None)
         self.llm.reset_prefix_cache()
         if probe:
-            self._prove(checkpoint, probe, before, held)
-        self._base, self._held = base, checkpoint
+            self._check_probe(checkpoint, probe, before, previous)
+        self._base, self._loaded = base, checkpoint
 
     def _load_base(self, base: Path) -> None:
         try:
-            (lacking,) = self.llm.collective_rpc(weight_sync.reload, args=(str(base),))
-        except Exception as error:  # whatever vLLM comes up with
+            (missing,) = self.llm.collective_rpc(weight_sync.reload, args=(str(base),))
+        except Exception as error:  # vLLM may raise anything
             _fail(base, f"vLLM could not load it ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
-        if lacking:
-            _fail(base, f"its file has nothing for {_listed(lacking)}")
+        if missing:
+            _fail(base, f"its file has nothing for {_listed(missing)}")
         ((wrong, compared),) = self.llm.collective_rpc(weight_sync.differing, args=(str(base),))
         if wrong or not compared:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
     def _serve(self, adapter: Path | None) -> None:
-        """Loads an adapter beside the base's weights, to be sampled with from now on; None: the base alone."""
+        """Load an adapter to sample with from now on; None: the base alone."""
         self._adapter = None
         if adapter is None:
             return
         self._adapters += 1
         self._adapter = LoRARequest(adapter.name, self._adapters, str(adapter))
         self.llm.llm_engine.add_lora(self._adapter)
-        stated = json.loads((adapter / "adapter_config.json").read_text())
-        arguments = (str(adapter), stated["lora_alpha"] / stated["r"])
+        config = json.loads((adapter / "adapter_config.json").read_text())
+        arguments = (str(adapter), config["lora_alpha"] / config["r"])
         ((wrong, compared),) = self.llm.collective_rpc(weight_sync.differing_adapter, args=arguments)
         if wrong or not compared:
             _fail(adapter, f"the engine holds other values than the file for {_listed(wrong) or 'every matrix'}")
 
-    def _prove(self, checkpoint: Path, probe: Probe, before: Sequence[float], held: Path | None) -> None:
-        """By the probe: against the trainer's values, and against the engine's own from before the sync."""
+    def _check_probe(self, checkpoint: Path, probe: Probe, before: Sequence[float], previous: Path | None) -> None:
+        """Compare the probe's log-probabilities with the trainer's and with the engine's own before the sync."""
         after = self._logprobs(probe)
         self.probe_difference = probe.difference(after)
         if not self.probe_difference <= TOLERANCE:
-            far = f"{self.probe_difference:.3f} nats a token"
-            _fail(checkpoint, f"the probe's log-probabilities are {far} from the trainer's")
-        if after == before and held is not None and _moved(held, checkpoint, probe):
-            _fail(checkpoint, f"the engine still computes what {held.name} does")
+            nats = f"{self.probe_difference:.3f} nats a token"
+            _fail(checkpoint, f"the probe's log-probabilities are {nats} from the trainer's")
+        if after == before and previous is not None and _must_differ(previous, checkpoint, probe):
+            _fail(checkpoint, f"the engine still computes what {previous.name} does")
 
     def _logprobs(self, probe: Probe) -> list[float]:
-        """The engine's log-probabilities of the probe's tokens, of as many as its context takes."""
+        """Return the engine's log-probabilities of the probe's tokens, as many as fit its context."""
         token_ids = probe.token_ids[: self.config.max_model_len - 1]
         params = SamplingParams(temperature=0.0, max_tokens=1, prompt_logprobs=0)
         requests: Any = [{"prompt_token_ids": token_ids}]
@@ -161,12 +162,12 @@ class Sampler:
         return [step[token].logprob for step, token in zip(steps[1:], token_ids[1:], strict=True)]
 
     def sleep(self) -> None:
-        """Gives the GPU to the trainer: the weights go to the host's memory, the key/value cache is dropped."""
+        """Release the GPU for the trainer: move the weights to host memory and drop the key/value cache."""
         if torch.cuda.is_available():
             self.llm.sleep(level=1)
 
     def wake(self) -> None:
-        """Takes the GPU back after `sleep`."""
+        """Take the GPU back after `sleep`."""
         if torch.cuda.is_available():
             self.llm.wake_up()
 
@@ -191,10 +192,10 @@ class Sampler:
 
 
 def _check_room(prompts: Sequence[list[int]], context: int) -> None:
-    for place, prompt in enumerate(prompts):
+    for index, prompt in enumerate(prompts):
         if not 0 < len(prompt) < context:
             raise NightError(
-                f"prompt {place} has {len(prompt)} tokens, and the engine takes 1 to {context - 1} and answers them: "
+                f"prompt {index} has {len(prompt)} tokens, and the engine takes 1 to {context - 1}: "
                 "raise engine.max_model_len, or leave the problem out"
             )
 
@@ -204,7 +205,7 @@ def _params(count: int, temperature: float, max_tokens: int) -> SamplingParams:
 
 
 def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
-    """What to tell vLLM so that it serves one adapter at a time, of the configured rank, beside a base's weights."""
+    """Return vLLM's arguments to serve one adapter at a time, of the configured rank, beside a base's weights."""
     return {
         "enable_lora": True,
         "max_loras": 1,
@@ -214,31 +215,31 @@ def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
 
 
 def _linear_layers(checkpoint: Path) -> list[str]:
-    """The names of the linear layers in a checkpoint's blocks: matrices under a number.
+    """Return the names of the linear layers in a checkpoint's blocks: matrices below a number.
 
-    vLLM would else make room for an adapter of the head as well, which costs it more than all the others.
+    By default vLLM would also reserve memory for an adapter of the head, more than for all the others.
     """
-    found = set()
+    modules = set()
     for file in checkpoint.glob("*.safetensors"):
         with safe_open(file, framework="pt") as tensors:
             for name in tensors.keys():  # noqa: SIM118
                 *path, module, _ = name.split(".")
                 if any(part.isdecimal() for part in path) and len(tensors.get_slice(name).get_shape()) == 2:
-                    found.add(module)
-    return sorted(found)
+                    modules.add(module)
+    return sorted(modules)
 
 
-def _moved(held: Path, checkpoint: Path, probe: Probe) -> bool:
-    """Whether the engine's values must differ between two checkpoints.
+def _must_differ(previous: Path, checkpoint: Path, probe: Probe) -> bool:
+    """Return whether the engine's values must differ between two checkpoints.
 
-    An update so small that the trainer itself computes the same may leave the engine's values, too, and so may an
-    adapter that is still all but nothing beside its base.
+    They may not after an update so small that the trainer computes the same values, or between an adapter near 0 and
+    its base.
     """
-    if (base_of(held) == held) != (base_of(checkpoint) == checkpoint) or not held.is_dir():
+    if (base_of(previous) == previous) != (base_of(checkpoint) == checkpoint) or not previous.is_dir():
         return False
-    earlier = read_probe(held)
+    earlier = read_probe(previous)
     visible = earlier is not None and earlier.difference(probe.logprobs) > VISIBLE
-    return visible and not same_weights(held, checkpoint)
+    return visible and not same_weights(previous, checkpoint)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -247,6 +248,6 @@ def _listed(names: Sequence[str]) -> str:
 
 def _fail(checkpoint: Path, what: str) -> NoReturn:
     raise SyncError(
-        f"{checkpoint.name} is not what the engine samples from: {what}; the same command loads it anew, "
-        f"and if that fails again, --fresh makes it anew"
+        f"{checkpoint.name} is not what the engine samples from: {what}; run the same command again, "
+        f"and if that fails too, start the night again with --fresh"
     )

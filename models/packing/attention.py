@@ -1,7 +1,7 @@
-"""Attention over packed groups, forward and backward: the prompts causally, each completion over its prompt and itself.
+"""Causal attention over packed groups: prompts over themselves, each completion over its prompt and itself.
 
-Registered with transformers under the name `packed_groups`. On the CPU as matrix products with a backward pass of its
-own: torch's fused kernel is several times slower there on short completions, and autograd would keep every score and
+Registered with transformers under the name `packed_groups`. On the CPU it is matrix products with a custom backward
+pass: torch's fused kernel is several times slower there on short completions, and autograd would keep every score and
 scatter every gradient. The products run over tables of equally long rows (see `Table`).
 """
 
@@ -15,17 +15,17 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 ATTENTION = "packed_groups"
-BLOCK = 64  # a row's tokens that attend at once: later keys of theirs need not be looked at
-KEPT = 512  # rows up to so many tokens keep what each gave to each key
+BLOCK = 64  # tokens of a row that attend at once, so that keys after them can be skipped
+KEPT = 512  # rows of up to so many tokens keep their attention weights for the backward pass
 
 
 @dataclass(frozen=True)
 class Table:
-    """Sequences of the pack, one a row, padded on the right.
+    """Sequences of the pack, one per row, padded on the right.
 
-    `start`, `tokens`: the sequences stand in the pack one after the other, from `start` on, `tokens` in all.
-    `places`: where a row's token stands among these (0 for padding); `slots`: the reverse, each token's place in the
-    flattened table. `valid`: which are not padding. A `full` table has no padding.
+    `start`, `tokens`: the sequences are contiguous in the pack, from `start` on, `tokens` in all. `places`: the index
+    of a row's token among these (0 for padding); `slots`: the inverse, each token's index in the flattened table.
+    `valid`: which are not padding. A `full` table has no padding.
     """
 
     start: int
@@ -36,29 +36,29 @@ class Table:
     full: bool
 
     def rows(self, packed: Float[Tensor, "all heads width"]) -> Float[Tensor, "rows longest heads width"]:
-        """The sequences out of the pack; what stands in the padding means nothing."""
+        """Return the sequences of the pack as rows; values in the padding are meaningless."""
         own = packed[self.start : self.start + self.tokens]
         found = own if self.full else own.index_select(0, self.places.flatten())
         return found.unflatten(0, self.places.shape)
 
     def tokens_of(self, rows: Float[Tensor, "rows longest heads width"]) -> Float[Tensor, "tokens heads width"]:
-        """The reverse of `rows`: the tokens in the order of the pack, without the padding."""
+        """Return the inverse of `rows`: the tokens in the order of the pack, without padding."""
         flat = rows.flatten(0, 1)
         return flat if self.full else flat.index_select(0, self.slots)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a pack's prompts and completions stand, and which prompt each completion has.
+    """Where a pack's prompts and completions are, and which prompt each completion has.
 
-    A completion's last token is read by nobody: the rows of `completions` end before it, and a completion of one token
+    No token follows a completion's last one, so the rows of `completions` end before it, and a completion of one token
     has no row.
     """
 
     prompts: Table
     completions: Table
     owners: Int[Tensor, "completions"]
-    biases: dict[Any, Tensor] = field(default_factory=dict, repr=False, compare=False)  # made when first asked for
+    biases: dict[Any, Tensor] = field(default_factory=dict, repr=False, compare=False)  # filled on first use
 
 
 def packed_attention(
@@ -75,10 +75,10 @@ def packed_attention(
     s_aux: Tensor | None = None,
     **_: object,
 ) -> tuple[Float[Tensor, "1 tokens heads width"], None]:
-    """softmax(query · keyᵀ · scale) · value for each token over what it may see, in `query`'s precision.
+    """Return softmax(query · keyᵀ · scale) · value for each token over what it may see, in `query`'s precision.
 
-    Each key/value head serves its share of the query heads. `layout` comes along as a keyword of the model's forward
-    call. Raises ValueError for kinds of attention that this is not.
+    Each key/value head serves its share of the query heads. `layout` is a keyword of the model's forward call. Raises
+    ValueError for unsupported kinds of attention.
     """
     del module, attention_mask
     if softcap is not None or s_aux is not None:
@@ -91,15 +91,15 @@ def packed_attention(
 
 
 class _PackedAttention(torch.autograd.Function):
-    """Keeps queries, keys and values. What each token gave to each key is kept as well for rows of up to KEPT tokens;
-    for longer ones, where it would be most of the memory, it is made again in the backward pass.
+    """Keeps queries, keys and values, and the attention weights of rows of up to KEPT tokens; those of longer rows,
+    which would be most of the memory, are computed again in the backward pass.
     """
 
     @staticmethod
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: float, window: int | None
     ) -> Tensor:
-        """What each token attends to: of query, key and value [tokens, heads, width] the query's shape."""
+        """Return the attention of query, key and value [tokens, heads, width], in the query's shape."""
         ctx.layout, ctx.scale, ctx.window = layout, scale, window
         out, kept = torch.empty(query.shape, dtype=query.dtype), []
         for table, prefixed in _tables(layout):
@@ -116,7 +116,7 @@ class _PackedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of query, key and value, each in its own shape."""
+        """Return the gradients of query, key and value, each in its own shape."""
         query, key, value, *kept = ctx.saved_tensors
         layout, scale, window, kv_heads = ctx.layout, ctx.scale, ctx.window, key.shape[1]
         found = [torch.empty(x.shape, dtype=x.dtype) for x in (query, key, value)]
@@ -144,12 +144,12 @@ class _PackedAttention(torch.autograd.Function):
 
 
 def _tables(layout: Layout) -> list[tuple[Table, bool]]:
-    """The tables that are not empty, each with whether a prompt stands before its rows."""
+    """Return the non-empty tables, each with whether a prompt precedes its rows."""
     return [(layout.prompts, False), *([(layout.completions, True)] if layout.completions.tokens else [])]
 
 
 def _blocks(longest: int, keys: int) -> list[tuple[slice, int]]:
-    """Parts of a table's columns, each with how many of its `keys` the last of them may see."""
+    """Return parts of a table's columns, each with how many of its `keys` its last column may see."""
     ends = [min(start + BLOCK, longest) for start in range(0, longest, BLOCK)]
     return [(slice(start, end), keys - longest + end) for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -157,7 +157,7 @@ def _blocks(longest: int, keys: int) -> list[tuple[slice, int]]:
 def _keys(
     packed: Float[Tensor, "tokens kv_heads width"], layout: Layout, prefixed: bool
 ) -> Float[Tensor, "rows_kv_heads keys width"]:
-    """The prompts' own rows, or each completion's behind its prompt's, head by head."""
+    """Return the prompts' rows, or each completion's row after its prompt's, head by head."""
     rows = layout.prompts.rows(packed)
     if prefixed:
         rows = torch.cat([rows.index_select(0, layout.owners), layout.completions.rows(packed)], dim=1)
@@ -167,7 +167,7 @@ def _keys(
 def _folded(
     rows: Float[Tensor, "rows columns heads width"], kv_heads: int
 ) -> Float[Tensor, "rows_kv_heads share_columns width"]:
-    """The query heads under the key/value head that serves them."""
+    """Group the query heads by the key/value head that serves them."""
     return rows.unflatten(2, (kv_heads, -1)).permute(0, 2, 3, 1, 4).flatten(2, 3).flatten(0, 1)
 
 
@@ -176,7 +176,7 @@ def _unfold(
     rows: Float[Tensor, "rows columns heads width"],
     kv_heads: int,
 ) -> None:
-    """The reverse of `_folded`, into `rows`."""
+    """Write the inverse of `_folded` into `rows`."""
     part = rows.unflatten(2, (kv_heads, -1))
     part.copy_(folded.unflatten(0, (-1, kv_heads)).unflatten(2, (-1, rows.shape[1])).permute(0, 3, 1, 2, 4))
 
@@ -189,7 +189,7 @@ def _shares(
     columns: slice,
     window: int | None,
 ) -> Float[Tensor, "rows_kv_heads share_columns keys"]:
-    """What share of its attention each token gives to each key: 0 for those that it may not see."""
+    """Return each token's attention weights: 0 for keys that it may not see."""
     place = (prefixed, columns.start, window, keys.shape, queries.shape, queries.dtype)
     if place not in layout.biases:  # the same in every layer of a model
         layout.biases[place] = _bias(queries, keys, layout, prefixed, columns, window)
@@ -199,7 +199,7 @@ def _shares(
 def _bias(
     queries: Tensor, keys: Tensor, layout: Layout, prefixed: bool, columns: slice, window: int | None
 ) -> Float[Tensor, "share_columns keys"] | Float[Tensor, "rows_kv_heads share_columns keys"]:
-    """0 where a token may see a key, else −inf; one for all rows where their prompts are equally long."""
+    """Return 0 where a token may see a key, else −inf; one for all rows if their prompts are equally long."""
     seen = _visible(layout, prefixed, columns, keys.shape[1], window)
     bias = torch.zeros(seen.shape, dtype=queries.dtype).masked_fill_(~seen, float("-inf"))
     share = queries.shape[1] // bias.shape[1]
@@ -211,14 +211,14 @@ def _bias(
 def _visible(
     layout: Layout, prefixed: bool, columns: slice, keys: int, window: int | None
 ) -> Bool[Tensor, "rows columns keys"]:
-    """Which of a row's keys a token may see: its prompt's, and of its own those before it; `window` of them at most."""
+    """Return which keys a token may see: its prompt's and those up to itself; at most `window` of them."""
     device = layout.owners.device
     own = torch.arange(columns.stop, device=device)
     known, before = own[:0].bool()[None], own[:0][None]
     if prefixed:
         rows = layout.owners[:1] if layout.prompts.full else layout.owners
         known = layout.prompts.valid.index_select(0, rows)
-        # a prompt is as long as it is, not as the longest is
+        # positions count from the prompt's own length, not the longest prompt's
         before = torch.arange(keys - columns.stop, device=device) - known.sum(dim=1, keepdim=True)
     places = torch.cat([before, own.expand(len(before), -1)], dim=1)
     distances = own[columns, None] - places[:, None]
@@ -232,7 +232,7 @@ def _collect(
     layout: Layout,
     prefixed: bool,
 ) -> None:
-    """Writes the gradients of a table's keys or values; those of the prompts before its rows are summed by prompt."""
+    """Write the gradients of a table's keys or values; those of the prompts before its rows are summed by prompt."""
     prompts, table = layout.prompts, layout.completions if prefixed else layout.prompts
     prefix = d_rows.shape[1] - table.places.shape[1]
     span = slice(table.start, table.start + table.tokens)
@@ -249,7 +249,7 @@ def _collect(
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: float, window: int | None) -> Tensor:
-    """The same through torch's fused kernels and autograd, for a GPU."""
+    """Return the same through torch's fused kernels and autograd, for a GPU."""
     parts = []
     for table, prefixed in _tables(layout):
         queries = table.rows(query).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""Rollouts as the groups that a pack is made of, and a pack's flat tokens as padded rows."""
+"""Convert rollouts to the groups of a pack, and a pack's flat tokens to padded rows."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from models.rollout import Rollout
 
 
 def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
-    """These rows of the rollouts, by problem and group, in the order of each group's first row."""
+    """Return these rows of the rollouts by problem and group, in the order of each group's first row."""
     members: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in rows:
         members[rollouts[row].problem_id, rollouts[row].group].append(row)
@@ -26,12 +26,12 @@ def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
 
 
 def padded_rows(flat: Float[Tensor, "tokens"], packed: Pack) -> Float[Tensor, "B T"]:
-    """A value for each of the pack's completion tokens as one row a completion, padded with 0."""
+    """Return a value for each of the pack's completion tokens as one row per completion, padded with 0."""
     return pad_sequence(list(flat.split(packed.lengths)), batch_first=True)
 
 
 def advantage_rows(advantages: Sequence[Tensor], lengths: Sequence[int]) -> Float[Tensor, "B T"]:
-    """Rows padded with 0 from one advantage a completion or one a token; `lengths` in tokens."""
+    """Return rows padded with 0 from one advantage per completion or per token; `lengths` in tokens."""
     expanded = [a.expand(length) for a, length in zip(advantages, lengths, strict=True)]
     return pad_sequence(expanded, batch_first=True)
 
@@ -40,7 +40,7 @@ def advantage_rows(advantages: Sequence[Tensor], lengths: Sequence[int]) -> Floa
 def logprobs_by_row(
     model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int
 ) -> dict[int, Float[Tensor, "T"]]:
-    """The log-probabilities of each row's tokens, in nats, without a gradient; `budget`: tokens of a microbatch."""
+    """Return the log-probabilities of each row's tokens, in nats, without gradient; `budget`: tokens per microbatch."""
     found: dict[int, Tensor] = {}
     for batch in split(groups, budget):
         packed = pack(batch, model.device)

@@ -1,8 +1,8 @@
-"""Two layers of the usual language models with backward passes of their own, which keep less than autograd would.
+"""RMSNorm and gated feed-forward layers with custom backward passes, which keep less memory than autograd.
 
-RMSNorm as transformers writes it keeps three copies of its input for the backward pass, two of them in fp32; a gated
-feed-forward layer keeps gate, activated gate, factor and their product. Here the one keeps its input and a number a
-row, the other gate and factor.
+RMSNorm in transformers keeps three copies of its input for the backward pass, two of them in fp32; a gated feed-forward
+layer keeps gate, activated gate, factor and their product. Here the first keeps its input and one number per row, the
+second gate and factor.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ Forward = Callable[[Tensor], Tensor]
 
 
 def make_lean(model: PreTrainedModel) -> None:
-    """Gives the model's RMSNorms and gated feed-forward layers the functions below, in place.
+    """Replace the forward passes of the model's RMSNorms and gated feed-forward layers by those below, in place.
 
-    Only classes that compute just that are touched: their own forward pass is compared on random input first.
+    Only classes that compute the same are changed: their own forward pass is compared on random input first.
     """
     compared: dict[type, bool] = {}
     for module in model.modules():
@@ -38,22 +38,22 @@ def make_lean(model: PreTrainedModel) -> None:
 def rms_norm(
     weight: Float[Tensor, "width"], epsilon: float, inputs: Float[Tensor, "... width"]
 ) -> Float[Tensor, "... width"]:
-    """inputs ÷ √(mean of their squares + epsilon) · weight (Zhang and Sennrich 2019, arXiv 1910.07467, equation 4).
+    """Return inputs ÷ √(mean square + epsilon) · weight (Zhang and Sennrich 2019, arXiv 1910.07467, equation 4).
 
-    The quotient is computed in fp32 and rounded before the weight comes in, as transformers does.
+    The quotient is computed in fp32 and rounded before it is multiplied with the weight, as in transformers.
     """
     return _RmsNorm.apply(inputs, weight, epsilon)  # pyright: ignore[reportReturnType]
 
 
 def gated(gate: Float[Tensor, "... width"], factor: Float[Tensor, "... width"]) -> Float[Tensor, "... width"]:
-    """silu(gate) · factor (SwiGLU: Shazeer 2020, arXiv 2002.05202, equation 6)."""
+    """Return silu(gate) · factor (SwiGLU: Shazeer 2020, arXiv 2002.05202, equation 6)."""
     return _Gated.apply(gate, factor)  # pyright: ignore[reportReturnType]
 
 
 def gated_down(
     gate: Float[Tensor, "... width"], factor: Float[Tensor, "... width"], weight: Float[Tensor, "hidden width"]
 ) -> Float[Tensor, "... hidden"]:
-    """(silu(gate) · factor) · weightᵀ: the rest of the layer, whose product need not be kept."""
+    """Return (silu(gate) · factor) · weightᵀ, the rest of the layer, without keeping the product."""
     return _GatedDown.apply(gate, factor, weight)  # pyright: ignore[reportReturnType]
 
 
@@ -66,7 +66,7 @@ class _RmsNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
-        """With n = x · s: dx = s · (g · w − n · mean(g · w · n)), dw = Σ g · n over all rows."""
+        """Return the gradients. With n = x · s: dx = s · (g · w − n · mean(g · w · n)), dw = Σ g · n over all rows."""
         inputs, weight, scale = ctx.saved_tensors
         gradient, normed = gradients[0], inputs * scale
         product = gradient * normed
@@ -97,7 +97,7 @@ class _GatedDown(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The gradients of gate, factor and weight, each in its own shape; none of a weight that is not trained."""
+        """Return the gradients of gate, factor and weight, each in its own shape; None for a frozen weight."""
         gate, factor, weight = ctx.saved_tensors
         gradient, activated = gradients[0], silu(gate)
         d_weight: Tensor | None = None
@@ -109,7 +109,7 @@ class _GatedDown(torch.autograd.Function):
 
 
 def _lean_forward(module: Any) -> Forward | None:
-    """The function that may stand in for a module's forward pass; None where nothing here looks like it."""
+    """Return the function that may replace a module's forward pass; None for other kinds of modules."""
     if type(module).__name__.endswith("RMSNorm"):
         epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
         return None if epsilon is None or module.weight is None else lambda x: rms_norm(module.weight, epsilon, x)
@@ -122,7 +122,7 @@ def _feed_forward(module: Any, inputs: Tensor) -> Tensor:
     gate, factor, down = module.gate_proj(inputs), module.up_proj(inputs), module.down_proj
     if type(down) is Linear and down.bias is None:
         return gated_down(gate, factor, down.weight)
-    return down(gated(gate, factor))  # with an adapter, say
+    return down(gated(gate, factor))  # such as one with an adapter
 
 
 @torch.no_grad()
@@ -132,5 +132,5 @@ def _agree(module: Any, lean: Forward) -> bool:
     inputs = torch.randn(1, PROBE_TOKENS, weight.shape[-1], generator=chance).to(weight)
     try:
         return torch.allclose(lean(inputs), module(inputs), rtol=1e-2, atol=1e-4)
-    except (RuntimeError, TypeError, AttributeError):  # it is something else after all
+    except (RuntimeError, TypeError, AttributeError):  # it computes something else
         return False

@@ -1,4 +1,4 @@
-"""Log-probabilities of given tokens, without ever holding a [tokens, vocabulary] tensor as a whole."""
+"""Log-probabilities of given tokens, without ever holding a whole [tokens, vocabulary] tensor."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,29 +7,29 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-ROWS = 256  # positions whose logits are in memory at once on the way forward, in the model's precision
-COLUMNS = 8192  # tokens of the vocabulary whose logits are, for all positions, on the way back
-BLOCK = 2**22  # logits that are in fp32 at a time: few enough to stay in the processor's cache
+ROWS = 256  # positions whose logits are in memory at once in the forward pass, in the model's precision
+COLUMNS = 8192  # tokens of the vocabulary whose logits are in memory, for all positions, in the backward pass
+BLOCK = 2**22  # logits in fp32 at a time: few enough to stay in the processor's cache
 
 
 def token_logprobs(
     hidden: Float[Tensor, "N hidden"], head: Float[Tensor, "V hidden"], targets: Int[Tensor, "N"]
 ) -> tuple[Float[Tensor, "N"], Float[Tensor, "N"]]:
-    """log softmax(hidden · headᵀ)[target] for each position, in fp32, and the distributions' entropy in nats.
+    """Return log softmax(hidden · headᵀ)[target] at each position, in fp32, and the distributions' entropy in nats.
 
     Only the first is differentiable. The logits are computed in `hidden`'s precision, as the sampler does, some
-    positions at a time; in the backward pass once more, a part of the vocabulary at a time, so that each part of
-    `head`'s gradient is one product over all positions.
+    positions at a time; in the backward pass again, a part of the vocabulary at a time, so that each part of `head`'s
+    gradient is one product over all positions.
     """
     return _ChunkedLogprobs.apply(hidden, head, targets)  # pyright: ignore[reportReturnType]
 
 
 class _ChunkedLogprobs(torch.autograd.Function):
-    """d log softmax(z)[t] / dz = onehot(t) − softmax(z): the logits are made again rather than kept."""
+    """d log softmax(z)[t] / dz = onehot(t) − softmax(z): the logits are computed again rather than kept."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Of hidden [N, width], head [V, width] and targets [N]: log-probabilities and entropies [N], fp32, nats."""
+        """Return log-probabilities and entropies [N], fp32 nats, of hidden [N, width], head [V, width], targets [N]."""
         logprobs = torch.empty(len(targets), device=hidden.device)
         normalisers, entropies = torch.empty_like(logprobs), torch.empty_like(logprobs)
         for start in range(0, len(targets), ROWS):
@@ -51,7 +51,7 @@ class _ChunkedLogprobs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
-        """The gradients of hidden and head, each in its own shape; the entropies have none."""
+        """Return the gradients of hidden and head, each in its own shape; the entropies have none."""
         hidden, head, targets, normalisers = ctx.saved_tensors
         gradient = gradients[0]
         d_hidden = torch.zeros(hidden.shape, device=hidden.device)  # summed in fp32
@@ -71,7 +71,7 @@ class _ChunkedLogprobs(torch.autograd.Function):
 
 
 def _blocks(start: int, logits: Float[Tensor, "rows V"]) -> Iterator[tuple[slice, Float[Tensor, "block V"]]]:
-    """A few of the rows at a time, each with its place among all positions; `start` is the first's."""
+    """Yield a few rows at a time with their slice of all positions; `start` is the first row's."""
     size = max(1, BLOCK // logits.shape[1])
     for first in range(0, len(logits), size):
         block = logits[first : first + size]

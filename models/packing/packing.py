@@ -1,9 +1,9 @@
-"""Groups of completions as one packed sequence, in which a prompt stands once for all its completions.
+"""Pack groups of completions into one sequence that contains each prompt once for all its completions.
 
     prompt 0 | prompt 1 | … | completion 0.0 | completion 0.1 | … | completion 1.0 | …
 
-Every token but a completion's last goes through the model; a completion attends to its prompt and to itself (see
-`models/packing/attention.py`). All matrix products but those run over the whole pack without padding.
+Every token except a completion's last goes through the model; a completion attends to its prompt and to itself (see
+`models/packing/attention.py`). All other matrix products run over the whole pack without padding.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Group:
 
     @property
     def tokens(self) -> int:
-        """How many tokens of a pack it takes."""
+        """The number of tokens in a pack."""
         return len(self.prompt) + sum(len(completion) - 1 for completion in self.completions)
 
 
@@ -47,9 +47,9 @@ class Pack:
 
 
 def split(groups: Sequence[Group], budget: int) -> list[list[Group]]:
-    """Microbatches of at most `budget` tokens; a larger group is cut, its prompt repeated.
+    """Return microbatches of at most `budget` tokens; a larger group is cut and its prompt repeated.
 
-    Groups of like length come together: the attention pads a microbatch's completions to its longest.
+    Groups of similar length come together: the attention pads a microbatch's completions to its longest.
     """
     batches: list[list[Group]] = [[]]
     taken = 0
@@ -76,7 +76,7 @@ def _pieces(group: Group, budget: int) -> list[Group]:
 
 
 def pack(groups: Sequence[Group], device: torch.device) -> Pack:
-    """Lays out the prompts one after the other, then the completions. Neither may be empty."""
+    """Lay out the prompts one after the other, then the completions. Neither may be empty."""
     prompts = [group.prompt for group in groups]
     completions = [completion for group in groups for completion in group.completions]
     owners = [owner for owner, group in enumerate(groups) for _ in group.completions]
@@ -110,7 +110,7 @@ def pack(groups: Sequence[Group], device: torch.device) -> Pack:
 
 
 def _table(start: int, lengths: Sequence[int], device: torch.device) -> Table:
-    """Sequences of these lengths that stand one after the other in the pack, from `start` on."""
+    """Return the table of contiguous sequences of these lengths, from `start` on."""
     sizes = torch.tensor(lengths, dtype=torch.long)
     columns = torch.arange(max(lengths, default=0))
     valid = columns < sizes[:, None]
@@ -120,7 +120,7 @@ def _table(start: int, lengths: Sequence[int], device: torch.device) -> Table:
 
 
 def hidden_states(model: PreTrainedModel, packed: Pack) -> Float[Tensor, "predicted hidden"]:
-    """The last hidden state at every position that predicts a completion's token, in the order of the targets."""
+    """Return the last hidden state at every position that predicts a completion's token, in the order of targets."""
     output = model.base_model(
         input_ids=packed.input_ids, position_ids=packed.position_ids, use_cache=False, layout=packed.layout
     )

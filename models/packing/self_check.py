@@ -1,4 +1,4 @@
-"""Whether a model may be trained on packed groups: decided on loading it, by equality with the plain computation."""
+"""Decide on loading whether a model can be trained on packed groups, by comparison with the plain computation."""
 
 import json
 import logging
@@ -18,19 +18,19 @@ from models.packing.packing import Group, Pack, hidden_states, pack
 log = logging.getLogger("nightschool")
 
 SHAPES = ((9, (6, 1, 11)), (5, (4, 8)))  # tokens of the probe's prompts, and of their completions
-NATS, SHARE = 1e-4, 1e-3  # what may lie between the two in fp32: in the mean, and as a share of the gradient's size
+NATS, SHARE = 1e-4, 1e-3  # tolerances in fp32: mean difference in nats, and share of the gradient's norm
 
-_packed: dict[str, bool] = {}  # what this process has measured, by `_kind`
+_packed: dict[str, bool] = {}  # this process's measurements, by `_kind`
 
 # A pack's completion tokens: their log-probabilities (fp32, nats), and the entropies of their distributions
 LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]]
 
 
 def choose_packing(model: PreTrainedModel) -> LogProbs:
-    """`packed_logprobs`, with the model's attention set to it, where that computes what the plain model does.
+    """Return `packed_logprobs`, and set the model's attention to it, if that computes what the plain model does.
 
-    Otherwise `plain_logprobs`, with one line in the log that says why. Weights decide nothing of it: another model of
-    the same configuration is not measured again by this process.
+    Otherwise return `plain_logprobs` and log the reason. The weights do not matter: a process measures models of the
+    same configuration once.
     """
     if (kind := _kind(model)) not in _packed:
         _packed[kind] = _is_packed(model)
@@ -41,10 +41,10 @@ def choose_packing(model: PreTrainedModel) -> LogProbs:
 
 
 def _is_packed(model: PreTrainedModel) -> bool:
-    """Whether packing computes what the plain model does; the model's own attention is left set.
+    """Return whether packing computes what the plain model does; leaves the model's own attention set.
 
-    Compared are the log-probabilities of a small probe, and the gradient of their weighted sum at every token's
-    embedding, into which all layers' gradients go; in fp32, where rounding hides no fault.
+    Compares, in fp32 where rounding hides no fault, the log-probabilities of a small probe and the gradient of their
+    weighted sum at every token's embedding, which depends on all layers.
     """
     own = str(model.config._attn_implementation)
     packed = pack(_probe(model.config.get_text_config().vocab_size), model.device)
@@ -53,18 +53,20 @@ def _is_packed(model: PreTrainedModel) -> bool:
         try:
             model.set_attn_implementation(ATTENTION)
             reason = _difference(_measured(model, packed, packed_logprobs), expected)
-        except Exception as error:  # whatever goes wrong here, the plain way is open
+        except Exception as error:  # any failure: the plain computation remains
             reason = f"{type(error).__name__}: {error}"
     model.set_attn_implementation(own)
     if reason is not None:
         log.warning(
-            "%s is not trained in packed groups but, slower, one completion at a time: %s", type(model).__name__, reason
+            "%s cannot be trained in packed groups, so one completion at a time, which is slower: %s",
+            type(model).__name__,
+            reason,
         )
     return reason is None
 
 
 def _kind(model: PreTrainedModel) -> str:
-    """What tells models apart that may compute in different ways: class, device and configuration."""
+    """Return what distinguishes models that may compute differently: class, device and configuration."""
     config = {name: value for name, value in model.config.to_dict().items() if name != "_name_or_path"}
     return json.dumps([type(model).__qualname__, str(model.device), config], sort_keys=True, default=str)
 
@@ -72,7 +74,7 @@ def _kind(model: PreTrainedModel) -> str:
 def packed_logprobs(
     model: PreTrainedModel, packed: Pack
 ) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
-    """All groups in one pass, each prompt computed once."""
+    """Compute all groups in one pass, each prompt once."""
     head: Any = model.get_output_embeddings()
     return token_logprobs(hidden_states(model, packed), head.weight, packed.targets)
 
@@ -80,7 +82,7 @@ def packed_logprobs(
 def plain_logprobs(
     model: PreTrainedModel, packed: Pack
 ) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
-    """One completion after the other, through the model's own attention and its own head."""
+    """Compute one completion after the other, with the model's own attention and head."""
     found: list[tuple[Tensor, Tensor]] = []
     for group in packed.groups:
         for completion in group.completions:
@@ -103,7 +105,7 @@ def _probe(vocabulary: int) -> list[Group]:
 
 
 def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple[Tensor, Tensor]:
-    """Log-probabilities [predicted], and the gradient of their weighted sum at the embeddings [tokens, hidden]."""
+    """Return log-probabilities [predicted] and the gradient of their weighted sum at embeddings [tokens, hidden]."""
     with torch.enable_grad(), _embeddings(model) as seen:
         found, _ = logprobs(model, packed)
         weights = torch.randn(len(found), generator=torch.Generator().manual_seed(1)).to(found)
@@ -121,7 +123,7 @@ def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple
 
 @contextmanager
 def _in_fp32(model: PreTrainedModel) -> Iterator[None]:
-    """The model computes in fp32 while this is open; then its own weights are back, to the bit."""
+    """Make the model compute in fp32; afterwards its own weights are back, bit for bit."""
     weights = {p: p.data for p in model.parameters() if p.dtype != torch.float32}
     for parameter in weights:
         parameter.data = parameter.data.float()
@@ -134,7 +136,7 @@ def _in_fp32(model: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
-    """What the model's input embeddings put out while this is open, a tensor a forward pass."""
+    """Record the outputs of the model's input embeddings, a tensor per forward pass."""
     seen: list[Tensor] = []
 
     def keep(module: torch.nn.Module, inputs: tuple[Int[Tensor, "..."]], output: Tensor) -> None:
@@ -148,7 +150,7 @@ def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
 
 
 def _difference(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> str | None:
-    """What differs by more than the tolerances, as half a sentence; None where nothing does."""
+    """Return what differs by more than the tolerances, as half a sentence; None if nothing does."""
     logprobs = float((found[0] - expected[0]).abs().mean())
     gradients = float((found[1] - expected[1]).float().norm() / expected[1].float().norm())
     if logprobs <= NATS and gradients <= SHARE:
