@@ -1,10 +1,10 @@
-"""The gate: what passes it, what does not, and what clients are told while there is no engine."""
+"""The gate: what passes it, what does not, and what clients get while there is no engine."""
 
 import asyncio
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -22,11 +22,11 @@ from starlette.routing import Route
 from flows.serving.proxy import Gate, listening
 from flows.web.address import HERE, LOOPBACK, Address
 
-LIMIT = 20.0  # seconds until something that was asked for has happened
+LIMIT = 20.0  # seconds
 
 
 class Engine:
-    """A stand-in for vLLM's server that can be slow, go on streaming, and notice that nobody reads any more."""
+    """A stand-in for vLLM's server that can be slow, stream, die halfway, and notice that a client has gone."""
 
     def __init__(self) -> None:
         self.go_on = threading.Event()
@@ -36,6 +36,7 @@ class Engine:
             ("/v1/echo", self.echo),
             ("/v1/slow", self.slow),
             ("/v1/stream", self.stream),
+            ("/v1/dies", self.die),
         ]
         self.app = Starlette(routes=[Route(path, answer, methods=["GET", "POST"]) for path, answer in routes])
 
@@ -64,156 +65,145 @@ class Engine:
 
         return StreamingResponse(parts())
 
-
-class Place(NamedTuple):
-    gate: Gate
-    engine: Engine
-    url: str
-    behind: Path
-
-
-@contextmanager
-def served(app: Starlette, behind: Path) -> Iterator[uvicorn.Server]:
-    """An app on a socket file."""
-    settings = uvicorn.Config(app, uds=str(behind), lifespan="off", log_level="warning")
-    server = uvicorn.Server(settings)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    wait_until(lambda: server.started)
-    try:
-        yield server
-    finally:
-        server.should_exit = server.force_exit = True
-        thread.join(5)
-
-
-@contextmanager
-def gate_at(address: Address, folder: Path, opened: bool = True) -> Iterator[Place]:
-    engine, gate, behind = Engine(), Gate(address.password), folder / "socket"
-    with socket.create_server((LOOPBACK, 0)) as port, served(engine.app, behind), listening(gate, address, port):
-        if opened:
-            gate.open(behind)
-        yield Place(gate, engine, f"http://127.0.0.1:{port.getsockname()[1]}", behind)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    with gate_at(HERE, tmp_path) as found:
-        yield found
-
-
-def wait_until(happened: object) -> None:
-    end = time.monotonic() + LIMIT
-    while not happened():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_a_request_and_its_answer_pass_as_they_are(place: Place) -> None:
-    answer = httpx.post(f"{place.url}/v1/echo?one=1&two=%20", content="grüße", headers={"X-Mine": "kept"})
-    found = answer.json()
-    assert (answer.status_code, answer.headers["x-engine"]) == (202, "yes")
-    assert (found["path"], found["query"], found["body"]) == ("/v1/echo", "one=1&two=%20", "grüße")
-    assert (found["headers"]["x-mine"], found["headers"]["content-length"]) == ("kept", "7")
-    wait_until(lambda: place.gate.under_way == 0)
-
-
-def test_a_stream_arrives_while_it_is_written(place: Place) -> None:
-    with httpx.stream("GET", f"{place.url}/v1/stream") as answer:
-        parts = answer.iter_bytes()
-        assert next(parts) == b"one "
-        assert place.gate.under_way == 1
-        place.engine.go_on.set()
-        assert b"".join(parts) == b"two"
-    wait_until(lambda: place.gate.under_way == 0)
-
-
-def test_what_is_not_openais_protocol_does_not_pass(place: Place) -> None:
-    connection = HTTPConnection(place.url.removeprefix("http://"))  # sends a path as it stands
-    for path in ("/", "/invocations", "/metrics", "/v1", "/v1/../invocations", "/v1/%2e%2e/invocations"):
-        connection.request("POST", path)
-        answer = connection.getresponse()
-        assert answer.status == 404, path
-        assert b"OpenAI's protocol is at /v1/" in answer.read()
-    connection.close()
-    assert httpx.get(f"{place.url}/health").status_code == 200
-
-
-def test_only_its_own_names(place: Place) -> None:
-    assert httpx.get(f"{place.url}/v1/echo", headers={"Host": "localhost:8000"}).status_code == 202
-    assert httpx.get(f"{place.url}/v1/echo", headers={"Host": "evil.example"}).status_code == 400
-
-
-def test_a_key(tmp_path: Path) -> None:
-    with gate_at(Address(LOOPBACK, "s3cret"), tmp_path) as place:
-        for wrong in (
-            {},
-            {"Authorization": "Bearer wrong"},
-            {"Authorization": "s3cret"},
-            {"Authorization": "Bearer ü"},
-        ):
-            headers = [(name.encode(), value.encode()) for name, value in wrong.items()]
-            for path in ("/v1/echo", "/health"):
-                assert httpx.get(place.url + path, headers=headers).status_code == 401, wrong
-        right = httpx.get(f"{place.url}/v1/echo", headers={"Authorization": "Bearer s3cret"})
-        assert right.status_code == 202
-        assert "s3cret" not in right.text
-
-
-def test_without_an_engine_clients_are_told_why_and_when_to_ask_again(tmp_path: Path) -> None:
-    with gate_at(HERE, tmp_path, opened=False) as place:
-        place.gate.close("the night 2026-11-20 is running", 60)
-        client = OpenAI(base_url=f"{place.url}/v1", api_key="none", max_retries=0)
-        with pytest.raises(InternalServerError, match="no model serves now: the night 2026-11-20 is running") as caught:
-            client.models.list()
-        assert (caught.value.status_code, caught.value.response.headers["retry-after"]) == (503, "60")
-        assert httpx.get(f"{place.url}/health").status_code == 503
-
-
-def test_openais_client_asks_again_by_itself(tmp_path: Path) -> None:
-    with gate_at(HERE, tmp_path, opened=False) as place:
-        place.gate.close("it is being loaded", 1)
-        threading.Timer(0.5, place.gate.open, [place.behind]).start()
-        client = OpenAI(base_url=f"{place.url}/v1", api_key="none", max_retries=5)
-        assert client.get("/echo", cast_to=httpx.Response).status_code == 202
-
-
-def test_what_is_under_way_when_it_closes_is_answered(place: Place) -> None:
-    with httpx.stream("GET", f"{place.url}/v1/stream") as answer:
-        place.gate.close("another is being loaded", 10)
-        assert httpx.get(f"{place.url}/v1/echo").status_code == 503
-        assert place.gate.under_way == 1
-        place.engine.go_on.set()
-        assert answer.read() == b"one two"
-
-
-def test_the_engine_hears_that_a_client_has_gone(place: Place) -> None:
-    """Also of one whose answer has not begun: a long one would keep a small machine busy for nobody."""
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.get(f"{place.url}/v1/slow", timeout=0.5)
-    wait_until(lambda: place.engine.heard == ["slow", "left"])
-    wait_until(lambda: place.gate.under_way == 0)
-
-
-def test_an_engine_that_is_not_there(place: Place, tmp_path: Path) -> None:
-    place.gate.open(tmp_path / "nobody")
-    assert httpx.get(f"{place.url}/v1/echo").status_code == 503
-    place.gate.open(place.behind)
-    assert httpx.get(f"{place.url}/v1/echo").status_code == 202
-
-
-def test_half_an_answer_does_not_look_whole(tmp_path: Path) -> None:
-    async def dies(_: Request) -> Response:
+    async def die(self, _: Request) -> Response:
         async def parts() -> AsyncIterator[bytes]:
             yield b"half"
             raise SystemError("the engine died")
 
         return StreamingResponse(parts())
 
-    gate = Gate(None)
-    app = Starlette(routes=[Route("/v1/dies", dies)])
-    with socket.create_server((LOOPBACK, 0)) as port, served(app, tmp_path / "socket"), listening(gate, HERE, port):
-        gate.open(tmp_path / "socket")
-        with pytest.raises(httpx.RemoteProtocolError):
-            httpx.get(f"http://127.0.0.1:{port.getsockname()[1]}/v1/dies")
-    assert gate.under_way == 0
+
+class Served(NamedTuple):
+    """A gate at `url`, and the engine behind it on a socket file."""
+
+    gate: Gate
+    engine: Engine
+    url: str
+    socket: Path
+
+
+@contextmanager
+def gate_at(address: Address, folder: Path, opened: bool = True) -> Iterator[Served]:
+    engine, gate, file = Engine(), Gate(address.password), folder / "socket"
+    server = uvicorn.Server(uvicorn.Config(engine.app, uds=str(file), lifespan="off", log_level="critical"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    wait_until(lambda: server.started)
+    with socket.create_server((LOOPBACK, 0)) as port, listening(gate, address, port):
+        if opened:
+            gate.open(file)
+        yield Served(gate, engine, f"http://127.0.0.1:{port.getsockname()[1]}", file)
+    server.should_exit = server.force_exit = True
+    thread.join(5)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with gate_at(HERE, tmp_path) as found:
+        yield found
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_request_and_its_answer_pass_as_they_are(served: Served) -> None:
+    answer = httpx.post(f"{served.url}/v1/echo?one=1&two=%20", content="grüße", headers={"X-Mine": "kept"})
+    found = answer.json()
+    assert (answer.status_code, answer.headers["x-engine"]) == (202, "yes")
+    assert (found["path"], found["query"], found["body"]) == ("/v1/echo", "one=1&two=%20", "grüße")
+    assert (found["headers"]["x-mine"], found["headers"]["content-length"]) == ("kept", "7")
+    wait_until(lambda: served.gate.under_way == 0)
+
+
+def test_a_stream_arrives_while_it_is_written(served: Served) -> None:
+    with httpx.stream("GET", f"{served.url}/v1/stream") as answer:
+        parts = answer.iter_bytes()
+        assert next(parts) == b"one "
+        assert served.gate.under_way == 1
+        served.engine.go_on.set()
+        assert b"".join(parts) == b"two"
+    wait_until(lambda: served.gate.under_way == 0)
+
+
+def test_what_is_not_openais_protocol_does_not_pass(served: Served) -> None:
+    connection = HTTPConnection(served.url.removeprefix("http://"))  # sends a path as it stands
+    for path in ("/", "/invocations", "/metrics", "/v1", "/v1/../invocations", "/v1/%2e%2e/invocations"):
+        connection.request("POST", path)
+        answer = connection.getresponse()
+        assert answer.status == 404, path
+        assert b"OpenAI's protocol is at /v1/" in answer.read()
+    connection.close()
+    assert httpx.get(f"{served.url}/health").status_code == 200
+
+
+def test_only_its_own_names(served: Served) -> None:
+    assert httpx.get(f"{served.url}/v1/echo", headers={"Host": "localhost:8000"}).status_code == 202
+    assert httpx.get(f"{served.url}/v1/echo", headers={"Host": "evil.example"}).status_code == 400
+
+
+def test_a_key(tmp_path: Path) -> None:
+    with gate_at(Address(LOOPBACK, "s3cret"), tmp_path) as served:
+        for wrong in (
+            [],
+            [("Authorization", "Bearer wrong")],
+            [("Authorization", "s3cret")],
+            [("Authorization", "Bearer ü")],
+        ):
+            headers = [(b"Authorization", wrong.encode())] if wrong else []
+            for path in ("/v1/echo", "/health"):
+                assert httpx.get(served.url + path, headers=headers).status_code == 401, wrong
+        right = httpx.get(f"{served.url}/v1/echo", headers={"Authorization": "Bearer s3cret"})
+        assert right.status_code == 202
+        assert "s3cret" not in right.text
+
+
+def test_without_an_engine_clients_get_the_reason_and_when_to_retry(tmp_path: Path) -> None:
+    with gate_at(HERE, tmp_path, opened=False) as served:
+        served.gate.close("the night 2026-11-20 is running", 60)
+        client = OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
+        with pytest.raises(InternalServerError, match="no model serves now: the night 2026-11-20 is running") as caught:
+            client.models.list()
+        assert (caught.value.status_code, caught.value.response.headers["retry-after"]) == (503, "60")
+        assert httpx.get(f"{served.url}/health").status_code == 503
+
+
+def test_openais_client_retries_by_itself(tmp_path: Path) -> None:
+    with gate_at(HERE, tmp_path, opened=False) as served:
+        served.gate.close("it is being loaded", 1)
+        threading.Timer(0.5, served.gate.open, [served.socket]).start()
+        client = OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=5)
+        assert client.get("/echo", cast_to=httpx.Response).status_code == 202
+
+
+def test_what_is_under_way_when_it_closes_is_answered(served: Served) -> None:
+    with httpx.stream("GET", f"{served.url}/v1/stream") as answer:
+        served.gate.close("another is being loaded", 10)
+        assert httpx.get(f"{served.url}/v1/echo").status_code == 503
+        assert served.gate.under_way == 1
+        served.engine.go_on.set()
+        assert answer.read() == b"one two"
+
+
+def test_the_engine_hears_that_a_client_has_gone(served: Served) -> None:
+    """Also of one whose answer has not begun: a long one would keep a small machine busy for nobody."""
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(f"{served.url}/v1/slow", timeout=0.5)
+    wait_until(lambda: served.engine.heard == ["slow", "left"])
+    wait_until(lambda: served.gate.under_way == 0)
+
+
+def test_an_engine_that_is_not_there(served: Served, tmp_path: Path) -> None:
+    served.gate.open(tmp_path / "nobody")
+    assert httpx.get(f"{served.url}/v1/echo").status_code == 503
+    served.gate.open(served.socket)
+    assert httpx.get(f"{served.url}/v1/echo").status_code == 202
+
+
+def test_half_an_answer_does_not_look_whole(served: Served) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.get(f"{served.url}/v1/dies")
+    wait_until(lambda: served.gate.under_way == 0)

@@ -1,0 +1,133 @@
+"""A day with the real vLLM and a tiny student, asked by OpenAI's own client."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from openai import APIStatusError, OpenAI
+
+from conf.storage.locks import hold, wait_for_server
+from flows.web.address import free_port
+from models.hf.loading import load_tokenizer, prompt_tokens
+from tests.flows.serving.conftest import CONFIG, SETTINGS, School
+from tests.flows.serving.lesson import ROOT, only_pick, run_lesson
+
+pytestmark = [pytest.mark.engine, pytest.mark.full]
+
+QUESTION: Any = [{"role": "user", "content": "What is 2 + 2?"}]
+LIMIT = 300.0  # seconds; an engine takes a minute to start
+
+
+class Server:
+    """The running command."""
+
+    def __init__(self, school: School, log: Path) -> None:
+        port, self.log = free_port(), log
+        environment = os.environ | {"NIGHTSCHOOL_HOME": str(school.home.root), "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "flows", "serve", "--port", str(port), *(f"--set={one}" for one in SETTINGS)]
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+        self.url = f"http://127.0.0.1:{port}"
+        self.client = OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0)
+
+    def wait_for(self, text: str, times: int = 1) -> None:
+        wait_until(lambda: self.log.read_text().count(text) >= times or self.process.poll() is not None)
+        assert self.log.read_text().count(text) >= times, self.log.read_text()
+
+    def answer(self) -> tuple[str, str | None]:
+        """The model that answered, and its greedy answer."""
+        found = self.client.chat.completions.create(
+            model="daytime", messages=QUESTION, max_completion_tokens=8, temperature=0.0
+        )
+        return found.model, found.choices[0].message.content
+
+    def processes(self) -> list[psutil.Process]:
+        command = psutil.Process(self.process.pid)
+        return [command, *command.children(recursive=True)]
+
+
+def wait_until(condition: Callable[[], bool], limit: float = LIMIT) -> None:
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture
+def server(school: School, tmp_path: Path) -> Iterator[Server]:
+    """The command, and nothing of it afterwards."""
+    running = Server(school, tmp_path / "serve.out")
+    yield running
+    everything = running.processes() if running.process.poll() is None else []
+    running.process.kill()
+    running.process.wait()
+    for process in filter(is_alive, everything):
+        process.kill()
+
+
+def test_a_day(school: School, server: Server) -> None:
+    """Answers with the digest of their model; the alias moves; the engine dies; a night comes; Ctrl-C."""
+    first, second, client = school.first, school.second, server.client
+    server.wait_for(f"version 1 ({first.digest}) is being loaded")
+    with pytest.raises(APIStatusError) as refused:
+        client.models.list()
+    assert refused.value.status_code == 503
+    server.wait_for(f"Ready: version 1 ({first.digest}) serves.")
+    assert [model.id for model in client.models.list()] == [first.digest, "daytime"]
+    five = client.chat.completions.create(model="daytime", messages=QUESTION, n=5, max_completion_tokens=8)
+    assert five.model == first.digest
+    assert len({choice.message.content for choice in five.choices}) > 1
+    tokens = prompt_tokens(load_tokenizer(school.home.checkpoints / first.digest), QUESTION, CONFIG.student)
+    assert five.usage is not None
+    assert five.usage.prompt_tokens == len(tokens)
+    assert httpx.post(f"{server.url}/invocations", json={}).status_code == 404
+    assert run_lesson(server.url, school.home).returncode == 0
+    assert only_pick(school.home).policy == first.digest
+
+    before = server.answer()
+    assert before == server.answer()
+    school.registry.promote(second.version)
+    server.wait_for(ready := f"Ready: version 2 ({second.digest}) serves.")
+    after = server.answer()
+    assert (before[0], after[0]) == (first.digest, second.digest)
+    assert after[1] != before[1]  # not the old answers under a new name
+
+    psutil.Process(server.process.pid).children()[0].kill()
+    server.wait_for(ready, times=2)
+    assert server.answer() == after
+
+    engine = server.processes()[1:]
+    assert len(engine) > 1
+    with hold(school.home.root, "the night 2026-11-21"):
+        wait_for_server(school.home.root)
+        assert not any(map(is_alive, engine))
+        with pytest.raises(APIStatusError, match="the night 2026-11-21 is running") as refused:
+            client.models.list()
+        assert refused.value.response.headers["retry-after"] == "60"
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(60) == 130
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_nothing_outlives_a_server_that_was_killed(school: School, server: Server) -> None:
+    """No process, and no lock."""
+    server.wait_for("Ready: ")
+    everything = server.processes()
+    server.process.kill()
+    wait_for_server(school.home.root)
+    wait_until(lambda: not any(map(is_alive, everything)), limit=10)
