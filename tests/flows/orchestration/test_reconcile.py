@@ -1,4 +1,4 @@
-"""Runs of nights that were killed: crashed in Prefect, killed in MLflow; whatever else a server holds is left alone."""
+"""Runs of killed nights are shown as crashed in Prefect and killed in MLflow; nothing else on a server changes."""
 
 import datetime
 import os
@@ -14,7 +14,7 @@ import pytest
 from mlflow import MlflowClient
 from prefect import flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterParentFlowRunId
 from prefect.client.schemas.objects import StateType
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
@@ -25,11 +25,11 @@ from conf.sections.hours import time_zone
 from conf.storage.home import SUMMARY, Home
 from conf.storage.locks import hold
 from flows.orchestration.reconcile import (
-    MESSAGE,
+    CRASHED,
     claim_flow_run,
     claim_mlflow_run,
     client_of,
-    go_on,
+    resume_crashed,
     show_crashed,
     show_killed,
 )
@@ -42,6 +42,7 @@ from pathlib import Path
 from prefect import flow, task
 from prefect.runtime import flow_run
 from conf.storage.home import SUMMARY, Home
+from flows.orchestration.nested import run_nested
 from flows.orchestration.reconcile import claim_flow_run
 from conf.storage.locks import hold
 
@@ -55,7 +56,7 @@ def nightly():
     with hold(home.root, "the night 2026-11-20"):
         claim_flow_run(home)
         print(flow_run.get_id(), flush=True)
-        sample()
+        run_nested("round", "round 1", sample)
 
 nightly()
 """
@@ -80,7 +81,7 @@ def another() -> None:
 
 
 def killed_night(home: Home, client: SyncPrefectClient) -> UUID:
-    """A flow run whose process was killed within a task."""
+    """Return a flow run whose process was killed in a task of a nested run."""
     environment = os.environ | {
         "PYTHONPATH": str(Path(__file__).parents[3]),
         "PREFECT_API_URL": PREFECT_API_URL.value() or "",
@@ -91,7 +92,7 @@ def killed_night(home: Home, client: SyncPrefectClient) -> UUID:
         try:
             run = UUID(night.stdout.readline().strip())
             limit = time.monotonic() + 60
-            while task_states(client, run) != [StateType.RUNNING]:
+            while states(client, run) != [StateType.RUNNING] * 3:
                 assert time.monotonic() < limit
                 time.sleep(0.2)
         finally:
@@ -99,9 +100,14 @@ def killed_night(home: Home, client: SyncPrefectClient) -> UUID:
     return run
 
 
-def task_states(client: SyncPrefectClient, run: UUID) -> list[StateType | None]:
-    found = client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])))
-    return [task.state_type for task in found]
+def states(client: SyncPrefectClient, run: UUID) -> list[StateType | None]:
+    """Return the states of the run's tasks, of its nested runs, and of their tasks."""
+    tasks = client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])))
+    children = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[run]))
+    nested = client.read_flow_runs(flow_run_filter=children)
+    return [each.state_type for each in [*tasks, *nested]] + [
+        state for each in nested for state in states(client, each.id)
+    ]
 
 
 def test_a_killed_night_is_shown_as_crashed_when_the_next_begins(tmp_path: Path, client: SyncPrefectClient) -> None:
@@ -109,23 +115,22 @@ def test_a_killed_night_is_shown_as_crashed_when_the_next_begins(tmp_path: Path,
     dead = killed_night(home, client)
     elsewhere = client.create_flow_run(tonight, tags=["home-elsewhere"], state=Running())
     other_flow = client.create_flow_run(another, tags=[home_mark(home)], state=Running())
-    unmarked = client.create_flow_run(tonight, state=Running())
+    untagged = client.create_flow_run(tonight, state=Running())
     assert client.read_flow_run(dead).state_type == StateType.RUNNING
-    own = tonight(home)
-    found = client.read_flow_run(dead)
-    assert found.state_type == StateType.CRASHED
-    assert found.state is not None
-    assert found.state.message == MESSAGE
-    assert task_states(client, dead) == [StateType.CRASHED]
-    for run in (elsewhere, other_flow, unmarked):
-        assert client.read_flow_run(run.id).state_type == StateType.RUNNING
-    assert own is not None
-    mine = client.read_flow_run(UUID(own))
-    assert (mine.state_type, mine.tags) == (StateType.COMPLETED, [home_mark(home)])
+    new = tonight(home)
+    state = client.read_flow_run(dead).state
+    assert state is not None
+    assert (state.type, state.message) == (StateType.CRASHED, CRASHED)
+    assert states(client, dead) == [StateType.CRASHED] * 3
+    for other in (elsewhere, other_flow, untagged):
+        assert client.read_flow_run(other.id).state_type == StateType.RUNNING
+    assert new is not None
+    run = client.read_flow_run(UUID(new))
+    assert (run.state_type, run.tags) == (StateType.COMPLETED, [home_mark(home)])
 
 
 def test_the_pages_of_a_home_show_its_dead_nights(tmp_path: Path, client: SyncPrefectClient) -> None:
-    """Marked or not: the database is the home's own. Not while a night runs there."""
+    """Tagged or not, because the database is the home's own; but not while a night runs there."""
     api = PREFECT_API_URL.value() or ""
     dead = client.create_flow_run(tonight, state=Running())
     with holder(tmp_path):
@@ -135,17 +140,15 @@ def test_the_pages_of_a_home_show_its_dead_nights(tmp_path: Path, client: SyncPr
     assert client.read_flow_run(dead.id).state_type == StateType.CRASHED
 
 
-def test_a_night_that_was_killed_when_it_was_finished_is_shown_as_finished(
-    tmp_path: Path, client: SyncPrefectClient
-) -> None:
-    """Its summary is written before its process ends; what a run is called is anybody's to say."""
+def test_a_finished_night_that_was_killed_is_shown_as_completed(tmp_path: Path, client: SyncPrefectClient) -> None:
+    """Its summary is written before its process ends. A run's name may be anything."""
     home = Home(tmp_path / "school")
     finish(home, "2026-11-20")
-    names = ("2026-11-20", "2026-11-19", "../nights/2026-11-20")
+    names = ("starter 2026-11-20", "starter 2026-11-19", "../nights/2026-11-20")
     runs = [client.create_flow_run(tonight, name=name, tags=[home_mark(home)], state=Running()).id for name in names]
     tonight(home)
-    found = [client.read_flow_run(run).state_type for run in runs]
-    assert found == [StateType.COMPLETED, StateType.CRASHED, StateType.CRASHED]
+    shown = [client.read_flow_run(run).state_type for run in runs]
+    assert shown == [StateType.COMPLETED, StateType.CRASHED, StateType.CRASHED]
 
 
 def finish(home: Home, date: str) -> None:
@@ -153,31 +156,31 @@ def finish(home: Home, date: str) -> None:
     (home.night(date) / SUMMARY).write_text("{}")
 
 
-def test_a_workers_night_that_crashed_goes_on_until_noon(
+def test_a_workers_crashed_night_is_resumed_until_noon(
     client: SyncPrefectClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not an older one, not one that failed or was cancelled, and not a command's, which its owner goes on with."""
+    """An older, failed or cancelled one is not, nor a run of the command, which its owner resumes."""
     deployment = client.create_deployment(client.create_flow(tonight), "goes-on")
 
     def run(name: str, state: State, **parameters: Any) -> UUID:
-        made = client.create_flow_run_from_deployment(deployment, parameters=parameters, name=name)
-        client.set_flow_run_state(made.id, state, force=True)
-        return made.id
+        created = client.create_flow_run_from_deployment(deployment, parameters=parameters, name=f"starter {name}")
+        client.set_flow_run_state(created.id, state, force=True)
+        return created.id
 
     mine = run("2026-11-20", Crashed())
     eastern = run("2026-11-21", Crashed(), config={"deadline_time_zone": "Pacific/Kiritimati"})  # 14 hours ahead of UTC
     others = [run("2026-11-19", Crashed()), run("2026-11-20", Failed()), run("2026-11-20", Cancelled())]
-    command = client.create_flow_run(tonight, name="2026-11-20", state=Crashed()).id
+    command = client.create_flow_run(tonight, name="starter 2026-11-20", state=Crashed()).id
     hour = 12
 
     def clocks(zone: str | None) -> datetime.datetime:
         return datetime.datetime(2026, 11, 21, hour, tzinfo=datetime.UTC).astimezone(time_zone(zone or "Etc/UTC"))
 
     monkeypatch.setattr("flows.orchestration.reconcile.clocks_in", clocks)
-    assert go_on(client) == ["2026-11-21"]  # there it is two in the morning
+    assert resume_crashed(client) == ["2026-11-21"]  # there it is two in the morning
     hour = 3
-    assert go_on(client) == ["2026-11-20"]
-    assert go_on(client) == []
+    assert resume_crashed(client) == ["2026-11-20"]
+    assert resume_crashed(client) == []
     for id in (mine, eastern):
         state = client.read_flow_run(id).state
         assert state is not None
@@ -186,15 +189,15 @@ def test_a_workers_night_that_crashed_goes_on_until_noon(
         assert client.read_flow_run(id).state_type != StateType.SCHEDULED
 
 
-def test_a_server_that_does_not_answer_costs_no_night(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_does_not_answer_is_only_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):
         show_crashed(Home(tmp_path), "http://127.0.0.1:9/api")
         with client_of("http://127.0.0.1:9/api") as client:
-            assert go_on(client) == []
+            assert resume_crashed(client) == []
     assert "runs that died could not be shown as crashed" in caplog.text
 
 
-def test_homes_have_marks_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_home_has_its_own_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = home_mark(Home(tmp_path / "one"))
     assert one == home_mark(Home(tmp_path / "one")) != home_mark(Home(tmp_path / "two"))
     assert "one" not in one  # a path is private
@@ -202,7 +205,7 @@ def test_homes_have_marks_of_their_own(tmp_path: Path, monkeypatch: pytest.Monke
     assert one != home_mark(Home(tmp_path / "one"))
 
 
-def test_a_killed_night_is_killed_in_mlflow_too_until_it_goes_on(home_with_mlflow: Callable[[str], Home]) -> None:
+def test_a_killed_night_is_killed_in_mlflow_too_until_it_is_resumed(home_with_mlflow: Callable[[str], Home]) -> None:
     home, config = home_with_mlflow("school"), load_night(STARTER)
     tracking = Tracking(home, config)
     runs = {}
