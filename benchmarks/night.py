@@ -9,7 +9,7 @@ group was useful, because TRL updates on all of its groups. A round's time is wa
 
 `overhead_share` is that of the starter's rounds; `sampling_ratio` is measured with nothing else running
 (benchmarks/nights/sampling.py). --trace writes the starter night's stages to a file for ui.perfetto.dev or
-chrome://tracing, and the operators of one update to another file beside it.
+chrome://tracing.
 """
 
 import argparse
@@ -73,8 +73,6 @@ def measure(student: Path, rounds: int, trace: Path | None = None) -> dict[str, 
             from benchmarks.nights.trace import write_trace
 
             write_trace(short, trace)
-            file = trace.with_suffix(".update.json.gz")
-            json_of("benchmarks.nights.update_trace", str(short), str(file), environment=trainer_environment())
         sampling = json_of("benchmarks.nights.sampling", environment={"NIGHTSCHOOL_HOME": str(home / "starter")})
         endless = medium.endless_student(student, home / "endless")
         conversations = medium.write_problems(endless, home / "problems")

@@ -15,9 +15,11 @@ import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 from matplotlib.figure import Figure
 
 from benchmarks.inputs.school import SCHOOL, make
@@ -33,7 +35,7 @@ SMALL = [
     "grpo.max_completion_tokens=24",
     "exam.max_completion_tokens=24",
 ]
-NAMES = {
+ROLES = {
     "engine.log": "engine",
     "trainer.log": "trainer",
     "server.log": "Prefect server",
@@ -131,50 +133,19 @@ def _rounds_done(folder: Path) -> int:
 
 
 def _processes() -> Iterator[tuple[str, float]]:
-    """Yield the night's processes, all descendants of this one, with their MB added up by name."""
+    """Yield the night's processes, all descendants of this one, with their MB added up by role."""
     sums: dict[str, float] = defaultdict(float)
-    for pid in descendants(os.getpid()):
-        if (megabytes := resident_mb(pid)) is not None:
-            sums[name_of(pid)] += megabytes
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error, OSError):  # it has ended
+            sums[role_of(process)] += process.memory_full_info().pss / 1e6
     yield from sums.items()
 
 
-def descendants(root: int) -> list[int]:
-    """Return the process ids of all descendants of a process."""
-    children: dict[int, list[int]] = defaultdict(list)
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = stat.read_text().rpartition(")")[2].split()[1]  # the name may contain blanks and brackets
-        except OSError:
-            continue
-        children[int(parent)].append(int(stat.parent.name))
-    found, todo = [], [root]
-    while todo:
-        below = children[todo.pop()]
-        found += below
-        todo += below
-    return found
-
-
-def name_of(pid: int) -> str:
+def role_of(process: psutil.Process) -> str:
     """Return the role of a process: night, engine, trainer, Prefect server or other."""
-    try:
-        words = (Path("/proc") / str(pid) / "cmdline").read_text().split("\0")
-        output = Path(os.readlink(f"/proc/{pid}/fd/1")).name
-    except OSError:
-        return "other"
-    if "benchmarks.nights.timed" in words:
+    if "benchmarks.nights.timed" in process.cmdline():
         return "night"
-    return NAMES.get(output, "other")
-
-
-def resident_mb(pid: int) -> float | None:
-    """Return a process's PSS in MB; None if it has ended."""
-    try:
-        lines = (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("Pss:")), None)
+    return ROLES.get(Path(os.readlink(f"/proc/{process.pid}/fd/1")).name, "other")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from benchmarks.nights.timed import run_night
 from conf.load import STARTER, identity, load_night
 from conf.schema import NightConfig
 from conf.sections.stages import StageConfig
-from conf.storage.durable import sync
 
 Where = tuple[str, str, tuple[tuple[str, str], ...]]  # machine, commit, versions: equal for nights that are compared
 FULL_DAY = STARTER.with_name("full_day.yaml")
@@ -160,22 +158,14 @@ def machine() -> str:
 
 
 def record(finished: Run, file: Path) -> None:
-    """Append a run durably to the file of all runs, on a new line even after one that a crash tore."""
-    torn = file.exists() and file.read_bytes()[-1:] not in (b"", b"\n")
+    """Append a run to the file of all runs."""
     with file.open("a") as stream:
-        stream.write(("\n" if torn else "") + json.dumps(vars(finished)) + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    sync(file.parent)
+        stream.write(json.dumps(vars(finished)) + "\n")
 
 
 def recorded(file: Path) -> list[Run]:
-    """Return the runs of a file in order, without lines that a crash tore; none without a file."""
-    runs = []
-    for line in file.read_text().splitlines() if file.exists() else ():
-        with suppress(json.JSONDecodeError):
-            runs.append(Run(**json.loads(line)))
-    return runs
+    """Return the runs of a file in order; none without a file."""
+    return [Run(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def _versions() -> dict[str, str]:

@@ -88,15 +88,6 @@ def test_the_newer_of_two_equal_nights_counts() -> None:
     assert effects(current([RUNS[0], RUNS[3], again]))[0].differences == pytest.approx((0.20,))
 
 
-def test_a_line_that_a_crash_tore_costs_only_itself(tmp_path: Path) -> None:
-    file = tmp_path / "runs.jsonl"
-    record(RUNS[0], file)
-    record(RUNS[1], file)
-    file.write_text(file.read_text()[:-30])
-    record(RUNS[2], file)
-    assert recorded(file) == [RUNS[0], RUNS[2]]
-
-
 def test_a_run_has_a_commit_and_its_packages() -> None:
     _, commit, versions = here()
     assert re.fullmatch(r"[0-9a-f]{7,}(-dirty)?|unknown", commit)
