@@ -11,7 +11,7 @@ from prefect import flow
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
-from flows.training.feedback import channels, learn
+from flows.training.feedback import channels
 from models.checkpoint import keep, write_lineage
 from models.rollout import Rollout
 from tasks.rollouts import engine_process as in_engine
@@ -20,6 +20,7 @@ from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import trainer_process
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.workers import InProcessWorker
 
 DATE = "2026-11-20"
 ASKED = json.dumps([{"role": "user", "content": "Hi"}])
@@ -33,17 +34,6 @@ LINES: dict[str, Any] = {
         [{"messages": ASKED, "responses": json.dumps(["Fine.", "So so."]), "chosen": 0, "policy": "x"}],
     ),
 }
-
-
-class Trainer:
-    """The trainer's process, which is this one; it notes what it is asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        self.asked.append(function.__name__)
-        return function(*arguments)
 
 
 class Engine:
@@ -73,7 +63,7 @@ def night(tmp_path: Path, prefect_server: Path) -> Any:
     def begin(*settings: str) -> tuple[Night, Artifact, Path]:
         config = load_night(STARTER, [*SETTINGS, *settings])
         found = Night(home, DATE, config)
-        found.engine, found.trainer = Engine(), Trainer()  # pyright: ignore
+        found.engine, found.trainer = Engine(), InProcessWorker()  # pyright: ignore
         found.folder.mkdir(parents=True, exist_ok=True)
         folder = found.folder / "freeze_journal"
         day = Artifact(folder=folder, digest="day") if folder.exists() else write_stage(folder, LINES)
@@ -97,7 +87,7 @@ def noted(night: Night, channel: str) -> str:
 def test_each_channel_goes_on_from_the_one_before_it(night: Any) -> None:
     one, day, base = night("preference_learning=direct")
     last = run(one, day, base)
-    assert one.trainer.asked == ["lesson"] * 3
+    assert one.trainer.functions == [trainer_process.lesson] * 3
     chain = [noted(one, channel) for channel in ("corrections", "words", "feedback", "picks")]
     assert chain[1] == chain[0]  # without a line the checkpoint is passed on
     assert chain[3] == last.name
@@ -105,13 +95,13 @@ def test_each_channel_goes_on_from_the_one_before_it(night: Any) -> None:
     assert one.engine.sat == []
     again, _, _ = night("preference_learning=direct")
     assert run(again, day, base) == last
-    assert again.trainer.asked == []  # nothing committed is learnt twice
+    assert again.trainer.functions == []  # nothing committed is learnt twice
 
 
 def test_a_channel_that_is_switched_off_is_left_out(night: Any) -> None:
     one, day, base = night("lessons.corrections.enabled=false", "lessons.words.enabled=false")
     last = run(one, day, base)
-    assert one.trainer.asked == ["lesson"]
+    assert one.trainer.functions == [trainer_process.lesson]
     assert noted(one, "feedback") == last.name
     assert sorted(folder.name for folder in (one.folder / "lessons").iterdir()) == ["feedback"]
 

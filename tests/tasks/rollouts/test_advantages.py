@@ -12,7 +12,7 @@ import pytest
 from conf.schema import GrpoConfig
 from tasks.rollouts.advantages import credit
 from tasks.tables import ADVANTAGES, ROLLOUTS, SCORES, read_table
-from tests.tasks.committed_tables import rollout, score, write_stage
+from tests.tasks.doubles.tables import rollout, score, write_stage
 
 
 def run(

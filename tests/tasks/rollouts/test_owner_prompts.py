@@ -12,7 +12,7 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from tasks.rollouts.owner_prompts import TABLES, owner_prompts
 from tasks.stage import Artifact
 from tasks.tables import OWNER_PROMPTS, read_table, write_table
-from tests.tasks.tiny_student import write_student
+from tests.tasks.doubles.student import write_student
 
 EXAM = "Noah has 20 stamps. How many are left?"
 

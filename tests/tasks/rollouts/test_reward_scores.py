@@ -10,7 +10,7 @@ from conf.schema import TrainerConfig
 from tasks.reward_model import process
 from tasks.rollouts.reward_scores import judge
 from tasks.tables import LEARNED, ROLLOUTS, read_table
-from tests.tasks.committed_tables import rollout, write_stage
+from tests.tasks.doubles.tables import rollout, write_stage
 
 
 class Judge:

@@ -14,7 +14,7 @@ from rewards.verifier import Attempt, Problem
 from tasks.rollouts.score import score, score_all
 from tasks.stage import Artifact
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
-from tests.tasks.committed_tables import prompt, rollout, solve_rate, write_stage
+from tests.tasks.doubles.tables import prompt, rollout, solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic")
 GSM8K = BenchmarkConfig(name="gsm8k")

@@ -19,16 +19,10 @@ from rewards.arithmetic import Arithmetic
 from tasks.rollouts.select_prompts import expected_signal, kind_weights, select_prompts, shares
 from tasks.stage import Artifact
 from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
-from tests.tasks.committed_tables import solve_rate, write_stage
-from tests.tasks.tiny_student import write_student
+from tests.tasks.doubles.tables import solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic", levels=("1", "2"))
 KINDS = sorted({Arithmetic(levels=["1", "2"]).kind(p) for p in Arithmetic(levels=["1", "2"]).draw("0", 500)})
-
-
-@pytest.fixture(scope="session")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_student(tmp_path_factory.mktemp("students") / "tiny")
 
 
 def select(

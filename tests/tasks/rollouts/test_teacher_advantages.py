@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,11 @@ from tasks.stage import Artifact, commit
 from tasks.tables import ADVANTAGES, read_table, write_rollouts
 from tasks.training.metrics import _taught
 from tasks.training.update import advantages_by_place
-from tests.models.tiny import sampled_groups, trainer_config, write_tiny
-from tests.tasks.tiny_student import write_student
+from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
+from tests.tasks.doubles.student import write_student
+from tests.tasks.doubles.workers import InProcessWorker
 
 CONFIG = trainer_config()
-
-
-class Here:
-    """The trainer's process is this one."""
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return function(*arguments)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +35,12 @@ def credited(folder: Path, rollouts: list[Rollout], teacher: Path) -> Artifact:
     sampled = commit(folder / "sample", "sample", {}, 1.0)
     (folder / "credit").mkdir()
     config = OnPolicyConfig(teacher=str(teacher))
-    arguments: dict[str, Any] = {"config": config, "trainer_config": CONFIG, "teacher": teacher, "trainer": Here()}
+    arguments: dict[str, Any] = {
+        "config": config,
+        "trainer_config": CONFIG,
+        "teacher": teacher,
+        "trainer": InProcessWorker(),
+    }
     credit_by_teacher.write(folder / "credit", rollouts=sampled, **arguments)
     return commit(folder / "credit", "credit", {}, 1.0)
 

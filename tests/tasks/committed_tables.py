@@ -1,1 +1,0 @@
-from tests.tasks.doubles.tables import *  # noqa: F403  (moved)

@@ -1,1 +1,0 @@
-from tests.tasks.doubles.night import *  # noqa: F403  (moved)

@@ -1,1 +1,0 @@
-from tests.tasks.doubles.student import *  # noqa: F403  (moved)
