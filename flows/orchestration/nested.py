@@ -9,6 +9,7 @@ import httpx
 from prefect import Flow
 from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectHTTPStatusError
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 log = logging.getLogger("nightschool")
 
@@ -41,9 +42,11 @@ def run_nested(name: str, label: str, body: Callable[[], None], wait_for: Sequen
         raised.append(None)
         return NestedRun()
 
+    # A heartbeat would take most of a run's price; the night's own is enough.
     nested: Any = Flow(run, name=name, flow_run_name=label, validate_parameters=False, persist_result=False)
     try:
-        return nested(wait_for=wait_for)
+        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+            return nested(wait_for=wait_for)
     except (httpx.HTTPError, PrefectHTTPStatusError) as error:
         log.warning("Prefect does not show %s and later rounds as nested runs: %s", label, error)
         _lost.add(night)
