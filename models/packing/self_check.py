@@ -57,11 +57,8 @@ def _is_packed(model: PreTrainedModel) -> bool:
             reason = f"{type(error).__name__}: {error}"
     model.set_attn_implementation(own)
     if reason is not None:
-        log.warning(
-            "%s cannot be trained in packed groups, so one completion at a time, which is slower: %s",
-            type(model).__name__,
-            reason,
-        )
+        name = type(model).__name__
+        log.warning("%s is trained one completion at a time, which is slower, because packing fails: %s", name, reason)
     return reason is None
 
 

@@ -1,11 +1,11 @@
-"""Group-relative advantages: by hand, against TRL, torch and CS336; and rewards near the length limit."""
+"""Group-relative advantages: by hand, against TRL and CS336; and rewards near the length limit."""
 
 import math
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trl.rewards import get_soft_overlong_punishment
 
@@ -28,14 +28,6 @@ def test_by_hand() -> None:
     assert found.tolist() == [[0.75, -0.25, -0.25, -0.25], [0.5, 0.5, -0.5, -0.5]]
 
 
-def test_scaled_by_the_deviation_of_the_sample() -> None:
-    # mean 2, deviation sqrt((1 + 1) / 1) = sqrt 2
-    found = group_advantages(torch.tensor([[1.0, 3.0]]), "std", epsilon=0.0)
-    assert found[0].tolist() == pytest.approx([-1 / math.sqrt(2), 1 / math.sqrt(2)])
-    found = group_advantages(torch.tensor([[1.0, 3.0]]), "std", epsilon=1.0)
-    assert found[0].tolist() == pytest.approx([-1 / (math.sqrt(2) + 1), 1 / (math.sqrt(2) + 1)])
-
-
 def test_a_null_takes_no_part_in_the_baseline() -> None:
     found = group_advantages(torch.tensor([[1.0, math.nan, 0.0, math.nan]]))
     assert found[0, [0, 2]].tolist() == [0.5, -0.5]
@@ -43,14 +35,13 @@ def test_a_null_takes_no_part_in_the_baseline() -> None:
 
 
 @pytest.mark.parametrize("scale", ["none", "std"])
-def test_alone_in_its_group(scale: str) -> None:
+def test_a_single_graded_completion_has_no_advantage(scale: str) -> None:
     found = group_advantages(torch.tensor([[math.nan, 7.0], [math.nan, math.nan]]), scale)  # pyright: ignore
     assert found[0, 1] == 0.0
     assert found.isnan().tolist() == [[True, False], [True, True]]
 
 
 @given(REWARDS, st.integers(1, 64), st.sampled_from(["none", "std"]))
-@settings(deadline=None)
 def test_equal_rewards_are_exactly_no_signal(reward: float, size: int, scale: str) -> None:
     assert group_advantages(torch.full((1, size), reward), scale).tolist() == [[0.0] * size]  # pyright: ignore
 
@@ -63,25 +54,7 @@ def test_equal_rewards_whose_mean_is_rounded() -> None:
         assert not group_advantages(-rewards, scale).nan_to_num(0.0).any()
 
 
-@given(reward_tables())
-@settings(deadline=None)
-def test_as_torch_computes_each_group(rewards: torch.Tensor) -> None:
-    plain, scaled = group_advantages(rewards), group_advantages(rewards, "std")
-    for group, centred, divided in zip(rewards, plain, scaled, strict=True):
-        graded = ~group.isnan()
-        assert centred.isnan().equal(~graded)
-        assert divided.isnan().equal(~graded)
-        known = group[graded].double()
-        if len(known) < 2 or (known == known[0]).all():
-            continue
-        expected = known - known.mean()
-        torch.testing.assert_close(centred[graded].double(), expected, atol=1e-5, rtol=1e-5)
-        expected = expected / (known.std() + 1e-4)
-        torch.testing.assert_close(divided[graded].double(), expected, atol=1e-2, rtol=1e-3)
-
-
 @given(reward_tables(), st.randoms())
-@settings(deadline=None)
 def test_neither_order_nor_the_other_groups_matter(rewards: torch.Tensor, chance: object) -> None:
     order = torch.arange(rewards.shape[1]).tolist()
     chance.shuffle(order)  # pyright: ignore[reportAttributeAccessIssue]
@@ -92,9 +65,8 @@ def test_neither_order_nor_the_other_groups_matter(rewards: torch.Tensor, chance
 
 
 @given(reward_tables(), st.data())
-@settings(deadline=None)
-def test_a_null_changes_others_only_by_leaving_the_group(rewards: torch.Tensor, data: st.DataObject) -> None:
-    """As if it had not been sampled, for its own group; for the other groups not a bit."""
+def test_a_null_is_as_if_it_had_not_been_sampled(rewards: torch.Tensor, data: st.DataObject) -> None:
+    """For its own group; the other groups do not change by a bit."""
     group = data.draw(st.integers(0, len(rewards) - 1))
     sample = data.draw(st.integers(0, rewards.shape[1] - 1))
     nulled = rewards.clone()
@@ -117,7 +89,6 @@ def test_as_trl_computes_them(scale: Any, theirs: str) -> None:
     """TRL gives 0 where we give NaN, the completion not graded, which then is left out of the denominator as well."""
 
     @given(reward_tables())
-    @settings(deadline=None)
     def compare(rewards: torch.Tensor) -> None:
         rewards = rewards.double()
         found = group_advantages(rewards, scale)
@@ -154,11 +125,7 @@ def overlong(rewards: list[float], lengths: list[int], cut: list[bool], **settin
     return found[0].tolist()
 
 
-def test_a_completion_that_was_cut_is_trained_like_any_other() -> None:
-    assert overlong([1.0, 0.0], [100, 3], [True, False]) == [1.0, 0.0]
-
-
-def test_masked_it_leaves_the_baseline() -> None:
+def test_a_masked_completion_leaves_the_baseline() -> None:
     found = overlong([1.0, 0.0, 0.0, math.nan], [100, 100, 3, 3], [True, False, False, False], overlong="mask")
     assert found[1:3] == [0.0, 0.0]
     assert math.isnan(found[0])
@@ -178,7 +145,6 @@ def test_the_penalty_grows_over_the_last_tokens() -> None:
 
 
 @given(st.integers(1, 60), st.data())
-@settings(deadline=None)
 def test_the_penalty_as_trl_computes_it(cache: int, data: st.DataObject) -> None:
     lengths = data.draw(st.lists(st.integers(1, 60), min_size=1, max_size=8))
     config = GrpoConfig(max_completion_tokens=60, overlong="shape", overlong_share=cache / 60)

@@ -1,17 +1,24 @@
-"""The reward model: packed answers get what they get one by one, in values and gradients; what is saved comes back."""
+"""The reward model: the loss of a choice, packed rewards against each answer alone, and saving."""
 
+import math
+from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
+from trl import RewardTrainer
 
 from conf.schema import TrainerConfig
-from models.packing.packing import pack, split
-from models.reward_model import HEAD, RewardModel, answer_group
+from models.packing.packing import pack
+from models.reward_model import HEAD, RewardModel, answer_group, choice_loss
 from tests.models.support.tiny import plain_model, random_tokens, trainer_config, write_tiny
+from tests.models.support.weights import assert_close
 
 PROMPTS = [random_tokens(5, 1), random_tokens(3, 2), random_tokens(8, 3)]
 ANSWERS = [
@@ -20,6 +27,13 @@ ANSWERS = [
     [random_tokens(6, 15)],
 ]
 GROUPS = list(zip(PROMPTS, ANSWERS, strict=True))
+
+
+NOT_SHOWN = float("-inf")
+REWARDS = st.lists(st.floats(-20, 20), min_size=2, max_size=6)
+
+
+# --- the model
 
 
 @pytest.fixture(scope="module", params=["llama", "qwen3"])
@@ -61,23 +75,18 @@ def test_packed_rewards_are_those_of_each_answer_alone(
 
 def test_packed_gradients_are_those_of_each_answer_alone(exact_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models.reward_model.compute_dtype", lambda device: torch.float32)
-    assert gradients(exact_folder, packs=True).keys() == gradients(exact_folder, packs=False).keys()
-    for name, plain in gradients(exact_folder, packs=False).items():
-        torch.testing.assert_close(gradients(exact_folder, packs=True)[name], plain, rtol=1e-3, atol=1e-4)
 
+    def gradients(*, packs: bool) -> dict[str, Tensor]:
+        model = with_head(exact_folder)
+        model.packs = packs
+        if not packs:
+            model.model.set_attn_implementation("sdpa")
+        groups = [answer_group(prompt, answers, [0] * len(answers)) for prompt, answers in GROUPS]
+        (model.rewards(pack(groups, model.device)) * torch.linspace(-1, 1, 6)).sum().backward()
+        named = {**dict(model.model.named_parameters()), "head": model.head.weight}
+        return {name: p.grad for name, p in named.items() if p.grad is not None}
 
-def gradients(folder: Path, *, packs: bool) -> dict[str, Tensor]:
-    model = with_head(folder)
-    model.packs = packs
-    if not packs:
-        model.model.set_attn_implementation("sdpa")
-    groups = [answer_group(prompt, answers, [0] * len(answers)) for prompt, answers in GROUPS]
-    packed = pack(groups, model.device)
-    rewards = model.rewards(packed)
-    assert len(rewards) == 6
-    (rewards * torch.linspace(-1, 1, 6)).sum().backward()
-    named = {**dict(model.model.named_parameters()), "head": model.head.weight}
-    return {name: p.grad for name, p in named.items() if p.grad is not None}
+    assert_close(gradients(packs=True), gradients(packs=False), 1e-4, 1e-3)
 
 
 def test_a_model_that_cannot_be_packed_is_asked_answer_by_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +132,86 @@ def test_no_groups_and_groups_without_answers(folder: Path) -> None:
     assert model.judge([([5], []), ([5], [[6, 1]])])[0] == []
 
 
-def test_a_cut_group_keeps_its_order(folder: Path) -> None:
-    """A budget below every group's size cuts it into single answers; sorted by length, they come back in order."""
-    model = with_head(folder, trainer_config(microbatch_tokens=6))
-    groups = [answer_group(prompt, answers, range(len(answers))) for prompt, answers in GROUPS]
-    assert len(split(groups, 6)) > len(GROUPS)
-    whole = with_head(folder)
-    for found, wanted in zip(model.judge(GROUPS), whole.judge(GROUPS), strict=True):
-        assert found == pytest.approx(wanted, abs=0.3)  # bf16 rounds other shapes otherwise
+# --- the loss
+
+
+def loss(rewards: list[list[float]], chosen: list[int], **others: Any) -> float:
+    return float(choice_loss(torch.tensor(rewards, dtype=torch.float64), torch.tensor(chosen), **others))
+
+
+def test_the_loss_by_hand() -> None:
+    # softmax of (ln 1, ln 2, ln 5) is (1/8, 2/8, 5/8); of equal rewards 1/3 each
+    rewards = [[0.0, math.log(2), math.log(5)], [2.0, 2.0, 2.0]]
+    assert loss(rewards, [1, 0], centering=0.0) == pytest.approx((math.log(4) + math.log(3)) / 2)
+    means = [(math.log(2) + math.log(5)) / 3, 2.0]
+    centred = 0.1 * (means[0] ** 2 + means[1] ** 2) / 2
+    assert loss(rewards, [1, 0], centering=0.1) == pytest.approx((math.log(4) + math.log(3)) / 2 + centred)
+
+
+def test_what_was_not_shown_takes_no_part() -> None:
+    short = loss([[1.0, 3.0]], [0], centering=0.5)
+    assert loss([[1.0, NOT_SHOWN, 3.0]], [0], centering=0.5) == pytest.approx(short)
+    rewards = torch.tensor([[1.0, NOT_SHOWN, 3.0]], requires_grad=True)
+    choice_loss(rewards, torch.tensor([0]), 0.5).backward()
+    assert rewards.grad is not None
+    assert rewards.grad[0, 1] == 0
+    assert rewards.grad.isfinite().all()
+
+
+def test_weights_count_picks() -> None:
+    rewards, chosen = [[0.0, 1.0], [2.0, 0.0]], [0, 0]
+    first, second = loss(rewards[:1], [0]), loss(rewards[1:], [0])
+    weights = torch.tensor([0.5, 1.5], dtype=torch.float64)
+    assert loss(rewards, chosen, weights=weights) == pytest.approx((0.5 * first + 1.5 * second) / 2)
+
+
+@pytest.mark.parametrize("chosen", [1, 2])
+def test_what_was_not_shown_cannot_have_been_chosen(chosen: int) -> None:
+    with pytest.raises((ValueError, IndexError, RuntimeError)):
+        loss([[1.0, NOT_SHOWN]], [chosen])
+
+
+@pytest.mark.parametrize("coefficient", [None, 0.04])
+def test_two_answers_are_trls_reward_loss(coefficient: float | None) -> None:
+    """TRL's centering is that of the sum of both rewards, ours of their mean: four times as much."""
+    chosen, rejected = torch.randn(2, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    own = choice_loss(torch.stack([rejected, chosen], dim=1), torch.ones(7, dtype=torch.long), 4 * (coefficient or 0.0))
+    assert float(own) == pytest.approx(float(trl_loss(chosen, rejected, coefficient)))
+
+
+def trl_loss(chosen: Tensor, rejected: Tensor, coefficient: float | None) -> Tensor:
+    """TRL's own code, on a model that has given these rewards already."""
+    trainer: Any = SimpleNamespace(
+        model=SimpleNamespace(training=False),
+        args=SimpleNamespace(center_rewards_coefficient=coefficient),
+        accelerator=SimpleNamespace(gather=lambda x: x, gather_for_metrics=lambda x: x),
+        _metrics={"eval": defaultdict(list)},
+        _total_train_tokens=0,
+    )
+    outputs = SimpleNamespace(logits=torch.cat([chosen, rejected])[:, None])
+    return RewardTrainer.compute_loss(trainer, lambda **_: outputs, {})
+
+
+@given(REWARDS, st.floats(-5, 5), st.integers(0, 5))
+def test_without_centering_only_differences_count(rewards: list[float], shift: float, chosen: int) -> None:
+    chosen %= len(rewards)
+    before = loss([rewards], [chosen], centering=0.0)
+    assert loss([[reward + shift for reward in rewards]], [chosen], centering=0.0) == pytest.approx(before, abs=1e-9)
+    assert before >= 0
+
+
+@given(REWARDS, st.integers(0, 5), st.floats(0, 1))
+def test_the_order_in_which_answers_were_shown_does_not_count(rewards: list[float], chosen: int, c: float) -> None:
+    chosen %= len(rewards)
+    turned = loss([rewards[::-1]], [len(rewards) - 1 - chosen], centering=c)
+    assert turned == pytest.approx(loss([rewards], [chosen], centering=c), abs=1e-9)
+
+
+@given(REWARDS)
+def test_the_gradient_is_softmax_less_the_choice(rewards: list[float]) -> None:
+    own = torch.tensor([rewards], dtype=torch.float64, requires_grad=True)
+    choice_loss(own, torch.tensor([1]), 0.0).backward()
+    expected = torch.tensor(rewards, dtype=torch.float64).softmax(0)
+    expected[1] -= 1
+    assert own.grad is not None
+    torch.testing.assert_close(own.grad[0], expected)

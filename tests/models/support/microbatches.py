@@ -1,4 +1,4 @@
-"""Microbatches for tests of the loss: ragged ones drawn by Hypothesis, and the loss with its gradient."""
+"""Microbatches and configurations for tests of the GRPO loss, drawn by Hypothesis, and the loss with its gradient."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,6 +36,17 @@ def microbatches(draw: st.DrawFn, *, per_token: bool = False, holes: bool = Fals
         "sampler": old + 0.1 * torch.randn(shape, generator=chance),
         "ref": old + 0.5 * torch.randn(shape, generator=chance),
     }
+
+
+@st.composite
+def configs(draw: st.DrawFn, **fixed: Any) -> GrpoConfig:
+    """Every aggregation and importance, without and with a pull to the reference."""
+    drawn = {
+        "aggregation": draw(st.sampled_from(AGGREGATIONS)),
+        "importance": draw(st.sampled_from(IMPORTANCES)),
+        "kl_coefficient": draw(st.sampled_from([0.0, 0.1])),
+    }
+    return GrpoConfig(**(drawn | fixed))
 
 
 def loss_and_gradient(policy: Tensor, *arguments: Any, **keywords: Any) -> tuple[Tensor, Tensor, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Steps that the trainer does not take: for want of signal, because they are not finite, or because they broke off."""
+"""Steps that the trainer does not take: too few useful groups, nothing finite, or an error."""
 
 import math
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.models.support.weights import same, weights_of
 
 @pytest.mark.parametrize("coefficient", [0.0, 0.1])
 def test_too_few_useful_groups(folder: Path, rollouts: list[Rollout], coefficient: float) -> None:
-    """With a KL term groups without signal are trained on, but do not make a round worth its step."""
+    """With a KL term, groups without signal are trained on, but do not count."""
     trainer = Trainer.load(folder, trainer_config(min_useful_groups=2, kl_coefficient=coefficient))
     before = weights_of(trainer)
     one_group = [1.0, -0.5, -0.5, *[0.0] * 6]
@@ -30,10 +30,10 @@ def test_too_few_useful_groups(folder: Path, rollouts: list[Rollout], coefficien
     assert trainer.update(rollouts, [1.0, -0.5, -0.5, 0.5, -0.5, *[0.0] * 4])["skipped"] == 0.0
 
 
-def test_groups_that_only_a_tie_breaker_sets_apart_do_not_make_a_round_worth_its_step(
+def test_groups_that_only_a_tie_breaker_sets_apart_do_not_count_as_useful(
     folder: Path, rollouts: list[Rollout]
 ) -> None:
-    """They are trained on where another is; more than the advantages show are not believed."""
+    """They are trained on if another group is useful; `with_signal` never counts more than the advantages show."""
     trainer = Trainer.load(folder, trainer_config(min_useful_groups=1))
     metrics = trainer.update(rollouts, ADVANTAGES, 0)
     assert (metrics["skipped"], metrics["useful_groups"]) == (1.0, 0.0)
@@ -47,7 +47,7 @@ def test_groups_that_only_a_tie_breaker_sets_apart_do_not_make_a_round_worth_its
 
 
 def test_steps_that_are_not_finite(folder: Path, rollouts: list[Rollout], caplog: pytest.LogCaptureFixture) -> None:
-    """They are not taken, counted and logged; a good one in between begins the count anew; the third in a row fails."""
+    """They are not taken, but counted and logged; a good one resets the count; the third in a row fails."""
     trainer = Trainer.load(folder, trainer_config())
     bad = [math.inf, *ADVANTAGES[1:]]
     before = weights_of(trainer)
@@ -66,9 +66,9 @@ def test_steps_that_are_not_finite(folder: Path, rollouts: list[Rollout], caplog
     with pytest.raises(NonFiniteError, match="3 steps in a row, after step 1"):
         trainer.update(rollouts, bad)
     assert same(weights_of(trainer), weights_of(untroubled))
-    said = [record.getMessage() for record in caplog.records if record.name == "nightschool"]
+    logged = [record.getMessage() for record in caplog.records if record.name == "nightschool"]
     numbers = [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)]  # the step, and the how manieth in a row
-    assert said == [f"step {s} was not taken: the loss was not finite; {row} in a row" for s, row in numbers]
+    assert logged == [f"step {s} was not taken: the loss was not finite; {row} in a row" for s, row in numbers]
 
 
 def test_gradients_that_are_not_finite_behind_a_finite_loss(
@@ -101,10 +101,10 @@ def test_an_infinite_loss_with_finite_gradients_takes_no_step(
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_a_step_that_broke_off_leaves_nothing_behind(
+def test_an_interrupted_step_leaves_nothing_behind(
     folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch, dropout: float
 ) -> None:
-    """Out of memory in the second microbatch: the gradients of the first are not in the next try, nor its dropout."""
+    """Out of memory in the second microbatch: the next attempt has neither the first one's gradients nor its dropout."""
     config = trainer_config(microbatch_tokens=12, lora=LoraConfig(dropout=dropout) if dropout else None)
     trainer = Trainer.load(folder, config)
     calls = []

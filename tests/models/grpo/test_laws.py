@@ -12,9 +12,8 @@ from conf.schema import GrpoConfig
 from models.advantages import group_advantages
 from models.grpo import grpo_loss, loss_denominator
 from tests.models.support.microbatches import (
-    AGGREGATIONS,
-    IMPORTANCES,
     Batch,
+    configs,
     evaluate,
     loss_and_gradient,
     microbatches,
@@ -22,25 +21,12 @@ from tests.models.support.microbatches import (
     rows_of,
 )
 
-ONE = torch.ones(1, 1, dtype=torch.bool)
 TWO = torch.ones(1, 2, dtype=torch.bool)
 BATCHES = st.one_of(microbatches(), microbatches(per_token=True), microbatches(holes=True))
 LOGPROBS = st.sampled_from([-math.inf, -3e38, -1e6, -800.0, -90.0, -21.0, -1.0, -1e-7, 0.0])
 
 
-@st.composite
-def configs(draw: st.DrawFn, **fixed: Any) -> GrpoConfig:
-    """Every aggregation and importance, without and with a pull to the reference."""
-    drawn = {
-        "aggregation": draw(st.sampled_from(AGGREGATIONS)),
-        "importance": draw(st.sampled_from(IMPORTANCES)),
-        "kl_coefficient": draw(st.sampled_from([0.0, 0.1])),
-    }
-    return GrpoConfig(**(drawn | fixed))
-
-
 @given(BATCHES, configs(), st.randoms(use_true_random=False), st.integers(0, 3))
-@settings(deadline=None, max_examples=200)
 def test_neither_cut_nor_order_nor_padding_shows(batch: Batch, config: GrpoConfig, chance: Any, padding: int) -> None:
     """In microbatches of any sizes, the rows shuffled, each padded further: the same loss, the same gradients."""
     denominator = own_denominator(batch, config)
@@ -62,7 +48,6 @@ def test_neither_cut_nor_order_nor_padding_shows(batch: Batch, config: GrpoConfi
 
 
 @given(BATCHES, configs(kl_coefficient=0.0))
-@settings(deadline=None)
 def test_at_the_old_policy_it_is_reinforce_with_a_baseline(batch: Batch, config: GrpoConfig) -> None:
     """−A ∇log π, and no sampler in it: the gradient of either importance."""
     at_old = batch | {"policy": batch["old"]}
@@ -77,7 +62,6 @@ def test_at_the_old_policy_it_is_reinforce_with_a_baseline(batch: Batch, config:
 
 
 @given(BATCHES, configs(kl_coefficient=0.0), st.data())
-@settings(deadline=None)
 def test_a_group_without_advantage_adds_exactly_nothing(batch: Batch, config: GrpoConfig, data: st.DataObject) -> None:
     """Not a bit to the loss or to anyone's gradient, however far from the old policy or the sampler it is."""
     size = len(batch["mask"])
@@ -99,7 +83,6 @@ def test_a_group_without_advantage_adds_exactly_nothing(batch: Batch, config: Gr
 
 
 @given(configs(), st.integers(2, 5), st.integers(1, 3), st.data())
-@settings(deadline=None)
 def test_null_rewards_are_as_if_not_sampled(config: GrpoConfig, size: int, groups: int, data: st.DataObject) -> None:
     """From rewards to gradients: the same bits, whether the completion that was not graded is there or not."""
     rewards = st.lists(st.sampled_from([0.0, 0.5, 1.0, math.nan]), min_size=size, max_size=size)
@@ -128,7 +111,6 @@ def test_null_rewards_are_as_if_not_sampled(config: GrpoConfig, size: int, group
     configs(),
     st.sampled_from([math.nan, math.inf, -math.inf, 1e30, -1e30, 0.0]),
 )
-@settings(deadline=None, max_examples=200)
 def test_masked_values_have_no_influence(batch: Batch, config: GrpoConfig, junk: float) -> None:
     spoilt = {name: value.where(batch["mask"], junk) for name, value in batch.items() if name != "mask"}
     clean = evaluate(batch, config)
@@ -138,17 +120,7 @@ def test_masked_values_have_no_influence(batch: Batch, config: GrpoConfig, junk:
     assert clean[2] == dirty[2]
 
 
-@given(microbatches(holes=True), configs(), st.floats(-1e3, 1e3, width=32))
-@settings(deadline=None)
-def test_the_scale_of_masked_tokens_has_no_influence(batch: Batch, config: GrpoConfig, factor: float) -> None:
-    names = ("policy", "old", "sampler", "ref")
-    scaled = {name: batch[name].where(batch["mask"], batch[name] * factor) for name in names}
-    for found, expected in zip(evaluate(batch | scaled, config)[:2], evaluate(batch, config)[:2], strict=True):
-        assert found.equal(expected)
-
-
 @given(BATCHES, configs(), st.sampled_from(["policy", "old", "sampler", "ref"]))
-@settings(deadline=None)
 def test_identical_log_probabilities(batch: Batch, config: GrpoConfig, name: str) -> None:
     """All four the same: ratio 1 everywhere, no mismatch, nothing clipped, no pull to the reference."""
     same = batch | dict.fromkeys(("policy", "old", "sampler", "ref"), batch[name])
@@ -162,11 +134,11 @@ def test_identical_log_probabilities(batch: Batch, config: GrpoConfig, name: str
     assert metrics["sampler_ratio_max"] == metrics["sampler_inverse_ratio_max"] == 1.0
 
 
-# --- log-probabilities beyond reckoning
+# --- extreme log-probabilities
 
 
 @given(st.data(), configs())
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=300)
 def test_no_log_probability_makes_a_nan(data: st.DataObject, config: GrpoConfig) -> None:
     rows, columns = 2, 3
     table = st.lists(st.lists(LOGPROBS, min_size=columns, max_size=columns), min_size=rows, max_size=rows)
@@ -187,13 +159,6 @@ def test_what_impossible_tokens_count() -> None:
     loss, slope, _ = loss_and_gradient(policy, old, torch.tensor([1.0]), mask, config=GrpoConfig(), denominator=1.0)
     assert loss.item() == pytest.approx(-2.0)
     assert slope.tolist() == [[0.0, 0.0, -1.0]]
-
-
-def test_a_nan_of_the_policy_is_not_hidden() -> None:
-    """A broken model must show, so that the step is not taken."""
-    policy = torch.tensor([[math.nan]])
-    loss, _ = grpo_loss(policy, policy, torch.tensor([1.0]), ONE, config=GrpoConfig(), denominator=1.0)
-    assert loss.isnan()
 
 
 def test_a_sampler_that_reports_no_number_masks_only_its_completion() -> None:
@@ -226,15 +191,12 @@ def test_the_pull_to_the_reference_far_from_it() -> None:
     assert loss.isfinite()
 
 
-def test_a_broken_policy_shows_through_the_samplers_mask() -> None:
+@pytest.mark.parametrize("sampler", [None, torch.full((1, 2), -1.0)], ids=["alone", "behind the sampler's mask"])
+def test_a_nan_of_the_policy_makes_the_loss_nan(sampler: torch.Tensor | None) -> None:
+    """A broken model must show, so that the step is not taken."""
     policy = torch.tensor([[math.nan, -1.0]])
+    config = GrpoConfig()
     loss, _ = grpo_loss(
-        policy,
-        policy,
-        torch.tensor([1.0]),
-        TWO,
-        config=GrpoConfig(),
-        denominator=1.0,
-        sampler_logprobs=torch.full((1, 2), -1.0),
+        policy, policy, torch.tensor([1.0]), TWO, config=config, denominator=1.0, sampler_logprobs=sampler
     )
     assert loss.isnan()

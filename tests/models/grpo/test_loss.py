@@ -58,13 +58,6 @@ def test_the_three_aggregations() -> None:
         torch.testing.assert_close(slope, torch.tensor(gradient))
 
 
-def test_denominators() -> None:
-    config = GrpoConfig(max_completion_tokens=48)
-    assert loss_denominator([5, 7, 9], config) == 21.0
-    assert loss_denominator([5, 7, 9], config.model_copy(update={"aggregation": "sequence"})) == 3.0
-    assert loss_denominator([5, 7, 9], config.model_copy(update={"aggregation": "constant"})) == 144.0
-
-
 @pytest.mark.parametrize("importance", ["token", "sequence"])
 def test_the_old_policy_has_no_gradient(importance: str) -> None:
     """Even where it is handed over as what it is in the first step, the policy itself; nor has the weight."""

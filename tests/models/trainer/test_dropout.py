@@ -1,4 +1,4 @@
-"""The adapters' dropout: in the forward passes whose gradient is taken, but those of preferences, and nowhere else."""
+"""The adapters' dropout: in the training passes of rounds and supervised lessons, and nowhere else."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ def rollouts(folder: Path) -> list[Rollout]:
     return sampled_groups(folder, LENGTHS)
 
 
-def settings(dropout: float, **grpo: Any) -> TrainerConfig:
+def config_with(dropout: float, **grpo: Any) -> TrainerConfig:
     grpo = {"sampler_ratio_band": (0.0, 1e9)} | grpo  # the sampler knew nothing of the adapters
     return trainer_config(lora=LoraConfig(rank=4, alpha=8, dropout=dropout), **grpo)
 
@@ -57,7 +57,7 @@ def gradient(trainer: Trainer, work: Callable[[], Any]) -> Tensor:
 
 def test_log_probabilities_are_taken_without_it(folder: Path, rollouts: list[Rollout]) -> None:
     """Before a step, after one, and whatever the rate."""
-    plain, dropped = stirred(folder, settings(0.0)), stirred(folder, settings(0.5))
+    plain, dropped = stirred(folder, config_with(0.0)), stirred(folder, config_with(0.5))
     expected = plain.logprobs(rollouts)
     assert dropped.logprobs(rollouts) == expected
     dropped.update(rollouts, ADVANTAGES)
@@ -69,10 +69,10 @@ def test_log_probabilities_are_taken_without_it(folder: Path, rollouts: list[Rol
 
 def test_the_gradient_is_of_the_pass_with_it_over_the_old_policy_without(folder: Path, rollouts: list[Rollout]) -> None:
     """By hand: ratios of log-probabilities with the seed's masks to those that were sampled from."""
-    trainer = stirred(folder, settings(0.5))
+    trainer = stirred(folder, config_with(0.5))
     found = gradient(trainer, lambda: trainer.update(rollouts, ADVANTAGES))
 
-    twin = stirred(folder, settings(0.5))
+    twin = stirred(folder, config_with(0.5))
     (batch,) = split(grouped(rollouts, range(len(rollouts))), twin.config.microbatch_tokens)
     packed = pack(batch, twin.device)
     own = [rollouts[row] for row in packed.rows]
@@ -98,7 +98,7 @@ def test_the_gradient_is_of_the_pass_with_it_over_the_old_policy_without(folder:
 
 def test_the_sampler_is_compared_with_the_policy_that_it_samples_from(folder: Path, rollouts: list[Rollout]) -> None:
     """The figures of the mismatch are those without dropout; those of the ratio are not."""
-    plain, dropped = stirred(folder, settings(0.0)), stirred(folder, settings(0.5))
+    plain, dropped = stirred(folder, config_with(0.0)), stirred(folder, config_with(0.5))
     expected, found = plain.update(rollouts, ADVANTAGES), dropped.update(rollouts, ADVANTAGES)
     for name in ("mismatch", "mismatch_max", "sampler_ratio", "sampler_k3"):
         assert found[name] == pytest.approx(expected[name], rel=1e-4)
@@ -107,7 +107,7 @@ def test_the_sampler_is_compared_with_the_policy_that_it_samples_from(folder: Pa
 
 def test_the_masks_are_the_seeds(folder: Path, rollouts: list[Rollout]) -> None:
     def moved(seed: int, disturbance: int = 0) -> list[Tensor]:
-        trainer = stirred(folder, settings(0.5).model_copy(update={"seed": seed}))
+        trainer = stirred(folder, config_with(0.5).model_copy(update={"seed": seed}))
         for _ in range(2):
             trainer.update(rollouts, ADVANTAGES)
             torch.rand(disturbance)
@@ -119,10 +119,10 @@ def test_the_masks_are_the_seeds(folder: Path, rollouts: list[Rollout]) -> None:
 
 
 def test_a_lesson_has_it_too(folder: Path) -> None:
-    plain, dropped = stirred(folder, settings(0.0)), stirred(folder, settings(0.5))
+    plain, dropped = stirred(folder, config_with(0.0)), stirred(folder, config_with(0.5))
     without, first = (gradient(trainer, lambda t=trainer: t.imitate(EXAMPLES)) for trainer in (plain, dropped))
     assert not torch.allclose(without, first, atol=1e-3)
-    again = stirred(folder, settings(0.5))
+    again = stirred(folder, config_with(0.5))
     assert gradient(again, lambda: again.imitate(EXAMPLES)).equal(first)
 
 
@@ -134,17 +134,9 @@ def test_a_lesson_has_it_too(folder: Path) -> None:
     ],
     ids=["dpo", "kto"],
 )
-def test_praise_and_picks_have_none(folder: Path, lesson: Callable[[Trainer], Any]) -> None:
-    """Their loss joins whole answers: its derivatives, taken without it, would be another policy's."""
-    plain, dropped = stirred(folder, settings(0.0)), stirred(folder, settings(0.5))
+def test_preference_lessons_have_none(folder: Path, lesson: Callable[[Trainer], Any]) -> None:
+    """Their loss joins whole answers, whose derivatives are taken without dropout."""
+    plain, dropped = stirred(folder, config_with(0.0)), stirred(folder, config_with(0.5))
     expected, found = (gradient(trainer, lambda t=trainer: list(lesson(t))) for trainer in (plain, dropped))
     assert found.equal(expected)
     assert found.any()
-
-
-def test_full_fine_tuning_and_no_dropout_draw_nothing(folder: Path, rollouts: list[Rollout]) -> None:
-    for config in (trainer_config(), settings(0.0)):
-        trainer = Trainer.load(folder, config)
-        before = trainer.random.tensors()["cpu"]
-        trainer.update(rollouts, ADVANTAGES)
-        assert trainer.random.tensors()["cpu"].equal(before)

@@ -1,0 +1,336 @@
+"""A round's and a lesson's gradients and steps, against the plain model, and what is left out of them."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conf.schema import OptimizerConfig, TrainerConfig
+from models.advantages import group_advantages
+from models.optim.master_weights import MasterWeights
+from models.rollout import Rollout
+from models.trainer import Trainer
+from tests.models.support.tiny import (
+    ADVANTAGES,
+    LENGTHS,
+    plain_logprobs,
+    plain_model,
+    random_tokens,
+    rollout,
+    sampled_groups,
+    trainer_config,
+    write_tiny,
+)
+from tests.models.support.weights import (
+    Named,
+    assert_close,
+    gradients_of_round,
+    gradients_of_steps,
+    plain_gradients,
+)
+
+AGGREGATIONS = ["token", "sequence", "constant"]
+CONTEXT = 128  # tokens, of the tiny model
+TOKENS = sum(map(sum, LENGTHS))
+
+pytestmark = pytest.mark.usefixtures("exact")
+
+
+def round_of(
+    folder: Path,
+    config: TrainerConfig,
+    rollouts: Sequence[Rollout],
+    advantages: Sequence[Any],
+    weights: list[Named] | None = None,
+    reference: Path | None = None,
+) -> tuple[list[Named], dict[str, float]]:
+    """The gradients of a fresh trainer's steps, and what the round reports."""
+    return gradients_of_round(Trainer.load(folder, config, reference=reference), rollouts, advantages, weights)
+
+
+def logprobs_of(model: Any, row: Rollout) -> torch.Tensor:
+    return plain_logprobs(model, row.prompt_token_ids, row.token_ids)
+
+
+# --- the gradient of a step
+
+
+def test_the_gradient_is_reinforce_up_to_the_last_position_of_the_context(
+    folder: Path, rollouts: list[Rollout]
+) -> None:
+    prompt, model = random_tokens(3, 70), plain_model(folder)
+    whole = random_tokens(CONTEXT - len(prompt), 71)
+    with torch.no_grad():
+        sampler = plain_logprobs(model, prompt, whole).tolist()
+    full = dataclasses.replace(rollout(prompt, whole, 7, 0, sampler=sampler), finish_reason="length")
+    more, advantages = [*rollouts, full], [*ADVANTAGES, -1.0]
+    (found,), metrics = round_of(folder, trainer_config(microbatch_tokens=100), more, advantages)
+    for row, advantage in zip(more, advantages, strict=True):
+        (-advantage * logprobs_of(model, row).sum() / (TOKENS + len(whole))).backward()
+    assert_close(found, plain_gradients(model))
+    assert metrics["tokens"] == TOKENS + len(whole)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_neither_the_cut_nor_the_order_shows(folder: Path, rollouts: list[Rollout], aggregation: str) -> None:
+    (expected,), _ = round_of(folder, trainer_config(aggregation=aggregation), rollouts, ADVANTAGES)
+
+    @given(st.permutations(range(len(rollouts))), st.integers(1, 60))
+    @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+    def law(order: list[int], budget: int) -> None:
+        config = trainer_config(aggregation=aggregation, microbatch_tokens=budget)
+        (found,), _ = round_of(folder, config, [rollouts[i] for i in order], [ADVANTAGES[i] for i in order])
+        assert_close(found, expected)
+
+    law()
+
+
+@pytest.mark.parametrize("importance", ["token", "sequence"])
+def test_an_advantage_for_each_token(folder: Path, rollouts: list[Rollout], importance: str) -> None:
+    """A token that the policy did not write (a tool's output, say) is read but not trained on, whatever its value."""
+    chance = torch.Generator().manual_seed(4)
+    advantages = [torch.randn(len(row.token_ids), generator=chance).tolist() for row in rollouts]
+    masks = [[place != 1 for place in range(len(row.token_ids))] for row in rollouts]
+    some = [dataclasses.replace(row, loss_mask=mask) for row, mask in zip(rollouts, masks, strict=True)]
+    for row, junk in zip(advantages, [math.nan, 5.0] * 5, strict=False):
+        if len(row) > 1:
+            row[1] = junk
+    (found,), metrics = round_of(folder, trainer_config(importance=importance), some, advantages)
+    model = plain_model(folder)
+    tokens = sum(map(sum, masks))
+    for row, own, mask in zip(some, advantages, masks, strict=True):
+        written = torch.tensor(mask)
+        (-(torch.tensor(own)[written] * logprobs_of(model, row)[written]).sum() / tokens).backward()
+    assert_close(found, plain_gradients(model))
+    assert metrics["tokens"] == tokens
+
+
+def test_two_steps_are_two_of_plain_adamw(folder: Path, rollouts: list[Rollout]) -> None:
+    """In many microbatches: warm-up, clipping, decay, and ratios to the policy before the round.
+
+    Epsilon is large: next to 0, Adam makes a step of any rounding error.
+    """
+    optimizer = OptimizerConfig(learning_rate=0.02, warmup_steps=3, epsilon=1e-3, weight_decay=0.1, max_grad_norm=0.5)
+    config = trainer_config(steps_per_round=2, microbatch_tokens=15).model_copy(update={"optimizer": optimizer})
+    weights: list[Named] = []
+    _, metrics = round_of(folder, config, rollouts, ADVANTAGES, weights)
+
+    before, model = plain_model(folder), plain_model(folder)
+    plain = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), eps=1e-3, weight_decay=0.1)
+    ratios: list[float] = []
+    clipped = 0
+    for step, groups in enumerate([(0, 2), (1,)]):
+        own = [(row, a) for row, a in zip(rollouts, ADVANTAGES, strict=True) if row.group in groups]
+        tokens = sum(len(row.token_ids) for row, _ in own)
+        plain.zero_grad()
+        for row, advantage in own:
+            ratio = (logprobs_of(model, row) - logprobs_of(before, row).detach()).exp()
+            bounded = ratio.clamp(0.8, 1.28)
+            ratios += ratio.tolist() if step else []
+            clipped += int((bounded * advantage < ratio * advantage).sum())
+            (-torch.minimum(ratio * advantage, bounded * advantage).sum() / tokens).backward()
+        assert torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5) > 0.5
+        plain.param_groups[0]["lr"] = 0.02 * (step + 1) / 3
+        plain.step()
+        assert_close(weights[step], dict(model.state_dict()), 1e-5)
+    assert max(abs(ratio - 1) for ratio in ratios) > 0.1  # far enough for the test to mean something
+    assert metrics["clip_share"] == pytest.approx(clipped / TOKENS)
+
+
+def test_one_ratio_per_completion_in_the_second_step(folder: Path, rollouts: list[Rollout]) -> None:
+    """GSPO, equation 5, by the plain model: the second step has group 1 alone, after a step that moved the policy."""
+    config = trainer_config(steps_per_round=2, learning_rate=0.02, importance="sequence", aggregation="sequence")
+    weights: list[Named] = []
+    gradients, _ = round_of(folder, config, rollouts, ADVANTAGES, weights)
+    before, model = plain_model(folder), plain_model(folder)
+    model.load_state_dict(weights[0])
+    ratios = []
+    for row, advantage in zip(rollouts, ADVANTAGES, strict=True):
+        if row.group == 1:
+            ratio = (logprobs_of(model, row) - logprobs_of(before, row).detach()).mean().exp()
+            ratios.append(ratio.item())
+            (-torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.28) * advantage) / len(LENGTHS[1])).backward()
+    assert min(abs(ratio - 1) for ratio in ratios) > 0.01  # far enough for the test to mean something
+    assert_close(gradients[1], plain_gradients(model), 1e-5)
+
+
+def test_groups_of_equal_rewards_are_pulled_to_the_reference_and_no_more(
+    folder: Path, rollouts: list[Rollout], tmp_path: Path
+) -> None:
+    """With a KL term they take part, and are in the denominator: by the plain models."""
+    mover = Trainer.load(
+        folder, trainer_config(learning_rate=0.01), reference=tmp_path / "not loaded without a KL term"
+    )
+    mover.update(rollouts, ADVANTAGES)
+    mover.save_checkpoint(tmp_path / "moved")
+    model, reference = plain_model(tmp_path / "moved"), plain_model(folder)
+    with torch.no_grad():
+        sampled = [dataclasses.replace(row, sampler_logprobs=logprobs_of(model, row).tolist()) for row in rollouts]
+    advantages = [*ADVANTAGES[:5], 0.0, 0.0, 0.0, 0.0]
+    kl = trainer_config(kl_coefficient=0.5)
+    (found,), metrics = round_of(tmp_path / "moved", kl, sampled, advantages, reference=folder)
+    for row, advantage in zip(sampled, advantages, strict=True):
+        logprobs = logprobs_of(model, row)
+        difference = logprobs_of(reference, row).detach() - logprobs
+        pull = 0.5 * (difference.exp() - difference - 1).sum()
+        ((pull - advantage * logprobs.sum()) / TOKENS).backward()
+    assert_close(found, plain_gradients(model))
+    assert (metrics["groups"], metrics["useful_groups"], metrics["tokens"]) == (3.0, 2.0, TOKENS)
+    assert metrics["kl"] > 1e-4
+
+
+# --- what is left out
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_what_has_no_signal_leaves_no_trace(folder: Path, rollouts: list[Rollout], aggregation: str) -> None:
+    """Groups of equal rewards, of one, of nulls, and a null in a useful group: the gradients are the same bits."""
+    equal, alone, nulls = (
+        sampled_groups(folder, [sizes], seed=size) for size, sizes in ((40, [9, 9]), (41, [5]), (42, [3, 4]))
+    )
+    extra = [
+        dataclasses.replace(row, problem_id=name)
+        for name, rows in (("equal", equal), ("alone", alone), ("nulls", nulls))
+        for row in rows
+    ]
+    null = dataclasses.replace(
+        rollouts[0], sample=7, token_ids=random_tokens(5, 5), sampler_logprobs=[-1.0] * 5, loss_mask=[True] * 5
+    )
+    rewards = [torch.tensor([own]) for own in ([1.0, 1.0], [1.0], [math.nan, math.nan])]
+    advantages = [float(a) for own in rewards for a in group_advantages(own)[0]]
+    config = trainer_config(aggregation=aggregation)
+    more = [*extra[:2], *rollouts, null, *extra[2:]]
+    (found,), metrics = round_of(folder, config, more, [*advantages[:2], *ADVANTAGES, math.nan, *advantages[2:]])
+    (expected,), _ = round_of(folder, config, rollouts, ADVANTAGES)
+    assert_close(found, expected, 0.0, 0.0)
+    assert (metrics["groups"], metrics["useful_groups"], metrics["tokens"]) == (6.0, 3.0, TOKENS)
+
+
+def test_cut_completions_are_masked_if_asked(folder: Path, rollouts: list[Rollout]) -> None:
+    cut = [dataclasses.replace(row, finish_reason="length") if i == 0 else row for i, row in enumerate(rollouts)]
+    for config, left in ((trainer_config(), 0), (trainer_config(overlong="mask"), 1)):
+        (found,), _ = round_of(folder, config, cut, ADVANTAGES)
+        (expected,), _ = round_of(folder, trainer_config(), rollouts[left:], ADVANTAGES[left:])
+        assert_close(found, expected, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("coefficient", [0.0, 0.1])
+def test_an_empty_completion_is_graded_but_has_nothing_to_train_on(
+    folder: Path, rollouts: list[Rollout], aggregation: str, coefficient: float
+) -> None:
+    """Its reward counts in the baseline; it is in no denominator."""
+    config = trainer_config(aggregation=aggregation, kl_coefficient=coefficient)
+    prompts = {row.group: row.prompt_token_ids for row in rollouts}
+    empty = dataclasses.replace(rollout(prompts[1], [], 1, 9), sampler_logprobs=[], problem_id=rollouts[3].problem_id)
+    (found,), metrics = round_of(folder, config, [empty, *rollouts], [-1.0, *ADVANTAGES])
+    (expected,), _ = round_of(folder, config, rollouts, ADVANTAGES)
+    assert_close(found, expected, 0.0, 0.0)
+    assert metrics["tokens"] == TOKENS
+    _, nothing = round_of(folder, config, [empty], [-1.0])
+    assert nothing["skipped"] == 1.0
+
+
+def test_signal_only_where_the_policy_did_not_write_is_none(folder: Path, rollouts: list[Rollout]) -> None:
+    foreign = [dataclasses.replace(row, loss_mask=[True, *[False] * (len(row.token_ids) - 1)]) for row in rollouts]
+    advantages = [[0.0, *[1.0] * (len(row.token_ids) - 1)] for row in rollouts]
+    _, metrics = round_of(folder, trainer_config(), foreign, advantages)
+    assert (metrics["skipped"], metrics["useful_groups"]) == (1.0, 0.0)
+
+
+def test_groups_of_one_number_of_two_problems_keep_their_prompts(folder: Path, rollouts: list[Rollout]) -> None:
+    alike = [dataclasses.replace(row, group=0) for row in rollouts]
+    (found,), metrics = round_of(folder, trainer_config(), alike, ADVANTAGES)
+    (expected,), _ = round_of(folder, trainer_config(), rollouts, ADVANTAGES)
+    assert_close(found, expected, 0.0, 0.0)
+    assert metrics["groups"] == 3.0
+
+
+# --- what is reported
+
+
+def test_what_a_round_reports(folder: Path, rollouts: list[Rollout]) -> None:
+    _, metrics = round_of(folder, trainer_config(), rollouts, ADVANTAGES)
+    assert metrics["skipped"] == metrics["masked_share"] == metrics["clip_share"] == metrics["non_finite_steps"] == 0.0
+    assert 0 < metrics["entropy"] < math.log(97)
+    assert metrics["sampler_ratio"] == pytest.approx(1.0, abs=1e-4)
+    assert 0.99 < metrics["effective_sample_share"] < 1.0 + 1e-6
+    assert 0 <= metrics["mismatch"] <= metrics["mismatch_max"] < 1e-3
+    assert metrics["grad_norm"] > 0
+    assert all(math.isfinite(value) for value in metrics.values())
+
+
+@pytest.mark.parametrize("budget", [2048, 12], ids=["one microbatch", "several"])
+def test_the_extremes_against_the_sampler(folder: Path, rollouts: list[Rollout], budget: int) -> None:
+    shifted = [
+        dataclasses.replace(row, sampler_logprobs=[p + shift for p in row.sampler_logprobs])
+        for row, shift in zip(rollouts, [math.log(2), -math.log(1.5), *[0.0] * 7], strict=True)
+    ]
+    config = trainer_config(microbatch_tokens=budget, sampler_ratio_band=(0.1, 10.0))
+    _, metrics = round_of(folder, config, shifted, ADVANTAGES)
+    assert metrics["sampler_ratio_min"] == pytest.approx(0.5, rel=1e-4)
+    assert metrics["sampler_ratio_max"] == pytest.approx(1.5, rel=1e-4)
+
+
+def test_log_probabilities_in_the_order_of_the_rollouts(folder: Path, rollouts: list[Rollout]) -> None:
+    trainer = Trainer.load(folder, trainer_config(microbatch_tokens=12))
+    found = trainer.logprobs([rollout(rollouts[0].prompt_token_ids, [], 0, 9), *rollouts])
+    assert found[0] == []
+    for row, logprobs in zip(rollouts, found[1:], strict=True):
+        assert logprobs == pytest.approx(row.sampler_logprobs, abs=1e-4)
+
+
+def test_rounds_make_good_answers_likelier(folder: Path, rollouts: list[Rollout]) -> None:
+    trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
+
+    def gain() -> float:
+        return sum(a * sum(logprobs) for a, logprobs in zip(ADVANTAGES, trainer.logprobs(rollouts), strict=True))
+
+    before = gain()
+    for _ in range(3):
+        trainer.update(rollouts, ADVANTAGES)
+    assert gain() > before + 1.0
+
+
+# --- lessons
+
+
+def test_a_lesson_is_the_cross_entropy_of_its_answers(folder: Path) -> None:
+    examples = [(random_tokens(4, 1), random_tokens(3, 2)), (random_tokens(9, 3), random_tokens(1, 4))]
+    model = plain_model(folder)
+    loss = -torch.cat([plain_logprobs(model, *example) for example in examples]).sum() / 4
+    loss.backward()
+    trainer = Trainer.load(folder, trainer_config(microbatch_tokens=8))
+    metrics: dict[str, float] = {}
+    (found,) = gradients_of_steps(trainer, lambda: metrics.update(trainer.imitate(examples)))
+    assert_close(found, plain_gradients(model))
+    assert metrics["loss"] == pytest.approx(float(loss.detach()))
+    assert metrics["tokens"] == 4.0
+
+
+def test_every_step_and_every_checkpoint_rounds_with_other_numbers(tmp_path: Path) -> None:
+    """So a step that the next one takes back is taken back in expectation, and not kept in the same weights."""
+    student = write_tiny(tmp_path / "student")
+    (tmp_path / "lesson").symlink_to(student)
+    moved = []
+    # the same weights by another name, at another step, and again
+    for checkpoint, step in ((student, 1), (tmp_path / "lesson", 1), (student, 2), (student, 1)):
+        trainer = Trainer(checkpoint, trainer_config())
+        trainer.weights = MasterWeights(trainer.model.bfloat16(), trainer.config.optimizer)
+        before = {name: weight.clone() for name, weight in trainer.weights.trained.items()}
+        for remainder in trainer.weights.remainders.values():
+            remainder.fill_(2**13)  # an eighth of the last place
+        trainer.weights.step_count = step
+        trainer.round_stochastically()
+        moved.append(torch.cat([(before[name] != w).flatten() for name, w in trainer.weights.trained.items()]))
+    first, *others, again = moved
+    assert first.equal(again)
+    assert float(first.float().mean()) == pytest.approx(1 / 8, abs=0.02)
+    for other in others:
+        assert float(other[first].float().mean()) == pytest.approx(1 / 8, abs=0.05)
