@@ -82,7 +82,7 @@ def write_lessons(folder: Path) -> None:
     _commit(folder / "fit_reward_model", {"outcome.json": outcome}, 0.1)
 
 
-def write_round(folder: Path, number: int, groups: int, size: int, solved: float, hostile: str) -> None:
+def write_round(folder: Path, number: int, groups: int, size: int, solved: float, hostile: str = "") -> None:
     """Write the tables and figures of one round; every other round has a quiz."""
     random = np.random.default_rng(number)
     prompts = [_prompt(number, group) for group in range(groups)]

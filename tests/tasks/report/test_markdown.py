@@ -11,6 +11,14 @@ from tasks.report.text import day, duration, number, percent
 
 Night = tuple[Path, dict[str, Any]]
 
+PROMOTE = "nightschool promote 3 --config c.yaml"
+SERVES = "The new checkpoint, cafe42cafe42, now serves."
+STAYS = "Nothing: the champion, c0ffeec0ffee, still serves."
+DRY = f"This dry run moved no alias; to promote the candidate, run: {PROMOTE}"
+TRIES_AGAIN = "Nothing. The next night tries again with the day's new lessons."
+BACK = "If the new checkpoint disappoints you, run: nightschool rollback"
+MOVED = "f00df00df00d now serves: the alias was moved during the night."
+
 
 @pytest.fixture
 def decision(night: Night) -> dict[str, Any]:
@@ -22,7 +30,7 @@ def test_the_first_lines_of_a_promotion(night: Night, decision: dict[str, Any]) 
     found = decision["comparisons"]["candidate"]["arithmetic-1-2"]
     solved, before = (round(found[side]["accuracy"] * 400) for side in ("after", "before"))
     assert first.title == "the candidate was promoted"
-    assert first.changed == "The new checkpoint, cafe42cafe42, now serves."
+    assert first.changed == SERVES
     assert first.how_much == (
         f"+{found['difference']:.2f} on arithmetic-1-2: the candidate solves {solved} of 400 ({solved / 4:.1f} %); "
         f"the champion {before} ({before / 4:.1f} %)."
@@ -31,45 +39,18 @@ def test_the_first_lines_of_a_promotion(night: Night, decision: dict[str, Any]) 
         f"95 % interval +{found['low']:.2f} to +{found['high']:.2f}; {found['gained']} answers became right, "
         f"{found['lost']} wrong; p < 0.0001."
     )
-    assert first.to_do == "Nothing. If the new checkpoint disappoints you, run: nightschool rollback"
-
-
-PROMOTE = "nightschool promote 3 --config c.yaml"
+    assert first.to_do == f"Nothing. {BACK}"
 
 
 @pytest.mark.parametrize(
     ("changes", "changed", "to_do"),
     [
-        (
-            {"decision": "kept"},
-            "Nothing: the champion, c0ffeec0ffee, still serves.",
-            "Nothing. The next night tries again with the day's new lessons.",
-        ),
-        (
-            {"decision": "kept", "alarms": ["Disk", "No signal"]},
-            "Nothing: the champion, c0ffeec0ffee, still serves.",
-            "Read the 2 alarms first.",
-        ),
-        (
-            {"alarms": ["Disk"]},
-            "The new checkpoint, cafe42cafe42, now serves.",
-            "Read the alarm first. If the new checkpoint disappoints you, run: nightschool rollback",
-        ),
-        (
-            {"serving": "f00df00df00df00d"},
-            "f00df00df00d now serves: the alias was moved during the night.",
-            "Nothing. The next night tries again with the day's new lessons.",
-        ),
-        (
-            {"decision": "kept", "withheld": PROMOTE},
-            "Nothing: the champion, c0ffeec0ffee, still serves.",
-            f"This dry run moved no alias; to promote the candidate, run: {PROMOTE}",
-        ),
-        (
-            {"decision": "kept", "withheld": PROMOTE, "alarms": ["Disk"]},
-            "Nothing: the champion, c0ffeec0ffee, still serves.",
-            f"Read the alarm first. This dry run moved no alias; to promote the candidate, run: {PROMOTE}",
-        ),
+        ({"decision": "kept"}, STAYS, TRIES_AGAIN),
+        ({"decision": "kept", "alarms": ["Disk", "No signal"]}, STAYS, "Read the 2 alarms first."),
+        ({"alarms": ["Disk"]}, SERVES, f"Read the alarm first. {BACK}"),
+        ({"serving": "f00df00df00df00d"}, MOVED, TRIES_AGAIN),
+        ({"decision": "kept", "withheld": PROMOTE}, STAYS, DRY),
+        ({"decision": "kept", "withheld": PROMOTE, "alarms": ["Disk"]}, STAYS, f"Read the alarm first. {DRY}"),
     ],
 )
 def test_what_changed_and_what_to_do(

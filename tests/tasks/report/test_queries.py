@@ -25,7 +25,7 @@ from tasks.report.queries import (
 )
 from tasks.stage import commit
 from tasks.tables import EVALUATIONS, PROMPTS, SCORES, SOLVE_RATES, read_table, write_table
-from tests.tasks.doubles.night import write_night
+from tests.tasks.doubles.night import write_round
 from tests.tasks.doubles.tables import prompt, score, solve_rate, write_stage
 
 Night = tuple[Path, dict[str, Any]]
@@ -54,19 +54,15 @@ def write_mixed_rounds(folder: Path) -> Path:
     return folder
 
 
-def test_answers_are_five_right_and_five_wrong_of_different_problems(tmp_path: Path) -> None:
-    write_night(tmp_path, rounds=2, groups=30, size=4, solved=0.5)
+@pytest.mark.parametrize(("solved", "right"), [(0.0, 0), (0.5, 5), (1.0, 10)])
+def test_answers_are_ten_of_different_problems_if_possible_five_right(
+    tmp_path: Path, solved: float, right: int
+) -> None:
+    write_round(tmp_path / "round-01", 1, groups=30, size=4, solved=solved)
     answers = sampled_answers(tmp_path)
-    assert [answer.verdict == "correct" for answer in answers] == [True] * 5 + [False] * 5
+    assert [answer.verdict == "correct" for answer in answers] == [True] * right + [False] * (10 - right)
     assert len({answer.question for answer in answers}) == 10
     assert all((answer.reward == 1.0) == answer.text.endswith("#### 12") for answer in answers)
-
-
-@pytest.mark.parametrize(("solved", "right"), [(0.0, 0), (1.0, 10)])
-def test_where_all_are_right_or_all_wrong_there_are_ten_answers_too(tmp_path: Path, solved: float, right: int) -> None:
-    write_night(tmp_path, rounds=1, solved=solved)
-    verdicts = [answer.verdict == "correct" for answer in sampled_answers(tmp_path)]
-    assert verdicts == [True] * right + [False] * (10 - right)
 
 
 def test_flips_are_five_each_way(night: Night) -> None:
@@ -78,15 +74,17 @@ def test_flips_are_five_each_way(night: Night) -> None:
         assert flip.before.endswith(f"#### {number + 3}") is not flip.gained
 
 
-def test_solve_rates_and_verdicts_are_those_of_the_tables(tmp_path: Path) -> None:
-    write_night(tmp_path, rounds=2, groups=8, size=50, solved=0.5)
-    rates, tried = solve_rates(tmp_path)
-    assert rates.shape == (8, 2)
-    assert tried.sum() == 800
-    assert rates.mean().tolist() == pytest.approx([0.25, 0.5], abs=0.06)
-    counts = verdict_counts(tmp_path)
-    assert counts.loc["correct", "training"] == round(rates.mean().sum() * 400)
+def test_solve_rates_and_verdicts_are_those_of_the_tables(night: Night) -> None:
+    rates, tried = solve_rates(night[0])
+    assert rates.shape == (8, 3)
+    assert tried.sum() == 3 * 8 * 4
+    counts = verdict_counts(night[0])
+    assert counts.loc["correct", "training"] == round(rates.sum().sum() * 4)
     assert counts["candidate"].sum() == 600
+    table = verdict_table(night[0])
+    assert table.index.tolist() == ["arithmetic, training", *(f"arithmetic-{n}, exam" for n in ("1-2", "3", "4"))]
+    assert table.loc["arithmetic-1-2, exam"].sum() == 400
+    assert table.loc["arithmetic, training"].sum() == 3 * 8 * 4
 
 
 def test_losses_of_several_lessons_follow_each_other(tmp_path: Path) -> None:
@@ -123,24 +121,11 @@ def test_the_verdicts_of_a_mixed_night(own_night: Night) -> None:
     assert "mbpp/603, mbpp/604, …." in page
 
 
-def test_the_verdict_table_has_the_exam(night: Night) -> None:
-    table = verdict_table(night[0])
-    assert table.index.tolist() == ["arithmetic, training", *(f"arithmetic-{n}, exam" for n in ("1-2", "3", "4"))]
-    assert table.loc["arithmetic-1-2, exam"].sum() == 400
-    assert table.loc["arithmetic, training"].sum() == 3 * 8 * 4
-
-
-def test_problems_that_are_kinds_of_their_own_are_counted_by_benchmark(tmp_path: Path) -> None:
-    folder = write_mixed_rounds(tmp_path)
-    rates, tried = solve_rates(folder)
-    assert rates.loc["gsm8k"].to_dict() == {1: 0.5, 2: 0.5}
-    assert tried.to_dict() == {"gsm8k": 8, "mbpp": 4}
-    assert kind_history(folder) == [{"gsm8k": (10.0, 3.0)}] * 2
-
-
 def test_a_refill_is_part_of_its_round(tmp_path: Path) -> None:
     """One more problem in round 2, solved twice; and one that was drawn but not yet scored when the night ended."""
     folder = write_mixed_rounds(tmp_path)
+    assert solve_rates(folder)[0].loc["gsm8k"].to_dict() == {1: 0.5, 2: 0.5}
+    assert kind_history(folder) == [{"gsm8k": (10.0, 3.0)}] * 2
     name, refill = "gsm8k/train/2", folder / "round-02" / "refill-1"
     asked = [prompt(name, 3, benchmark="gsm8k", kind=name, level=None)]
     scores = [score(name, 3, sample, 1.0) for sample in range(2)]
