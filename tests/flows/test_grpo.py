@@ -105,9 +105,9 @@ def test_a_round_without_any_signal_takes_no_step_and_is_an_alarm(
     idle, learned = (folder / f"round-0{number}/checkpoint/checkpoint.txt" for number in (2, 3))
     assert learned.read_text() == candidate.name != idle.read_text()
     alarms = {alarm.name: alarm for alarm in round_alarms(round_metrics(folder))}
-    assert alarms["skipped_updates"].sentence == "For want of useful groups no step was taken in round 2."
+    assert alarms["skipped_updates"].sentence == "No step was taken in round 2: too few groups had a signal."
     assert not any(alarm.severe for alarm in alarms.values())
-    assert round_alarms(round_metrics(folder)[1:2])[0].sentence.startswith("Hardly any group had a signal (0%)")
+    assert round_alarms(round_metrics(folder)[1:2])[0].sentence.startswith("Hardly any group had a signal (0 %)")
 
 
 def test_the_figures_tell_what_was_hoped_for_and_where_the_time_went(
