@@ -28,7 +28,7 @@ def serve(
     config: Config = STARTER,
     overrides: Overrides = None,
 ) -> None:
-    """Serve the model that has the alias `daytime`, in OpenAI's protocol, until Ctrl-C (docs/serving.md).
+    """Serve the model that has the alias `daytime`, in OpenAI's protocol, until Ctrl-C (docs/how-to/serve-by-day.md).
 
     When the alias moves, the other checkpoint is loaded. While a night runs on this home, the model rests.
     """

@@ -3,18 +3,16 @@
 import datetime
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun
 from prefect.flow_engine import run_flow
 from prefect.states import Scheduled
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home, InputError
-from flows import nightly as nightly_module
 from flows.nightly import nightly
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from tests.conf.storage.lock_holder import holder
@@ -87,21 +85,30 @@ def test_a_start_may_be_an_hour_late(scheduled: str, now: str, tries: int, late:
         assert "minutes later; late starts (more than 60 minutes) are refused" in reason
 
 
-Start = Callable[..., FlowRun]
+class Outcome(NamedTuple):
+    """How a flow run ended, as the server has it."""
+
+    kind: str
+    state: str
+    message: str
+    name: str
+
+
+Start = Callable[..., Outcome]
 
 
 @pytest.fixture
 def home(prefect_server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Where the nights would go; not there yet."""
+    """A home that does not exist yet."""
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "school"))
     return Home.here()
 
 
 @pytest.fixture
 def start(home: Home) -> Start:
-    """Run the flow as a worker does: a run that was scheduled so many minutes ago. Returns it as the server has it."""
+    """Run the flow as a worker does: a run that was scheduled so many minutes ago."""
 
-    def run(minutes: float, parameters: dict[str, Any], tries: int = 1) -> FlowRun:
+    def run(minutes: float, tries: int = 1, **parameters: Any) -> Outcome:
         scheduled = datetime.datetime.now(UTC) - datetime.timedelta(minutes=minutes)
         with get_client(sync_client=True) as client:
             created = client.create_flow_run(nightly, parameters=parameters, state=Scheduled(scheduled_time=scheduled))
@@ -110,73 +117,60 @@ def start(home: Home) -> Start:
                     again = Scheduled(scheduled_time=datetime.datetime.now(UTC), name="AwaitingRetry")
                     client.set_flow_run_state(created.id, again, force=True)
                 run_flow(nightly, flow_run=client.read_flow_run(created.id), parameters=parameters, return_type="state")
-            return client.read_flow_run(created.id)
+            ended = client.read_flow_run(created.id)
+        assert ended.state is not None
+        return Outcome(ended.state.type.value, ended.state.name or "", ended.state.message or "", ended.name)
 
     return run
 
 
 @pytest.fixture
-def studied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The dates of the nights that begin to study, and fail."""
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The dates of the nights that begin; each fails."""
     dates: list[str] = []
 
-    def study(night: Any) -> dict[str, Any]:
+    def run_night(night: Any) -> dict[str, Any]:
         dates.append(night.date)
         raise RuntimeError("the engine is on fire")
 
-    monkeypatch.setattr(nightly_module, "study", study)
+    monkeypatch.setattr("flows.nightly.run_night", run_night)
     return dates
 
 
-def test_a_scheduled_start_has_the_date_of_its_time(start: Start, studied: list[str], home: Home) -> None:
-    ended = start(45, {})
-    assert ended.state is not None
-    assert ended.state.type.value == "FAILED"
+def test_a_scheduled_start_has_the_date_of_its_time(start: Start, begun: list[str], home: Home) -> None:
+    ended = start(45)
     scheduled = datetime.datetime.now().astimezone() - datetime.timedelta(minutes=45)
-    assert studied == [date_of_night(scheduled)] == [ended.name]
-    assert [folder.name for folder in home.nights.iterdir()] == studied
+    assert (ended.kind, ended.name) == ("FAILED", date_of_night(scheduled))
+    assert begun == [folder.name for folder in home.nights.iterdir()] == [ended.name]
 
 
-def test_a_start_that_comes_too_late_is_refused_and_no_failure(start: Start, studied: list[str], home: Home) -> None:
-    ended = start(61, {})
-    assert ended.state is not None
-    assert (ended.state.type.value, ended.state.name) == ("COMPLETED", "Refused")
-    assert ended.state.message is not None
-    assert "started 61 minutes later" in ended.state.message
-    assert studied == []
+def test_a_start_that_comes_too_late_is_refused_and_no_failure(start: Start, begun: list[str], home: Home) -> None:
+    ended = start(61)
+    assert (ended.kind, ended.state) == ("COMPLETED", "Refused")
+    assert "started 61 minutes later" in ended.message
+    assert begun == []
     assert not home.root.exists()
 
 
-def test_a_run_that_failed_may_be_tried_again_at_any_hour(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    dates: list[str] = []
-
-    def study(night: Any) -> dict[str, Any]:
-        dates.append(night.date)
-        monkeypatch.setattr("flows.run.dates.START_WITHIN", 0)  # from now on every first try comes too late
-        raise RuntimeError("the engine is on fire")
-
-    monkeypatch.setattr(nightly_module, "study", study)
-    scheduled = datetime.datetime.now().astimezone() - datetime.timedelta(minutes=45)
-    start(45, {}, 2)
-    assert dates == [date_of_night(scheduled)] * 2
-    refused = start(45, {})
-    assert refused.state is not None
-    assert refused.state.name == "Refused"
-    assert len(dates) == 2
+def test_a_retry_may_begin_at_any_hour(start: Start, begun: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert start(0).kind == "FAILED"
+    monkeypatch.setattr("flows.run.dates.START_WITHIN", -1)  # from now on every first try comes too late
+    assert start(0, tries=2).kind == "FAILED"
+    assert len(begun) == 2
+    assert start(0).state == "Refused"
 
 
-def test_a_second_start_is_refused_in_the_name_of_the_first(start: Start, studied: list[str], home: Home) -> None:
+def test_a_second_start_is_refused_in_the_name_of_the_first(start: Start, begun: list[str], home: Home) -> None:
     with holder(home.root) as other:
-        ended = start(0, {"date": "2026-01-01"})
-    assert ended.state is not None
-    assert (ended.state.type.value, ended.state.name) == ("COMPLETED", "Refused")
-    assert f"the night 2026-11-20 is running (process {other.pid})" in str(ended.state.message)
-    assert studied == []
+        ended = start(0, date="2026-01-01")
+    assert (ended.kind, ended.state) == ("COMPLETED", "Refused")
+    assert f"the night 2026-11-20 is running (process {other.pid})" in ended.message
+    assert begun == []
     assert [file.name for file in home.root.iterdir()] == ["night.lock"]
 
 
 @pytest.mark.parametrize(
-    ("date", "settings", "said"),
+    ("date", "settings", "message"),
     [
         ("../elsewhere", [], "date: ../elsewhere is not a date; write it as 2026-11-20"),
         ("2999-01-01", [], "date: 2999-01-01 is in the future"),
@@ -184,18 +178,18 @@ def test_a_second_start_is_refused_in_the_name_of_the_first(start: Start, studie
     ],
 )
 def test_wrong_parameters_fail_before_anything_is_written(
-    studied: list[str], home: Home, date: str, settings: list[str], said: str
+    begun: list[str], home: Home, date: str, settings: list[str], message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         nightly(load_night(STARTER, settings), date)
-    assert str(caught.value).startswith(said)
-    assert studied == []
+    assert str(caught.value).startswith(message)
+    assert begun == []
     assert not home.root.exists()
 
 
-def test_a_finished_night_is_not_gone_through_again(studied: list[str], home: Home) -> None:
+def test_a_finished_night_is_not_run_again(begun: list[str], home: Home) -> None:
     folder = home.night("2026-01-01")
     folder.mkdir(parents=True)
     (folder / "summary.json").write_text('{"night": "2026-01-01"}')
     assert nightly(load_night(STARTER), "2026-01-01") == {"night": "2026-01-01"}
-    assert studied == []
+    assert begun == []

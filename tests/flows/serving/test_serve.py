@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -25,14 +24,13 @@ from flows.serving.vllm_server import EngineFailedError, template
 from flows.web.address import LOOPBACK, free_port
 from models.checkpoint import keep
 from models.hf.loading import load_tokenizer
+from tests.docs.pages import ROOT, blocks
 from tests.flows.serving.conftest import CONFIG, School
-
-ROOT = Path(__file__).parents[3]
 
 
 def run_lesson(url: str, home: Home) -> subprocess.CompletedProcess[str]:
     """Run the program of the docs as it is printed there: a question, five answers, and the pick of the second."""
-    (program,) = re.findall(r"```python\n(.+?)```", (ROOT / "docs" / "serving.md").read_text(), re.DOTALL)
+    (program,) = [block.text for block in blocks("python") if "import OpenAI" in block.text and "append(" in block.text]
     environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program.replace("http://127.0.0.1:8000", url)]
     given = "What is 2 + 2?\n1\n"
