@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.learning import at, by_variant, picture, table
+from benchmarks.learning import at, table
 from benchmarks.nights.learning_runs import learn, learning_seconds
 from benchmarks.nights.timed import Round
 
@@ -13,10 +13,6 @@ CURVE = [[0.0, 0.2], [10.0, 0.4], [40.0, 0.7]]
 @pytest.mark.parametrize(("seconds", "share"), [(0, 0.2), (5, 0.3), (10, 0.4), (25, 0.55), (40, 0.7), (99, 0.7)])
 def test_the_curve_is_interpolated(seconds: float, share: float) -> None:
     assert at(CURVE, seconds) == pytest.approx(share)
-
-
-def test_without_a_step_the_curve_is_flat() -> None:
-    assert at([[0.0, 0.2]], 30) == 0.2
 
 
 def run(variant: str, seed: int, curve: list[list[float]]) -> dict[str, object]:
@@ -33,13 +29,6 @@ def test_the_table_has_means_seeds_and_steps() -> None:
     assert lines[2] == "| choice | 0.300 | 0.500 | 0.650 | 0.700 | 0.750 | 0.70, 0.80 | 1.5 |"
     assert lines[3] == "| TRL | 0.200 | 0.300 | 0.400 | 0.500 | 0.600 | 0.60 | 0.0 |"
     assert len(set(map(len, (line.split("|") for line in lines)))) == 1
-
-
-def test_the_picture_has_a_mean_for_each_variant() -> None:
-    axes = picture(RUNS, 40 / 60).axes[0]
-    means = {line.get_label(): line.get_ydata()[-1] for line in axes.lines if not line.get_label().startswith("_")}
-    assert means == pytest.approx({"choice": 0.75, "TRL": 0.6})
-    assert len(axes.lines) == len(RUNS) + len(by_variant(RUNS))
 
 
 def test_the_start_of_engine_and_trainer_does_not_count() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from benchmarks.inputs.workloads import advantages, grown, workload
-from benchmarks.update import GROWTH, WORKLOADS, _slope, fastest, table, trl_settings
+from benchmarks.update import GROWTH, WORKLOADS, _slope, fastest, trl_settings
 
 
 def measured(weights: str, batch: int, seconds: float) -> dict[str, Any]:
@@ -48,12 +48,3 @@ def test_workloads_have_the_stated_lengths() -> None:
     assert 23 < sum(length for _, length in shape["short"]) / 192 < 27
     assert [len(grown(groups)) for groups in GROWTH] == [32, 64, 128, 256]
     assert sum(advantages(workload("medium"))) == 0.0
-
-
-def test_the_table_has_a_line_for_each_workload() -> None:
-    names = ("time_ratio", "memory_ratio", "floor_ratio", "seconds", "peak_gb", "trl_seconds", "trl_peak_gb")
-    row: dict[str, Any] = dict.fromkeys(names, 1.0) | {"bf16_weights": {"time_ratio": 0.9, "memory_ratio": 0.7}}
-    lines = table({"workloads": {"short": row}, "growth_exponent": 1.01}).splitlines()
-    assert lines[1].startswith("short")
-    assert "(0.90, 0.70)" in lines[1]
-    assert lines[-1].split() == ["growth_exponent", "1.010"]

@@ -1,7 +1,6 @@
 """The ablation's arithmetic by hand, what is run again and what is not, and that each night leaves out what it says."""
 
 import math
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,12 @@ from benchmarks.nights.ablations import (
     VARIANTS,
     Run,
     configured,
-    here,
     needs_teacher,
     record,
     recorded,
     settings_of,
 )
-from benchmarks.what_helps import BEGIN, END, PAGE, Effect, between, current, effects, missing, picture, table
+from benchmarks.what_helps import Effect, current, effects, missing, table
 
 HERE, THERE = "a small machine, 2 cores", "a large machine, 64 cores"
 
@@ -88,12 +86,6 @@ def test_the_newer_of_two_equal_nights_counts() -> None:
     assert effects(current([RUNS[0], RUNS[3], again]))[0].differences == pytest.approx((0.20,))
 
 
-def test_a_run_has_a_commit_and_its_packages() -> None:
-    _, commit, versions = here()
-    assert re.fullmatch(r"[0-9a-f]{7,}(-dirty)?|unknown", commit)
-    assert dict(versions).keys() == {"torch", "transformers"}
-
-
 def test_lines_add_up_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     assert recorded(file) == []
@@ -118,19 +110,6 @@ def test_the_table() -> None:
     assert table([], []) == "Not measured yet."
     rounds = [RUNS[0], night("without rounds", 1, 0.3)]
     assert "- *rounds*: without them the teacher is asked nothing" in table(rounds, effects(rounds))
-
-
-def test_only_the_text_between_the_markers_is_replaced() -> None:
-    page = PAGE.read_text()
-    once = between(page, "a table")
-    assert between(once, "a table") == once
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    assert once == f"{before}{BEGIN}\n\na table\n\n{END}{after}"
-
-
-def test_the_picture_has_a_line_a_part() -> None:
-    axes = picture(effects(RUNS)).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["words", "worked solutions"]  # from below
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -55,7 +55,3 @@ def test_noise_is_a_share_of_the_picks() -> None:
     assert share == pytest.approx(attainable("short", 0.1), abs=0.02)
     assert attainable("short", 0.1) == pytest.approx(0.92)
     assert attainable("none", 0.0) == 0.2
-
-
-def test_the_same_seed_gives_the_same_picks() -> None:
-    assert picks("correct", 20, "1") == picks("correct", 20, "1") != picks("correct", 20, "2")

@@ -167,6 +167,7 @@ def test_a_trace_has_one_bar_a_stage() -> None:
     assert (update["ph"], update["ts"], update["dur"]) == ("X", pytest.approx(14.5e6), pytest.approx(5e6))
 
 
+@pytest.mark.full
 def test_a_night_makes_its_private_home(tmp_path: Path) -> None:
     home = tmp_path / "homes" / "one"
     folder = run_night(home, [], until=lambda night: (night / "config.yaml").exists())

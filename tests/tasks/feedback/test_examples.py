@@ -91,11 +91,6 @@ def test_feedback_is_the_sign_of_its_value(student: Path) -> None:
     assert dict(lines.counts) == {"lines": 4, "used": 3, "exam": 0, "too_long": 0, "neutral": 1}
 
 
-def test_an_empty_answer_is_its_end_token(student: Path) -> None:
-    (found,) = reader(student).feedback(table(judged("a", "", -1.0)))
-    assert found.answer == [END]
-
-
 def test_a_pick_has_each_other_answer_once(student: Path) -> None:
     (found,) = reader(student).picks(table(pick("a", ["no", "yes", "yes", "no", "hm"], 1)))
     assert [text_of(student, answer[:-1]) for answer in found.answers] == ["yes", "no", "hm"]

@@ -66,11 +66,6 @@ def test_two_different_answers_make_a_choice(tmp_path: Path, student: Path, resp
     assert (len(found), found.left_out["no_choice"]) == (0, 1)
 
 
-def test_an_empty_answer_among_others_is_an_answer(student: Path) -> None:
-    (pick,) = all_of(split(student, [Choice(asked("Why?"), ["", "Because."], 1, None)]))
-    assert pick.answers[0] == (END,)
-
-
 def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
     choice = Choice(asked("Why?"), ["x", "y" * 50], 0, None)
     whole = len("User: Why?\nAssistant:") + 51
