@@ -1,6 +1,6 @@
-"""The trainer's process: whatever fails after a step, and however often it is asked again, no step is taken twice.
+"""The trainer's process takes no step twice, whatever fails and however often an update is asked for.
 
-Every night here is disturbed in another way and compared, to the last bit, with three rounds that nothing disturbed.
+Each night here is disturbed in another way, and compared bit for bit with three undisturbed rounds.
 """
 
 import dataclasses
@@ -10,6 +10,7 @@ import resource
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def rollouts(student: Path) -> list[Rollout]:
 
 
 class Night:
-    """The rounds of one night, without anything but their updates."""
+    """A night's rounds, reduced to their updates."""
 
     def __init__(self, root: Path, student: Path, config: TrainerConfig, rollouts: list[Rollout]) -> None:
         self.root, self.config, self.rollouts = root, config, rollouts
@@ -66,10 +67,10 @@ class Night:
         return self.root / "state" / f"round-{number:02d}"
 
     def update(self, number: int) -> Updated:
-        """One round's update, each with advantages of its own."""
+        """Take a round's steps; the advantages differ from round to round."""
         advantages = [*ADVANTAGES[number:], *ADVANTAGES[:number]]
-        own = (self.rollouts, advantages, self.checkpoints)
-        return trainer_process.update(self.predecessor(number), self.config, *own)
+        arguments = (self.config, self.rollouts, advantages, self.checkpoints)
+        return trainer_process.update(self.predecessor(number), *arguments)
 
     def save(self, number: int, updated: Updated) -> None:
         trainer_process.save_state(updated.checkpoint.name, self.state(number))
@@ -81,13 +82,14 @@ class Night:
 
     def bits(self) -> Bits:
         notes = [json.loads((self.state(number) / NOTE).read_text()) for number in range(1, ROUNDS + 1)]
-        for number, note in enumerate(notes, 1):
-            assert note["step"] == number * self.config.grpo.steps_per_round
-        return [(note["checkpoint"], note["tensors"]) for note in notes]
+        assert [note["step"] for note in notes] == [n * self.config.grpo.steps_per_round for n in range(1, ROUNDS + 1)]
+        bits = [(note["checkpoint"], note["tensors"]) for note in notes]
+        assert len(set(bits)) == ROUNDS
+        return bits
 
 
 def new_process() -> None:
-    """What the learner knows after its process died: nothing."""
+    """Forget the trainer, as the death of its process would."""
     trainer_process._trainer, trainer_process._held = None, None
 
 
@@ -97,29 +99,38 @@ def _left_as_it_was() -> Iterator[None]:
     new_process()
 
 
-@pytest.fixture(scope="module", params=CONFIGS)
+@pytest.fixture(scope="module")
 def undisturbed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, student: Path, rollouts: list[Rollout]
-) -> tuple[TrainerConfig, Bits]:
-    config = CONFIGS[request.param]
-    night = Night(tmp_path_factory.mktemp("undisturbed"), student, config, rollouts)
-    night.rounds()
-    return config, night.bits()
+    tmp_path_factory: pytest.TempPathFactory, student: Path, rollouts: list[Rollout]
+) -> Callable[[str], Bits]:
+    @cache
+    def rounds(config: str) -> Bits:
+        night = Night(tmp_path_factory.mktemp("undisturbed"), student, CONFIGS[config], rollouts)
+        night.rounds()
+        return night.bits()
+
+    return rounds
 
 
 @pytest.fixture
-def expected(undisturbed: tuple[TrainerConfig, Bits]) -> Bits:
-    return undisturbed[1]
+def config() -> str:
+    """The default of tests that are not parametrised with one."""
+    return "full"
 
 
 @pytest.fixture
-def night(tmp_path: Path, student: Path, undisturbed: tuple[TrainerConfig, Bits], rollouts: list[Rollout]) -> Night:
-    return Night(tmp_path, student, undisturbed[0], rollouts)
+def expected(undisturbed: Callable[[str], Bits], config: str) -> Bits:
+    return undisturbed(config)
+
+
+@pytest.fixture
+def night(tmp_path: Path, student: Path, config: str, expected: Bits, rollouts: list[Rollout]) -> Night:
+    return Night(tmp_path, student, CONFIGS[config], rollouts)
 
 
 @contextmanager
 def full_disk(folder: Path) -> Iterator[None]:
-    """No file of this process grows beyond 4 kB: what no privilege is exempt from."""
+    """Let no file of this process grow beyond 4 kB, which holds for root too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     try:
@@ -136,35 +147,29 @@ def file_in_the_way(folder: Path) -> Iterator[None]:
     folder.unlink()
 
 
-OBSTACLES = [full_disk, file_in_the_way]
 Obstacle = Callable[[Path], AbstractContextManager[None]]
 
 
-def test_no_round_is_settled(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What sits the exam is what was sampled from: the nearest weights. The remainders are steps that nobody tried."""
-    at: list[int] = []
-    monkeypatch.setattr(Trainer, "round_stochastically", lambda trainer: at.append(trainer.step))
+def test_the_weights_of_a_round_are_not_rounded_stochastically(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exam examines what was sampled from: the nearest weights."""
+    steps: list[int] = []
+    monkeypatch.setattr(Trainer, "round_stochastically", lambda trainer: steps.append(trainer.step))
     night.rounds()
-    assert at == []
+    assert steps == []
 
 
-def test_the_rounds_differ(expected: Bits) -> None:
-    assert len({checkpoint for checkpoint, _ in expected}) == len({state for _, state in expected}) == ROUNDS
-
-
-@pytest.mark.parametrize("obstacle", OBSTACLES)
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(("config", "obstacle", "number"), [("full", full_disk, 1), ("adapters", file_in_the_way, 2)])
 def test_the_checkpoint_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle, number: int) -> None:
     night.rounds(last=number - 1)
     with obstacle(night.checkpoints / "draft"), pytest.raises((OSError, SafetensorError)):
         night.update(number)
-    with pytest.raises(ElsewhereError):  # what has no checkpoint has no state either
+    with pytest.raises(ElsewhereError):  # without a checkpoint there is no state either
         trainer_process.save_state(expected[number - 1][0], night.state(number))
     night.rounds(first=number)
     assert night.bits() == expected
 
 
-@pytest.mark.parametrize("obstacle", OBSTACLES)
+@pytest.mark.parametrize("obstacle", [full_disk, file_in_the_way])
 def test_the_state_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle) -> None:
     night.rounds(last=1)
     updated = night.update(2)
@@ -176,20 +181,18 @@ def test_the_state_cannot_be_written(night: Night, expected: Bits, obstacle: Obs
     assert night.bits() == expected
 
 
-@pytest.mark.parametrize("died", [False, True], ids=["same process", "new process"])
-def test_the_answer_was_lost(night: Night, expected: Bits, died: bool) -> None:
+def test_the_answer_was_lost(night: Night, expected: Bits) -> None:
     """The update is asked for again from the same predecessor, which the trainer has left by then."""
     for number in range(1, ROUNDS + 1):
         updated = night.update(number)
-        if died:
-            new_process()
         assert night.update(number).checkpoint == updated.checkpoint
         night.save(number, updated)
     assert night.bits() == expected
 
 
+@pytest.mark.parametrize("config", CONFIGS)
 def test_the_process_died_after_each_step_and_after_each_state(night: Night, expected: Bits) -> None:
-    """Between checkpoint and state the update is taken again; a half checkpoint that lies about does not matter."""
+    """Between checkpoint and state the update is repeated; half a checkpoint that was left does not matter."""
     for number in range(1, ROUNDS + 1):
         updated = night.update(number)
         new_process()
@@ -203,15 +206,13 @@ def test_the_process_died_after_each_step_and_after_each_state(night: Night, exp
     assert night.bits() == expected
 
 
-def test_a_checkpoint_that_was_lost_meanwhile_is_made_again(night: Night, expected: Bits) -> None:
+def test_a_repeated_update_replaces_a_damaged_checkpoint(night: Night) -> None:
+    """As a power cut leaves it before it is durable."""
     updated = night.update(1)
     (updated.checkpoint / LINEAGE).write_text("{}")
     new_process()
     assert night.update(1).checkpoint == updated.checkpoint
     assert digest_folder(updated.checkpoint) == updated.checkpoint.name
-    night.save(1, updated)
-    night.rounds(first=2)
-    assert night.bits() == expected
 
 
 def damaged(night: Night) -> Predecessor:
@@ -237,7 +238,6 @@ REFUSED: list[tuple[Callable[[Night], Predecessor], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "line"), REFUSED, ids=[wrong.__name__ for wrong, _ in REFUSED])
-@pytest.mark.parametrize("undisturbed", ["full"], indirect=True)
 def test_a_state_that_is_not_the_predecessors_is_refused(
     night: Night, wrong: Callable[[Night], Predecessor], line: str
 ) -> None:
@@ -253,9 +253,8 @@ def test_a_state_that_is_not_the_predecessors_is_refused(
         trainer_process.save_state(night.current, night.state(2))
 
 
-@pytest.mark.parametrize("undisturbed", ["full"], indirect=True)
-def test_a_trainer_that_stands_elsewhere_is_loaded_anew(night: Night, expected: Bits, tmp_path: Path) -> None:
-    """Back to the first round from the last, as after a checkpoint stage that was damaged."""
+def test_a_trainer_that_stands_elsewhere_is_loaded_anew(night: Night, expected: Bits) -> None:
+    """Back to the first round from the last."""
     night.rounds()
     trainer: Any = trainer_process._trainer
     night.current = expected[0][0]
@@ -264,8 +263,9 @@ def test_a_trainer_that_stands_elsewhere_is_loaded_anew(night: Night, expected: 
     assert night.bits() == expected
 
 
+@pytest.mark.parametrize("config", ["adapters"])
 def test_a_trainer_that_was_loaded_to_read_is_not_the_one_that_learns(night: Night, expected: Bits) -> None:
-    """Log-probabilities are read of a whole checkpoint, without the adapters that the rounds then train."""
+    """Log-probabilities are those of a whole checkpoint, without the adapters that the rounds train."""
     grpo = night.config.grpo.model_copy(update={"steps_per_round": 7})
     reader = night.config.model_copy(update={"lora": None, "grpo": grpo})
     trainer_process.logprobs(night.predecessor(1), reader, night.rollouts)
@@ -273,49 +273,46 @@ def test_a_trainer_that_was_loaded_to_read_is_not_the_one_that_learns(night: Nig
     assert night.bits() == expected
 
 
-def test_what_is_retired_goes_once_there_is_something_to_write(
-    tmp_path: Path, student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
+def test_retired_folders_go_right_before_others_are_written(
+    night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not before: neither while the steps are taken, nor where they fail."""
-    night = Night(tmp_path, student, CONFIGS["full"], rollouts)
+    """Neither while the steps are taken, nor where they fail."""
     night.rounds(last=1)
     old = [tmp_path / "old checkpoint", tmp_path / "old state"]
     for folder in old:
         (folder / "inner").mkdir(parents=True)
-        (folder / "inner" / "file").write_text("old")
     trainer: Any = trainer_process._trainer
-    take, save = trainer.update, trainer.save_state
     seen: list[list[bool]] = []
 
-    def watched(work: Any) -> Any:
+    def watched(method: Any) -> Any:
         def noting(*arguments: Any) -> Any:
             seen.append([folder.exists() for folder in old])
-            return work(*arguments)
+            return method(*arguments)
 
         return noting
 
     def fails(*_: Any) -> None:
         raise OSError("no space left")
 
-    asked = (night.predecessor(2), night.config, rollouts, ADVANTAGES, night.checkpoints, old[:1])
-    monkeypatch.setattr(trainer, "update", fails)
-    with pytest.raises(OSError, match="no space left"):
-        trainer_process.update(*asked)
+    arguments = (night.predecessor(2), night.config, night.rollouts, ADVANTAGES, night.checkpoints, old[:1])
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer, "update", fails)
+        with pytest.raises(OSError, match="no space left"):
+            trainer_process.update(*arguments)
     trainer_process._held = night.current
-    monkeypatch.setattr(trainer, "update", watched(take))
-    monkeypatch.setattr(trainer, "save_state", watched(save))
-    updated = trainer_process.update(*asked)
+    monkeypatch.setattr(trainer, "update", watched(trainer.update))
+    monkeypatch.setattr(trainer, "save_state", watched(trainer.save_state))
+    updated = trainer_process.update(*arguments)
     assert not old[0].exists()
     with pytest.raises(ElsewhereError):
         trainer_process.save_state("elsewhere", night.state(2), old[1:])
     trainer_process.save_state(updated.checkpoint.name, night.state(2), old[1:])
     assert seen == [[True, True], [False, False]]
-    assert (night.state(2) / NOTE).exists()
 
 
-def test_a_trainer_that_is_let_go_gives_back_its_memory(tmp_path: Path, student: Path, rollouts: list[Rollout]) -> None:
-    """At once, not when the collector happens to come by: the next one needs it."""
-    Night(tmp_path, student, CONFIGS["full"], rollouts).rounds(last=1)
+def test_a_trainer_that_is_let_go_gives_back_its_memory_at_once(night: Night) -> None:
+    """The next one needs it, and the garbage collector may be late."""
+    night.rounds(last=1)
     trainer: Any = trainer_process._trainer
     held = [weakref.ref(trainer.model), *(weakref.ref(total) for total in trainer.weights.gradients.values())]
     del trainer
@@ -329,14 +326,12 @@ def test_a_trainer_that_is_let_go_gives_back_its_memory(tmp_path: Path, student:
     assert all(reference() is None for reference in held)
 
 
-def test_asking_for_logprobs_changes_no_bit_and_a_new_process_says_the_same(
-    tmp_path: Path, student: Path, rollouts: list[Rollout], undisturbed: tuple[TrainerConfig, Bits]
-) -> None:
-    config, expected = undisturbed
-    night = Night(tmp_path, student, config, rollouts)
+@pytest.mark.parametrize("config", ["full", "adapters"])
+def test_asking_for_logprobs_changes_no_bit(night: Night, expected: Bits) -> None:
+    """And a new process says the same."""
     for number in range(1, ROUNDS + 1):
-        held = trainer_process.logprobs(night.predecessor(number), config, rollouts)
+        held = trainer_process.logprobs(night.predecessor(number), night.config, night.rollouts)
         new_process()
-        assert trainer_process.logprobs(night.predecessor(number), config, rollouts) == held
+        assert trainer_process.logprobs(night.predecessor(number), night.config, night.rollouts) == held
         night.save(number, night.update(number))
     assert night.bits() == expected
