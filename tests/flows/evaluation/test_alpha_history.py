@@ -33,21 +33,17 @@ def decided(home: Home, date: str, *settings: str, champion: str = "c0ffee", can
     commit(folder / "decide", "decide", {}, 1.0)
 
 
-def test_a_night_that_goes_on_decides_by_the_count_that_it_began_with(home: Home) -> None:
-    """Its owner may have finished the night before meanwhile."""
+def test_earlier_nights_on_the_same_problems_count(home: Home) -> None:
+    """A night keeps the count that it began with, though the night before may be finished meanwhile."""
     config = load_night(STARTER)
+    assert [count_earlier_exams(home, f"2026-11-{day}", config) for day in (18, 19, 20, 21)] == [0, 1, 2, 3]
     home.night("2026-11-22").mkdir()
     assert earlier_exams(home, "2026-11-22", config) == 3
     decided(home, "2026-11-21")
     assert (earlier_exams(home, "2026-11-22", config), count_earlier_exams(home, "2026-11-22", config)) == (3, 4)
 
 
-def test_earlier_nights_of_the_same_problems_count(home: Home) -> None:
-    config = load_night(STARTER)
-    assert [count_earlier_exams(home, f"2026-11-{day}", config) for day in (18, 19, 20, 21)] == [0, 1, 2, 3]
-
-
-def test_what_is_another_exam_another_student_or_no_test_does_not(home: Home) -> None:
+def test_another_exam_another_student_or_no_test_does_not_count(home: Home) -> None:
     decided(home, "2026-11-21", *OTHER)
     decided(home, "2026-11-22", "name=another")
     decided(home, "2026-11-23", candidate="c0ffee")  # nothing was learnt
@@ -55,37 +51,23 @@ def test_what_is_another_exam_another_student_or_no_test_does_not(home: Home) ->
     (home.night("2026-11-24") / "decide" / "manifest.json").unlink()  # killed before it was committed
     assert count_earlier_exams(home, "2026-11-25", load_night(STARTER)) == 3
     assert count_earlier_exams(home, "2026-11-25", load_night(STARTER, OTHER)) == 1
+    further = ["exam.further_targets=[{benchmark: arithmetic, levels: ['3']}]", "exam.guards=[]"]
+    assert count_earlier_exams(home, "2026-11-25", load_night(STARTER, further)) == 4
 
 
-@pytest.mark.parametrize(
-    ("settings", "count"),
-    [
-        (["exam.target.samples=4", "exam.target.temperature=0.7"], 3),  # they decide nothing
-        (["exam.target.problems=300"], 3),
-        (["exam.target.after=399"], 3),  # one problem in common
-        (["exam.target.after=400"], 0),
-        (["exam.further_targets=[{benchmark: arithmetic, levels: ['3']}]", "exam.guards=[]"], 3),
-    ],
-)
-def test_one_problem_in_common_is_a_look_at_the_same_exam(home: Home, settings: list[str], count: int) -> None:
-    assert count_earlier_exams(home, "2026-11-25", load_night(STARTER, settings)) == count
-
-
-def part(**settings: Any) -> str:
-    return f"exam.target={json.dumps(settings)}"
+SUMS = {"benchmark": "arithmetic", "levels": ["1", "2"], "problems": 400}
 
 
 @pytest.mark.parametrize(
     ("before", "tonight", "count"),
     [
-        # docs/tutorial.md's third night, after the starter's
-        (
-            {"benchmark": "arithmetic", "levels": ["1", "2"], "problems": 400},
-            {"benchmark": "arithmetic", "levels": ["1", "2", "3"], "problems": 500},
-            1,
-        ),
-        ({"benchmark": "arithmetic", "levels": ["5"]}, {"benchmark": "arithmetic"}, 1),
-        ({"benchmark": "arithmetic", "levels": ["1", "5"]}, {"benchmark": "arithmetic", "levels": ["2", "4"]}, 0),
+        (SUMS, SUMS | {"samples": 4, "temperature": 0.7}, 1),  # sampled answers decide nothing
+        (SUMS, SUMS | {"problems": 300}, 1),
+        (SUMS, SUMS | {"after": 399}, 1),  # one problem in common
+        (SUMS, SUMS | {"after": 400}, 0),
+        (SUMS, SUMS | {"levels": ["1", "2", "3"], "problems": 500}, 1),  # the third night of docs/tutorial.md
+        (SUMS, {"benchmark": "arithmetic"}, 1),
+        (SUMS, {"benchmark": "arithmetic", "levels": ["3", "4"]}, 0),
         ({"benchmark": "math"}, {"benchmark": "math", "subset": "500"}, 1),
         ({"benchmark": "gsm8k"}, {"benchmark": "gsm8k", "lenient": True}, 1),
         ({"benchmark": "gsm8k"}, {"benchmark": "gsm8k", "source": "here"}, 1),
@@ -96,6 +78,6 @@ def part(**settings: Any) -> str:
 def test_parts_that_may_share_problems_count_whatever_else_differs(
     tmp_path: Path, before: dict[str, Any], tonight: dict[str, Any], count: int
 ) -> None:
-    decided(Home(tmp_path), "2026-11-18", part(**before), "exam.guards=[]")
-    config = load_night(STARTER, [part(**tonight), "exam.guards=[]"])
+    decided(Home(tmp_path), "2026-11-18", f"exam.target={json.dumps(before)}", "exam.guards=[]")
+    config = load_night(STARTER, [f"exam.target={json.dumps(tonight)}", "exam.guards=[]"])
     assert count_earlier_exams(Home(tmp_path), "2026-11-19", config) == count

@@ -1,6 +1,6 @@
 """Exam problems can enter no training stage: every way in is tried with the question in several dresses.
 
-Each way gets the leak and an innocent line beside it; what the stage would teach, ask or practise has the second alone.
+Each way gets the leak and an innocent line; what the stage would teach, ask or practise contains only the second.
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ from tests.tasks.doubles.tables import RIGHT, WRONG, write_round, write_stage
 
 EXAM = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
 INNOCENT = "How many mice does an owl that hunts every night of the week eat?"
-SIGNS = ("dice", "an owl that hunts every night")  # what tells the two in whatever was learnt
+SIGNS = ("dice", "an owl that hunts every night")  # how each is recognised in what was learnt
 LEAKS = {
     "word for word": EXAM,
     "in another dress": f"  {EXAM.upper()}  ".replace(" ", "\n", 3),
@@ -66,7 +66,7 @@ EXCLUDED = ("gsm8k/test/0", EXAM)
 
 
 class Trainer:
-    """Remembers what it was to learn."""
+    """Remembers what it is given to learn."""
 
     def __init__(self, student: Path) -> None:
         self.tokenizer: Any = load_tokenizer(student)
@@ -90,7 +90,7 @@ class Trainer:
 
 @dataclasses.dataclass
 class LessonInputs:
-    """What a way in works with."""
+    """A folder and a student for one way in."""
 
     folder: Path
     student: Path
@@ -110,7 +110,7 @@ def said_in(*turns: str) -> str:
 
 
 def gsm8k(inputs: LessonInputs, leak: str) -> str:
-    """A training split that holds the exam's question: a source of one's own may."""
+    """A training split that holds the exam's question, as a user's own source may."""
     folder = inputs.make("gsm8k")
     rows = [json.dumps({"question": question, "answer": "#### 4"}) for question in (leak, INNOCENT)]
     (folder / "train.jsonl").write_text("\n".join(rows))
@@ -163,20 +163,20 @@ def trace(response: str, *turns: str) -> dict[str, Any]:
 
 
 def distilled(inputs: LessonInputs, *traces: Artifact) -> list[str]:
+    options = {"traces": traces, "config": DistillConfig(steps=1), "sandbox": SandboxConfig(), "benchmarks": ()}
+    return taught(inputs, distill, **options, unseen=(), drawn_by="tonight", max_tokens=10_000)
+
+
+def taught(inputs: LessonInputs, stage: Stage, **options: Any) -> list[str]:
+    """What a stage gives the trainer."""
     trainer = inputs.trainer
-    distill.write(
-        inputs.make("distill"),
-        traces=traces,
+    stage.write(
+        inputs.make(stage.name),
+        **options,
         checkpoint=inputs.student,
-        config=DistillConfig(steps=1),
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
-        sandbox=SandboxConfig(),
-        benchmarks=(),
         exam_questions=(EXAM,),
-        unseen=(),
-        drawn_by="tonight",
-        max_tokens=10_000,
         checkpoints=inputs.folder,
         trainer=trainer,
     )
@@ -264,21 +264,8 @@ def answers_of_a_teacher(inputs: LessonInputs, leak: str) -> list[str]:
 
 
 def learnt(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
-    trainer, day = inputs.trainer, write_stage(inputs.folder / "day", {table: (schema, rows)})
-    stage.write(
-        inputs.make("lesson"),
-        config=config,
-        day=day,
-        checkpoint=inputs.student,
-        trainer_config=TrainerConfig(),
-        student=StudentConfig(),
-        exam_questions=(EXAM,),
-        unseen_share=0.0,
-        max_tokens=10_000,
-        checkpoints=inputs.folder,
-        trainer=trainer,
-    )
-    return trainer.texts
+    day = write_stage(inputs.folder / "day", {table: (schema, rows)})
+    return taught(inputs, stage, config=config, day=day, unseen_share=0.0, max_tokens=10_000)
 
 
 def corrected(inputs: LessonInputs, leak: str, question: str, correction: str) -> list[str]:
@@ -321,25 +308,19 @@ def picks(inputs: LessonInputs, leak: str) -> list[str]:
 
 
 def reward_model(inputs: LessonInputs, leak: str) -> list[str]:
-    trainer, folder = inputs.trainer, inputs.make("fit")
     tables = {"preferences": (PREFERENCES, preferences(leak)), "corrections": (CORRECTIONS, [])}
-    fit_reward_model.write(
-        folder,
+    texts = taught(
+        inputs,
+        fit_reward_model,
         day=write_stage(inputs.folder / "day", tables),
         date="2026-11-20",
-        checkpoint=inputs.student,
         config=RewardModelConfig(held_out_share=0.999),
-        trainer_config=TrainerConfig(),
-        student=StudentConfig(),
         seed=1,
-        exam_questions=(EXAM,),
         nights_with_smaller_holdout=(),
         broke=None,
-        checkpoints=inputs.folder,
-        trainer=trainer,
     )
-    held_out = read_table(folder / "held_out.parquet", HELD_OUT)
-    return [*trainer.texts, *held_out.messages, *held_out.responses]
+    held_out = read_table(inputs.folder / fit_reward_model.name / "held_out.parquet", HELD_OUT)
+    return [*texts, *held_out.messages, *held_out.responses]
 
 
 def owners_prompts(inputs: LessonInputs, leak: str) -> list[str]:
@@ -393,12 +374,12 @@ def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in:
     entered = "\n".join(way_in(LessonInputs(tmp_path, student), LEAKS[dress])).lower()
     leaked, innocent = (sign in entered for sign in SIGNS)
     assert not leaked
-    assert innocent  # else the way would be closed to everything
+    assert innocent  # otherwise the way would be closed to everything
 
 
 @pytest.mark.parametrize("way_in", WAYS_IN, ids=lambda way: way.__name__)
 def test_another_problem_of_the_same_template_does_come_in(tmp_path: Path, student: Path, way_in: Any) -> None:
-    """It is well worth learning; and so each way is seen to be open to what these tests would find."""
+    """It may be learnt, and shows that each way is open to what these tests look for."""
     other = EXAM.replace("9", "10")
     assert SIGNS[0] in "\n".join(way_in(LessonInputs(tmp_path, student), other)).lower()
 

@@ -93,11 +93,6 @@ def test_a_change_of_a_users_benchmark_makes_another(tmp_path: Path, monkeypatch
     assert key(inputs_of(part=part)) != first
 
 
-def test_the_answering_source_is_there() -> None:
-    cache.answering_version.cache_clear()
-    assert len(cache.answering_version()) == 20
-
-
 def _cut(folder: Path) -> None:
     (folder / "greedy.parquet").write_bytes((folder / "greedy.parquet").read_bytes()[:-9])
 

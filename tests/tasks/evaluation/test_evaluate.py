@@ -9,7 +9,6 @@ import pytest
 
 from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
-from rewards.arithmetic import Arithmetic
 from rewards.gsm8k import Gsm8k
 from rewards.verifier import Attempt, Score
 from tasks.evaluation.evaluate import evaluate, exam_problems
@@ -88,17 +87,6 @@ def test_a_cached_exam_is_reused(tmp_path: Path, student: Path) -> None:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
-
-
-def test_an_exam_that_could_not_be_graded_is_evaluated_again(
-    tmp_path: Path, student: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exams = tmp_path / "exams"
-    with monkeypatch.context() as broken:
-        broken.setattr(Arithmetic, "score", lambda _, attempts: [Score(None, "grader_failed")] * len(attempts))
-        first, _ = evaluated(tmp_path / "broken", student, [SUMS], {}, exams=exams)
-    again, engine = evaluated(tmp_path / "mended", student, [SUMS], {}, exams=exams)
-    assert (first.correct.isna().all(), again.correct.isna().any(), engine.calls) == (True, False, 1)
 
 
 def test_a_new_part_is_evaluated_alone(tmp_path: Path, student: Path) -> None:

@@ -28,14 +28,23 @@ def names(*checkpoints: Path) -> set[str]:
     return {checkpoint.name for checkpoint in checkpoints}
 
 
-def test_the_champion_of_a_home_of_dry_runs_stays(school: School) -> None:
-    """No alias names it and it was never promoted; but the newest nights compared with it."""
+def test_champions_and_reward_models_of_the_newest_nights_stay(school: School) -> None:
+    """In a home of dry runs no alias names the champion; but the newest nights compared with it."""
     champion, loser = school.version("champion", DATES[0]), school.version("a loser", DATES[0])
-    for date in DATES[1:3]:
+    fitted = {date: school.checkpoint(f"reward model of {date}") for date in DATES[1:3]}
+    for date, checkpoint in fitted.items():
         (school.night(date) / "champion.txt").write_text(champion.name)
+        (school.home.night(date) / "fit_reward_model").mkdir()
+        (school.home.night(date) / "fit_reward_model" / "checkpoint.txt").write_text(checkpoint.name)
     planned = plan(school.home, 2, school.registry)
-    assert [item.what for item in planned.goes] == [f"version 2 ({loser.name})"]
-    assert planned.stays[champion.name] == f"the champion of {DATES[2]}, one of the newest nights"
+    assert [item.what for item in planned.goes] == [
+        f"version 2 ({loser.name})",
+        f"checkpoint {fitted[DATES[1]].name}",
+    ]
+    assert planned.stays == {
+        champion.name: f"the champion of {DATES[2]}, one of the newest nights",
+        fitted[DATES[2]].name: f"the reward model of {DATES[2]}, one of the newest nights",
+    }
 
 
 def test_old_losers_go_and_all_others_stay(school: School) -> None:
@@ -46,6 +55,7 @@ def test_old_losers_go_and_all_others_stay(school: School) -> None:
     serving = school.version("serving", DATES[1], promote=True)
     named = school.version("named by hand", DATES[0])
     school.tracking.client.set_registered_model_alias("starter", "mine", "7")
+    assert plan(school.home, 4, school.registry).goes == plan(school.home, 5, school.registry).goes == ()
     planned = plan(school.home, 2, school.registry)
     assert [(item.version, item.what) for item in planned.goes] == [
         ("3", f"version 3 ({loser.name})"),
@@ -66,25 +76,6 @@ def test_old_losers_go_and_all_others_stay(school: School) -> None:
     assert school.prune() == []
 
 
-def test_nothing_goes_before_there_are_as_many_nights(school: School) -> None:
-    loser = school.version("a loser", DATES[0])
-    assert school.prune(keep_nights=4) == school.prune(keep_nights=5) == []
-    assert school.prune(keep_nights=3) == [f"version 1 ({loser.name})"]
-
-
-def test_the_reward_models_of_the_newest_nights_stay(school: School) -> None:
-    fitted = {date: school.checkpoint(f"reward model of {date}") for date in DATES[1:]}
-    for date, checkpoint in fitted.items():
-        folder = school.home.night(date) / "fit_reward_model"
-        folder.mkdir()
-        (folder / "checkpoint.txt").write_text(checkpoint.name)
-    planned = plan(school.home, 2, school.registry)
-    assert [item.what for item in planned.goes] == [f"checkpoint {fitted[DATES[1]].name}"]
-    assert planned.stays == {
-        fitted[date].name: f"the reward model of {date}, one of the newest nights" for date in DATES[2:]
-    }
-
-
 def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(
     school: School, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,8 +92,10 @@ def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(
         with pytest.raises(KeyboardInterrupt):
             school.prune()
     assert killed == ["1"]
-    assert school.registered() == [losers[1].name]
-    assert school.on_disk() == names(*losers)  # never an entry without weights
+    assert (school.registered(), school.on_disk()) == (
+        [losers[1].name],
+        names(*losers),
+    )  # never an entry without weights
     assert school.prune() == [f"version 2 ({losers[1].name})", f"checkpoint {losers[0].name}"]
     assert school.on_disk() == set()
 
@@ -110,11 +103,8 @@ def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(
 def test_what_an_unfinished_night_resumes_from_stays(school: School) -> None:
     champion = school.version("its champion", DATES[0])
     base = school.checkpoint("the base of its adapter")
-    adapter, state, distilled = (
-        school.checkpoint("its adapter", base=base.name),
-        school.checkpoint("its state's"),
-        school.checkpoint("its lessons'"),
-    )
+    adapter = school.checkpoint("its adapter", base=base.name)
+    state, distilled = school.checkpoint("its state's"), school.checkpoint("its lessons'")
     stray = school.checkpoint("nobody's")
     night = school.night("2026-11-16", finished=False)
     (night / "champion.txt").write_text(champion.name)
@@ -167,8 +157,7 @@ def test_a_version_promoted_between_plan_and_removal_stays(school: School) -> No
     assert len(planned.goes) == 1
     school.registry.promote("1")
     remove(school.home, planned, school.registry)
-    assert school.registered() == [loser.name]
-    assert school.on_disk() == names(loser)
+    assert school.on_disk() == {*school.registered()} == names(loser)
 
 
 def test_a_draft_goes_and_other_folders_do_not(school: School, tmp_path: Path) -> None:
@@ -180,15 +169,12 @@ def test_a_draft_goes_and_other_folders_do_not(school: School, tmp_path: Path) -
     (item,) = plan(school.home, 2, school.registry).goes
     assert item.size == 3  # the other file's bytes would not be free
     assert school.prune() == ["draft"]
-    assert school.on_disk() == {"my-model", "0123456789abcdef", "lost+found"}
-
-
-def test_a_hostile_digest_in_the_registry_leads_nowhere(school: School, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     school.version("a loser", DATES[0])
     school.tracking.client.set_model_version_tag("starter", "1", "digest", "../../precious")
-    school.prune()
+    school.prune()  # a hostile digest leads nowhere
     assert (tmp_path / "precious").is_dir()
+    assert {"my-model", "0123456789abcdef", "lost+found"} <= school.on_disk()
 
 
 def write_round(folder: Path) -> None:

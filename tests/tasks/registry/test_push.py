@@ -130,7 +130,6 @@ def test_a_hub_that_does_not_answer_is_given_up(hub: Hub, checkpoint: Path, monk
 
 @pytest.mark.parametrize("repo", ["my-student", "me/my/student", "https://hub/me/x", "me/"])
 def test_a_name_that_is_no_repository_is_refused(repo: str) -> None:
-    assert load_night(STARTER).tracking.hub_repo is None
     assert load_night(STARTER, [f"tracking.hub_repo={REPO}"]).tracking.hub_repo == REPO
     with pytest.raises(InputError, match="tracking.hub_repo"):
         load_night(STARTER, [f"tracking.hub_repo={repo}"])
