@@ -4,11 +4,8 @@ import dataclasses
 import json
 import logging
 import math
-import os
 import shutil
-import signal
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +23,8 @@ from tasks.tables import ADVANTAGES, ROLLOUTS, read_table, write_table
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
 from tasks.training.update import UpdateChangedError, UpdateResources, advantages_by_sample, checkpoint, merge, update
-from tasks.workers import Worker
+from tasks.workers import WorkerDiedError
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
-from tests.tasks.doubles import child_calls
 from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
@@ -59,11 +55,30 @@ def test_the_tokens_own_advantages_where_there_are_some(tmp_path: Path) -> None:
 # --- the trainer's process dies
 
 
+class MortalWorker(InProcessWorker):
+    """A trainer's process that can die before a call, or during it."""
+
+    dies_during_the_next_call = False
+
+    def die(self) -> None:
+        trainer_process._let_go()
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if self.dies_during_the_next_call:
+            self.dies_during_the_next_call = False
+            self.die()
+            raise WorkerDiedError("the trainer process died")
+        return super().call(function, *arguments, **options)
+
+    def die_during_the_next_call(self) -> None:
+        self.dies_during_the_next_call = True
+
+
 class Round:
     """A round up to its update: the tables of the stages before, and the trainer."""
 
-    def __init__(self, home: Home, student: Path, worker: Worker) -> None:
-        self.night, self.worker = home.night("2026-01-01"), worker
+    def __init__(self, home: Home, student: Path) -> None:
+        self.night, self.trainer = home.night("2026-01-01"), MortalWorker()
         self.checkpoints = home.checkpoints
         home.checkpoints.mkdir(parents=True)
         self.base = home.checkpoints / "base"
@@ -75,7 +90,7 @@ class Round:
     @property
     def resources(self) -> UpdateResources:
         retired = (self.policies[:-1], [self.state(number) for number in range(1, len(self.policies))])
-        return UpdateResources(self.predecessor, self.checkpoints, self.worker, *retired)
+        return UpdateResources(self.predecessor, self.checkpoints, self.trainer, *retired)  # pyright: ignore
 
     def update(self) -> Updated:
         return update([self.rollouts], [self.advantages], CONFIG, self.resources)
@@ -96,16 +111,6 @@ class Round:
     def state(self, number: int) -> Path:
         return self.night / "state" / f"round-{number:02d}"
 
-    def kill(self) -> None:
-        """Kill the trainer's process, and wait until that is known."""
-        os.kill(self.worker.call(os.getpid), signal.SIGKILL)
-        time.sleep(0.5)
-
-    def kill_during_the_next_call(self) -> None:
-        """Queue a call that takes a while, and one that kills."""
-        self.worker.submit(child_calls.sleep, 1.5)
-        self.worker.submit(child_calls.die)
-
 
 def _tables(folder: Path, rollouts: list[Rollout]) -> tuple[Artifact, Artifact]:
     """Rollouts and their advantages."""
@@ -125,16 +130,10 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
 
 
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    worker = Worker("trainer")
-    yield worker
-    worker.close(grace=0)
-
-
 @pytest.fixture
-def the_round(tmp_path: Path, student: Path, worker: Worker) -> Round:
-    return Round(Home(tmp_path), student, worker)
+def the_round(tmp_path: Path, student: Path) -> Iterator[Round]:
+    yield Round(Home(tmp_path), student)
+    trainer_process._let_go()
 
 
 def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
@@ -145,10 +144,9 @@ def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
     for number in range(1, rounds + 1):
         state = the_round.night / "undisturbed" / str(number)
         advantages = [0.6, -0.4, -0.4, 0.6, -0.4]
-        checkpoint = the_round.worker.call(
-            trainer_process.update, predecessor, CONFIG, rollouts, advantages, the_round.checkpoints
-        ).checkpoint
-        the_round.worker.call(trainer_process.save_state, checkpoint.name, state)
+        updated = trainer_process.update(predecessor, CONFIG, rollouts, advantages, the_round.checkpoints)
+        checkpoint = updated.checkpoint
+        trainer_process.save_state(checkpoint.name, state)
         found.append((checkpoint.name, json.loads((state / NOTE).read_text())["tensors"]))
         predecessor = Predecessor(predecessor.base, checkpoint.name, state)
     return found
@@ -174,7 +172,8 @@ def test_a_process_that_dies_between_update_and_state(
 
     @flow
     def rounds() -> None:
-        kills = (the_round.kill, lambda: None, the_round.kill_during_the_next_call)
+        trainer = the_round.trainer
+        kills = (trainer.die, lambda: None, trainer.die_during_the_next_call)
         for number, kill in enumerate(kills, 1):
             updated = the_round.update()
             kill()
