@@ -1,17 +1,31 @@
 """What most tests of the trainer begin with: a tiny student, three groups that it sampled, and their advantages."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from models.rollout import Rollout
-from tests.models.support.tiny import LENGTHS, sampled_groups, write_tiny
+from tests.models.support.tiny import LENGTHS, plain_model, sampled_groups, write_tiny
 
 
 @pytest.fixture(scope="package")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
+
+
+@pytest.fixture(scope="package")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of the student's shape and tokenizer with other weights."""
+    folder = write_tiny(tmp_path_factory.mktemp("teacher") / "teacher")
+    model: Any = plain_model(folder, torch.bfloat16)
+    torch.manual_seed(7)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.add_(torch.randn_like(weights) * 0.15)
+    model.save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="package")

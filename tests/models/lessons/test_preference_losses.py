@@ -1,4 +1,4 @@
-"""DPO and KTO: by hand, against TRL's own code, and what must hold of them."""
+"""DPO and KTO: by hand and against TRL's own code, values and gradients."""
 
 import math
 from typing import Any
@@ -33,12 +33,6 @@ def test_dpo_by_hand() -> None:
     assert metrics == {"margin": pytest.approx(0.25), "accuracy": 0.5}
 
 
-def test_dpo_begins_at_log_two() -> None:
-    loss, metrics = dpo_loss(tensor(-7.0), tensor(-3.0), tensor(-7.0), tensor(-3.0), 0.1)
-    assert float(loss) == pytest.approx(math.log(2))
-    assert metrics == {"margin": 0.0, "accuracy": 0.0}
-
-
 def test_kto_by_hand() -> None:
     loss, metrics = kto_loss(
         tensor(-2.0, -3.0, -6.0),
@@ -54,18 +48,13 @@ def test_kto_by_hand() -> None:
     assert metrics == {"kl": 1.0, "desirable": pytest.approx(1.0), "undesirable": pytest.approx(-0.5)}
 
 
-def test_kto_begins_at_half_of_the_weights_and_says_nothing_of_a_side_that_is_missing() -> None:
-    loss, metrics = kto_loss(tensor(-2.0), tensor(-2.0), torch.tensor([True]), torch.tensor(0.0), beta=0.1)
-    assert (float(loss), metrics) == (0.5, {"kl": 0.0, "desirable": 0.0})
-
-
-def test_the_reference_point_is_a_mean_that_is_never_below_0() -> None:
+def test_ktos_reference_point_is_never_below_0() -> None:
     assert float(kto_kl(tensor(-2.0, -5.0), tensor(-4.0, -4.0))) == pytest.approx(0.5)
     assert float(kto_kl(tensor(-5.0), tensor(-4.0))) == 0.0
     assert float(kto_kl(torch.tensor([]), torch.tensor([]))) == 0.0
 
 
-def test_the_reference_point_has_no_gradient() -> None:
+def test_ktos_reference_point_has_no_gradient() -> None:
     policy = tensor(-2.0, -3.0).requires_grad_()
     loss, _ = kto_loss(policy, tensor(-2.5, -2.0), torch.tensor([True, False]), policy.mean() + 4, beta=0.3)
     moved, _ = kto_loss(policy, tensor(-2.5, -2.0), torch.tensor([True, False]), torch.tensor(1.5), beta=0.3)
@@ -83,7 +72,7 @@ def answers(draw: st.DrawFn, columns: int) -> list[Tensor]:
 
 
 @given(answers(4), st.floats(0.01, 1.0))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_dpo_is_trls(columns: list[Tensor], beta: float) -> None:
     picked, other = (column.requires_grad_() for column in columns[:2])
     loss, metrics = dpo_loss(picked, other, columns[2], columns[3], beta)
@@ -96,7 +85,7 @@ def test_dpo_is_trls(columns: list[Tensor], beta: float) -> None:
 
 
 @given(answers(4), st.integers(0, 63), st.floats(0.01, 1.0), st.floats(0.1, 4.0), st.floats(0.1, 4.0))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_kto_is_trls(columns: list[Tensor], sides: int, beta: float, desirable: float, undesirable: float) -> None:
     policy, reference, mismatched, anchor = columns
     policy.requires_grad_()
@@ -105,32 +94,7 @@ def test_kto_is_trls(columns: list[Tensor], sides: int, beta: float, desirable: 
     loss, metrics = kto_loss(policy, reference, labels, kto_kl(mismatched, anchor), **weights)
     expected, logged = trl_kto(policy, reference, labels, mismatched, anchor, **weights)
     torch.testing.assert_close(loss, expected)
-    ours, theirs = (torch.autograd.grad(one, policy)[0] for one in (loss, expected))
-    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(one, policy)[0] for one in (loss, expected)))
     assert metrics["kl"] == pytest.approx(logged["kl"])
-    for name, told in (("desirable", "rewards/chosen"), ("undesirable", "rewards/rejected")):
-        assert metrics.get(name) == pytest.approx(logged.get(told))
-
-
-# --- laws
-
-
-@given(answers(4), st.floats(0.01, 1.0))
-@settings(deadline=None)
-def test_dpo_pulls_apart_whatever_the_numbers(columns: list[Tensor], beta: float) -> None:
-    """Both gradients are equal and opposite, and neither ever has the wrong sign."""
-    picked, other = (column.requires_grad_() for column in columns[:2])
-    loss, _ = dpo_loss(picked, other, columns[2], columns[3], beta)
-    up, down = torch.autograd.grad(loss, (picked, other))
-    assert bool((up <= 0).all())
-    torch.testing.assert_close(up, -down)
-
-
-@given(answers(2), st.floats(0.0, 20.0), st.booleans())
-@settings(deadline=None)
-def test_kto_raises_what_was_praised_and_lowers_what_was_scolded(columns: list[Tensor], kl: float, side: bool) -> None:
-    policy = columns[0].requires_grad_()
-    loss, _ = kto_loss(policy, columns[1], torch.full(policy.shape, side), torch.tensor(kl), beta=0.1)
-    gradient = torch.autograd.grad(loss, policy)[0]
-    assert bool((gradient * (1 if side else -1) <= 0).all())
-    assert 0 <= float(loss.detach()) <= 1
+    for name, theirs in (("desirable", "rewards/chosen"), ("undesirable", "rewards/rejected")):
+        assert metrics.get(name) == pytest.approx(logged.get(theirs))

@@ -1,7 +1,6 @@
-"""What rewards are worth on held-out picks: numbers by hand, intervals against scipy, and whether they may serve."""
+"""How well rewards rank held-out picks: by hand, intervals against scipy, and whether they may serve."""
 
 import math
-import random
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -56,29 +55,21 @@ def test_the_reliability_curve_by_hand() -> None:
     picks = [pick([1, 1], chosen) for chosen in (0, 0, 1, 0)]
     error = rank([sure, sure, sure, unsure], picks).expected_calibration_error
     assert error == pytest.approx(3 / 4 * (0.9 - 2 / 3))
+    (certain,) = reliability([[1e6, 0.0]], [1.0])
+    assert (certain.low, certain.high, certain.confidence) == (0.9, 1.0, 1.0)
 
 
-def test_confidence_of_one_is_in_the_last_bin() -> None:
-    (only,) = reliability([[1e6, 0.0]], [1.0])
-    assert (only.low, only.high, only.confidence) == (0.9, 1.0, 1.0)
-
-
-def test_a_model_that_likes_length_is_seen() -> None:
+def test_a_bias_towards_length_is_seen() -> None:
     picks = [pick([2, 5, 9], 2), pick([8, 1, 3], 0), pick([4, 6, 7], 0), pick([9, 2, 3], 1)]
     found = rank([[float(length) for length in one.lengths] for one in picks], picks)
     assert found.accuracy.value == 0.5
+    assert found.chance == pytest.approx(1 / 3)
     assert found.length.longest_alone == 0.5
     assert found.length.shortest_alone == 0.5
     assert found.length.longest_top == 1
     assert (found.length.where_longest.value, found.length.where_longest.n) == (1, 2)
     assert (found.length.elsewhere.value, found.length.elsewhere.n) == (0, 2)
     assert found.length.correlation == pytest.approx(1)
-
-
-def test_chance_is_the_mean_of_one_over_n() -> None:
-    assert rank([[0.0] * 2, [0.0] * 5], [pick([1, 2], 0), pick([1] * 5, 0)]).chance == pytest.approx(
-        (1 / 2 + 1 / 5) / 2
-    )
 
 
 def served(right: int, of: int, *answers: int) -> Ranking:
@@ -97,9 +88,9 @@ def test_it_may_serve_where_the_lower_end_is_above_chance() -> None:
     )
 
 
-@pytest.mark.parametrize("answers", [(2,), (5,), (8,), (50,), (2, 5)])
-@pytest.mark.parametrize("picks", [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60])
-def test_luck_serves_in_one_of_forty_cases_at_most_however_few_the_picks(answers: tuple[int, ...], picks: int) -> None:
+@pytest.mark.parametrize("answers", [(2,), (5,), (50,), (2, 5)])
+@pytest.mark.parametrize("picks", [1, 2, 3, 5, 10, 30, 60])
+def test_luck_serves_in_at_most_one_case_of_forty(answers: tuple[int, ...], picks: int) -> None:
     chances = [1 / answers[place % len(answers)] for place in range(picks)]
     right = reduce(np.convolve, [[1 - chance, chance] for chance in chances])  # the probability of 0, 1, 2 … right
     lucky = sum(right[count] for count in range(picks + 1) if served(count, picks, *answers).refusal is None)
@@ -108,17 +99,10 @@ def test_luck_serves_in_one_of_forty_cases_at_most_however_few_the_picks(answers
         assert lucky > 0.01  # and no stricter than it has to be
 
 
-def test_rewards_that_say_nothing_may_not_serve() -> None:
+def test_uninformative_rewards_may_not_serve() -> None:
     picks = [pick([1] * 5, 0) for _ in range(400)]
     assert rank([[0.0] * 5] * 400, picks).accuracy.value == pytest.approx(0.2)
     assert rank([[0.0] * 5] * 400, picks).refusal is not None
     assert rank([[NAN] * 5] * 400, picks).accuracy.value == pytest.approx(0.2)
     assert rank([[math.inf, *[0.0] * 4]] * 400, picks).refusal is not None
     assert rank([], []).refusal is not None
-
-
-def test_random_rewards_seldom_serve() -> None:
-    chance = random.Random(1)
-    picks = [pick([1] * 5, 0) for _ in range(60)]
-    found = [rank([[chance.random() for _ in range(5)] for _ in picks], picks) for _ in range(400)]
-    assert sum(ranking.refusal is not None for ranking in found) >= 0.95 * 400

@@ -104,7 +104,7 @@ def test_an_infinite_loss_with_finite_gradients_takes_no_step(
 def test_an_interrupted_step_leaves_nothing_behind(
     folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch, dropout: float
 ) -> None:
-    """Out of memory in the second microbatch: the next attempt has neither the first one's gradients nor its dropout."""
+    """Out of memory in the second microbatch: the next try has neither its gradients nor its dropout."""
     config = trainer_config(microbatch_tokens=12, lora=LoraConfig(dropout=dropout) if dropout else None)
     trainer = Trainer.load(folder, config)
     calls = []

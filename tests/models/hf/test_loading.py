@@ -1,6 +1,7 @@
-"""The student as Hugging Face knows it: conversations to tokens, with a template, without one, and whose arguments."""
+"""Loading models and tokenizers, conversations as tokens, tokenizers that differ, and the starter model."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +12,23 @@ import torch
 from transformers import dynamic_module_utils
 
 from conf.schema import StudentConfig, TrainerConfig
-from models.hf.loading import PLAIN_TEMPLATE, answer_tokens, check_config, load_model, load_tokenizer, prompt_tokens
+from conf.storage.home import InputError
+from models.hf import loading
+from models.hf.loading import (
+    PLAIN_TEMPLATE,
+    answer_tokens,
+    check_config,
+    check_tokenizers,
+    load_model,
+    load_tokenizer,
+    prompt_tokens,
+    write_starter,
+)
 from models.trainer import Trainer
-from tests.models.support.tiny import END, write_tiny, write_tokenizer
+from tests.models.support.tiny import END, plain_model, write_tiny, write_tokenizer
 
 DEFAULT = StudentConfig()
 ASKED = [{"role": "user", "content": "2+2?"}]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
 
 
 def rendered(folder: Path, messages: list[dict[str, str]], student: StudentConfig = DEFAULT) -> Any:
@@ -32,24 +39,12 @@ def rendered(folder: Path, messages: list[dict[str, str]], student: StudentConfi
 
 
 def test_a_conversation_up_to_where_the_assistant_begins(folder: Path) -> None:
-    assert rendered(folder, ASKED) == "<user>2+2?\n<assistant>"
-    longer = [*ASKED, {"role": "assistant", "content": "5"}, {"role": "user", "content": "No."}]
-    assert rendered(folder, longer) == "<user>2+2?\n<assistant>5\n<user>No.\n<assistant>"
-
-
-def test_the_system_text_comes_first(folder: Path) -> None:
-    assert rendered(folder, ASKED, StudentConfig(system="Be brief.")) == "<system>Be brief.\n<user>2+2?\n<assistant>"
-    assert rendered(folder, ASKED, StudentConfig(system="")).startswith("<system>\n")
-
-
-def test_arguments_reach_the_template(folder: Path) -> None:
-    student = StudentConfig(template_arguments={"speaker": "tutor"})
-    assert rendered(folder, ASKED, student) == "<user>2+2?\n<tutor>"
-
-
-def test_the_callers_messages_stay_as_they_were(folder: Path) -> None:
     messages = [dict(message) for message in ASKED]
-    rendered(folder, messages, StudentConfig(system="Be brief."))
+    assert rendered(folder, messages) == "<user>2+2?\n<assistant>"
+    longer = [*messages, {"role": "assistant", "content": "5"}, {"role": "user", "content": "No."}]
+    assert rendered(folder, longer) == "<user>2+2?\n<assistant>5\n<user>No.\n<assistant>"
+    system = StudentConfig(system="Be brief.", template_arguments={"speaker": "tutor"})
+    assert rendered(folder, messages, system) == "<system>Be brief.\n<user>2+2?\n<tutor>"
     assert messages == ASKED
 
 
@@ -66,11 +61,6 @@ def test_an_answer_ends_with_the_end_token(folder: Path) -> None:
     assert tokenizer.decode(tokens) == f"It is 4.{END}"
     assert tokens[-1] == tokenizer.eos_token_id
     assert answer_tokens(tokenizer, "") == [tokenizer.eos_token_id]
-
-
-def test_the_model_in_the_precision_asked_for(folder: Path) -> None:
-    model: Any = load_model(folder, torch.bfloat16, torch.device("cpu"))
-    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
 
 
 def test_a_missing_folder_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
@@ -123,9 +113,6 @@ def test_code_that_comes_with_a_model_runs_only_where_it_is_trusted(own_code: Pa
     model = load_model(own_code, torch.bfloat16, torch.device("cpu"), trust_remote_code=True)
     assert type(model).__name__ == "OwnForCausalLM"
     assert load_tokenizer(own_code, trust_remote_code=True).eos_token == END
-
-
-def test_a_model_is_known_by_its_own_code_only_where_that_is_trusted(own_code: Path) -> None:
     check_config(own_code, trust_remote_code=True)
     with pytest.raises(ValueError, match="trust_remote_code"):
         check_config(own_code)
@@ -140,3 +127,72 @@ def test_the_trainer_trusts_it_too_and_hands_it_on(own_code: Path, tmp_path: Pat
     trainer.save_checkpoint(tmp_path / "next")
     assert {*CODE} <= {file.name for file in (tmp_path / "next").iterdir()}
     assert Trainer.load(tmp_path / "next", config).step == 0
+
+
+# --- tokenizers
+
+
+def _other_number(tokenizer: dict[str, Any], config: dict[str, Any]) -> None:
+    words = tokenizer["model"]["vocab"]
+    words["a"], words["b"] = words["b"], words["a"]
+
+
+def _other_cut(tokenizer: dict[str, Any], config: dict[str, Any]) -> None:
+    """The same vocabulary and ids, but split at white space."""
+    tokenizer["pre_tokenizer"] = {"type": "WhitespaceSplit"}
+
+
+def _other_end(tokenizer: dict[str, Any], config: dict[str, Any]) -> None:
+    config["eos_token"] = config["pad_token"] = "<unknown>"
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (_other_number, "their vocabularies (79 and 79 tokens) differ"),
+        (_other_cut, "they split the same text into different tokens"),
+        (_other_end, f"their end tokens ('{END}' and '<unknown>') differ"),
+    ],
+)
+def test_another_tokenizer_is_refused(folder: Path, teacher: Path, tmp_path: Path, change: Any, what: str) -> None:
+    check_tokenizers(folder, teacher, "on_policy.teacher")
+    other = shutil.copytree(teacher, tmp_path / "other")
+    files = [other / "tokenizer.json", other / "tokenizer_config.json"]
+    contents = [json.loads(file.read_text()) for file in files]
+    change(*contents)
+    for file, content in zip(files, contents, strict=True):
+        file.write_text(json.dumps(content))
+    with pytest.raises(InputError) as caught:
+        check_tokenizers(folder, other, "on_policy.teacher")
+    assert str(caught.value).startswith(f"on_policy.teacher: {other}: its tokenizer is not the student's: {what}")
+
+
+# --- the starter
+
+
+def test_the_starter_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "PACKAGE", "no_such_package_of_a_starter")
+    with pytest.raises(FileNotFoundError, match="make setup"):
+        write_starter(tmp_path / "starter")
+    assert not (tmp_path / "starter").exists()
+
+
+@pytest.mark.full
+def test_the_starter_answers(tmp_path: Path) -> None:
+    write_starter(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["dtype"] == "bfloat16"
+    assert "quantization_config" not in config
+    assert sum(file.stat().st_size for file in tmp_path.glob("*.safetensors")) < 280e6
+
+    tokenizer: Any = load_tokenizer(tmp_path)
+    question = [{"role": "user", "content": "What is the capital of France?"}]
+    prompt = prompt_tokens(tokenizer, question, StudentConfig())
+    assert tokenizer.decode(prompt).endswith(
+        "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    model: Any = plain_model(tmp_path, torch.bfloat16)
+    with torch.no_grad():
+        answer = model.generate(torch.tensor([prompt]), max_new_tokens=24, do_sample=False)[0, len(prompt) :]
+    assert "Paris" in tokenizer.decode(answer)
+    assert answer[-1] == tokenizer.eos_token_id

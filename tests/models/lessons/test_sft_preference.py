@@ -1,24 +1,24 @@
-"""The steps of the owner's channels: their gradients against the plain model, their order, and that they teach."""
+"""The steps of lessons: their gradients against the plain model, their order, and that they teach."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, PicksConfig, WordsConfig
+from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, PicksConfig
 from models.lessons.preference_data import Pick, RatedAnswer
-from models.lessons.sft_preference import answer_groups, answer_logprobs, batches, dpo, imitation, kto
+from models.lessons.sft_preference import answer_groups, answer_logprobs, batches, distill, dpo, imitation, kto
 from models.trainer import Trainer
 from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens, trainer_config
-from tests.models.support.weights import gradients_of_steps, same, weights_of
+from tests.models.support.weights import assert_close, gradients_of_steps, plain_gradients, same, weights_of
 
 END = 1
 SHOWN = [[4, 5, 1, 0], [2, 4], [7, 3, 1, 1, 6]]  # tokens of the answers before their end tokens
@@ -35,23 +35,9 @@ JUDGED = [
 ]
 BETA = 0.5
 
-Gradients = dict[str, Tensor]
-
 
 def plain_answer(model: Any, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
     return plain_logprobs(model, prompt, answer).sum()
-
-
-def gradients_of(model: Any, loss: Tensor) -> Gradients:
-    model.zero_grad()
-    loss.backward()  # pyright: ignore[reportUnknownMemberType]
-    return {name: parameter.grad for name, parameter in model.named_parameters()}
-
-
-def assert_close(left: Gradients, right: Gradients) -> None:
-    assert left.keys() == right.keys()
-    for name in left:
-        torch.testing.assert_close(left[name], right[name], atol=2e-6, rtol=1e-3, msg=name)
 
 
 # --- gradients, against the plain model
@@ -59,7 +45,7 @@ def assert_close(left: Gradients, right: Gradients) -> None:
 
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("budget", [2048, 7], ids=["one microbatch", "picks are cut"])
-def test_the_gradient_of_a_dpo_step_is_that_of_the_answers_alone(folder: Path, budget: int) -> None:
+def test_the_gradient_of_a_dpo_step(folder: Path, budget: int) -> None:
     """The second step: the policy has left the reference by then."""
     trainer = Trainer.load(folder, trainer_config(microbatch_tokens=budget, learning_rate=5e-3))
     steps = dpo(trainer, PICKS, PicksConfig(epochs=2, batch_size=8, beta=BETA), seed=1)
@@ -75,8 +61,9 @@ def test_the_gradient_of_a_dpo_step_is_that_of_the_answers_alone(folder: Path, b
         others = [answer for place, answer in enumerate(pick.answers) if place != pick.chosen]
         losses += [-logsigmoid(BETA * (picked - ratio(policy, reference, pick.prompt, other))) for other in others]
     loss = torch.stack(losses).mean()
-    assert_close(found, gradients_of(policy, loss))
-    assert metrics[0]["loss"] == pytest.approx(math.log(2), abs=1e-6)
+    loss.backward()
+    assert_close(found, plain_gradients(policy), 2e-6, 1e-3)
+    assert metrics[0]["loss"] == pytest.approx(math.log(2), abs=1e-6)  # the policy is the reference
     assert metrics[0]["margin"] == 0.0
     assert metrics[1]["loss"] == pytest.approx(float(loss.detach()), abs=1e-4)
     assert metrics[1]["loss"] < metrics[0]["loss"]
@@ -88,7 +75,7 @@ def ratio(policy: Any, reference: Any, prompt: Sequence[int], answer: Sequence[i
 
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("budget", [2048, 7], ids=["one microbatch", "cut"])
-def test_the_gradient_of_a_kto_step_knows_the_mismatched_pairs(folder: Path, budget: int) -> None:
+def test_the_gradient_of_a_kto_step(folder: Path, budget: int) -> None:
     config = FeedbackConfig(epochs=2, batch_size=8, beta=BETA, desirable_weight=2.0, undesirable_weight=0.5)
     trainer = Trainer.load(folder, trainer_config(microbatch_tokens=budget, learning_rate=5e-3))
     steps = kto(trainer, JUDGED, config, seed=1)
@@ -105,7 +92,8 @@ def test_the_gradient_of_a_kto_step_knows_the_mismatched_pairs(folder: Path, bud
         own = ratio(policy, reference, one.prompt, one.answer) - kl
         terms.append(2.0 * (1 - (BETA * own).sigmoid()) if one.desirable else 0.5 * (1 - (-BETA * own).sigmoid()))
     loss = torch.stack(terms).mean()
-    assert_close(found, gradients_of(policy, loss))
+    loss.backward()
+    assert_close(found, plain_gradients(policy), 2e-6, 1e-3)
     weights = [2.0 if one.desirable else 0.5 for one in JUDGED]
     assert metrics[0]["loss"] == pytest.approx(sum(weights) / 2 / len(weights))
     assert metrics[0]["kl"] == metrics[0]["desirable"] == metrics[0]["undesirable"] == 0.0
@@ -113,24 +101,9 @@ def test_the_gradient_of_a_kto_step_knows_the_mismatched_pairs(folder: Path, bud
     assert metrics[1]["kl"] == pytest.approx(float(kl), abs=1e-4)
 
 
-@pytest.mark.parametrize("steps", [dpo, kto])
-def test_before_the_first_step_every_ratio_is_one_in_bf16_too(folder: Path, steps: Callable[..., Any]) -> None:
-    """However the steps are cut: the reference was computed as the step computes."""
-    trainer = Trainer.load(folder, trainer_config(microbatch_tokens=9))
-    found = next(
-        dpo(trainer, PICKS, PicksConfig(batch_size=2), 1)
-        if steps is dpo
-        else kto(trainer, JUDGED, FeedbackConfig(batch_size=2), 1)
-    )
-    assert found["loss"] == pytest.approx(math.log(2) if steps is dpo else 0.5, abs=1e-6)
-    assert found.get("margin", 0.0) == found.get("kl", 0.0) == 0.0
-
-
-@pytest.mark.usefixtures("exact")
-def test_a_lonely_answer_has_no_mismatched_pair(folder: Path) -> None:
-    trainer = Trainer.load(folder, trainer_config(learning_rate=5e-3))
-    curve = list(kto(trainer, JUDGED[:1], FeedbackConfig(epochs=3), 1))
-    assert [one["kl"] for one in curve] == [0.0, 0.0, 0.0]
+def test_a_kto_step_of_one_example_has_no_kl_term(folder: Path) -> None:
+    curve = list(kto(Trainer.load(folder, trainer_config(learning_rate=5e-3)), JUDGED[:1], FeedbackConfig(epochs=3), 1))
+    assert [step["kl"] for step in curve] == [0.0, 0.0, 0.0]
     assert curve[-1]["loss"] < curve[0]["loss"]
 
 
@@ -178,7 +151,7 @@ def test_twenty_picks_teach_something(folder: Path, method: Any) -> None:
     assert float((after - before).mean()) > 0.5
 
 
-def test_praise_raises_and_scolding_lowers(folder: Path) -> None:
+def test_praise_raises_and_criticism_lowers(folder: Path) -> None:
     trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
     groups = answer_groups([(one.prompt, [one.answer]) for one in JUDGED])
     before = answer_logprobs(trainer, groups)
@@ -189,15 +162,8 @@ def test_praise_raises_and_scolding_lowers(folder: Path) -> None:
     assert curve[-1]["desirable"] > curve[-1]["undesirable"]
 
 
-def test_words_of_two_tokens_and_answers_of_an_end_token_alone(folder: Path) -> None:
-    trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
-    curve = list(imitation(trainer, [([5], [6]), ([7, 8], [END])], WordsConfig(epochs=6), 1))
-    assert [one["tokens"] for one in curve] == [2.0] * 6
-    assert curve[-1]["loss"] < curve[0]["loss"]
-
-
 @pytest.mark.parametrize("channel", ["imitation", "kto", "dpo"])
-def test_a_lesson_comes_to_the_same_bits_again(folder: Path, channel: str) -> None:
+def test_a_lesson_is_reproducible_bit_for_bit(folder: Path, channel: str) -> None:
     def learn(seed: int) -> dict[str, Tensor]:
         trainer = Trainer.load(folder, trainer_config(microbatch_tokens=20))
         list(
@@ -218,7 +184,6 @@ def test_a_lesson_comes_to_the_same_bits_again(folder: Path, channel: str) -> No
 
 
 @given(st.integers(0, 40), st.integers(1, 12), st.integers(1, 3), st.integers(0, 9))
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_line_once_an_epoch_in_equal_steps(lines: int, size: int, epochs: int, seed: int) -> None:
     config = CorrectionsConfig(epochs=epochs, batch_size=size)
     found = batches(range(lines), config, seed)
@@ -231,8 +196,87 @@ def test_every_line_once_an_epoch_in_equal_steps(lines: int, size: int, epochs: 
         assert Counter(n for batch in found[epoch * each : (epoch + 1) * each] for n in batch) == Counter(range(lines))
 
 
-def test_the_epochs_and_the_seeds_differ() -> None:
+def test_epochs_and_seeds_have_other_orders() -> None:
     config = CorrectionsConfig(epochs=2, batch_size=30)
     first, second = batches(range(30), config, 1)
     assert first != second
     assert first != batches(range(30), config, 2)[0]
+
+
+# --- distillation
+
+EXAMPLES = [(random_tokens(3, number), random_tokens(2 + number % 3, 50 + number)) for number in range(5)]
+
+
+class Listener:
+    """A trainer that records what it is taught."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[Any]] = []
+
+    def imitate(self, batch: list[Any]) -> dict[str, float]:
+        self.batches.append(batch)
+        return {"loss": float(len(self.batches))}
+
+
+def distilled(seed: int, steps: int = 4, size: int = 3) -> list[list[Any]]:
+    listener: Any = Listener()
+    curve = list(distill(listener, EXAMPLES, DistillConfig(steps=steps, batch_size=size, max_epochs=6), seed))
+    assert curve == [{"step": float(step), "loss": float(step)} for step in range(1, steps + 1)]
+    return listener.batches
+
+
+def test_distillation_repeats_no_example_before_all_have_come() -> None:
+    order = [tuple(map(tuple, example)) for batch in distilled(1, steps=10) for example in batch]
+    for start in range(0, 30, 5):
+        assert len(set(order[start : start + 5])) == 5
+    assert set(Counter(order).values()) == {6}
+    assert order[:5] != order[5:10]
+    assert distilled(1) == distilled(1) != distilled(2)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "epochs", "sizes"),
+    [
+        (3, 16, 4, [12]),  # fewer than a step has
+        (5, 3, 1, [2, 3]),
+        (5, 2, 2, [2, 2, 2, 2, 2]),
+        (5, 5, 9, [5] * 6),  # as many steps as are allowed
+        (3, 5, 9, [4, 5, 4, 5, 4, 5]),
+    ],
+)
+def test_few_examples_give_few_steps(count: int, size: int, epochs: int, sizes: list[int]) -> None:
+    listener: Any = Listener()
+    list(distill(listener, EXAMPLES[:count], DistillConfig(steps=6, batch_size=size, max_epochs=epochs), 1))
+    assert [len(batch) for batch in listener.batches] == sizes
+    often = Counter(tuple(map(tuple, example)) for batch in listener.batches for example in batch)
+    assert max(often.values()) <= epochs
+
+
+def test_steps_are_taken_one_at_a_time() -> None:
+    """So that their metrics can be shown meanwhile."""
+    listener: Any = Listener()
+    curve = distill(listener, EXAMPLES, DistillConfig(steps=3, batch_size=1), 1)
+    next(curve)
+    assert len(listener.batches) == 1
+
+
+def test_nothing_to_learn_from_is_an_error() -> None:
+    listener: Any = Listener()
+    with pytest.raises(ValueError, match="no example to learn from"):
+        list(distill(listener, [], DistillConfig(steps=1), 1))
+    assert list(distill(listener, [], DistillConfig(steps=0), 1)) == []
+
+
+def test_distillation_teaches_the_examples(folder: Path) -> None:
+    trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
+    curve = list(distill(trainer, EXAMPLES, DistillConfig(steps=30, batch_size=5, max_epochs=30), 1))
+    assert curve[0]["loss"] > 4.0
+    assert curve[-1]["loss"] < 0.5
+    assert trainer.step == 30
+    model: Any = trainer.model
+    with torch.no_grad():
+        model.set_attn_implementation("sdpa")
+        for prompt, answer in EXAMPLES:
+            logits = model(input_ids=torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1]
+            assert logits.argmax(dim=-1).tolist() == answer
