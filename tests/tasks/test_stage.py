@@ -1,4 +1,4 @@
-"""A stage is committed by its manifest: what counts as done, what is run again, and what Prefect shows of it."""
+"""A stage is committed by its manifest: what counts as done, what runs again, and what Prefect shows of it."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
 from conf.sections.lessons import DistillConfig, TeacherConfig
 from conf.storage.durable import DiskFullError
-from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, run_name, stage, uncommit
+from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, stage, uncommit
 from tasks.workers import WorkerDiedError
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -39,26 +39,26 @@ stage.commit(folder, "write", {}, 0.0)
 
 
 class Notes:
-    """A stage that writes its text and its run's number; `helper` is a means and no input."""
+    """A stage that writes its text and, where `numbered`, the number of its run; `helper` is a resource."""
 
-    def __init__(self, retries: int = 0, failures: tuple[Exception, ...] = ()) -> None:
+    def __init__(self, retries: int = 0, failures: tuple[Exception, ...] = (), numbered: bool = True) -> None:
         self.runs: list[str] = []
         failing = list(failures)
 
         def notes(folder: Path, *, text: str, before: Any = None, helper: object = None) -> None:
-            """Writes down what it was told."""
+            """Write the text."""
             self.runs.append(text)
             assert not list(folder.iterdir())
             (folder / "out.txt").write_text(text)
             (folder / "inner").mkdir()
-            (folder / "inner" / "run.json").write_text(json.dumps(len(self.runs)))
+            (folder / "inner" / "run.json").write_text(json.dumps(len(self.runs) * numbered))
             if failing:
                 raise failing.pop(0)
 
         self.stage: Stage = stage(retries=retries, resources=("helper",))(notes)
 
-    def __call__(self, night: Path, place: str = "notes", **arguments: Any) -> Artifact:
-        return self.stage(night, place, **arguments)
+    def __call__(self, night: Path, path: str = "notes", **arguments: Any) -> Artifact:
+        return self.stage(night, path, **arguments)
 
 
 def test_a_committed_stage_is_never_run_again(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_committed_stage_is_never_run_again(tmp_path: Path) -> None:
     assert 0 <= second.seconds < 60
 
 
-def test_the_manifest_says_what_went_in_and_what_came_out(tmp_path: Path) -> None:
+def test_the_manifest_names_inputs_and_outputs(tmp_path: Path) -> None:
     Notes()(tmp_path, text="one", helper=object())
     manifest = json.loads((tmp_path / "notes" / MANIFEST).read_text())
     assert manifest["stage"] == "notes"
@@ -83,19 +83,15 @@ def test_the_manifest_says_what_went_in_and_what_came_out(tmp_path: Path) -> Non
     assert not list(tmp_path.rglob("*.draft"))
 
 
-def test_the_figures_of_a_run_do_not_make_it_another_artifact(tmp_path: Path) -> None:
-    found = []
-    for seconds in (1.5, 2.5):
+def test_figures_do_not_make_it_another_artifact(tmp_path: Path) -> None:
+    @stage()
+    def timed(folder: Path, *, text: str) -> dict[str, float]:
+        (folder / "out.txt").write_text(text)
+        return {"generate": len(folder.parent.name)}
 
-        def timed(folder: Path, *, text: str, took: float = seconds) -> dict[str, float]:
-            (folder / "out.txt").write_text(text)
-            return {"generate": took}
-
-        found.append(stage()(timed)(tmp_path / str(seconds), "timed", text="one"))
-    assert [artifact.figure("generate") for artifact in found] == [1.5, 2.5]
-    assert found[0].digest == found[1].digest
-    assert found[0].figure("sync") is None
-    assert Notes()(tmp_path, text="one").figure("sync") is None
+    one, other = (timed(tmp_path / night, "timed", text="one") for night in ("a", "bb"))
+    assert [one.figure("generate"), other.figure("generate"), other.figure("sync")] == [1, 2, None]
+    assert one.digest == other.digest
 
 
 def unmanifested(folder: Path) -> None:
@@ -130,47 +126,42 @@ def test_a_damaged_stage_is_run_again(tmp_path: Path, damage: Callable[[Path], N
     assert notes.stage.committed(tmp_path, "notes", text="one") == again
 
 
-def test_a_changed_input_runs_again_and_a_changed_means_does_not(tmp_path: Path) -> None:
+def teacher(url: str, model: str) -> DistillConfig:
+    return DistillConfig(teacher=TeacherConfig(base_url=url, model=model))
+
+
+@pytest.mark.parametrize(
+    ("first", "same", "other"),
+    [
+        ({"text": "one", "helper": 1}, {"text": "one", "helper": object()}, {"text": "two", "helper": 1}),
+        *[
+            ({"text": "one", "before": [first]}, {"text": "one", "before": (same,)}, {"text": "one", "before": [other]})
+            for first, same, other in [
+                (Path("/here/cafe42"), Path("/there/cafe42"), Path("/here/c0ffee")),
+                (DistillConfig(steps=3), DistillConfig(steps=3), DistillConfig(steps=4)),
+                (teacher("http://a/v1", "m"), teacher("http://b/v1", "m"), teacher("http://a/v1", "n")),
+            ]
+        ],
+    ],
+    ids=["a resource", "a checkpoint's folder", "a section's values", "a service's address"],
+)
+def test_a_changed_input_runs_again(tmp_path: Path, first: Any, same: Any, other: Any) -> None:
+    """What is no input: a resource, where a checkpoint lies, where a service listens."""
     notes = Notes()
-    notes(tmp_path, text="one", helper=1)
-    notes(tmp_path, text="one", helper=object())
-    assert notes.runs == ["one"]
-    notes(tmp_path, text="two", helper=1)
-    assert notes.runs == ["one", "two"]
-    notes(tmp_path, text="one")
-    assert notes.runs == ["one", "two", "one"]
+    for arguments, runs in ((first, 1), (same, 1), (other, 2), (first, 3)):
+        notes(tmp_path, **arguments)
+        assert len(notes.runs) == runs
 
 
-def test_what_an_artifact_holds_is_part_of_what_is_made_from_it(tmp_path: Path) -> None:
-    source, notes = Notes(), Notes()
+def test_another_artifact_runs_again(tmp_path: Path) -> None:
+    """One that was made again to the same bytes does not."""
+    source, notes = Notes(numbered=False), Notes()
     notes(tmp_path, text="one", before=source(tmp_path, "source", text="a"))
+    (tmp_path / "source" / "out.txt").write_text("damaged")
     notes(tmp_path, text="one", before=source(tmp_path, "source", text="a"))
-    assert notes.runs == ["one"]
+    assert (source.runs, notes.runs) == (["a", "a"], ["one"])
     notes(tmp_path, text="one", before=source(tmp_path, "source", text="b"))
     assert notes.runs == ["one", "one"]
-
-
-def test_a_checkpoint_counts_by_its_name_and_a_section_by_its_values(tmp_path: Path) -> None:
-    notes = Notes()
-    notes(tmp_path, text="one", before=[Path("/here/cafe42"), DistillConfig(steps=3), {"a": None}])
-    notes(tmp_path, text="one", before=(Path("/there/cafe42"), DistillConfig(steps=3), {"a": None}))
-    assert len(notes.runs) == 1
-    notes(tmp_path, text="one", before=[Path("/here/cafe42"), DistillConfig(steps=4), {"a": None}])
-    notes(tmp_path, text="one", before=[Path("/here/c0ffee"), DistillConfig(steps=4), {"a": None}])
-    assert len(notes.runs) == 3
-
-
-def test_where_a_service_listens_is_no_input(tmp_path: Path) -> None:
-    here, there, other = (
-        DistillConfig(teacher=TeacherConfig(base_url=url, model=model))
-        for url, model in (("http://a/v1", "m"), ("http://b/v1", "m"), ("http://b/v1", "n"))
-    )
-    notes = Notes()
-    notes(tmp_path, text="one", before=[here])
-    notes(tmp_path, text="one", before=[there])
-    assert len(notes.runs) == 1
-    notes(tmp_path, text="one", before=[other])
-    assert len(notes.runs) == 2
 
 
 def test_an_input_without_a_digest_is_refused(tmp_path: Path) -> None:
@@ -190,7 +181,7 @@ def test_killed_between_the_outputs_and_the_manifest(tmp_path: Path) -> None:
     assert notes.runs == ["one"]
 
 
-def test_only_a_lost_child_process_is_worth_another_try(tmp_path: Path) -> None:
+def test_only_a_lost_child_process_is_tried_again(tmp_path: Path) -> None:
     unlucky = Notes(retries=2, failures=(WorkerDiedError("killed"), WorkerDiedError("killed")))
     assert unlucky(tmp_path, text="one").read_json("inner/run.json") == 3
     mistaken = Notes(retries=2, failures=(ValueError("wrong"),))
@@ -204,26 +195,19 @@ def test_only_a_lost_child_process_is_worth_another_try(tmp_path: Path) -> None:
     assert doomed.runs == ["one", "one"]
 
 
-def test_the_folder_is_the_truth_where_prefect_remembers_something_else(tmp_path: Path) -> None:
-    """A night killed after the commit and before Prefect wrote its record: the record is that of an earlier run."""
+def test_the_folder_is_the_truth_where_prefect_has_an_older_record(tmp_path: Path) -> None:
+    """A night may be killed after the commit and before Prefect writes its record."""
     notes = Notes()
     old = notes(tmp_path, text="one")
     unmanifested(tmp_path / "notes")
-    with temporary_settings({PREFECT_LOCAL_STORAGE_PATH: tmp_path / "elsewhere"}):
-        new = commit_again(notes, tmp_path)
+    (tmp_path / "notes" / "inner" / "run.json").write_text("2")
+    new = commit(tmp_path / "notes", "notes", notes.stage._inputs({"text": "one"}), 0.0)
     assert new.digest != old.digest
     assert notes(tmp_path, text="one") == new
 
 
-def commit_again(notes: Notes, night: Path) -> Artifact:
-    folder = night / "notes"
-    inputs = notes.stage._inputs({"text": "one"})
-    (folder / "inner" / "run.json").write_text("2")
-    return commit(folder, "notes", inputs, 0.0)
-
-
-def test_a_record_that_prefect_wrote_by_half_costs_nothing(tmp_path: Path) -> None:
-    """It lies in the home, and nobody forces it to the disk."""
+def test_a_truncated_record_of_prefects_costs_nothing(tmp_path: Path) -> None:
+    """Nothing forces it to the disk."""
     notes = Notes()
     with temporary_settings({PREFECT_LOCAL_STORAGE_PATH: tmp_path / "storage"}):
         first = notes(tmp_path, text="one")
@@ -251,7 +235,7 @@ def test_prefect_shows_the_second_time_as_cached(tmp_path: Path) -> None:
 
 
 def shown(flow_run_id: str) -> dict[str, str]:
-    """The task runs of a flow run and their states; Prefect's server learns of them a little later."""
+    """Return the states of a flow run's tasks by name; Prefect's server knows them a little later."""
     chosen = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))  # pyright: ignore
     limit = time.monotonic() + 30
     while True:
@@ -260,43 +244,6 @@ def shown(flow_run_id: str) -> dict[str, str]:
         if (runs and all(run.state and run.state.is_final() for run in runs)) or time.monotonic() > limit:
             return {run.name: run.state.name or "" for run in runs if run.state}
         time.sleep(0.2)
-
-
-@pytest.mark.parametrize(
-    ("place", "name"),
-    [
-        ("round-03/sample", "round 3 · sample"),
-        ("round-12/quiz", "round 12 · quiz"),
-        ("round-03/refill-1/select_prompts", "round 3 · refill 1 · select prompts"),
-        ("freeze_journal", "freeze journal"),
-        ("evaluate/champion", "evaluate · champion"),
-    ],
-)
-def test_a_run_is_named_as_people_read_it(place: str, name: str) -> None:
-    assert run_name(place) == name
-
-
-def test_a_stage_made_again_to_the_same_bytes_leaves_the_later_ones_standing(tmp_path: Path) -> None:
-    source, notes = Texts(), Notes()
-    notes(tmp_path, text="one", before=source(tmp_path, "source", text="a"))
-    (tmp_path / "source" / "out.txt").write_text("damaged")
-    notes(tmp_path, text="one", before=source(tmp_path, "source", text="a"))
-    assert (source.runs, notes.runs) == (["a", "a"], ["one"])
-    notes(tmp_path, text="one", before=source(tmp_path, "source", text="b"))
-    assert notes.runs == ["one", "one"]
-
-
-class Texts(Notes):
-    """A stage that writes its text and nothing else: run again, it comes to the same bytes."""
-
-    def __init__(self) -> None:
-        self.runs: list[str] = []
-
-        def texts(folder: Path, *, text: str) -> None:
-            self.runs.append(text)
-            (folder / "out.txt").write_text(text)
-
-        self.stage: Stage = stage()(texts)
 
 
 def test_a_full_disk_leaves_no_half_stage_and_the_next_try_goes_on(tmp_path: Path) -> None:

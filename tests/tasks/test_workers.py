@@ -1,4 +1,4 @@
-"""Workers are real child processes: what they keep, what they pass on, how they die, and that none is left behind."""
+"""Workers are real child processes: what they keep, how they die or hang, and that none is left behind."""
 
 import os
 import signal
@@ -9,9 +9,22 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tasks.workers import Worker, WorkerDiedError, WorkerEndedError
+from tasks.stage import stage
+from tasks.workers import (
+    FIRST_LIMIT,
+    Heartbeat,
+    HoursOverError,
+    Worker,
+    WorkerDiedError,
+    WorkerEndedError,
+    WorkerHungError,
+    next_limit,
+    processor_seconds,
+    working_on,
+)
 from tests.tasks.doubles import child_calls
 from tests.tasks.doubles.processes import gone_within, is_running
 
@@ -30,45 +43,42 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def worker() -> Iterator[Worker]:
-    worker = Worker("test")
+def losses() -> list[str]:
+    """What workers report as lost."""
+    return []
+
+
+@pytest.fixture
+def worker(losses: list[str], tmp_path: Path) -> Iterator[Worker]:
+    worker = Worker("test", log=tmp_path / "test.log", on_loss=losses.append, quiet=2.0)
     yield worker
-    worker.close(grace=0)
+    worker.end(grace=0)
 
 
 def test_one_child_answers_all_calls_and_keeps_its_state(worker: Worker) -> None:
     first, second = worker.call(child_calls.count), worker.call(child_calls.count)
     assert first[0] == second[0] != os.getpid()
     assert (first[1], second[1]) == (1, 2)
-
-
-def test_an_exception_passes_through_and_the_child_goes_on(worker: Worker) -> None:
-    pid, _ = worker.call(child_calls.count)
     with pytest.raises(LookupError, match="no such lesson"):
         worker.call(child_calls.fail, "no such lesson")
-    assert worker.call(child_calls.count) == (pid, 2)
+    futures = [worker.submit(child_calls.count) for _ in range(3)]
+    assert [worker.result(future) for future in futures] == [(first[0], 3), (first[0], 4), (first[0], 5)]
 
 
-def test_a_child_that_dies_is_said_so_and_the_next_call_has_a_new_one(worker: Worker) -> None:
+def test_a_child_that_dies_is_replaced(worker: Worker, losses: list[str]) -> None:
     pid, _ = worker.call(child_calls.count)
     with pytest.raises(WorkerDiedError, match="the test process died"):
         worker.call(child_calls.die)
-    new, calls = worker.call(child_calls.count)
-    assert new != pid
+    assert losses == ["the test process died (killed, out of memory, or crashed) at die"]
+    replaced, calls = worker.call(child_calls.count)
+    assert replaced != pid
     assert calls == 1
-
-
-def test_a_child_that_is_killed_between_two_calls(worker: Worker) -> None:
-    pid, _ = worker.call(child_calls.count)
-    os.kill(pid, signal.SIGKILL)
-    assert gone_within(2, pid)
+    os.kill(replaced, signal.SIGKILL)  # between two calls
+    assert gone_within(2, replaced)
     time.sleep(0.3)
     assert worker.call(child_calls.count)[1] == 1
-
-
-def test_calls_are_answered_in_order(worker: Worker) -> None:
-    futures = [worker.submit(child_calls.count) for _ in range(5)]
-    assert [worker.result(future)[1] for future in futures] == [1, 2, 3, 4, 5]
+    worker.end(grace=0)
+    assert len(losses) == 1  # a child that is ended is no loss
 
 
 def test_environment_and_log_reach_the_child_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,9 +91,8 @@ def test_environment_and_log_reach_the_child_only(tmp_path: Path, monkeypatch: p
         worker.close()
         assert worker.call(child_calls.say, "second") == "child"
     finally:
-        worker.close(grace=0)
-    lines = log.read_text().splitlines()
-    assert {"out first", "err first", "out second", "err second"} <= set(lines)
+        worker.end(grace=0)
+    assert {"out first", "err first", "out second", "err second"} <= set(log.read_text().splitlines())
 
 
 def test_a_child_outlives_the_thread_that_first_called_it(worker: Worker) -> None:
@@ -96,16 +105,34 @@ def test_a_child_outlives_the_thread_that_first_called_it(worker: Worker) -> Non
     assert worker.call(child_calls.count) == (found[0][0], 2)
 
 
-def test_ctrl_c_is_the_parents_business(worker: Worker) -> None:
+def test_ctrl_c_is_left_to_the_parent(worker: Worker) -> None:
     pid, _ = worker.call(child_calls.count)
     os.kill(pid, signal.SIGINT)
     assert worker.call(child_calls.count) == (pid, 2)
 
 
-def test_close_ends_an_idle_child_at_once_and_a_later_call_starts_another(worker: Worker) -> None:
+def test_a_parent_killed_with_sigkill_leaves_no_child_behind(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        children = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(children) == 2
+        assert all(map(is_running, children))
+        parent.kill()
+    assert gone_within(2, *children)
+
+
+# --- closing
+
+
+def test_close_ends_an_idle_child_at_once(worker: Worker) -> None:
+    worker.close()  # before any call
     pid, _ = worker.call(child_calls.count)
     started = time.monotonic()
     worker.close(grace=30)
+    worker.close()
     assert time.monotonic() - started < 10
     assert not is_running(pid)
     assert worker.call(child_calls.count)[1] == 1
@@ -130,36 +157,151 @@ def test_close_lets_a_call_finish_within_its_grace_and_no_longer(worker: Worker)
         worker.result(endless)
 
 
-def test_close_twice_and_before_any_call() -> None:
-    worker = Worker("test")
-    worker.close()
-    worker.call(child_calls.count)
-    worker.close()
-    worker.close()
-
-
-def test_a_child_that_was_ended_is_not_started_again(worker: Worker) -> None:
-    """Neither by the call that it was ended in, whose error is not one that is tried again, nor by a later one."""
-    worker.call(os.getpid)
-    waiting = worker.submit(time.sleep, 60)
-    worker.end(grace=0)
+def test_a_worker_that_was_ended_starts_no_child_again(worker: Worker) -> None:
+    """Neither does the call that it was ended in: its error is not one that is tried again."""
+    pid, _ = worker.call(child_calls.count)
+    waiting = worker.submit(child_calls.sleep, 60)
+    os.kill(pid, signal.SIGSTOP)  # a stopped child cannot delay the end
+    worker.end(grace=0.2)
+    assert not is_running(pid)
     with pytest.raises(WorkerEndedError, match="was ended"):
         worker.result(waiting)
     with pytest.raises(WorkerEndedError, match="was ended"):
-        worker.call(os.getpid)
+        worker.call(child_calls.count)
     assert not worker.running
 
 
-def test_a_parent_killed_with_sigkill_leaves_no_child_behind(tmp_path: Path) -> None:
-    script = tmp_path / "parent.py"
-    script.write_text(PARENT)
-    here = Path(__file__).parents[2]
-    command = [sys.executable, str(script)]
-    environment = os.environ | {"PYTHONPATH": str(here)}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        children = [int(pid) for pid in parent.stdout.readline().split()]
-        assert len(children) == 2
-        assert all(map(is_running, children))
-        parent.kill()
-    assert gone_within(2, *children)
+# --- hanging
+
+
+@pytest.mark.parametrize("how", ["stopped", "sleeping"])
+def test_a_child_that_shows_no_sign_of_life_is_ended(
+    worker: Worker, losses: list[str], tmp_path: Path, how: str
+) -> None:
+    pid, _ = worker.call(child_calls.count)
+    if how == "stopped":
+        os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(WorkerHungError) as caught, working_on("sample"):
+        worker.call(child_calls.sleep, 600)
+    what = "the test process was stuck: no processor time used for 2 s; it was ended at sample · sleep"
+    assert str(caught.value) == f"{what}; its log: {tmp_path}/test.log"
+    assert losses == [what]
+    assert isinstance(caught.value, WorkerDiedError)  # so a stage is tried again
+    assert not is_running(pid)
+    assert worker.call(child_calls.count)[1] == 1
+
+
+def test_a_child_that_works_is_left_alone(worker: Worker, losses: list[str]) -> None:
+    assert worker.call(child_calls.spin, 3.0) == 3.0  # longer than it may be quiet
+    assert losses == []
+
+
+def test_a_call_that_takes_far_longer_than_any_of_its_kind_is_ended(
+    worker: Worker, losses: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.workers.LEAST_LIMIT", 1.0)
+    worker.usual = {"sample": 0.01, "evaluate": 60.0}
+    with working_on("update"):
+        worker.call(child_calls.spin, 0.0)
+    with working_on("distill"):  # which has no history
+        assert worker.call(child_calls.spin, 1.5) == 1.5
+    with working_on("evaluate · arithmetic · 3"):  # a short call does not make a usual one stuck
+        worker.call(child_calls.spin, 0.0)
+        assert worker.call(child_calls.spin, 1.5) == 1.5
+    for kind in ("update", "sample"):
+        with pytest.raises(WorkerHungError, match=f"not through after .* ended at {kind} · spin"), working_on(kind):
+            worker.call(child_calls.spin, 600)
+    assert len(losses) == 2
+
+
+def test_no_call_is_waited_for_longer_than_the_nights_hours(worker: Worker, losses: list[str]) -> None:
+    pid, _ = worker.call(child_calls.count)
+    worker.until = time.time() + 0.5
+    with pytest.raises(HoursOverError, match="the night's hours were over before spin was done"):
+        worker.call(child_calls.spin, 600)
+    assert not is_running(pid)
+    with pytest.raises(HoursOverError, match="the night's hours were over before count began"):
+        worker.call(child_calls.count)
+    assert not worker.running
+    assert losses == []  # the child did nothing wrong
+    worker.until = time.time() + 60
+    assert worker.call(child_calls.count)[1] == 1
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_stage_whose_child_hung_is_tried_again(worker: Worker, losses: list[str], tmp_path: Path) -> None:
+    @stage(retries=2, resources=("worker",))
+    def ask(folder: Path, *, worker: Worker) -> None:
+        """Call a child that hangs the first time."""
+        (folder / "answer.txt").write_text(worker.call(child_calls.hang_once, tmp_path / "note"))
+
+    asked = ask(tmp_path, "ask", worker=worker)
+    assert (asked.folder / "answer.txt").read_text() == "an answer"
+    assert losses == ["the test process was stuck: no processor time used for 2 s; it was ended at ask · hang_once"]
+
+
+# --- when a child counts as stuck
+
+BUSY = "while True: pass"
+BUSY_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"
+
+
+@pytest.fixture
+def sleeping() -> Iterator[int]:
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process.pid
+        process.kill()
+
+
+def wait_for_seconds(process: int, seconds: float) -> None:
+    limit = time.monotonic() + 60
+    while processor_seconds(process) < seconds:
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def test_a_call_may_take_ten_times_the_longest_and_at_least_half_an_hour() -> None:
+    assert next_limit(None) == FIRST_LIMIT == 43_200
+    assert [next_limit(seconds) for seconds in (0.0, 180.0, 181.0, 7200.0)] == [1800, 1800, 1810, 72_000]
+
+
+def test_an_idle_child_is_stuck_after_ten_minutes(sleeping: int) -> None:
+    watch = Heartbeat(sleeping)
+    assert [watch.complaint() for _ in range(119)] == [None] * 119
+    assert watch.complaint() == "was stuck: no processor time used for 600 s"
+
+
+def test_a_busy_child_is_stuck_after_its_limit() -> None:
+    with subprocess.Popen([sys.executable, "-c", BUSY]) as process:
+        try:
+            watch = Heartbeat(process.pid, quiet=2.0, limit=2.4)
+            for _ in range(4):
+                wait_for_seconds(process.pid, processor_seconds(process.pid) + 0.05)
+                assert watch.complaint() is None
+                assert watch.still == 0
+            assert watch.complaint() == "was stuck: not through after 2 s"
+        finally:
+            process.kill()
+
+
+def test_what_idle_threads_use_is_no_sign_of_life(sleeping: int) -> None:
+    """A hundredth of a second every five is less than a second in ten minutes."""
+    watch = Heartbeat(sleeping)
+    watch.used -= 0.9
+    assert watch.complaint() is None
+    assert watch.still == 5
+    watch.used -= 0.11
+    assert watch.complaint() is None
+    assert watch.still == 0
+
+
+def test_the_processor_time_of_descendants_counts() -> None:
+    """The parent itself only waits."""
+    with subprocess.Popen([sys.executable, "-c", BUSY_CHILD], start_new_session=True) as process:
+        try:
+            wait_for_seconds(process.pid, 1.0)
+            times = psutil.Process(process.pid).cpu_times()
+            assert times.user + times.system < 0.9
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert processor_seconds(process.pid) == 0  # it is gone
