@@ -15,7 +15,7 @@ from conf.storage.home import InputError
 from rewards.data.dataset_rows import data_file, hub_rows, read_rows
 from rewards.data.exclusion import Excluded, usable
 from rewards.symbolic.boxed import has_box, last_boxed
-from rewards.symbolic.equivalence import MathEquality, MathWorkersError, Outcome
+from rewards.symbolic.equivalence import MathWorkersError, Outcome, compare
 from rewards.symbolic.leakage import not_an_answer
 from rewards.symbolic.normalize import MathAnswer, decided, for_parser, read
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
@@ -98,8 +98,7 @@ class CompetitionMath(Benchmark):
             return [entry for entry in judged if isinstance(entry, Score)]
         started = time.perf_counter()
         try:
-            with MathEquality() as equality:
-                outcomes = iter(equality.compare(open_pairs))
+            outcomes = iter(compare(open_pairs))
         except MathWorkersError as error:
             log.error("math: %d answers are not graded: %s", len(open_pairs), error)
             failed = Score(None, "grader_failed", str(error))

@@ -1,26 +1,27 @@
-"""The processes behind `rewards.symbolic.equivalence`: a server that has math-verify imported, and its forks.
+"""The script behind `rewards.symbolic.equivalence`: it has math-verify imported, and compares each pair in a fork.
 
-It runs as a script, so that it shares nothing with the caller: no memory, threads or alarm, and no `__main__`, which
-multiprocessing would import in every child with all of torch. It imports nothing of this project.
-
-Both channels carry packets on a Unix socket. The caller sends `fork <bytes of memory>` with the worker's own channel
-attached and receives the worker's process id; it sends `end <id>` and receives `ended` once that process is gone. When
-the caller closes the channel or dies, everything here ends.
+It imports nothing of this project, and its forks import no `__main__` of the caller's, which may hold all of torch.
+It reads a job (JSON) from standard input and writes a list of outcomes to standard output. When the caller dies,
+everything here ends.
 """
 
 import ctypes
 import gc
 import json
 import logging
+import multiprocessing
 import os
 import random
 import re
 import resource
 import signal
-import socket
 import sys
-from collections.abc import Sequence
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from antlr4 import PredictionMode
@@ -33,7 +34,8 @@ from sympy.core.random import seed
 from sympy.logic.boolalg import Boolean
 
 PR_SET_PDEATHSIG = 1
-LARGEST_MESSAGE = 65_536
+FORK = multiprocessing.get_context("fork")
+FAILURES = ("timeout", "out_of_memory", "crashed")
 TINY = 1e-60  # absolute tolerance around 0
 # The part of math-verify's cleaning that parsing needs: its unit removal would make 3c and 3d both 3.
 CLEANING = NormalizationConfig(
@@ -152,67 +154,100 @@ def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
     return isinstance(truth, Boolean) and truth != answer
 
 
-def work(channel: socket.socket, memory: int) -> None:
-    """Run a worker: receive pairs and send outcomes until the other end closes."""
+def work(channel: Connection, memory: int, parent: int) -> None:
+    """Run a worker: receive pairs and send outcomes."""
+    end_with(parent)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    while message := channel.recv(LARGEST_MESSAGE):
-        channel.send(judged(*json.loads(message)).encode())
-
-
-def fork(channel: socket.socket, control: socket.socket, memory: int) -> int:
-    """Fork a worker and return its process id. The kernel kills it when this process ends."""
-    parent = os.getpid()
-    child = os.fork()
-    if child:
-        return child
-    try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        control.close()
-        if os.getppid() == parent:
-            work(channel, memory)
-    finally:
-        os._exit(0)
-
-
-def end(child: int) -> None:
-    """Kill a worker and wait for it; until then its process id is not reused."""
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-
-
-def serve(control: socket.socket) -> None:
-    """Fork and end workers on the caller's orders."""
-    children: set[int] = set()
     while True:
-        message, descriptors, _, _ = socket.recv_fds(control, LARGEST_MESSAGE, 1)
-        order, _, number = message.decode().partition(" ")
-        if order == "fork":
-            with socket.socket(fileno=descriptors[0]) as channel:
-                child = fork(channel, control, int(number))
-            children.add(child)
-            control.send(str(child).encode())
-        elif order == "end":
-            end(int(number))
-            children.remove(int(number))
-            control.send(b"ended")
-        else:  # an empty message: the channel was closed
-            break
-    for child in children:
-        end(child)
+        channel.send_bytes(judged(*json.loads(channel.recv_bytes())).encode())
+
+
+def end_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+class Worker:
+    """A fork that compares one pair at a time, in at most `seconds` and `memory` bytes of address space."""
+
+    def __init__(self, seconds: float, memory: int) -> None:
+        self.seconds = seconds
+        self.channel, theirs = FORK.Pipe()
+        self.process = FORK.Process(target=work, args=(theirs, memory, os.getpid()), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def begin(self, index: int, pair: Sequence[str]) -> None:
+        """Send the pair of this index."""
+        self.index, self.deadline = index, time.monotonic() + self.seconds
+        with suppress(BrokenPipeError):  # it died, which `outcome` reports
+            self.channel.send_bytes(json.dumps(pair).encode())
+
+    def outcome(self) -> str | None:
+        """Return the outcome of its pair, None as long as there is none."""
+        try:
+            if self.channel.poll():
+                return self.channel.recv_bytes(64).decode()
+        except (EOFError, OSError):
+            return "crashed"
+        return "timeout" if time.monotonic() >= self.deadline else None
+
+    def end(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+        self.process.join()
+        self.channel.close()
+
+
+def compared(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, memory: int) -> dict[int, str]:
+    """Return the outcome of each pair, `workers` pairs at a time."""
+    outcomes: dict[int, str] = {}
+    waiting, idle = deque(pairs), [Worker(seconds, memory) for _ in range(min(workers, len(pairs)))]
+    busy: list[Worker] = []
+    while waiting or busy:
+        while waiting and idle:
+            busy.append(idle.pop())
+            busy[-1].begin(index := waiting.popleft(), pairs[index])
+        wait([worker.channel for worker in busy], max(0.0, min(worker.deadline for worker in busy) - time.monotonic()))
+        for worker in [*busy]:
+            if (outcome := worker.outcome()) is not None:
+                outcomes[worker.index] = outcome
+                busy.remove(worker)
+                if outcome in FAILURES:
+                    worker.end()
+                idle.append(Worker(seconds, memory) if outcome in FAILURES else worker)
+    for worker in idle:
+        worker.end()
+    return outcomes
+
+
+def compared_twice(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, memory: int) -> dict[int, str]:
+    """Return the outcome of each pair; those that failed are tried again, alone: the machine may have been busy."""
+    outcomes = compared(pairs, workers, seconds, memory)
+    for index in [index for index, outcome in outcomes.items() if outcome in FAILURES]:
+        outcomes |= compared({index: pairs[index]}, 1, seconds, memory)
+    return outcomes
 
 
 def main() -> None:
-    """Run the script; its only argument is the descriptor of the control channel."""
+    """Run the script; its only argument is the caller's process id."""
+    end_with(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's
     logging.disable(logging.CRITICAL)
     latex2sympy2._Latex2Sympy = TwoStageParser
-    control = socket.socket(fileno=int(sys.argv[1]))
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries may print
+    job = json.load(sys.stdin)
     for prediction, truth in WARM_UP:
         judged(prediction, truth)
     gc.freeze()
-    control.send(b"ready")
-    serve(control)
+    pairs = dict(enumerate(job["pairs"]))
+    outcomes = compared_twice(pairs, job["workers"], job["seconds"], job["memory"])
+    json.dump([outcomes[index] for index in pairs], answers)
+    answers.close()
 
 
 if __name__ == "__main__":

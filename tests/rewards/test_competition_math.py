@@ -9,7 +9,7 @@ import pytest
 
 from conf.storage.home import InputError
 from rewards.competition_math import SUBJECTS, CompetitionMath
-from rewards.symbolic.equivalence import MathEquality
+from rewards.symbolic.equivalence import compare
 from rewards.verifier import Attempt, Problem, Score
 from tests.rewards.datasets import MATH, needs_data, write_rows
 
@@ -27,7 +27,7 @@ def test_the_truth_is_a_solution_or_a_bare_answer(truth: str) -> None:
 
 
 def test_what_is_too_hard_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewards.competition_math.MathEquality", partial(MathEquality, seconds=0.5))
+    monkeypatch.setattr("rewards.competition_math.compare", partial(compare, seconds=0.5))
     hard = r"\boxed{x^{99} + y^{98} = z^{97} + \sin x}"
     [score] = scores(r"2x^{99} + 2y^{98} = 2z^{97} + 2\sin x + 1", hard)
     assert (score.verdict, score.reward) == ("timeout", 0.0)
