@@ -22,7 +22,7 @@ help: ## this list
 night: setup ## the starter night: a small model studies arithmetic, sits its exam, and you get a report
 	@.venv/bin/nightschool night --config conf/starter.yaml $(ARGS)
 
-services: setup ## every night at 01:00 by itself, and the pages to watch it: until Ctrl-C (docs/schedule.md)
+services: setup ## every night at 01:00 by itself, and the pages to watch it: until Ctrl-C (docs/how-to/every-night.md)
 	@.venv/bin/nightschool services $(ARGS)
 
 # Two at a time, because most wait for processes that start; the tests of a file share what takes long to start. One

@@ -1,7 +1,7 @@
 """How often the decision promotes candidates that are no better or better, and what the vault catches.
 
 `python -m benchmarks.promotions` simulates homes with consecutive nights on one fixed exam and prints the table of
-docs/decision.md. It takes seconds and no model.
+docs/exam-and-decision.md. It takes seconds and no model.
 """
 
 from dataclasses import dataclass

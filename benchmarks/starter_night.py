@@ -3,7 +3,7 @@
     python -m benchmarks.starter_night --seeds 1 2 3
 
 Each night has its own home under `school/starter-night/`; finished nights are not run again, so an interrupted call
-resumes. Writes docs/starter-night.md and docs/starter-night.png.
+resumes. Prints the tables of docs/performance.md, and writes docs/starter-night.png.
 """
 
 import argparse
@@ -22,19 +22,17 @@ from tasks.evaluation.metrics import ROLES
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = SCHOOL / "starter-night"
-DOCS = Path("docs")
+PICTURE = Path("docs/starter-night.png")
 
 
 def main() -> None:
-    """Run the missing nights, then write table and picture."""
+    """Run the missing nights, then print the tables and write the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     seeds = parser.parse_args().seeds
     nights = {seed: night(seed) for seed in seeds}
-    DOCS.mkdir(exist_ok=True)
-    picture(nights).savefig(DOCS / "starter-night.png", dpi=110)
-    (DOCS / "starter-night.md").write_text(page(nights))
-    print(page(nights))
+    picture(nights).savefig(PICTURE, dpi=110)
+    print(tables(nights))
 
 
 def night(seed: int) -> dict[str, Any]:
@@ -50,31 +48,19 @@ def night(seed: int) -> dict[str, Any]:
     return summary | {"minutes": took, "home": home}
 
 
-def page(nights: dict[int, dict[str, Any]]) -> str:
-    """Return the content of docs/starter-night.md."""
-    cores = len(os.sched_getaffinity(0))
+def tables(nights: dict[int, dict[str, Any]]) -> str:
+    """Return where the nights ran, and the tables of the exam and of the guards."""
     rows = "\n".join(_row(seed, found) for seed, found in nights.items())
     guards = "\n".join(_guards(seed, found) for seed, found in nights.items())
-    return f"""# The starter night, measured
-
-Made by `python -m benchmarks.starter_night --seeds {" ".join(map(str, nights))}` on {cores} cores
-({platform.machine()}, no GPU): each night begins with the untouched student and an empty home.
-
-The exam is greedy, on 400 problems of levels 1 and 2 that training can never draw. *GRPO's part* is the candidate
-minus the checkpoint right after distillation, on the same problems, with the paired bootstrap's 95 % interval.
-*Minutes* is the whole command: Prefect's server, vLLM, lessons, rounds, three exams, decision, MLflow and report.
+    return f"""{len(os.sched_getaffinity(0))} cores ({platform.machine()})
 
 | seed | base | after distillation | candidate | GRPO's part | decision | rounds | minutes |
 |---|---|---|---|---|---|---|---|
 {rows}
 
-The guards (100 problems each on levels 3, 4 and 5), base → candidate:
-
 | seed | level 3 | level 4 | level 5 |
 |---|---|---|---|
 {guards}
-
-![Learning curves of the nights](starter-night.png)
 """
 
 

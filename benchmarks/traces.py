@@ -3,7 +3,7 @@
     NIGHTSCHOOL_DATA=/path/to/data python -m benchmarks.traces
 
 Reads traces/math_reasoning_traces.jsonl (a larger model's solutions to MATH problems), MATH, GSM8K and MBPP from the
-folder NIGHTSCHOOL_DATA. Prints the figures of docs/distillation.md.
+folder NIGHTSCHOOL_DATA. Prints the figures of docs/journal.md.
 """
 
 import itertools

@@ -4,7 +4,7 @@
 
 Each finished night is a line in docs/what-helps.jsonl and is not run again on this machine at this commit; interrupted
 nights resume. The teacher, queried and on-policy, is a further trained starter (benchmarks/local_teacher.py). Writes
-docs/what-helps.png, and the table between the markers in docs/what-helps.md; `--variants none` does only that.
+docs/what-helps.png, and the table between the markers in docs/performance.md; `--variants none` does only that.
 """
 
 import argparse
@@ -36,7 +36,8 @@ from benchmarks.nights.ablations import (
 )
 from flows import environment
 
-RESULTS, PAGE, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))
+RESULTS, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".png"))
+PAGE = Path("docs/performance.md")
 HOMES = SCHOOL / "what-helps"
 BEGIN, END = "<!-- begin: python -m benchmarks.what_helps -->", "<!-- end -->"
 SURE = 0.95

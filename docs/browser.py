@@ -1,4 +1,4 @@
-"""Chromium without a window, driven by its DevTools protocol (chromedevtools.github.io/devtools-protocol)."""
+"""Headless Chromium, driven by its DevTools protocol (chromedevtools.github.io/devtools-protocol)."""
 
 import base64
 import json
@@ -13,8 +13,8 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-QUIET = 3  # seconds in which a page's text stays the same: then it is loaded, and nothing fades in any more
-LIMIT = 60  # seconds for a page to become quiet
+QUIET = 3  # seconds without a change of the text after which a page counts as loaded
+LIMIT = 60  # seconds to wait for that
 COMMAND = [
     "chromium",
     "--headless",
@@ -27,7 +27,7 @@ COMMAND = [
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 ]
-# Clicks the first element that is there: by a selector, or by its whole text.
+# Click the first element that matches a selector or has exactly this text.
 CLICK = """
 (wanted) => {
   const named = (e) => e.textContent.trim() === wanted;
@@ -40,13 +40,13 @@ CLICK = """
 
 
 class Page:
-    """A page of the browser, of any size, in light or dark."""
+    """A page of the browser."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection, self._sent = connection, 0
 
     def show(self, url: str, width: int, height: int, dark: bool) -> None:
-        """Goes to a URL, in a window of so many pixels, and waits until the page is quiet."""
+        """Open a URL in a window of this size in pixels, and wait until the page is loaded."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
@@ -55,13 +55,13 @@ class Page:
         self._wait()
 
     def click(self, wanted: str) -> bool:
-        """Clicks what has this text, or what a selector (`[…]`, `#…`, `.…`) finds. Returns whether it was there."""
+        """Click what has this text, or matches a selector (`[…]`, `#…`, `.…`). Return whether it was there."""
         found = self._evaluate(f"({CLICK})({json.dumps(wanted)})")
         self._wait()
         return bool(found)
 
     def photograph(self, file: Path) -> None:
-        """Writes what is to be seen, as PNG."""
+        """Write a screenshot as PNG."""
         file.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
 
     def _wait(self) -> None:
@@ -89,26 +89,26 @@ class Page:
 
 @contextmanager
 def browser() -> Iterator[Page]:
-    """A page of a browser with a profile of its own, which ends with it."""
+    """Yield a page of a browser with a temporary profile."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [*COMMAND, f"--user-data-dir={profile}", "about:blank"]
         started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            place = _page_of(Path(profile) / "DevToolsActivePort")
-            with connect(place, max_size=None, proxy=None) as connection:
+            url = _page_of(Path(profile) / "DevToolsActivePort")
+            with connect(url, max_size=None, proxy=None) as connection:
                 yield Page(connection)
         finally:
             started.terminate()
             started.wait()
 
 
-def _page_of(note: Path) -> str:
-    """The address of the browser's only page, once the browser has noted its port."""
+def _page_of(port_file: Path) -> str:
+    """Return the address of the browser's only page, once the browser has written its port."""
     limit = time.monotonic() + LIMIT
-    while not (note.exists() and note.read_text().strip()):
+    while not (port_file.exists() and port_file.read_text().strip()):
         if time.monotonic() > limit:
             raise TimeoutError("chromium did not start (Debian: apt-get install chromium)")
         time.sleep(0.2)
-    port = note.read_text().split()[0]
+    port = port_file.read_text().split()[0]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=LIMIT) as answer:
         return next(page["webSocketDebuggerUrl"] for page in json.load(answer) if page["type"] == "page")

@@ -1,10 +1,9 @@
-"""Takes the pictures of README and docs from a real home, and writes docs/tour.md, which shows them all.
+"""Take the pictures of README and docs from a real home.
 
     NIGHTSCHOOL_HOME=… python -m docs.screenshots
 
-Needs Chromium (Debian: chromium) and a home with two finished nights; Prefect's parameter form is there only where the
-flow was deployed to the home's server (see prefect.yaml). Pictures are of the last finished night. Nothing of the home
-is changed.
+Needs Chromium (Debian: chromium) and a home with two finished nights; the last is shown. Prefect's parameter form is
+only there if the flow was deployed to the home's server (see prefect.yaml). The home is not changed.
 """
 
 import json
@@ -28,20 +27,18 @@ from flows.web.address import LOOPBACK, free_port
 from tasks.tracking import NIGHT_RUNS, TRAINING_VIEW, Tracking
 
 DOCS = Path(__file__).parent
-TOUR = "# A tour in pictures\n\nMade by `python -m docs.screenshots` of a real home.\n"
 CHARTS = f"{TRAINING_VIEW}&compareRunsMode=CHART"
 ASSISTANT = "[data-component-id='mlflow.assistant.chat_panel.close']"  # MLflow's, which takes a third of the page
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A page to photograph: the file's name, what it shows, where it is, and the window's size in pixels.
+    """A page to photograph: the file's name, the address, and the window's size in pixels.
 
-    `clicks`: what is clicked before, one after the other, where it is there.
+    `clicks`: what to click first, in order, where it is there.
     """
 
     name: str
-    shows: str
     url: str
     width: int = 1400
     height: int = 1000
@@ -50,7 +47,7 @@ class Picture:
 
 
 def main() -> None:
-    """Serves the pages of the home for as long as it takes to photograph them."""
+    """Serve the pages of the home and photograph them."""
     home = Home.here()
     report = last_report(home, None)
     with _pages() as (prefect, mlflow), browser() as page:
@@ -58,74 +55,69 @@ def main() -> None:
         for picture in pictures:
             shoot(picture, page)
             print(DOCS / f"{picture.name}.png")
-    shown = "".join(f"\n## {picture.shows}\n\n![{picture.shows}]({picture.name}.png)\n" for picture in pictures)
-    (DOCS / "tour.md").write_text(f"{TOUR}{shown}")
 
 
 def of_report(report: Path) -> list[Picture]:
-    """On a desk and on a telephone, by day and by night."""
+    """The report on a desk and on a telephone, in light and dark."""
     url = report.as_uri()
     return [
-        Picture("report", "The morning report", url, 1200, 1500),
-        Picture("report-dark", "The morning report, in the dark", url, 1200, 1500, dark=True),
-        Picture("report-narrow", "The morning report on a telephone", url, 400, 1200),
-        Picture("report-narrow-dark", "The morning report on a telephone, in the dark", url, 400, 1200, dark=True),
+        Picture("report", url, 1200, 1500),
+        Picture("report-dark", url, 1200, 1500, dark=True),
+        Picture("report-narrow", url, 400, 1200),
+        Picture("report-narrow-dark", url, 400, 1200, dark=True),
     ]
 
 
 def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
-    """The night as a run, what it shows besides, and the form that starts one."""
+    """The night as a run, its artifacts, and the form that starts a night."""
     run = f"{server}/runs/flow-run/{_runs(home, report)[0].data.tags['prefect.flow_run']}"
-    found = [
-        Picture("prefect-runs", "Prefect: the nights, and what was moved by hand", f"{server}/runs", height=1200),
-        Picture("prefect", "Prefect: the night as a run, task by task", run),
-        Picture("prefect-artifacts", "Prefect: what nights leave to read", f"{server}/artifacts"),
+    pictures = [
+        Picture("prefect-runs", f"{server}/runs", height=1200),
+        Picture("prefect", run),
+        Picture("prefect-artifacts", f"{server}/artifacts"),
     ]
-    for key, name, shows in (
-        ("morning-report", "prefect-report", "Prefect: the report, in short"),
-        ("daytime", "prefect-daytime", "Prefect: who served since when, and by whose doing"),
-    ):
+    for key, name in (("morning-report", "prefect-report"), ("daytime", "prefect-daytime")):
         newest = {"artifacts": {"key": {"any_": [key]}}, "sort": "CREATED_DESC", "limit": 1}
         for artifact in _asked(f"{server}/api/artifacts/filter", newest):
-            found.append(Picture(name, shows, f"{server}/artifacts/artifact/{artifact['id']}"))
+            pictures.append(Picture(name, f"{server}/artifacts/artifact/{artifact['id']}"))
     wanted = {"deployments": {"name": {"any_": ["nightly"]}}, "limit": 1}
     for deployment in _asked(f"{server}/api/deployments/filter", wanted):
-        form, shows = f"{server}/deployments/deployment/{deployment['id']}/run", "Prefect: the configuration as a form"
-        found.append(Picture("prefect-parameters", shows, form, height=1400, clicks=("NightConfig",)))
-    return found
+        form = f"{server}/deployments/deployment/{deployment['id']}/run"
+        pictures.append(Picture("prefect-parameters", form, height=1400, clicks=("NightConfig",)))
+    return pictures
 
 
 def of_mlflow(home: Home, report: Path, server: str) -> list[Picture]:
-    """The nights beside each other, the last one's figures, and the registered checkpoints."""
+    """The nights side by side, the last one's metrics, and the registered checkpoints."""
     runs = _runs(home, report)
     experiment = runs[0].info.experiment_id
     page = f"{server}/#/experiments/{experiment}"
     run = f"{page}/runs/{runs[0].info.run_id}"
     model = load_night(report.parent / "config.yaml").name
-    found = [
-        Picture("mlflow-runs", "MLflow: the nights", f"{page}/runs?{TRAINING_VIEW}"),
-        Picture("mlflow-compared", "MLflow: the nights beside each other", f"{page}/runs?{CHARTS}", height=1400),
-        Picture("mlflow-metrics", "MLflow: a night's figures, round by round", f"{run}/model-metrics"),
-        Picture("mlflow-versions", "MLflow: the registered checkpoints", f"{server}/#/models/{model}", height=1100),
+    pictures = [
+        Picture("mlflow-runs", f"{page}/runs?{TRAINING_VIEW}"),
+        Picture("mlflow-compared", f"{page}/runs?{CHARTS}", height=1400),
+        Picture("mlflow-metrics", f"{run}/model-metrics"),
+        Picture("mlflow-versions", f"{server}/#/models/{model}", height=1100),
     ]
-    return [replace(picture, clicks=(ASSISTANT,)) for picture in found]
+    return [replace(picture, clicks=(ASSISTANT,)) for picture in pictures]
 
 
 def shoot(picture: Picture, page: Page) -> None:
-    """Takes the picture."""
+    """Take the picture."""
     file = DOCS / f"{picture.name}.png"
     page.show(picture.url, picture.width, picture.height, picture.dark)
     for wanted in picture.clicks:
         page.click(wanted)
     page.photograph(file)
     with Image.open(file) as taken:
-        drawn = taken.quantize(256)  # a quarter of the size, and nobody sees it
+        drawn = taken.quantize(256)  # a quarter of the size, without a visible difference
     drawn.save(file, optimize=True)
 
 
 @contextmanager
 def _pages() -> Iterator[tuple[str, str]]:
-    """The addresses of Prefect's and MLflow's servers, as `nightschool ui` starts them."""
+    """Run Prefect's and MLflow's servers by `nightschool ui`, and yield their addresses."""
     ports = free_port(), free_port()
     command = ["ui", "--prefect-port", str(ports[0]), "--mlflow-port", str(ports[1])]
     served = subprocess.Popen([sys.executable, "-m", "flows", *command])
@@ -140,7 +132,7 @@ def _pages() -> Iterator[tuple[str, str]]:
 
 
 def _runs(home: Home, report: Path) -> list[Any]:
-    """The finished nights in MLflow, the newest first."""
+    """Return the finished nights in MLflow, the newest first."""
     tracking = Tracking(home, load_night(report.parent / "config.yaml"))
     return tracking.client.search_runs(
         [tracking.experiment_id], f"attributes.status = 'FINISHED' and {NIGHT_RUNS}", order_by=["start_time DESC"]
@@ -154,7 +146,7 @@ def _asked(url: str, what: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _wait(url: str, seconds: float = 180) -> None:
-    """Until a server answers."""
+    """Wait until a server answers."""
     limit = time.monotonic() + seconds
     while True:
         try:

@@ -15,7 +15,7 @@ from typing import Literal
 
 NGRAM = 4  # words
 MIN_NGRAMS = 6  # shorter questions are only matched exactly
-THRESHOLD = 0.6  # share of a question's n-grams; docs/distillation.md says what it finds
+THRESHOLD = 0.6  # share of a question's n-grams; docs/journal.md says what it finds
 
 # Removed or unified, because it does not change the meaning: figures, LaTeX's spacing, kinds of fraction.
 FIGURE = re.compile(r"\[asy\].*?(?:\[/asy\]|\Z)", re.DOTALL)

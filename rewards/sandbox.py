@@ -1,4 +1,4 @@
-"""Run many untrusted programs, each against tests that it never sees. Threat model: docs/sandbox.md."""
+"""Run many untrusted programs, each against tests that it never sees. Threat model: docs/security.md."""
 
 import os
 import selectors

@@ -25,7 +25,7 @@ class DayConfig(Section):
 
 
 class TraceFile(Section):
-    """A file of worked solutions, or a dataset of the hub, in a common format; see docs/distillation.md."""
+    """A file of worked solutions, or a dataset of the hub, in a common format; see docs/journal.md."""
 
     source: str = Field(description="a JSONL or Parquet file, or a hub id")
     benchmark: BenchmarkName | None = Field(

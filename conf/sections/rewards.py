@@ -21,7 +21,7 @@ class RewardConfig(Section):
 
 
 class SandboxConfig(Section):
-    """How programs that a model wrote are run; see docs/sandbox.md."""
+    """How programs that a model wrote are run; see docs/security.md."""
 
     workers: Positive | None = Field(default=None, description="programs that run at the same time; null: one per core")
     seconds: Annotated[float, Field(gt=0)] = Field(default=5.0, description="CPU time of one program, seconds")

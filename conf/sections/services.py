@@ -27,7 +27,7 @@ class TrackingConfig(Section):
 
 
 class AlarmsConfig(Section):
-    """How alarms reach the owner during the night; see docs/watching.md."""
+    """How alarms reach the owner during the night; see docs/how-to/every-night.md."""
 
     command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         default=None, description="a program and its arguments, run for each alarm, which it reads from standard input"

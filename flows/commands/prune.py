@@ -1,4 +1,4 @@
-"""`nightschool prune`: show what the rule of docs/upkeep.md lets go, and remove it while no night runs."""
+"""`nightschool prune`: show or remove what no night needs, while none runs (docs/how-to/every-night.md)."""
 
 from typing import Any
 

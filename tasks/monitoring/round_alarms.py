@@ -1,6 +1,6 @@
 """The alarms on the rounds' figures, checked after every round.
 
-docs/watching.md says what each means and what to do about it.
+docs/how-to/every-night.md says what each means and what to do about it.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Pruning: remove checkpoints, exams and tables that no promotion chose and no night needs (docs/upkeep.md)."""
+"""Remove checkpoints, exams and tables that no promotion chose and no night needs (docs/how-to/every-night.md)."""
 
 import json
 import shutil

@@ -66,6 +66,6 @@ def test_the_commands_of_the_morning(
         printed = capsys.readouterr()
         assert ended.value.code in (0, None), printed.err
         assert part in printed.out, f"$ {command}\n{printed.out}"
-    snippet = next(block for block in blocks("sh") if block.page.name == "registry.md" and "models:/" in block.text)
+    snippet = next(block for block in blocks("sh") if block.page.name == "serve-by-day.md" and "models:/" in block.text)
     done = run_shell(snippet.text, folder)
     assert done.returncode == 0, done.stdout

@@ -178,7 +178,7 @@ def test_the_next_night_is_printed(services: Services) -> None:
 
 @pytest.mark.full
 def test_prefects_own_commands(services: Services) -> None:
-    """As docs/schedule.md has them; a parameter of the wrong type is refused at once."""
+    """As docs/how-to/every-night.md has them; a parameter of the wrong type is refused at once."""
     assert "0 1 * * *" in services.prefect("deployment", "schedule", "ls", "nightly/nightly")
     with pytest.raises(AssertionError, match="date"):
         services.prefect("deployment", "run", "nightly/starter", "-p", "date=[2]")
@@ -230,8 +230,8 @@ class Inbox(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def messages(services: Services, tmp_path: Path) -> Iterator[list[dict[str, Any]]]:
-    """What the notification of docs/watching.md has sent so far to a webhook."""
-    page = (PROJECT / "docs" / "watching.md").read_text()
+    """What the notification of docs/how-to/every-night.md has sent so far to a webhook."""
+    page = (PROJECT / "docs" / "how-to" / "every-night.md").read_text()
     block, automation = (page.split(f"```{kind}\n")[-1].split("```")[0] for kind in ("python", "yaml prefect"))
     with ThreadingHTTPServer(("127.0.0.1", 0), Inbox) as server:
         server.messages = []  # type: ignore[attr-defined]
