@@ -139,9 +139,9 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_scheduled_start_has_the_date_of_its_time(start: Start, begun: list[str], home: Home) -> None:
     ended = start(45)
-    scheduled = datetime.datetime.now().astimezone() - datetime.timedelta(minutes=45)
-    assert (ended.kind, ended.name) == ("FAILED", date_of_night(scheduled))
-    assert begun == [folder.name for folder in home.nights.iterdir()] == [ended.name]
+    date = date_of_night(datetime.datetime.now().astimezone() - datetime.timedelta(minutes=45))
+    assert (ended.kind, ended.name) == ("FAILED", f"starter {date}")
+    assert begun == [folder.name for folder in home.nights.iterdir()] == [date]
 
 
 def test_a_start_that_comes_too_late_is_refused_and_no_failure(start: Start, begun: list[str], home: Home) -> None:
