@@ -69,15 +69,6 @@ def test_the_old_policy_has_no_gradient(importance: str) -> None:
     assert torch.autograd.grad(loss, policy)[0].tolist() == [[-3.0, -3.0]]
 
 
-def test_an_advantage_for_each_token() -> None:
-    zeros = torch.zeros(1, 3)
-    advantages = torch.tensor([[1.0, -2.0, math.nan]])
-    mask = torch.tensor([[True, True, False]])
-    loss, slope, _ = loss_and_gradient(zeros, zeros, advantages, mask, config=GrpoConfig(), denominator=1.0)
-    assert loss.item() == 1.0
-    assert slope.tolist() == [[-1.0, 2.0, 0.0]]
-
-
 def test_the_weight_against_the_sampler_is_truncated_and_has_no_gradient() -> None:
     old = torch.log(torch.tensor([[0.9, 0.5, 0.5]]))
     sampler = torch.log(torch.tensor([[0.3, 0.5, 0.625]]))  # ratios 3 → 2, 1, 0.8
@@ -166,34 +157,6 @@ def test_one_ratio_for_the_completion(
     assert found.item() == pytest.approx(loss)
     assert slope[0].tolist() == pytest.approx(gradient)
     assert metrics["clipped"] == gradient.count(0.0)
-
-
-def test_the_completions_ratio_is_that_of_its_own_tokens() -> None:
-    """The third token is another's, a tool's say, and the second completion has one token."""
-    old = torch.zeros(2, 3)
-    policy = torch.tensor([[1.44, 1.0, 100.0], [0.9, 100.0, 100.0]]).log()
-    mask = torch.tensor([[True, True, False], [True, False, False]])
-    config = GrpoConfig(importance="sequence", aggregation="sequence")
-    loss, slope, _ = loss_and_gradient(policy, old, torch.tensor([1.0, 1.0]), mask, config=config, denominator=2.0)
-    assert loss.item() == pytest.approx(-(1.2 + 0.9) / 2)
-    torch.testing.assert_close(slope, torch.tensor([[-0.3, -0.3, 0.0], [-0.45, 0.0, 0.0]]))
-
-
-def test_each_tokens_own_weight_is_in_its_own_gradient() -> None:
-    """Weights 2 and 1 against the sampler, at one ratio of 1 for the completion: the gradient of REINFORCE."""
-    old = torch.log(torch.tensor([[0.5, 0.5]]))
-    sampler = torch.log(torch.tensor([[0.25, 0.5]]))
-    loss, slope, _ = loss_and_gradient(
-        old,
-        old,
-        torch.tensor([1.0]),
-        TWO,
-        config=GrpoConfig(importance="sequence"),
-        denominator=1.0,
-        sampler_logprobs=sampler,
-    )
-    assert loss.item() == pytest.approx(-3.0)
-    assert slope[0].tolist() == pytest.approx([-2.0, -1.0])
 
 
 # --- what is left out

@@ -1,7 +1,6 @@
-"""Master weights: AdamW by hand and against torch, what bf16 would have lost, and going on bit for bit."""
+"""Master weights: AdamW by hand and against torch, what bf16 would have lost, and continuing bit for bit."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from models.optim.master_weights import PART, MasterWeights, join_bits, split_bi
 from tests.models.support.weights import masters_of
 
 CONFIG = OptimizerConfig(learning_rate=0.1, warmup_steps=0, max_grad_norm=1e9)
+GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
 
 
 def network(dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.nn.Sequential:
@@ -22,30 +22,24 @@ def network(dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.nn.Seque
     return torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)).to(dtype)
 
 
-def batch(seed: int) -> Tensor:
-    return torch.randn(5, 4, generator=torch.Generator().manual_seed(seed))
-
-
 def study(model: torch.nn.Module, weights: MasterWeights, seeds: range) -> list[float]:
+    """One step for each seed; returns the gradients' norms."""
     norms = []
     for seed in seeds:
-        dtype = next(model.parameters()).dtype
-        model(batch(seed).to(dtype)).square().mean().backward()
+        parameter = next(model.parameters())
+        batch = torch.randn(5, 4, generator=torch.Generator().manual_seed(seed)).to(parameter)
+        model(batch).square().mean().backward()
         norms.append(weights.step())
     return norms
 
 
 def bits(model: torch.nn.Module, weights: MasterWeights) -> list[Tensor]:
-    return [*model.state_dict().values(), *masters_of(weights).values(), *weights.tensors().values()]
+    tensors = [*model.state_dict().values(), *masters_of(weights).values(), *weights.tensors().values()]
+    return [tensor.clone() for tensor in tensors]
 
 
 def same_bits(left: list[Tensor], right: list[Tensor]) -> bool:
     return all(a.equal(b) for a, b in zip(left, right, strict=True))
-
-
-def on_paper(weights: MasterWeights) -> dict[str, Tensor]:
-    """What a file would hold: copies."""
-    return {name: tensor.clone() for name, tensor in weights.tensors().items()}
 
 
 def one_weight(value: float, dtype: torch.dtype = torch.float32) -> torch.nn.Linear:
@@ -56,6 +50,9 @@ def one_weight(value: float, dtype: torch.dtype = torch.float32) -> torch.nn.Lin
 
 def push(model: torch.nn.Linear, slope: float) -> None:
     (model.weight * slope).sum().backward()
+
+
+# --- steps
 
 
 def test_two_steps_by_hand() -> None:
@@ -73,14 +70,6 @@ def test_two_steps_by_hand() -> None:
     assert weights.step_count == 2
 
 
-def test_weight_decay_is_decoupled() -> None:
-    model = one_weight(1.0)
-    weights = MasterWeights(model, CONFIG.model_copy(update={"weight_decay": 0.5}))
-    push(model, 2.0)
-    weights.step()
-    assert model.weight.item() == pytest.approx(1.0 - 0.1 * 0.5 - 0.1)
-
-
 def test_warm_up_is_linear() -> None:
     model = one_weight(0.0)
     weights = MasterWeights(model, CONFIG.model_copy(update={"warmup_steps": 4}))
@@ -89,33 +78,38 @@ def test_warm_up_is_linear() -> None:
         rates.append(weights.learning_rate)
         push(model, 1.0)
         weights.step()
-        assert before - model.weight.item() == pytest.approx(rates[-1], rel=1e-4)  # a constant gradient: rate a step
+        assert before - model.weight.item() == pytest.approx(rates[-1], rel=1e-4)  # a constant gradient: rate per step
         before = model.weight.item()
     assert rates == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])
 
 
-def test_as_torch_on_fp32_weights_with_clipping() -> None:
+def test_as_torch_with_clipping_and_decay_and_a_frozen_layer() -> None:
     config = CONFIG.model_copy(update={"max_grad_norm": 0.05, "weight_decay": 0.1})
     model, plain = network(), network()
+    for each in (model, plain):
+        next(each.parameters()).requires_grad_(False)
     weights = MasterWeights(model, config)
-    optimizer = torch.optim.AdamW(plain.parameters(), lr=0.1, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+    assert "0.weight" not in weights.trained
+    trained = [p for p in plain.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=0.1, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
     for seed in range(5):
         optimizer.zero_grad()
-        plain(batch(seed)).square().mean().backward()
-        expected = torch.nn.utils.clip_grad_norm_(plain.parameters(), 0.05)
+        plain(torch.randn(5, 4, generator=torch.Generator().manual_seed(seed))).square().mean().backward()
+        expected = torch.nn.utils.clip_grad_norm_(trained, 0.05)
         optimizer.step()
         assert study(model, weights, range(seed, seed + 1)) == [pytest.approx(expected.item(), rel=1e-5)]
     for got, want in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
-def test_gradients_of_microbatches_add_up_and_are_freed() -> None:
-    model = one_weight(0.0)
+def test_gradients_of_microbatches_add_up_in_fp32_and_are_freed() -> None:
+    """256 + 1 is 256 in bf16."""
+    model = one_weight(0.0, torch.bfloat16)
     weights = MasterWeights(model, CONFIG)
-    for slope in (1.0, 2.0, 4.0):
+    for slope in (256.0, 1.0, 1.0, 1.0):
         push(model, slope)
         assert model.weight.grad is None
-    assert weights.step() == 7.0
+    assert weights.step() == 259.0
     push(model, 1.0)
     assert weights.step() == 1.0  # nothing is left of the step before
     push(model, 5.0)
@@ -123,27 +117,21 @@ def test_gradients_of_microbatches_add_up_and_are_freed() -> None:
     assert weights.step() == 0.0
 
 
-def test_gradients_add_up_in_fp32() -> None:
-    """256 + 1 is 256 in bf16."""
-    model = one_weight(0.0, torch.bfloat16)
-    weights = MasterWeights(model, CONFIG)
-    for slope in (256.0, 1.0, 1.0, 1.0):
-        push(model, slope)
-    assert weights.step() == 259.0
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_no_step_on_gradients_that_are_not_finite(bad: float) -> None:
+    model, twin = network(torch.bfloat16), network(torch.bfloat16)
+    weights, others = MasterWeights(model, CONFIG), MasterWeights(twin, CONFIG)
+    study(model, weights, range(2))
+    study(twin, others, range(2))
+    (model(torch.ones(5, 4).bfloat16()).sum() * bad).backward()
+    assert not math.isfinite(weights.step())
+    assert weights.step_count == 2
+    study(model, weights, range(2, 4))
+    study(twin, others, range(2, 4))
+    assert same_bits(bits(model, weights), bits(twin, others))
 
 
-def test_small_steps_are_not_lost_in_bf16() -> None:
-    """Beside 1.0 a bf16 weight has no room for 0.001: five such steps show, one does not."""
-    model = one_weight(1.0, torch.bfloat16)
-    weights = MasterWeights(model, CONFIG.model_copy(update={"learning_rate": 0.001}))
-    push(model, -1.0)
-    weights.step()
-    assert model.weight.item() == 1.0
-    for _ in range(4):
-        push(model, -1.0)
-        weights.step()
-    assert model.weight.item() == 1.0078125
-    assert next(iter(masters_of(weights).values())).item() == pytest.approx(1.005, abs=1e-5)
+# --- bf16
 
 
 @given(arrays(np.uint32, 50))
@@ -167,11 +155,10 @@ def test_literal_halves(bits: int) -> None:
     upper = (bits + 0x8000) >> 16
     assert rounded.view(torch.int16).item() & 0xFFFF == upper
     assert remainder.item() == bits - (upper << 16)
-    assert join_bits(rounded, remainder).view(torch.int32).item() & 0xFFFFFFFF == bits
 
 
 def test_in_bf16_the_masters_take_the_steps_of_fp32_weights() -> None:
-    """To the bit, in several parts, on the same gradients: what the model computes in does not come into it."""
+    """To the bit, in several parts, on the same gradients; the model has their nearest bf16."""
     shape = (3, PART - 1)
     model, plain = torch.nn.Linear(PART - 1, 3, dtype=torch.bfloat16), torch.nn.Linear(PART - 1, 3)
     plain.load_state_dict(model.state_dict())
@@ -187,98 +174,11 @@ def test_in_bf16_the_masters_take_the_steps_of_fp32_weights() -> None:
 
 
 def test_other_precisions_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"weight is of torch\.float16"):
+    with pytest.raises(ValueError, match=r"weight has torch\.float16"):
         MasterWeights(one_weight(1.0, torch.float16), CONFIG)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_no_step_on_gradients_that_are_not_finite(bad: float) -> None:
-    model, twin = network(torch.bfloat16), network(torch.bfloat16)
-    weights, others = MasterWeights(model, CONFIG), MasterWeights(twin, CONFIG)
-    study(model, weights, range(2))
-    study(twin, others, range(2))
-    (model(batch(9).bfloat16()).sum() * bad).backward()
-    assert not math.isfinite(weights.step())
-    assert weights.step_count == 2
-    assert same_bits(bits(model, weights), bits(twin, others))
-    study(model, weights, range(2, 4))
-    study(twin, others, range(2, 4))
-    assert same_bits(bits(model, weights), bits(twin, others))
-
-
-def test_frozen_parameters_are_left_alone() -> None:
-    model = network()
-    first: Any = model[0]
-    first.requires_grad_(False)
-    before = first.weight.clone()
-    weights = MasterWeights(model, CONFIG)
-    study(model, weights, range(2))
-    assert list(weights.trained) == ["2.weight", "2.bias"]
-    assert first.weight.equal(before)
-
-
-@pytest.mark.parametrize("steps", [0, 1, 3])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_going_on_bit_for_bit(steps: int, dtype: torch.dtype) -> None:
-    model = network(dtype)
-    weights = MasterWeights(model, CONFIG.model_copy(update={"warmup_steps": 5}))
-    study(model, weights, range(steps))
-    state, untouched = on_paper(weights), on_paper(weights)
-
-    other = network(dtype, seed=5)
-    again = MasterWeights(other, weights.config)
-    study(other, again, range(7, 9))  # whatever it did before is forgotten
-    again.restore(state, steps)
-    assert same_bits(bits(model, weights), bits(other, again))
-    assert again.step_count == steps
-
-    assert study(model, weights, range(3, 6)) == study(other, again, range(3, 6))
-    assert same_bits(bits(model, weights), bits(other, again))
-    assert same_bits(list(state.values()), list(untouched.values()))  # the steps moved nothing of what was read
-
-
-def test_what_there_is_to_go_on_from() -> None:
-    model = network(torch.bfloat16)
-    weights = MasterWeights(model, CONFIG)
-    study(model, weights, range(3))
-    tensors = on_paper(weights)
-    kinds = {name.split("/")[0] for name in tensors}
-    assert kinds == {"weight", "remainder", "exp_avg", "exp_avg_sq"}
-    assert sum(tensor.nbytes for tensor in tensors.values()) == 3 * 4 * sum(p.numel() for p in model.parameters())
-    assert tensors["remainder/0.weight"].any()
-    assert "remainder" not in {name.split("/")[0] for name in MasterWeights(network(), CONFIG).tensors()}
-
-
-def test_other_weights_are_refused() -> None:
-    """Of other names, or of other shapes; the trainer stays what it was."""
-    model = network()
-    weights = MasterWeights(model, CONFIG)
-    study(model, weights, range(1))
-    before = [tensor.clone() for tensor in bits(model, weights)]
-    named = {name.replace("2.", "4."): tensor for name, tensor in on_paper(weights).items()}
-    shaped = on_paper(weights) | {"weight/0.bias": torch.zeros(5)}
-    rounded = on_paper(weights) | {"weight/0.bias": weights.trained["0.bias"].detach().bfloat16()}
-    for other in (named, shaped, rounded):
-        with pytest.raises(ValueError, match="belongs to other weights"):
-            weights.restore(other, 1)
-    assert same_bits(bits(model, weights), before)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_going_on_bit_for_bit_on_a_gpu() -> None:
-    model, other = network().cuda(), network(seed=5).cuda()
-    weights, again = MasterWeights(model, CONFIG), MasterWeights(other, CONFIG)
-    for _ in range(2):
-        model(batch(0).cuda()).sum().backward()
-        weights.step()
-    again.restore({name: tensor.cpu() for name, tensor in weights.tensors().items()}, 2)
-    for each, masters in ((model, weights), (other, again)):
-        each(batch(1).cuda()).sum().backward()
-        masters.step()
-    assert same_bits(bits(model, weights), bits(other, again))
-
-
-def test_settled_weights_are_the_masters_in_the_mean() -> None:
+def test_stochastic_rounding_keeps_the_masters_in_expectation() -> None:
     """A step of a tenth of the last place, up for some and down for others: rounded to the nearest nothing is left."""
     start = torch.tensor([1.0, -1.5, 0.75, -2.5]).repeat_interleave(50_000)
     place = torch.tensor([2**-7, 2**-7, 2**-8, 2**-6]).repeat_interleave(50_000)
@@ -286,29 +186,58 @@ def test_settled_weights_are_the_masters_in_the_mean() -> None:
     model = torch.nn.Linear(1, len(start), bias=False, dtype=torch.bfloat16)
     model.weight.data.copy_(start[:, None])
     weights = MasterWeights(model, CONFIG)
-    exact = start + 0.1 * place * toward
-    split_bits(exact[:, None].contiguous(), model.weight.data, weights.remainders["weight"])
+    split_bits((start + 0.1 * place * toward)[:, None].contiguous(), model.weight.data, weights.remainders["weight"])
     assert model.weight.data[:, 0].float().equal(start)
     weights.round_stochastically(torch.Generator().manual_seed(1))
     moved = (model.weight.data[:, 0].float() - start) / (place * toward)
-    for own in moved.split(50_000):
-        assert set(own.tolist()) == {0.0, 1.0}
-        assert float(own.mean()) == pytest.approx(0.1, abs=0.007)  # five standard errors
+    for part in moved.split(50_000):
+        assert set(part.tolist()) == {0.0, 1.0}
+        assert float(part.mean()) == pytest.approx(0.1, abs=0.007)  # five standard errors
     assert not weights.remainders["weight"].any()
 
 
-def test_settling_moves_no_weight_that_no_step_has_moved_and_none_of_fp32() -> None:
-    for dtype in (torch.bfloat16, torch.float32):
-        model = network(dtype)
-        weights = MasterWeights(model, CONFIG)
-        before = [parameter.clone() for parameter in model.parameters()]
-        weights.round_stochastically(torch.Generator())
-        assert same_bits(before, list(model.parameters()))
-    single = one_weight(0.3)
-    kept = MasterWeights(single, CONFIG)
-    push(single, 1.0)
-    kept.step()
-    after = single.weight.clone()
-    assert after.item() != pytest.approx(0.3)
-    kept.round_stochastically(torch.Generator())
-    assert single.weight.equal(after)
+@pytest.mark.parametrize(("dtype", "steps"), [(torch.bfloat16, 0), (torch.float32, 1)])
+def test_stochastic_rounding_moves_neither_untrained_nor_fp32_weights(dtype: torch.dtype, steps: int) -> None:
+    model = network(dtype)
+    weights = MasterWeights(model, CONFIG)
+    study(model, weights, range(steps))
+    before = [parameter.clone() for parameter in model.parameters()]
+    weights.round_stochastically(torch.Generator())
+    assert same_bits(before, list(model.parameters()))
+
+
+# --- continuing
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_restored_weights_continue_bit_for_bit(steps: int, dtype: torch.dtype, device: str) -> None:
+    model, other = network(dtype).to(device), network(dtype, seed=5).to(device)
+    weights = MasterWeights(model, CONFIG.model_copy(update={"warmup_steps": 5}))
+    study(model, weights, range(steps))
+    saved = {name: tensor.cpu().clone() for name, tensor in weights.tensors().items()}
+    again = MasterWeights(other, weights.config)
+    study(other, again, range(7, 9))  # whatever it did before is forgotten
+    again.restore(saved, steps)
+    assert same_bits(bits(model, weights), bits(other, again))
+    assert study(model, weights, range(3, 6)) == study(other, again, range(3, 6))
+    assert same_bits(bits(model, weights), bits(other, again))
+    kinds = {"weight", "exp_avg", "exp_avg_sq"} | ({"remainder"} if dtype == torch.bfloat16 else set())
+    assert {name.split("/")[0] for name in saved} == kinds
+    assert sum(tensor.nbytes for tensor in saved.values()) == 3 * 4 * sum(p.numel() for p in model.parameters())
+
+
+def test_the_state_of_other_weights_is_refused() -> None:
+    """Of other names, shapes or precisions; the weights stay what they were."""
+    model = network()
+    weights = MasterWeights(model, CONFIG)
+    study(model, weights, range(1))
+    before, saved = bits(model, weights), dict(weights.tensors())
+    named = {name.replace("2.", "4."): tensor for name, tensor in saved.items()}
+    shaped = saved | {"weight/0.bias": torch.zeros(5)}
+    rounded = saved | {"weight/0.bias": saved["weight/0.bias"].bfloat16()}
+    for other in (named, shaped, rounded):
+        with pytest.raises(ValueError, match="belongs to other weights"):
+            weights.restore(other, 1)
+    assert same_bits(bits(model, weights), before)

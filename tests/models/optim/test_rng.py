@@ -1,4 +1,4 @@
-"""A trainer's random numbers: its seed's own, whoever else draws, and nobody else's the fewer."""
+"""A trainer's random numbers: its seed's own, whoever else draws, and without effect on anybody else's."""
 
 import pytest
 import torch
@@ -7,81 +7,57 @@ from torch import Tensor
 from models.optim.rng import RandomState
 
 CPU = torch.device("cpu")
+GPU = pytest.param(torch.device("cuda"), marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
 
 
-def drawn(state: RandomState, count: int = 3) -> Tensor:
+def drawn(state: RandomState, count: int = 3, device: torch.device = CPU) -> Tensor:
     with state.drawing():
-        return torch.rand(count)
+        return torch.rand(count, device=device)
 
 
 def seeded(seed: int, count: int) -> Tensor:
     return torch.rand(count, generator=torch.Generator().manual_seed(seed))
 
 
-def test_they_are_the_seeds_own_whoever_draws_in_between() -> None:
+def test_neither_the_trainer_nor_the_process_notices_the_other() -> None:
     state = RandomState(7, CPU)
-    parts = [drawn(state)]
-    torch.rand(50)
-    parts.append(drawn(state))
-    torch.manual_seed(1)
-    parts.append(drawn(state))
-    assert torch.cat(parts).equal(seeded(7, 9))
-
-
-def test_nobody_else_notices() -> None:
     torch.manual_seed(5)
-    first = torch.rand(2)
-    drawn(RandomState(7, CPU))
-    assert torch.cat([first, torch.rand(2)]).equal(seeded(5, 4))
+    parts, others = [], []
+    for _ in range(3):
+        parts.append(drawn(state))
+        others.append(torch.rand(2))
+    assert torch.cat(parts).equal(seeded(7, 9))
+    assert torch.cat(others).equal(seeded(5, 6))
 
 
-def broken_off(state: RandomState) -> None:
-    with state.drawing():
-        torch.rand(4)
-        raise MemoryError
-
-
-def test_what_broke_off_has_drawn_nothing() -> None:
+def test_an_interrupted_draw_leaves_the_state_as_it_was() -> None:
     state = RandomState(7, CPU)
+
+    def interrupted() -> None:
+        with state.drawing():
+            torch.rand(4)
+            raise MemoryError
+
     drawn(state, 2)
     torch.manual_seed(5)
     with pytest.raises(MemoryError):
-        broken_off(state)
+        interrupted()
     assert torch.rand(3).equal(seeded(5, 3))
     assert drawn(state).equal(seeded(7, 5)[2:])
 
 
-def test_going_on() -> None:
-    state, other = RandomState(7, CPU), RandomState(8, CPU)
-    drawn(state)
-    note = state.tensors()
-    expected = drawn(state)
-    assert note.keys() == {"cpu"}
-    assert note["cpu"].dtype == torch.uint8
+@pytest.mark.parametrize("device", [CPU, GPU])
+def test_a_restored_state_continues(device: torch.device) -> None:
+    state, other = RandomState(7, device), RandomState(8, device)
+    drawn(state, device=device)
+    saved = state.tensors()
+    expected = drawn(state, device=device)
     for again in (other, state):
-        again.restore(note)
-        assert drawn(again).equal(expected)
+        again.restore(saved)
+        assert drawn(again, device=device).equal(expected)
 
 
-def test_a_gpus_state_on_a_machine_without() -> None:
+def test_the_state_of_a_gpu_on_a_machine_without_one() -> None:
     state = RandomState(7, CPU)
     state.restore(RandomState(8, CPU).tensors() | {"cuda": torch.zeros(16, dtype=torch.uint8)})
     assert drawn(state).equal(seeded(8, 3))
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu() -> None:
-    gpu = torch.device("cuda")
-
-    def numbers(state: RandomState) -> Tensor:
-        with state.drawing():
-            return torch.rand(3, device=gpu)
-
-    state, other = RandomState(7, gpu), RandomState(8, gpu)
-    first = numbers(state)
-    note = state.tensors()
-    torch.rand(9, device=gpu)
-    expected = numbers(state)
-    assert not expected.equal(first)
-    other.restore(note)
-    assert numbers(other).equal(expected)

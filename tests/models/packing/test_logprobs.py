@@ -4,8 +4,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Categorical
 
@@ -39,31 +37,22 @@ def test_by_hand() -> None:
     assert hidden.grad.flatten().tolist() == pytest.approx([-0.75 * math.log(3), 0.0])
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 5, 12, 13])
+@pytest.mark.parametrize("count", [1, 4, 5, 13])
 def test_chunks_do_not_show(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("ROWS", 4), ("COLUMNS", 10), ("BLOCK", 62)):
         monkeypatch.setattr(logprobs, name, size)
     hidden, head, targets = example(count)
     weights = torch.randn(count, generator=torch.Generator().manual_seed(9))
     found, entropies = token_logprobs(hidden, head, targets)
+    assert not entropies.requires_grad
     expected = whole(hidden, head, targets)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
     torch.testing.assert_close(entropies, Categorical(logits=hidden @ head.T).entropy(), atol=1e-5, rtol=1e-5)
     gradients = torch.autograd.grad((found * weights).sum(), (hidden, head))
     for got, want in zip(gradients, torch.autograd.grad((expected * weights).sum(), (hidden, head)), strict=True):
         torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
-
-
-@given(st.integers(1, 20), st.floats(0.01, 30))
-@settings(deadline=None, max_examples=50)
-def test_numbers_stay_numbers(count: int, scale: float) -> None:
-    hidden, head, targets = example(count, scale=scale)
-    found, entropies = token_logprobs(hidden, head, targets)
-    found.sum().backward()
-    assert hidden.grad is not None
-    assert (found <= 0).all()
-    assert ((entropies > -1e-5) & (entropies < math.log(31) + 1e-5)).all()
-    assert hidden.grad.isfinite().all()
+    frozen, _ = token_logprobs(hidden, head.detach(), targets)
+    assert torch.autograd.grad((frozen * weights).sum(), hidden)[0].equal(gradients[0])
 
 
 def test_certain_and_impossible_tokens() -> None:
@@ -87,17 +76,3 @@ def test_bf16_logits_are_normalised_in_fp32() -> None:
     for got, want in zip(gradients, exact, strict=True):
         assert got.dtype == torch.bfloat16
         torch.testing.assert_close(got.float(), want.float(), atol=0.05, rtol=0.05)
-
-
-def test_a_frozen_head_gets_no_gradient_and_hidden_the_same() -> None:
-    hidden, head, targets = example(7)
-    (expected,) = torch.autograd.grad(token_logprobs(hidden, head, targets)[0].sum(), hidden)
-    frozen = head.detach()
-    token_logprobs(hidden, frozen, targets)[0].sum().backward()
-    assert frozen.grad is None
-    assert hidden.grad is not None
-    assert hidden.grad.equal(expected)
-
-
-def test_the_entropy_is_only_reported() -> None:
-    assert not token_logprobs(*example(3))[1].requires_grad

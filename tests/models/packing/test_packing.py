@@ -1,6 +1,5 @@
-"""Packed groups: the layout by hand, and log-probabilities and gradients as the plain model computes them."""
+"""Packed groups: the layout by hand, splitting, and log-probabilities and gradients as the plain model's."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,18 +82,26 @@ def test_as_the_plain_model_one_sequence_at_a_time(folder: Path, attention: Any,
         torch.testing.assert_close(got[name], gradient, atol=2e-5, rtol=1e-4, msg=name)
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 8), st.lists(st.integers(1, 6), min_size=1, max_size=4)), min_size=1, max_size=3)
+SHAPES = st.lists(
+    st.tuples(st.integers(1, 30), st.lists(st.integers(1, 30), min_size=1, max_size=6)), min_size=0, max_size=6
 )
-@settings(deadline=None, max_examples=15)
-def test_any_groups_and_any_budget(tmp_path_factory: pytest.TempPathFactory, shapes: list[Any]) -> None:
-    folder = tmp_path_factory.getbasetemp() / "any"
-    if not folder.exists():
-        write_tiny(folder, dtype=torch.float32)
+
+
+def groups_of(shapes: list[Any]) -> list[Group]:
     groups, row = [], 0
     for prompt, lengths in shapes:
         groups.append(group(prompt, lengths, row))
         row += len(lengths)
+    return groups
+
+
+@given(SHAPES.filter(bool))
+@settings(max_examples=10)
+def test_any_groups_and_any_budget(tmp_path_factory: pytest.TempPathFactory, shapes: list[Any]) -> None:
+    folder = tmp_path_factory.getbasetemp() / "any"
+    if not folder.exists():
+        write_tiny(folder, dtype=torch.float32)
+    groups = groups_of(shapes)
     ours, plain = packing_model(folder), plain_model(folder)
     with torch.no_grad():
         for budget in (7, 500):
@@ -105,69 +112,37 @@ def test_any_groups_and_any_budget(tmp_path_factory: pytest.TempPathFactory, sha
                     torch.testing.assert_close(found[row], expected, atol=1e-5, rtol=1e-5)
 
 
-def test_nothing_leaks_between_completions_and_groups(folder: Path) -> None:
-    model = packing_model(folder)
-    first, second = group(4, [5, 6], 0), group(4, [5], 2)
-    before = logprobs_by_row(model, [first, second], 1000)
-    other = Group(first.prompt, [first.completions[0], random_tokens(6, 99)], first.rows)
-    after = logprobs_by_row(model, [other, Group(random_tokens(4, 98), second.completions, second.rows)], 1000)
-    torch.testing.assert_close(after[0], before[0], atol=1e-6, rtol=1e-6)
-    assert not torch.allclose(after[1], before[1], atol=1e-3)
-    assert not torch.allclose(after[2], before[2], atol=1e-3)  # its prompt changed
-
-
-NO_BF16 = "this CPU has no bf16 products: nobody would wait for them"
-# What may lie between packed and plain with the starter: nats in the mean, a share of the whole gradient's size, and of
-# that of each parameter. Measured in fp32: 8e-6 nats, 3e-5 of a parameter's. bf16 rounds to 8 bits, and single
-# parameters' gradients are small differences of large terms: 0.05 nats, 0.45 of one norm's 576 weights.
-STARTER_TOLERANCES = {torch.float32: (1e-4, 1e-4, 5e-4), torch.bfloat16: (0.1, 0.15, 0.7)}
-
-
-@pytest.fixture(scope="module")
-def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("starter")
-    write_starter(folder)
-    return folder
-
-
+@pytest.mark.full
 @pytest.mark.parametrize(
-    "dtype",
-    [
-        pytest.param(torch.float32, id="fp32"),
-        pytest.param(torch.bfloat16, id="bf16", marks=pytest.mark.skipif(torch.float32 == PRECISION, reason=NO_BF16)),
-    ],
+    ("dtype", "nats", "share"), [(torch.float32, 1e-4, 1e-4), (torch.bfloat16, 0.1, 0.15)], ids=["fp32", "bf16"]
 )
-def test_the_starter_packed_and_plain(starter: Path, dtype: torch.dtype) -> None:
-    """Log-probabilities, and every parameter's gradient."""
-    model = load_model(starter, dtype, CPU)
-    tokenizer = load_tokenizer(starter)
+def test_the_starter_packed_and_plain(tmp_path: Path, dtype: torch.dtype, nats: float, share: float) -> None:
+    """`nats`: the mean difference (8e-6 was measured in fp32); `share`: of the whole gradient's norm."""
+    if dtype != PRECISION == torch.float32:
+        pytest.skip("bfloat16 products would take hours on this CPU")
+    write_starter(tmp_path)
+    model, tokenizer = load_model(tmp_path, dtype, CPU), load_tokenizer(tmp_path)
     prompts = ["What is 17 + 25?", "Name a colour."]
     answers = [["It is 42.", "17 + 25 = 42, so the answer is 42.", "4"], ["Blue is a colour.", "Red"]]
-    groups, row = [], 0
-    for prompt, own in zip(prompts, answers, strict=True):
-        ids = prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], StudentConfig())
-        groups.append(Group(ids, [answer_tokens(tokenizer, a) for a in own], list(range(row, row + len(own)))))
-        row += len(own)
+    asked = [prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], StudentConfig()) for prompt in prompts]
+    groups = [
+        Group(prompt, [answer_tokens(tokenizer, a) for a in own], range(len(own)))
+        for prompt, own in zip(asked, answers, strict=True)
+    ]
     packed = pack(groups, CPU)
     weights = torch.randn(len(packed.targets), generator=torch.Generator().manual_seed(3))
 
-    def measured(logprobs: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    def measured(logprobs: Any) -> tuple[Tensor, Tensor]:
         model.zero_grad()
         found, _ = logprobs(model, packed)
         (found * weights).sum().backward()
-        return found.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+        return found.detach(), torch.cat([p.grad.float().flatten() for p in model.parameters() if p.grad is not None])
 
     expected, plain = measured(plain_logprobs)
     assert choose_packing(model) is packed_logprobs
-    found, own = measured(packed_logprobs)
-    nats, share, own_share = STARTER_TOLERANCES[dtype]
+    found, gradient = measured(packed_logprobs)
     assert (found - expected).abs().mean() <= nats
-    assert own.keys() == plain.keys() == dict(model.named_parameters()).keys()
-    distances = {name: float((own[name] - plain[name]).float().norm()) for name in plain}
-    sizes = {name: float(plain[name].float().norm()) for name in plain}
-    assert math.hypot(*distances.values()) <= share * math.hypot(*sizes.values())
-    for name, distance in distances.items():
-        assert distance <= own_share * sizes[name], name
+    assert (gradient - plain).norm() <= share * plain.norm()
 
 
 # --- the layout
@@ -192,32 +167,13 @@ def test_the_layout_by_hand() -> None:
     assert pack([groups[0]], CPU).layout.prompts.full
 
 
-def test_tables_there_and_back() -> None:
-    layout = pack(GROUPS, CPU).layout
-    tokens = torch.randn(sum(group.tokens for group in GROUPS), 2, 3)
-    for table in (layout.prompts, layout.completions):
-        rows = table.rows(tokens)
-        assert rows.shape == (*table.valid.shape, 2, 3)
-        assert table.tokens_of(rows).equal(tokens[table.start : table.start + table.tokens])
-        assert rows[table.valid].equal(table.tokens_of(rows))
-
-
-SHAPES = st.lists(
-    st.tuples(st.integers(1, 30), st.lists(st.integers(1, 30), min_size=1, max_size=6)), min_size=0, max_size=6
-)
-
-
 @given(SHAPES, st.integers(1, 120))
-@settings(deadline=None)
 def test_splitting_loses_nothing_and_keeps_the_budget(shapes: list[Any], budget: int) -> None:
-    groups, row = [], 0
-    for prompt, lengths in shapes:
-        groups.append(group(prompt, lengths, row))
-        row += len(lengths)
+    groups = groups_of(shapes)
     batches = split(groups, budget)
     pieces = [piece for batch in batches for piece in batch]
-    assert sorted(row for piece in pieces for row in piece.rows) == list(range(row))
     by_row = {r: (g.prompt, c) for g in groups for r, c in zip(g.rows, g.completions, strict=True)}
+    assert sorted(row for piece in pieces for row in piece.rows) == sorted(by_row)
     for piece in pieces:
         for r, completion in zip(piece.rows, piece.completions, strict=True):
             assert (piece.prompt, completion) == by_row[r]
@@ -227,14 +183,20 @@ def test_splitting_loses_nothing_and_keeps_the_budget(shapes: list[Any], budget:
         assert tokens <= budget or (len(batch) == 1 and len(batch[0].completions) == 1)
 
 
-def test_a_group_is_cut_only_where_it_must_be() -> None:
-    assert [[len(piece.rows) for piece in batch] for batch in split([group(4, [5, 5, 5])], 12)] == [[2], [1]]
-    assert [[len(piece.rows) for piece in batch] for batch in split([group(4, [5, 5, 5])], 16)] == [[3]]
-    two = [group(4, [5, 5], 0), group(4, [5, 5], 2)]
-    assert [[len(piece.rows) for piece in batch] for batch in split(two, 24)] == [[2, 2]]
-    assert [[len(piece.rows) for piece in batch] for batch in split(two, 23)] == [[2], [2]]
-
-
-def test_groups_of_like_length_come_together() -> None:
-    batches = split([group(2, [9, 1], 0), group(2, [3, 3], 2), group(2, [9, 2], 4), group(2, [2], 6)], 22)
-    assert [[piece.rows[0] for piece in batch] for batch in batches] == [[6, 2, 0], [4]]
+@pytest.mark.parametrize(
+    ("groups", "budget", "rows"),
+    [
+        ([group(4, [5, 5, 5])], 12, [[[0, 1]], [[2]]]),
+        ([group(4, [5, 5, 5])], 16, [[[0, 1, 2]]]),
+        ([group(4, [5, 5], 0), group(4, [5, 5], 2)], 24, [[[0, 1], [2, 3]]]),
+        ([group(4, [5, 5], 0), group(4, [5, 5], 2)], 23, [[[0, 1]], [[2, 3]]]),
+        # of like length: the attention pads a microbatch's completions to its longest
+        (
+            [group(2, [9, 1], 0), group(2, [3, 3], 2), group(2, [9, 2], 4), group(2, [2], 6)],
+            22,
+            [[[6], [2, 3], [0, 1]], [[4, 5]]],
+        ),
+    ],
+)
+def test_groups_are_cut_only_where_they_must_be(groups: list[Group], budget: int, rows: list[Any]) -> None:
+    assert [[list(piece.rows) for piece in batch] for batch in split(groups, budget)] == rows
