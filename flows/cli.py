@@ -52,9 +52,7 @@ def status(as_json: AsJson = False) -> None:
 
 @app.command()
 def report(
-    day: Annotated[
-        str | None, typer.Argument(help="the night's date; default: the last night")
-    ] = None,
+    day: Annotated[str | None, typer.Argument(help="the night's date; default: the last night")] = None,
     date: Date = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="print the short report itself")] = False,
 ) -> None:
