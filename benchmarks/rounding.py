@@ -24,7 +24,7 @@ from models.hf.loading import load_tokenizer
 from models.lessons import sft_preference
 from models.lessons.preference_data import Example, Pick
 from models.trainer import Trainer
-from rewards.data import synthetic_journal
+from rewards.data.synthetic_journal import generated_lines
 from tasks.reward_model.preferences import day_picks
 from tasks.training.trainer_process import lesson_config
 
@@ -70,7 +70,7 @@ def _lessons(student: Path, count: int) -> dict[str, Lesson]:
     drawn = drawn_picks("short", count, "rounding")
     day = day_picks(drawn, DATE, tokenizer, NIGHT.student, NIGHT.reward_model)
     picks = [*day.fitted, *day.held_out]
-    texts = [tokenizer.encode(line["text"]) for line in synthetic_journal.words("rounding", count, levels, DATE)]
+    texts = [tokenizer.encode(line["text"]) for line in generated_lines("words", "rounding", count, levels, DATE)]
     words: list[Example] = [(text[:1], text[1:]) for text in texts]
     return {
         "picks": Lesson(

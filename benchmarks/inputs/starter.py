@@ -36,13 +36,13 @@ def studied() -> Path:
     from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
     from models.lessons.sft_preference import distill
     from models.trainer import Trainer
-    from rewards.data import synthetic_journal
+    from rewards.data.synthetic_journal import generated_lines
     from tasks.training.trainer_process import lesson_config
 
     night, model = load_night(STARTER_NIGHT), starter()
     tokenizer = load_tokenizer(model)
     count = sum(lesson.steps * lesson.batch_size for lesson in LESSONS)
-    traces = iter(synthetic_journal.traces("of the teacher", count, night.benchmarks[0].levels, "2026-01-01"))
+    traces = iter(generated_lines("traces", "of the teacher", count, night.benchmarks[0].levels, "2026-01-01"))
     with TemporaryDirectory(dir=model.parent) as drafts:
         for number, lesson in enumerate(LESSONS):
             trainer = Trainer(model, lesson_config(night.trainer, lesson.learning_rate, lesson.warmup_steps))

@@ -5,12 +5,21 @@ Every line says `"generated": true`. The exercises are of the training split and
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from conf.schema import BenchmarkConfig
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
 from rewards.data.arithmetic_exercises import Exercise, exercises
+
+Lessons = Literal["traces", "preferences", "corrections", "feedback", "words"]
+KINDS = {
+    "traces": "trace",
+    "preferences": "preference",
+    "corrections": "correction",
+    "feedback": "feedback",
+    "words": "words",
+}
 
 
 def practised_levels(entries: Sequence[BenchmarkConfig]) -> tuple[str, ...] | None:
@@ -20,106 +29,54 @@ def practised_levels(entries: Sequence[BenchmarkConfig]) -> tuple[str, ...] | No
     return levels if levels and None not in practised else None
 
 
-def traces(seed: str, count: int, levels: Sequence[str] | None, at: str) -> list[dict[str, Any]]:
-    """Return `count` journal lines of kind `trace`: an exercise's prompt with its worked solution.
+def generated_lines(
+    lessons: Lessons, seed: str, count: int, levels: Sequence[str] | None, at: str
+) -> list[dict[str, Any]]:
+    """Return `count` journal lines of a kind, about one exercise each; the same for the same arguments.
 
-    The same arguments give the same lines. `at` is an ISO date; `levels` None means all. Raises InputError for a level
-    that does not exist.
+    Traces are worked solutions. A preference has five answers in random order: the right one is chosen, and the others
+    are wrong, unfinished, without the marker, and rambling. A correction replaces a bad answer by the right one.
+    Feedback is in turn on a worked solution (+1) and on a bad answer (-1). Words are the exercise as plain text. `at`
+    is an ISO date; `levels` None means all. Raises InputError for a level that does not exist.
     """
+    chance = random.Random(f"{'answers' if lessons == 'preferences' else lessons} of the day {seed}")
+    drawn = itertools.islice(exercises(f"day {lessons} {seed}", Arithmetic(levels=levels).levels, "train"), count)
     return [
-        {
-            **_line("trace", exercise, at),
-            "response": worked_solution(exercise),
-            "teacher": "generated",
-            "benchmark": Arithmetic.name,
-            "truth": str(exercise.answer),
-            "problem_id": as_problem(exercise).problem_id,
-        }
-        for exercise in _drawn(f"day traces {seed}", count, levels)
+        {"version": 1, "kind": KINDS[lessons], **_fields(lessons, number, each, chance), "generated": True, "at": at}
+        for number, each in enumerate(drawn)
     ]
 
 
-def preferences(seed: str, count: int, levels: Sequence[str] | None, at: str) -> list[dict[str, Any]]:
-    """Return `count` journal lines of kind `preference`: five answers in random order, the right one chosen.
-
-    The other four are wrong, unfinished, without the marker, and rambling. Arguments and errors as for `traces`.
-    """
-    chance = random.Random(f"answers of the day {seed}")
-    return [
-        _line("preference", exercise, at) | _pick(exercise, chance)
-        for exercise in _drawn(f"day preferences {seed}", count, levels)
-    ]
-
-
-def corrections(seed: str, count: int, levels: Sequence[str] | None, at: str) -> list[dict[str, Any]]:
-    """Return `count` journal lines of kind `correction`: a wrong, unfinished or unmarked answer, and the right one.
-
-    Arguments and errors as for `traces`.
-    """
-    chance = random.Random(f"corrections of the day {seed}")
-    return [
-        _line("correction", exercise, at)
-        | {"response": _mistaken(exercise, chance), "correction": worked_solution(exercise)}
-        for exercise in _drawn(f"day corrections {seed}", count, levels)
-    ]
-
-
-def feedback(seed: str, count: int, levels: Sequence[str] | None, at: str) -> list[dict[str, Any]]:
-    """Return `count` journal lines of kind `feedback`: in turn a worked solution (+1) and a bad answer (-1).
-
-    Arguments and errors as for `traces`.
-    """
-    chance = random.Random(f"feedback of the day {seed}")
-    return [
-        _line("feedback", exercise, at) | (_bad(exercise, chance) if number % 2 else _good(exercise))
-        for number, exercise in enumerate(_drawn(f"day feedback {seed}", count, levels))
-    ]
-
-
-def words(seed: str, count: int, levels: Sequence[str] | None, at: str) -> list[dict[str, Any]]:
-    """Return `count` journal lines of kind `words`: an exercise as plain text, with its steps and its answer.
-
-    Arguments and errors as for `traces`.
-    """
-    return [
-        {"version": 1, "kind": "words", "text": _as_text(exercise), "generated": True, "at": at}
-        for exercise in _drawn(f"day words {seed}", count, levels)
-    ]
-
-
-def _drawn(seed: str, count: int, levels: Sequence[str] | None) -> Iterator[Exercise]:
-    return itertools.islice(exercises(seed, Arithmetic(levels=levels).levels, "train"), count)
-
-
-def _line(kind: str, exercise: Exercise, at: str) -> dict[str, Any]:
-    prompt = Arithmetic().prompt(as_problem(exercise))
-    messages = [{"role": "user", "content": prompt}]
-    return {"version": 1, "kind": kind, "messages": messages, "generated": True, "at": at}
-
-
-def _pick(exercise: Exercise, chance: random.Random) -> dict[str, Any]:
+def _fields(lessons: Lessons, number: int, exercise: Exercise, chance: random.Random) -> dict[str, Any]:
     right = worked_solution(exercise)
-    slip = _slip(exercise, chance)
-    answers = [right, _wrong(exercise, slip), _unfinished(exercise), _unmarked(exercise), _rambling(exercise, slip)]
-    chance.shuffle(answers)
-    return {"responses": answers, "chosen": answers.index(right), "policy": "generated"}
+    problem = as_problem(exercise)
+    messages = [{"role": "user", "content": Arithmetic().prompt(problem)}]
+    match lessons:
+        case "traces":
+            lesson = {"response": right, "teacher": "generated", "benchmark": Arithmetic.name, "truth": problem.truth}
+            return {"messages": messages, "problem_id": problem.problem_id, **lesson}
+        case "preferences":
+            slip = _slip(exercise, chance)
+            bad = [_wrong(exercise, slip), _unfinished(exercise), _unmarked(exercise), _rambling(exercise, slip)]
+            answers = [right, *bad]
+            chance.shuffle(answers)
+            picked = {"responses": answers, "chosen": answers.index(right), "policy": "generated"}
+            return {"messages": messages, **picked}
+        case "corrections":
+            return {"messages": messages, "response": _mistaken(exercise, chance), "correction": right}
+        case "feedback":
+            if number % 2 == 0:
+                return {"messages": messages, "response": right, "value": 1}
+            slip = _slip(exercise, chance)
+            bad = chance.choice([_mistaken(exercise, chance), _rambling(exercise, slip)])
+            return {"messages": messages, "response": bad, "value": -1}
+        case "words":
+            steps = ", then ".join(exercise.steps)
+            return {"text": f"{exercise.question} We calculate {steps}. So the answer is {exercise.answer}."}
 
 
 def _mistaken(exercise: Exercise, chance: random.Random) -> str:
     return chance.choice([_wrong(exercise, _slip(exercise, chance)), _unfinished(exercise), _unmarked(exercise)])
-
-
-def _good(exercise: Exercise) -> dict[str, Any]:
-    return {"response": worked_solution(exercise), "value": 1}
-
-
-def _bad(exercise: Exercise, chance: random.Random) -> dict[str, Any]:
-    slip = _slip(exercise, chance)
-    return {"response": chance.choice([_mistaken(exercise, chance), _rambling(exercise, slip)]), "value": -1}
-
-
-def _as_text(exercise: Exercise) -> str:
-    return f"{exercise.question} We calculate {', then '.join(exercise.steps)}. So the answer is {exercise.answer}."
 
 
 def _slip(exercise: Exercise, chance: random.Random) -> int:

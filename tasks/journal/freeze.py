@@ -13,7 +13,7 @@ from conf.storage.durable import sync
 from conf.storage.journal import IMPORTED, Correction, Entry, Feedback, Preference, Trace, Words, lesson_of, parse_line
 from conf.storage.journal_file import is_over, whole_lines
 from models.checkpoint import parent_of
-from rewards.data import synthetic_journal
+from rewards.data.synthetic_journal import Lessons, generated_lines
 from tasks.journal.lineage import Taught, examined, taught_by
 from tasks.journal.replay import last_day, learnt, replayed
 from tasks.journal.spans import Spans, Taken, consumed, free, note_taken, taken_before
@@ -169,12 +169,9 @@ def _generated(
     A champion that `is_trained` has had these lessons, and more of them would undo its rounds: it gets only the picks,
     which judge the reward model.
     """
-    yield from synthetic_journal.preferences(seed, day.generated_preferences, levels, date)
-    if not is_trained:
-        yield from synthetic_journal.traces(seed, day.generated_traces, levels, date)
-        yield from synthetic_journal.corrections(seed, day.generated_corrections, levels, date)
-        yield from synthetic_journal.feedback(seed, day.generated_feedback, levels, date)
-        yield from synthetic_journal.words(seed, day.generated_words, levels, date)
+    lessons: tuple[Lessons, ...] = ("preferences", "traces", "corrections", "feedback", "words")
+    for kind in lessons[:1] if is_trained else lessons:
+        yield from generated_lines(kind, seed, getattr(day, f"generated_{kind}"), levels, date)
 
 
 def _unknown_policies(picks: list[dict[str, Any]], date: str, nights: Path, checkpoints: Path) -> int:

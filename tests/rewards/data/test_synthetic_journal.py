@@ -3,8 +3,6 @@
 import itertools
 import json
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,15 +11,14 @@ from hypothesis import strategies as st
 from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
 from rewards.data.arithmetic_exercises import LEVELS, exercises
-from rewards.data.synthetic_journal import corrections, feedback, preferences, traces, words
+from rewards.data.synthetic_journal import KINDS, Lessons, generated_lines
 from rewards.verifier import Attempt, Problem
 
 AT = "2026-11-20"
 EXAM_IDS = {problem.problem_id for problem in Arithmetic().problems("test")}
 EXAM_QUESTIONS = {problem.question for problem in Arithmetic().problems("test")}
 EXAM_PROMPTS = {Arithmetic().prompt(problem) for problem in Arithmetic().problems("test")}
-Generate = Callable[[str, int, Any, str], list[dict[str, Any]]]
-ALL = [traces, preferences, corrections, feedback, words]
+ALL: list[Lessons] = [*KINDS]  # pyright: ignore[reportAssignmentType]
 
 
 def verdict(response: str, truth: str) -> str:
@@ -35,7 +32,7 @@ def number(response: str) -> str:
 
 
 def test_one_trace_in_full() -> None:
-    [trace] = traces("1", 1, ["2"], AT)
+    [trace] = generated_lines("traces", "1", 1, ["2"], AT)
     prompt = (
         "Mia has 2 apples. Cora has 5 more than Mia. How many apples do they have together?\n"
         "Give the steps, then the answer on a last line as #### <number>."
@@ -55,7 +52,7 @@ def test_one_trace_in_full() -> None:
 
 
 def test_one_preference_in_full() -> None:
-    [preference] = preferences("1", 1, ["2"], AT)
+    [preference] = generated_lines("preferences", "1", 1, ["2"], AT)
     prompt = "What is 3 + 4 - 2?\nGive the steps, then the answer on a last line as #### <number>."
     assert preference == {
         "version": 1,
@@ -78,7 +75,7 @@ def test_one_preference_in_full() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_correction_is_right_and_what_it_corrects_is_not(level: str) -> None:
-    for line in corrections("a day", 300, (level,), AT):
+    for line in generated_lines("corrections", "a day", 300, (level,), AT):
         truth = number(line["correction"])
         assert verdict(line["correction"], truth) == "correct"
         assert verdict(line["response"], truth) in ("wrong", "no_answer"), line
@@ -86,7 +83,7 @@ def test_a_correction_is_right_and_what_it_corrects_is_not(level: str) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_right_answers_have_value_1_and_the_others_minus_1(level: str) -> None:
-    lines = feedback("a day", 300, (level,), AT)
+    lines = generated_lines("feedback", "a day", 300, (level,), AT)
     assert [line["value"] for line in lines] == [1, -1] * 150
     assert all(verdict(line["response"], number(line["response"])) == "correct" for line in lines[::2])
     asked = itertools.islice(exercises("day feedback a day", (level,), "train"), 300)
@@ -96,7 +93,7 @@ def test_right_answers_have_value_1_and_the_others_minus_1(level: str) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_trace_is_right_and_of_the_training_split(level: str) -> None:
-    day = traces("a day", 300, (level,), AT)
+    day = generated_lines("traces", "a day", 300, (level,), AT)
     assert len(day) == 300
     assert {trace["problem_id"].split("/")[1] for trace in day} == {level}
     assert {verdict(trace["response"], trace["truth"]) for trace in day} == {"correct"}
@@ -105,7 +102,7 @@ def test_every_trace_is_right_and_of_the_training_split(level: str) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_exactly_the_chosen_answer_is_right(level: str) -> None:
-    for preference in preferences("a day", 300, (level,), AT):
+    for preference in generated_lines("preferences", "a day", 300, (level,), AT):
         responses = preference["responses"]
         chosen = responses[preference["chosen"]]
         verdicts = [verdict(response, number(chosen)) for response in responses]
@@ -116,33 +113,33 @@ def test_exactly_the_chosen_answer_is_right(level: str) -> None:
 
 
 def test_the_chosen_answers_position_is_random() -> None:
-    places = [preference["chosen"] for preference in preferences("a day", 1000, None, AT)]
+    places = [preference["chosen"] for preference in generated_lines("preferences", "a day", 1000, None, AT)]
     assert all(140 < places.count(place) < 260 for place in range(5))
 
 
-@pytest.mark.parametrize("generate", ALL)
-def test_the_same_arguments_give_the_same_lines(generate: Generate) -> None:
-    assert generate("1", 50, None, AT) == generate("1", 50, None, AT)
-    assert generate("1", 50, None, AT)[:20] == generate("1", 20, None, AT)
-    assert generate("1", 50, None, AT) != generate("2", 50, None, AT)
-    assert generate("1", 0, None, AT) == []
+@pytest.mark.parametrize("lessons", ALL)
+def test_the_same_arguments_give_the_same_lines(lessons: Lessons) -> None:
+    assert generated_lines(lessons, "1", 50, None, AT) == generated_lines(lessons, "1", 50, None, AT)
+    assert generated_lines(lessons, "1", 50, None, AT)[:20] == generated_lines(lessons, "1", 20, None, AT)
+    assert generated_lines(lessons, "1", 50, None, AT) != generated_lines(lessons, "2", 50, None, AT)
+    assert generated_lines(lessons, "1", 0, None, AT) == []
 
 
-@pytest.mark.parametrize("generate", ALL)
-def test_every_line_survives_the_journal_and_is_marked(generate: Generate) -> None:
-    for line in generate("1", 50, ["1", "2"], AT):
+@pytest.mark.parametrize("lessons", ALL)
+def test_every_line_survives_the_journal_and_is_marked(lessons: Lessons) -> None:
+    for line in generated_lines(lessons, "1", 50, ["1", "2"], AT):
         assert json.loads(json.dumps(line)) == line
         assert (line["version"], line["generated"], line["at"]) == (1, True, AT)
 
 
 @given(st.text(max_size=20), st.sets(st.sampled_from(LEVELS), min_size=1))
 def test_no_seed_brings_an_exam_prompt_into_the_day(seed: str, levels: set[str]) -> None:
-    lines = [line for generate in ALL for line in generate(seed, 30, sorted(levels), AT)]
+    lines = [line for lessons in ALL for line in generated_lines(lessons, seed, 30, sorted(levels), AT)]
     assert not {line["messages"][0]["content"] for line in lines if "messages" in line} & EXAM_PROMPTS
     assert not {line["text"].split(" We calculate ")[0] for line in lines if "text" in line} & EXAM_QUESTIONS
 
 
-@pytest.mark.parametrize("generate", ALL)
-def test_a_level_that_does_not_exist_is_refused(generate: Generate) -> None:
+@pytest.mark.parametrize("lessons", ALL)
+def test_a_level_that_does_not_exist_is_refused(lessons: Lessons) -> None:
     with pytest.raises(InputError, match="no level 7"):
-        generate("1", 1, ["7"], AT)
+        generated_lines(lessons, "1", 1, ["7"], AT)

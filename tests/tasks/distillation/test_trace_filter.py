@@ -12,7 +12,7 @@ from conf.schema import SandboxConfig
 from models.lessons.preference_data import opening
 from rewards import benchmarks
 from rewards.arithmetic import Arithmetic
-from rewards.data import synthetic_journal
+from rewards.data.synthetic_journal import generated_lines
 from rewards.verifier import Problem
 from tasks.distillation.trace_filter import FATES, Trace, counts, counts_by_source, draw_lessons, filter_traces
 from tests.tasks.doubles.benchmarks import Shouted
@@ -115,7 +115,7 @@ def test_a_solution_in_the_benchmarks_form_or_without_an_answer_is_not_rewritten
 
 def test_the_generated_day_is_learnt_word_for_word() -> None:
     """The starter night's 192 exercises: none is rewritten, and none is taken for a problem of the exam."""
-    lines = synthetic_journal.traces("1", 192, ("1", "2"), "2026-11-20")
+    lines = generated_lines("traces", "1", 192, ("1", "2"), "2026-11-20")
     columns = ("messages", "response", "teacher", "benchmark", "truth")
     found = filtered([Trace(**{name: line[name] for name in columns}, source=None) for line in lines])
     assert counts(found) == dict.fromkeys(FATES, 0) | {"kept": 192}
