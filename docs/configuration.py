@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md, the reference of a night's configuration, from its schema.
+"""Write docs/configuration.md, the reference of a night's configuration, from its schema.
 
 python -m docs.configuration
 """
@@ -14,24 +14,24 @@ PAGE = Path(__file__).with_name("configuration.md")
 HEAD = """\
 # The configuration
 
-Every value of a night, with its unit and its default. Made from `conf/schema.py` by `python -m docs.configuration`.
+Every value of a night, with its unit and default. Generated from `conf/schema.py` by `python -m docs.configuration`.
 
-A configuration is a YAML file that names what differs from the defaults (`conf/starter.yaml` is a short one); `--set`
-lays one value over it. A key that is not on this page is refused, and so is a value that is not allowed, with one line.
-The whole, as it was resolved, stands in the night's folder, in `config.yaml`.
+A configuration is a YAML 1.2 file that names what differs from the defaults; `conf/starter.yaml` is a short one.
+`--set` overrides one value. Unknown keys and invalid values are refused with one line. The resolved configuration of a
+night is in its folder, in `config.yaml`.
 
 ```sh
 nightschool night --config conf/starter.yaml --set grpo.rounds=4 --set exam.target.problems=200
 ```
 
-N is a place in a list, from 0 on: `--set benchmarks.0.weight=2`.
+N is an index in a list, from 0: `--set benchmarks.0.weight=2`.
 """
 LIMITS = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most", "exclusiveMaximum": "less than"}
 PLAIN = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "object": "a mapping"}
 
 
 def reference() -> str:
-    """The whole page: a table a section, in the order of the schema."""
+    """Return the page: one table for each section, in the order of the schema."""
     whole = NightConfig.model_json_schema()
     sections = {name: (places, whole["$defs"][name]) for name, places in _places(whole).items()}
     tables = [_table("The night", whole)]
@@ -41,7 +41,7 @@ def reference() -> str:
 
 
 def _places(whole: dict[str, Any]) -> dict[str, list[str]]:
-    """Each section by its class, with all the places where it stands."""
+    """Return the paths of each section, by the name of its class."""
     found: dict[str, list[str]] = {}
 
     def walk(section: dict[str, Any], place: str) -> None:
@@ -55,7 +55,7 @@ def _places(whole: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def _sections(value: dict[str, Any], in_list: bool = False) -> Iterator[tuple[str, bool]]:
-    """The sections that a value may be, or that may be in its list."""
+    """Yield the sections that a value or its list may hold, and whether it is a list."""
     if "$ref" in value:
         yield value["$ref"].rpartition("/")[2], in_list
     for branch in value.get("anyOf", ()):
@@ -65,7 +65,7 @@ def _sections(value: dict[str, Any], in_list: bool = False) -> Iterator[tuple[st
 
 
 def _table(title: str, section: dict[str, Any]) -> str:
-    """A section's values. What is a section always, and of its own defaults, has a table instead of a row."""
+    """Return a section's table. Sections with defaults of their own have tables, not rows."""
     rows = [
         f"| `{key}` | {_allowed(value)} | {_default(value)} | {value.get('description', '')} |".replace("\n", " ")
         for key, value in section["properties"].items()
@@ -80,7 +80,7 @@ def _default(value: dict[str, Any]) -> str:
 
 
 def _allowed(value: dict[str, Any]) -> str:
-    """What may stand there, in words."""
+    """Return the allowed values in words."""
     if "$ref" in value:
         return "a section, below"
     if "anyOf" in value:
