@@ -106,7 +106,7 @@ def test_the_report_tells_of_every_part(full_day: FullDay) -> None:
     for part in ("worked solutions", *CHANNELS, "on-policy round 3"):
         assert part in parts
     outcome = full_day.read("fit_reward_model/outcome.json")
-    told = "A reward model served" if outcome["serves"] else f"No reward model served ({outcome['picks']} picks)"
+    told = "A reward model was used" if outcome["serves"] else f"No reward model was used ({outcome['picks']} picks)"
     assert told in full_day.report
     assert "The teacher studied-starter answered" in full_day.report
     assert ("The learned reward" in full_day.report) == outcome["serves"]

@@ -116,7 +116,7 @@ def test_a_reward_model_is_fitted_serves_and_takes_part(taught: Taught) -> None:
         assert "kl" in figures
     owners, exercises = asked_in(taught.first, "journal"), asked_in(taught.first, "benchmark")
     assert len(owners) == len(exercises) == 16
-    assert "A reward model served" in (taught.first / "report.html").read_text()
+    assert "A reward model was used" in (taught.first / "report.html").read_text()
 
 
 def test_what_judges_it_was_seen_by_no_lesson_and_no_round(taught: Taught) -> None:

@@ -30,7 +30,7 @@ from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.incidents import incidents
-from tasks.report.page import render
+from tasks.report.sections import learned_rounds
 from tasks.reward_model import process
 from tasks.reward_model.overoptimization import learned_reward_hacked
 from tasks.rollouts import engine_process
@@ -307,15 +307,6 @@ def test_the_kl_term_stays_all_night(hacked: Studied) -> None:
 
 
 @pytest.mark.full
-def test_the_report_tells_of_it(hacked: Studied) -> None:
-    summary = {"night": DATE, "alarms": hacked.rounds.monitor.alarms.sentences}
-    page = render(hacked.folder, summary)
-    assert "The learned reward" in page
-    assert "from then on it was not used" in page
-    assert f"{hacked.figures[0]['reward/learned']:.2f}" in page
-
-
-@pytest.mark.full
 def test_a_reward_that_likes_what_the_owner_picks_stays(school: School) -> None:
     studied = school.study("healthy", likes_brevity)
     assert studied.rounds.monitor.hacked is None
@@ -333,9 +324,8 @@ def test_the_picks_are_ranked_as_each_block_begins_and_ends(school: School) -> N
     assert list(rankings) == [(1, 0), (1, 2), (3, 2), (3, 3)]
     assert rankings[3, 2] == rankings[1, 2] != rankings[1, 0]  # the second block begins with what the first came to
     assert (studied.folder / "rank_picks-3" / "ranking.json").exists()
-    page = render(studied.folder, {"night": DATE})
-    assert "The reward model took part in 3 rounds" in page
-    assert [f'<th scope="row">before {number}</th>' in page for number in (1, 2, 3)] == [True, False, True]
+    rows = [(row.number, row.is_start) for row in learned_rounds(studied.folder)]
+    assert rows == [(1, True), (1, False), (2, False), (3, True), (3, False)]
     over = school.study("blocks", likes_brevity, *blocks)
     assert (over.engine.calls, over.rounds.monitor.rankings) == (0, rankings)
 
@@ -371,7 +361,7 @@ def test_a_reward_model_that_cannot_judge_costs_no_night_and_is_not_asked_again(
     assert not any("reward/learned" in figures for figures in studied.figures)
     assert list(studied.rounds.monitor.rankings) == [(1, 0)]  # there is nothing to watch any more
     (incident,) = incidents(studied.folder)
-    assert "could not judge what was sampled, and was not used from then on: CUDA out of memory. Tried" in incident
+    assert "failed on a round's completions, and was not used from then on: CUDA out of memory. Tried" in incident
     shutil.copytree(school.root / "broken", school.root / "broken-killed")
     night = school.root / "broken-killed" / "nights" / DATE
     (night / "alarms.json").unlink()

@@ -82,8 +82,8 @@ def test_every_number_of_the_exam_is_on_the_page(night: Night, page: str) -> Non
 
 
 def test_the_page_has_all_its_parts_and_is_well_formed(page: str) -> None:
-    assert [part for part in sections(page) if part != "The decision: promoted"] == [
-        *("The exam", "What each part taught", "The night", "10 answers of the last round"),
+    assert sections(page) == [
+        *("Reasons for the decision", "The exam", "What each part taught", "The night", "10 answers of the last round"),
         *("Exam answers that changed", "Verdicts", "Where this comes from"),
         *("Learning curve", "Parts of the reward", "Verdicts, by benchmark", "Solved, by kind of problem"),
         *("Groups with signal", "Gradient norm", "Length of the completions", "Entropy and mismatch"),
