@@ -133,15 +133,6 @@ def test_a_lessons_small_step_is_merged_stochastically_and_the_same_each_time(
     assert sum(int((tensor != nearest[name]).sum()) for name, tensor in kept.items()) > 100
 
 
-def test_the_seed_decides_the_first_weights(folder: Path) -> None:
-    def adapters(seed: int) -> list[Tensor]:
-        config = trainer_config(lora=CONFIG).model_copy(update={"seed": seed})
-        return list(Trainer.load(folder, config).weights.trained.values())
-
-    assert all(a.equal(b) for a, b in zip(adapters(1), adapters(1), strict=True))
-    assert not all(a.equal(b) for a, b in zip(adapters(1), adapters(2), strict=True))
-
-
 def studied(folder: Path, **changes: Any) -> Trainer:
     config = trainer_config(lora=CONFIG.model_copy(update=changes), learning_rate=0.05)
     trainer = Trainer.load(folder, config)

@@ -21,7 +21,7 @@ from models.trainer import Trainer
 from tasks.workers import Worker
 from tests.models.support import engine_calls
 from tests.models.support.malicious import write_malicious
-from tests.models.support.tiny import PRECISION, random_tokens, sampled_groups, trainer_config, write_tiny
+from tests.models.support.tiny import random_tokens, sampled_groups, trainer_config, write_tiny
 
 pytestmark = pytest.mark.engine
 full = pytest.mark.full
@@ -29,6 +29,9 @@ full = pytest.mark.full
 PROMPTS = [random_tokens(size, seed=size) for size in (3, 9, 20)]
 LORA = LoraConfig(rank=4, alpha=8)
 MODEL = "model.safetensors"
+
+Tensors = dict[str, Tensor]
+Change = Callable[[Tensors], Tensors]
 
 
 @pytest.fixture(scope="module")
@@ -119,23 +122,11 @@ def gap(policy: list[list[float]], rollouts: list[Rollout]) -> float:
     return sum(abs(one - other) for one, other in pairs) / len(pairs)
 
 
-def altered(checkpoint: Path, folder: Path, change: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> Path:
+def altered(checkpoint: Path, folder: Path, change: Change) -> Path:
     """A copy of a checkpoint with other tensors; its probe stays."""
     shutil.copytree(checkpoint, folder)
     save_file(change(load_file(checkpoint / MODEL)), folder / MODEL, metadata={"format": "pt"})
     return folder
-
-
-def reprobed(checkpoint: Path) -> Probe:
-    """Writes the probe that belongs to the altered weights; returns the one before."""
-    before = read_probe(checkpoint)
-    assert before is not None
-    write_probe(checkpoint, Probe(before.token_ids, file_logprobs(checkpoint, before.token_ids)))
-    return before
-
-
-def reinterpreted(tensor: Tensor) -> Tensor:
-    return tensor.half().view(torch.bfloat16).to(tensor.dtype)
 
 
 def test_a_sync_arrives_in_place_or_is_refused(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
@@ -143,7 +134,7 @@ def test_a_sync_arrives_in_place_or_is_refused(healthy: Worker, rounds: tuple[Pa
     assert agreement(healthy, rounds[0]) < 0.05
     with pytest.raises(SyncError, match="other values than the file for model.embed_tokens.weight, "):
         healthy.call(engine_calls.load_nothing, rounds[1])
-    broken = altered(rounds[1], tmp_path / "broken", lambda t: {k: v for k, v in t.items() if "k_proj" not in k})
+    broken = altered(rounds[1], tmp_path / "broken", without("k_proj"))
     with pytest.raises(SyncError, match=r"broken is not .* nothing for model.*qkv_proj.weight"):
         healthy.call(engine_calls.load, broken)
     assert healthy.call(engine_calls.digest) == ""
@@ -154,122 +145,102 @@ def test_a_sync_arrives_in_place_or_is_refused(healthy: Worker, rounds: tuple[Pa
     assert healthy.call(engine_calls.sample, PROMPTS, 4) == first
 
 
+def without(name: str) -> Change:
+    return lambda tensors: {key: tensor for key, tensor in tensors.items() if name not in key}
+
+
+def in_dtype(dtype: torch.dtype) -> Change:
+    return lambda tensors: {key: tensor.to(dtype) for key, tensor in tensors.items()}
+
+
+def reinterpreted(tensors: Tensors) -> Tensors:
+    """The bytes of another precision under the right one's name: the engine holds exactly what the file says."""
+    return {key: tensor.half().view(torch.bfloat16).to(tensor.dtype) for key, tensor in tensors.items()}
+
+
+def swapped(tensors: Tensors) -> Tensors:
+    first, second = (f"model.layers.{layer}.self_attn.o_proj.weight" for layer in (0, 1))
+    return tensors | {first: tensors[second].clone(), second: tensors[first].clone()}
+
+
 @full
 @pytest.mark.parametrize(
-    "left_out",
+    ("change", "how", "message"),
     [
-        "model.layers.0.mlp.up_proj.weight",  # one of two
-        "model.layers.0.mlp.down_proj.weight",
-        "model.layers.1.input_layernorm.weight",
-        "model.norm.weight",
-        "model.embed_tokens.weight",  # the head is tied to it
+        (without("layers.0.mlp.up_proj"), engine_calls.load, "nothing for model.*gate_up_proj.weight; "),  # fused
+        (without("layers.1.input_layernorm"), engine_calls.load, "nothing for model.*input_layernorm.weight; "),
+        (without("embed_tokens"), engine_calls.load, "nothing for model.*embed_tokens.weight; "),  # and the tied head
+        (in_dtype(torch.float16), engine_calls.load, r"wrong precision: \S+ \(float16, not"),
+        (reinterpreted, engine_calls.load, "nats a token from the trainer's"),
+        (swapped, engine_calls.load_without_readback, "nats a token from the trainer's"),  # the probe alone
     ],
 )
-def test_a_tensor_left_out(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path, left_out: str) -> None:
-    def without(found: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {name: tensor for name, tensor in found.items() if name != left_out}
-
-    broken = altered(rounds[1], tmp_path / "broken", without)
-    layer = left_out.split(".")[-2].replace("up_proj", "gate_up_proj")
-    with pytest.raises(SyncError, match=rf"broken is not .* nothing for model.*{layer}.weight; run the same command"):
-        healthy.call(engine_calls.load, broken)
+def test_a_wrong_file_is_refused(
+    healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path, change: Change, how: Any, message: str
+) -> None:
+    broken = altered(rounds[1], tmp_path / "broken", change)
+    with pytest.raises(SyncError, match=message):
+        healthy.call(how, broken)
     assert healthy.call(engine_calls.digest) == ""
 
 
-@full
-def test_weights_of_the_round_before(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
-    """Nothing that the CPU's engine lets us read back differs, and the probe hardly: it is the same to the last bit."""
+def nudged(tensors: Tensors) -> Tensors:
+    return {k: (v.float() * 1.01).to(v.dtype) if "down_proj" in k else v for k, v in tensors.items()}
 
-    def nudged(found: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {k: (v.float() * 1.01).to(v.dtype) if "down_proj" in k else v for k, v in found.items()}
 
-    newer = altered(rounds[0], tmp_path / "newer", nudged)
-    before = reprobed(newer)
-    assert 1e-3 < before.difference(file_logprobs(newer, before.token_ids)) < 0.05
-    with pytest.raises(SyncError, match=f"still computes what {rounds[0].name} does|other values"):
-        healthy.call(engine_calls.load_nothing, newer)
-    assert healthy.call(engine_calls.load, newer) == "newer"
+def turned(tensors: Tensors) -> Tensors:
+    return {k: v.flip(0).contiguous() if "embed_tokens" in k else v for k, v in tensors.items()}
 
 
 @full
-def test_a_tied_head_with_old_packed_weights(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
-    """vLLM packs what a file names; a tied head is not named, and stayed at the weights that the engine began with."""
-
-    def turned(found: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {k: v.flip(0).contiguous() if "embed_tokens" in k else v for k, v in found.items()}
-
-    newer = altered(rounds[0], tmp_path / "newer", turned)
-    reprobed(newer)
-    with pytest.raises(SyncError, match=r"other values than the file for model\.embed_tokens\.weight; "):
-        healthy.call(engine_calls.load_with_the_head_of_before, newer)
+@pytest.mark.parametrize(
+    ("change", "how", "message"),
+    [
+        # nothing that the CPU's engine can read back differs, and the probe by less than two healthy implementations
+        (nudged, engine_calls.load_nothing, "still computes what|other values"),
+        # vLLM packs what a file names; a tied head is not named
+        (
+            turned,
+            engine_calls.load_with_the_head_of_before,
+            r"other values than the file for model\.embed_tokens\.weight; ",
+        ),
+    ],
+)
+def test_stale_weights_are_found(
+    healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path, change: Change, how: Any, message: str
+) -> None:
+    newer = altered(rounds[0], tmp_path / "newer", change)
+    before = read_probe(newer)
+    assert before is not None
+    write_probe(newer, Probe(before.token_ids, file_logprobs(newer, before.token_ids)))
+    with pytest.raises(SyncError, match=message):
+        healthy.call(how, newer)
     assert healthy.call(engine_calls.load, newer) == "newer"
     assert agreement(healthy, newer) < 0.05
 
 
 @full
-def test_the_same_weights_again_are_no_stale_sync(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
-    """A round that took no step: another digest, the same values."""
-    shutil.copytree(rounds[0], tmp_path / "skipped")
-    write_lineage(tmp_path / "skipped", rounds[0].name)
-    assert healthy.call(engine_calls.load, tmp_path / "skipped") == "skipped"
-
-
-@full
-@pytest.mark.parametrize("dtype", sorted({torch.float16, torch.float32, torch.bfloat16} - {PRECISION}, key=str))
-def test_another_precision_than_the_configuration_says(
-    healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path, dtype: torch.dtype
-) -> None:
-    broken = altered(rounds[1], tmp_path / "broken", lambda found: {k: v.to(dtype) for k, v in found.items()})
-    with pytest.raises(SyncError, match=rf"wrong precision: \S+ \({str(dtype)[6:]}, not {str(PRECISION)[6:]}\)"):
-        healthy.call(engine_calls.load, broken)
-
-
-@full
-def test_bytes_read_in_another_precision(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
-    """The engine holds exactly what the file says, and the file is wrong."""
-    broken = altered(rounds[1], tmp_path / "broken", lambda found: {k: reinterpreted(v) for k, v in found.items()})
-    with pytest.raises(SyncError, match="nats a token from the trainer's"):
-        healthy.call(engine_calls.load, broken)
-    assert healthy.call(engine_calls.digest) == ""
-
-
-@full
-def test_without_readback_the_probe_finds_it(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
-    """The probe alone tells a projection that is not the trainer's."""
-
-    def swapped(found: dict[str, Tensor]) -> dict[str, Tensor]:
-        names = [f"model.layers.{layer}.self_attn.o_proj.weight" for layer in (0, 1)]
-        return found | {names[0]: found[names[1]].clone(), names[1]: found[names[0]].clone()}
-
-    broken = altered(rounds[1], tmp_path / "broken", swapped)
-    with pytest.raises(SyncError, match="nats a token from the trainer's"):
-        healthy.call(engine_calls.load_without_readback, broken)
-
-
-@full
-def test_a_file_that_vllm_refuses(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
-    unknown = {"model.layers.7.norm.weight": torch.ones(3)}
-    broken = altered(rounds[1], tmp_path / "broken", lambda found: found | unknown)
-    (broken / PROBE_FILE).unlink()
-    with pytest.raises(NightError, match="vLLM could not load it"):
-        healthy.call(engine_calls.load, broken)
-
-
-@full
-def test_a_pickle_in_place_of_the_weights(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
-    shutil.copytree(rounds[1], broken := tmp_path / "pickled")
-    (broken / MODEL).unlink()
-    write_malicious(broken / "pytorch_model.bin", tmp_path / "code-was-run")
-    with pytest.raises(SyncError, match="pickled.*vLLM could not load it"):
-        healthy.call(engine_calls.load, broken)
-    assert not (tmp_path / "code-was-run").exists()
-
-
-@full
-def test_a_checkpoint_of_another_program_in_full_precision(healthy: Worker, checkpoints: Path) -> None:
+def test_other_checkpoints_that_are_loaded(healthy: Worker, rounds: tuple[Path, Path], checkpoints: Path) -> None:
+    """A round that took no step (another digest, the same values), and another program's in full precision."""
+    skipped = shutil.copytree(rounds[0], checkpoints / "skipped")
+    write_lineage(skipped, rounds[0].name)
+    assert healthy.call(engine_calls.load, skipped) == "skipped"
     foreign = write_tiny(checkpoints / "foreign", dtype=torch.float32, head_dim=32)
     assert healthy.call(engine_calls.load, foreign) == "foreign"
     assert agreement(healthy, foreign) < 0.05
+
+
+@full
+def test_files_that_vllm_refuses(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
+    unknown = altered(rounds[1], tmp_path / "unknown", lambda t: t | {"model.layers.7.norm.weight": torch.ones(3)})
+    (unknown / PROBE_FILE).unlink()
+    pickled = shutil.copytree(rounds[1], tmp_path / "pickled")
+    (pickled / MODEL).unlink()
+    write_malicious(pickled / "pytorch_model.bin", tmp_path / "code-was-run")
+    for broken in (unknown, pickled):
+        with pytest.raises(SyncError, match=f"{broken.name}.*vLLM could not load it"):
+            healthy.call(engine_calls.load, broken)
+    assert not (tmp_path / "code-was-run").exists()
 
 
 @full
@@ -303,17 +274,12 @@ def adapted_trainer(adapter: Path) -> Trainer:
 
 
 @full
-def test_an_adapter_that_was_not_loaded(serving: Worker, adapters: tuple[Path, Path]) -> None:
+def test_wrong_adapters_are_refused(serving: Worker, adapters: tuple[Path, Path]) -> None:
+    """One that was not loaded, and one whose folder states another strength than the trainer's."""
     serving.call(engine_calls.load, adapters[0])
     with pytest.raises(SyncError, match=r"other values than the file for model.layers.0.\S+_proj.lora_\w, .*more"):
         serving.call(engine_calls.serve_the_last_adapter, adapters[1])
     assert serving.call(engine_calls.digest) == ""
-    assert serving.call(engine_calls.load, adapters[1]) == adapters[1].name
-
-
-@full
-def test_an_adapter_with_another_alpha(serving: Worker, adapters: tuple[Path, Path]) -> None:
-    """vLLM does what the folder says, and the folder says something else than the trainer."""
     broken = shutil.copytree(adapters[1], adapters[1].with_name("broken"))
     config = broken / "adapter_config.json"
     config.write_text(config.read_text().replace('"lora_alpha": 8', '"lora_alpha": 64'))

@@ -1,4 +1,4 @@
-"""The GRPO loss against published implementations: TRL's own code, and the snapshots of Stanford's CS336."""
+"""The GRPO loss against TRL's own code."""
 
 from typing import Any
 
@@ -15,9 +15,7 @@ from tests.models.support.microbatches import (
     Batch,
     configs,
     evaluate,
-    loss_and_gradient,
     microbatches,
-    own_denominator,
     rows_of,
 )
 from tests.models.support.trl_grpo import trl_loss, trl_sampler_weights
@@ -38,9 +36,6 @@ def assert_same(ours: tuple[Tensor, Tensor, Any], theirs: tuple[Tensor, Tensor, 
 
 def without_sampler(batch: Batch) -> Batch:
     return {name: value for name, value in batch.items() if name != "sampler"}
-
-
-# --- TRL
 
 
 @pytest.mark.parametrize(
@@ -130,67 +125,3 @@ def test_truncated_completions_masked(batch: Batch, aggregation: Any, data: st.D
     assert_same(evaluate(without_sampler(cleared), config), theirs, factor)
     loss, slope, _ = evaluate(without_sampler(rows_of(batch, kept)), config)
     assert_same((loss, slope, {}), (theirs[0], theirs[1][kept], {}), factor)
-
-
-# --- CS336, assignment 5 (github.com/stanford-cs336/assignment5-alignment, tests/_snapshots)
-
-
-def cs336_inputs() -> tuple[Tensor, Tensor, Tensor]:
-    """Policy's and old log-probabilities, and advantages, as its tests draw them, each from the seed anew."""
-    torch.manual_seed(42)
-    policy = torch.randn(2, 10)
-    torch.manual_seed(42)
-    old = policy + torch.randn_like(policy)
-    torch.manual_seed(42)
-    rewards = torch.rand(2, 1)
-    return policy, old, (rewards - rewards.mean(dim=0)).squeeze(1)
-
-
-def each_token(policy: Tensor, old: Tensor, advantages: Tensor, config: GrpoConfig) -> Tensor:
-    """The loss of every token by itself."""
-    rows = [
-        loss_and_gradient(p[None], o[None], a[None], torch.eye(1, dtype=torch.bool), config=config, denominator=1.0)[0]
-        for p, o, a in zip(
-            policy.reshape(-1, 1), old.reshape(-1, 1), advantages.repeat_interleave(policy.shape[1]), strict=True
-        )
-    ]
-    return torch.stack(rows).view_as(policy)
-
-
-@pytest.mark.parametrize(
-    ("clips", "expected"),
-    [
-        (
-            {"clip_low": 0.1, "clip_high": 0.1},
-            """0.014730584 0.014730584 0.014730584 0.13439825 0.034932498
-            0.014730584 0.014730584 0.014730584 0.014730584 0.03252176
-            -0.018004114 -0.012855893 -0.018004114 -0.015697958 -0.018004114
-            -0.006927032 -0.018004114 -0.018004114 -0.007329305 -0.018004114""",
-        ),
-        (
-            {"clip_low": 0.9999, "clip_high": 10.0},  # the snapshot's lower end, 1 − 10, never clips
-            """0.002383026 0.003698778 0.006649683 0.13439825 0.034932498
-            0.005567626 0.007348424 0.003048549 0.011466463 0.03252176
-            -0.026806554 -0.012855893 -0.020633467 -0.015697958 -0.02104926
-            -0.006927032 -0.022309594 -0.024312742 -0.007329305 -0.030474354""",
-        ),
-    ],
-    ids=["small_cliprange", "large_cliprange"],
-)
-def test_grpo_clip_loss_of_cs336(clips: Any, expected: str) -> None:
-    found = each_token(*cs336_inputs(), GrpoConfig(**clips))
-    torch.testing.assert_close(found.flatten(), torch.tensor([float(number) for number in expected.split()]))
-
-
-def test_microbatch_train_step_of_cs336() -> None:
-    """The mean over each completion's tokens, then over two completions and two accumulated microbatches."""
-    policy, old, advantages = cs336_inputs()
-    torch.manual_seed(42)
-    mask = torch.rand_like(policy) > 0.5
-    batch = {"policy": policy, "old": old, "advantages": advantages, "mask": mask}
-    config = GrpoConfig(aggregation="sequence", clip_low=0.1, clip_high=0.1)
-    loss, slope, _ = evaluate(batch, config, 2 * own_denominator(batch, config))
-    assert loss.item() == pytest.approx(0.00440072, rel=1e-5)
-    expected = torch.zeros(2, 10)
-    expected[0, 3], expected[1, 1], expected[1, 3] = 0.005599928, -0.000401747, -0.000490561
-    torch.testing.assert_close(slope, expected, atol=1e-8, rtol=1e-5)

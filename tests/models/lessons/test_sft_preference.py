@@ -119,49 +119,6 @@ def test_the_answers_log_probabilities_come_in_the_order_of_the_rows(folder: Pat
 # --- what they teach
 
 
-def margins(trainer: Trainer, picks: Sequence[Pick]) -> Tensor:
-    """log π of each answer picked, the first of its pick, less that of the best of the others."""
-    groups = answer_groups([(pick.prompt, pick.answers) for pick in picks])
-    found = answer_logprobs(trainer, groups)
-    return torch.stack([found[g.rows[0]] - found[list(g.rows[1:])].max() for g in groups])
-
-
-def twenty_picks() -> list[Pick]:
-    """Of five answers, the shortest is picked."""
-    shown = [[random_tokens(3, 100 + n), *(random_tokens(6 + k, 200 + 9 * n + k) for k in range(4))] for n in range(20)]
-    return [
-        Pick(tuple(random_tokens(5, n)), tuple((*answer, END) for answer in answers), 0)
-        for n, answers in enumerate(shown)
-    ]
-
-
-@pytest.mark.parametrize("method", ["dpo", "best_of_n"])
-def test_twenty_picks_teach_something(folder: Path, method: Any) -> None:
-    picks, trainer = twenty_picks(), Trainer.load(folder, trainer_config(learning_rate=1e-3))
-    config, before = PicksConfig(method=method, epochs=2, batch_size=8), margins(trainer, picks)
-    if method == "dpo":
-        curve = list(dpo(trainer, picks, config, 1))
-        assert curve[-1]["accuracy"] > 0.8
-    else:
-        curve = list(imitation(trainer, [(list(pick.prompt), list(pick.answers[0])) for pick in picks], config, 1))
-    assert len(curve) == trainer.step == 6
-    assert curve[-1]["loss"] < curve[0]["loss"]
-    after = margins(trainer, picks)
-    assert float((after > before).float().mean()) > 0.9
-    assert float((after - before).mean()) > 0.5
-
-
-def test_praise_raises_and_criticism_lowers(folder: Path) -> None:
-    trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
-    groups = answer_groups([(one.prompt, [one.answer]) for one in JUDGED])
-    before = answer_logprobs(trainer, groups)
-    curve = list(kto(trainer, JUDGED, FeedbackConfig(epochs=8), 1))
-    change = answer_logprobs(trainer, groups) - before
-    praised = torch.tensor([one.desirable for one in JUDGED])
-    assert float(change[praised].mean()) > float(change[~praised].mean()) + 0.5
-    assert curve[-1]["desirable"] > curve[-1]["undesirable"]
-
-
 @pytest.mark.parametrize("channel", ["imitation", "kto", "dpo"])
 def test_a_lesson_is_reproducible_bit_for_bit(folder: Path, channel: str) -> None:
     def learn(seed: int) -> dict[str, Tensor]:

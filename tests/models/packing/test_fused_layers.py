@@ -101,9 +101,3 @@ def test_rms_norm_by_hand() -> None:
     """Mean square 12.5, so 3 and 4 become 3/√12.5 and 4/√12.5; the second is doubled."""
     found = rms_norm(torch.tensor([1.0, 2.0]), 0.0, torch.tensor([[3.0, 4.0]]))
     torch.testing.assert_close(found, torch.tensor([[0.848528, 2.262742]]))
-
-
-def test_rms_norm_gradients_numerically() -> None:
-    inputs = torch.randn(3, 5, dtype=torch.float32, requires_grad=True)
-    weight = torch.randn(5, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x, w: rms_norm(w, 1e-3, x), (inputs, weight), eps=1e-2, atol=1e-2, rtol=1e-2)

@@ -3,7 +3,6 @@
 import copy
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +22,6 @@ from transformers import (
 from models.packing import attention, self_check
 from models.packing.packing import Group, pack
 from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
-from models.trainer import Trainer
-from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
-from tests.models.support.weights import assert_close, masters_of
 
 CPU = torch.device("cpu")
 SHAPE: Any = {
@@ -146,19 +142,3 @@ def test_wrong_positions_and_lost_gradients_are_found(monkeypatch: pytest.Monkey
             patch.setattr(module, name, fault)
             patch.setattr(self_check, "_packed", {})
             assert choose_packing(model_of(LlamaConfig(**SHAPE), torch.bfloat16)) is plain_logprobs
-
-
-@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
-def test_training_takes_the_same_steps_either_way(
-    architecture: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("models.trainer.compute_dtype", lambda device: torch.float32)
-    folder = write_tiny(tmp_path, architecture, dtype=torch.float32)
-    rollouts, advantages = sampled_groups(folder, [[4, 5, 1], [6, 3]]), [1.0, -1.0, 0.5, 0.7, -0.7]
-    packed, plain = (Trainer.load(folder, trainer_config(steps_per_round=2)) for _ in range(2))
-    plain.model.set_attn_implementation("sdpa")
-    plain.token_logprobs = plain_logprobs
-    first, second = (trainer.update(rollouts, advantages) for trainer in (packed, plain))
-    for name in ("loss", "grad_norm", "entropy", "mismatch", "clip_share"):
-        assert first[name] == pytest.approx(second[name], rel=1e-4, abs=1e-6), name
-    assert_close(masters_of(packed.weights), masters_of(plain.weights), 2e-5)

@@ -96,15 +96,6 @@ def test_the_gradient_is_of_the_pass_with_it_over_the_old_policy_without(folder:
     assert ((policy - old).abs() > 0.05).any()  # the masks matter
 
 
-def test_the_sampler_is_compared_with_the_policy_that_it_samples_from(folder: Path, rollouts: list[Rollout]) -> None:
-    """The figures of the mismatch are those without dropout; those of the ratio are not."""
-    plain, dropped = stirred(folder, config_with(0.0)), stirred(folder, config_with(0.5))
-    expected, found = plain.update(rollouts, ADVANTAGES), dropped.update(rollouts, ADVANTAGES)
-    for name in ("mismatch", "mismatch_max", "sampler_ratio", "sampler_k3"):
-        assert found[name] == pytest.approx(expected[name], rel=1e-4)
-    assert found["clip_share"] > expected["clip_share"] == 0.0
-
-
 def test_the_masks_are_the_seeds(folder: Path, rollouts: list[Rollout]) -> None:
     def moved(seed: int, disturbance: int = 0) -> list[Tensor]:
         trainer = stirred(folder, config_with(0.5).model_copy(update={"seed": seed}))
