@@ -37,7 +37,7 @@ def ranking_path(first: int, number: int) -> str:
 
 
 def rounds(night: Path) -> list[tuple[int, Path]]:
-    """The rounds' numbers and folders, in order."""
+    """Return the rounds' numbers and folders, in order."""
     return sorted((int(folder.name.removeprefix("round-")), folder) for folder in night.glob("round-*"))
 
 
@@ -47,10 +47,10 @@ def is_committed(folder: Path) -> bool:
 
 
 def committed_rounds(night: Path) -> list[Path]:
-    """The folders of the rounds whose updates are durable, in order."""
+    """Return the folders of the rounds whose updates are durable, in order."""
     return [folder for _, folder in rounds(night) if is_committed(folder)]
 
 
 def passes(folder: Path) -> list[Path]:
-    """A round's folder, and those of its refills: each has prompts, rollouts and scores of its own."""
+    """Return a round's folder and those of its refills, each with prompts, rollouts and scores."""
     return [folder, *sorted(folder.glob("refill-*"))]

@@ -21,8 +21,8 @@ from typing import ParamSpec, TypeVar
 
 from conf.storage.home import NightError
 
-POLL = 5.0  # seconds between two looks
-QUIET = 600.0  # seconds: who uses less than a second of processor time in them is stuck, wherever that may be
+POLL = 5.0  # seconds between two checks
+QUIET = 600.0  # seconds: a child that uses less than a second of processor time in them is stuck
 ALIVE = 1.0 / 600  # share of them, in processor time; the idle threads of a stuck child use less
 FIRST_LIMIT = 12 * 3600.0  # seconds of a call that has no history
 LEAST_LIMIT, TIMES = 1800.0, 10  # of any other: so many times its longest so far, and never less than half an hour
@@ -30,10 +30,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Heartbeat:
-    """Looks at one call in a child process now and then.
+    """Watches one call in a child process.
 
-    Only time in which it looks on is counted: where the night itself was stopped (Ctrl-Z, a machine asleep), no child
-    is to blame for that. `quiet`, `limit`: seconds.
+    Only time in which it is asked counts: where the night itself was stopped (Ctrl-Z, a suspended machine), no child is
+    stuck. `quiet`, `limit`: seconds.
     """
 
     def __init__(self, process: int, quiet: float = QUIET, limit: float = FIRST_LIMIT) -> None:
@@ -43,7 +43,7 @@ class Heartbeat:
         self.used = processor_seconds(process)
 
     def complaint(self) -> str | None:
-        """What is wrong with the child, `poll` seconds after the last look; None while it works."""
+        """Return what is wrong with the child, `poll` seconds after the last call; None while it works."""
         self.seconds += self.poll
         self.still += self.poll
         used = processor_seconds(self.process)
@@ -52,25 +52,25 @@ class Heartbeat:
         if self.still >= self.quiet:
             return f"was stuck: no processor time used for {self.still:.0f} s"
         if self.seconds >= self.limit:
-            return f"was stuck: not through after {self.seconds:.0f} s"
+            return f"was stuck: not finished after {self.seconds:.0f} s"
         return None
 
 
 def next_limit(longest: float | None) -> float:
-    """How long a call may take, seconds, when the longest of its kind so far took `longest` (None: it is the first)."""
+    """Return how many seconds a call may take, given those of the longest call of its kind (None: it is the first)."""
     return FIRST_LIMIT if longest is None else max(LEAST_LIMIT, TIMES * longest)
 
 
 def processor_seconds(process: int) -> float:
-    """Processor time that a process and its descendants have used so far, seconds; 0 of one that is gone."""
+    """Return the processor time of a process and its descendants in seconds; 0 of one that is gone."""
     folder = Path(f"/proc/{process}")
     try:
         fields = (folder / "stat").read_text().rpartition(")")[2].split()
         children = [child for file in folder.glob("task/*/children") for child in file.read_text().split()]
     except OSError:
         return 0.0
-    own = sum(map(int, fields[11:15])) / TICKS  # user and system, its own and that of children it has waited for
-    return own + sum(processor_seconds(int(child)) for child in children)
+    used = sum(map(int, fields[11:15])) / TICKS  # user and system, of itself and of children it has waited for
+    return used + sum(processor_seconds(int(child)) for child in children)
 
 
 P = ParamSpec("P")
@@ -79,7 +79,7 @@ PR_SET_PDEATHSIG = 1
 KILL_LIMIT = 30.0  # seconds; a process that the kernel cannot end is left to it
 _SPAWNING = Lock()
 _stage: ContextVar[str] = ContextVar("stage", default="")
-_LIBC = ctypes.CDLL(None, use_errno=True)  # opened here: between fork and exec that could wait for ever for a lock
+_LIBC = ctypes.CDLL(None, use_errno=True)  # opened here: between fork and exec that could deadlock
 
 
 class WorkerDiedError(NightError):
@@ -87,25 +87,25 @@ class WorkerDiedError(NightError):
 
 
 class WorkerHungError(WorkerDiedError):
-    """A child process that did nothing any more, or took far too long, and was ended for it."""
+    """A child process was ended because it did nothing any more or took far too long."""
 
 
 class HoursOverError(NightError):
-    """What is not done yet does not fit into the night's hours any more."""
+    """The work does not fit into the night's hours any more."""
 
 
 class WorkerEndedError(Exception):
-    """A call to a child that was ended for good: the night is over, and nothing is started any more."""
+    """A call to a worker that was ended for good: the night is over."""
 
 
 class Worker:
-    """One child process, started on first use, kept for all calls, gone with its parent.
+    """One child process, started on first use, kept for all calls, killed with its parent.
 
-    Calls are answered one after the other, in order. PR_SET_PDEATHSIG follows the *thread* that made the child, so
-    all children are made on a thread of this object's own, which lives until `close`. What a child prints goes into
-    the file `log`; that it died or hung is told to `on_loss`. A child that uses no processor time for `quiet` seconds
-    is ended, and so is one whose call takes many times as long as any of its kind before and as its stage `usual`ly
-    takes (seconds, by the stage's name). Later than `until` (seconds since the epoch) no call is waited for.
+    Calls are answered in order. PR_SET_PDEATHSIG follows the *thread* that made the child, so children are made on a
+    thread of this object. A child's output goes into the file `log`; `on_loss` is called with a sentence where it dies
+    or hangs. A child that uses no processor time for `quiet` seconds is ended, and so is one whose call takes many
+    times as long as any of its kind before and as its stage takes usually (`usual`: seconds by the stage's name). After
+    `until` (seconds since the epoch) no call is waited for.
     """
 
     def __init__(
@@ -131,18 +131,18 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether there is a child, as far as is known."""
+        """Whether there is a child process, as far as is known."""
         return self._pool is not None
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """Sends a call; `function` must be importable by name, arguments and result picklable."""
+        """Send a call; `function` must be importable by name, arguments and result picklable."""
         return self._keeper.submit(self._send, function, *args, **kwargs).result()
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Sends a call and waits.
+        """Send a call and wait for its answer.
 
         Raises what the function raises, WorkerDiedError where the child dies, WorkerHungError where it hangs,
-        HoursOverError where `until` is past, WorkerEndedError where it was ended.
+        HoursOverError after `until`, WorkerEndedError where the worker was ended.
         """
         kind = " · ".join(dict.fromkeys(name for name in (_stage.get(), function.__name__) if name))
         if time.time() >= self.until:
@@ -150,7 +150,7 @@ class Worker:
         return self.result(self.submit(function, *args, **kwargs), kind)
 
     def result(self, future: Future[R], kind: str = "") -> R:
-        """The answer to `submit`, with the errors of `call`. `kind`: of the calls that its time is compared with."""
+        """Return the answer to `submit`, with the errors of `call`. `kind`: of the calls to compare its time with."""
         try:
             seconds = self._await(future, kind)
             answer = future.result()
@@ -162,9 +162,9 @@ class Worker:
             raise self._lost("died (killed, out of memory, or crashed)", kind, WorkerDiedError) from broken
 
     def _await(self, future: Future[R], kind: str) -> float:
-        """Waits as long as an answer is to be expected; a child that gives none is killed. Returns the seconds."""
+        """Wait as long as an answer can be expected, then kill the child. Returns the seconds."""
         processes = list((self._pool._processes or {}) if self._pool else {})
-        if not processes:  # it was closed meanwhile, and the answer is there or never comes
+        if not processes:  # closed meanwhile: the answer is there or never comes
             return 0.0
         known = (self._longest.get(kind), self.usual.get(kind.split(" · ")[0]))
         longest = max((seconds for seconds in known if seconds is not None), default=None)
@@ -180,15 +180,15 @@ class Worker:
         return heartbeat.seconds
 
     def _lost(self, how: str, kind: str, error: type[WorkerDiedError]) -> WorkerDiedError:
-        """The error that says how the child was lost; whoever keeps the night's incidents hears of it too."""
+        """Return the error that says how the child was lost, and report it to `on_loss`."""
         at = f" at {kind}" if kind else ""
         self.on_loss(f"the {self.name} process {how}{at}")
         return error(f"the {self.name} process {how}{at}{f'; its log: {self.log}' if self.log else ''}")
 
     def close(self, grace: float = 5.0) -> None:
-        """Ends the child and gives back its memory; a later call starts a new one.
+        """End the child and release its memory; a later call starts a new one.
 
-        A child that is not through with its call after `grace` seconds is killed.
+        A child that has not finished its call after `grace` seconds is killed.
         """
         if self._pool is None:
             return
@@ -202,7 +202,7 @@ class Worker:
             child.join(KILL_LIMIT)
 
     def end(self, grace: float = 5.0) -> None:
-        """`close`, for good: calls that wait for an answer, and later ones, raise WorkerEndedError."""
+        """Close for good: calls that wait for an answer, and later ones, raise WorkerEndedError."""
         self._ended = True
         self.close(grace)
 
@@ -220,7 +220,7 @@ class Worker:
         pool = ProcessPoolExecutor(
             1, mp_context=get_context("spawn"), initializer=_start, initargs=(os.getpid(), self.log)
         )
-        with _SPAWNING:  # spawn hands on the environment of this moment, and other workers may start meanwhile
+        with _SPAWNING:  # spawn passes on the environment, and other workers may start at the same time
             before = {key: os.environ.get(key) for key in self.environment}
             os.environ.update(self.environment)
             try:
@@ -236,7 +236,7 @@ class Worker:
 
 
 def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Calls a function in a child process of its own, which is ended after `limit` seconds.
+    """Call a function in a new child process, which is ended after `limit` seconds.
 
     Raises what the function raises, and WorkerDiedError where the child dies or is ended.
     """
@@ -245,14 +245,14 @@ def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, 
     try:
         return worker.call(function, *args, **kwargs)
     except HoursOverError as error:
-        raise WorkerHungError(f"the {name} process was not through after {limit:g} s and was ended") from error
+        raise WorkerHungError(f"the {name} process had not finished after {limit:g} s and was ended") from error
     finally:
         worker.end(grace=0)
 
 
 @contextmanager
 def working_on(stage: str) -> Iterator[None]:
-    """What calls from within are for: each stage's calls have a history of their own, by which they are limited."""
+    """Name the stage that calls within belong to: the time of calls is limited by earlier ones of the same stage."""
     token = _stage.set(stage)
     try:
         yield
@@ -261,7 +261,7 @@ def working_on(stage: str) -> Iterator[None]:
 
 
 def _start(parent: int, log: Path | None) -> None:
-    """In the child: dies with the parent, leaves Ctrl-C to it, and writes its output into the log."""
+    """In the child: die with the parent, leave Ctrl-C to it, and write the output into the log."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)
     if log is not None:
@@ -273,9 +273,9 @@ def _start(parent: int, log: Path | None) -> None:
 
 
 def die_with_parent(parent: int, how: signal.Signals = signal.SIGKILL) -> None:
-    """Asks the kernel to send this process a signal when the thread that made it ends; ends at once if it has already.
+    """Ask the kernel to signal this process when the thread that made it ends; end at once if it has ended already.
 
-    By default it is killed; one that has children of its own to end is better asked (SIGTERM).
+    `how`: SIGTERM suits a process that has children to end.
     """
     _LIBC.prctl(PR_SET_PDEATHSIG, how)
     if os.getppid() != parent:

@@ -18,7 +18,7 @@ from tasks.layout import is_round, run_name
 from tasks.plan import Planned, plan_night, plan_round
 from tasks.report.markdown import moved_meanwhile, to_do
 from tasks.report.text import percent
-from tasks.rollouts.verdicts import told
+from tasks.rollouts.verdicts import describe
 
 err = Console(stderr=True)
 out = Console()
@@ -96,7 +96,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         table.add_row(part, *cells, str(accuracies["candidate"]["n"]))
     out.print(table)
     out.print(f"[bold]{_outcome(summary)}[/bold]")
-    notes = [*summary["reasons"], f"Verdicts in training: {told(summary['verdicts'])}.", *summary["incidents"]]
+    notes = [*summary["reasons"], f"Verdicts in training: {describe(summary['verdicts'])}.", *summary["incidents"]]
     alarms = [f"[bold red]alarm[/bold red] {escape(alarm)}" for alarm in summary["alarms"]]
     for line in (*map(escape, notes), *alarms):
         out.print(f"  {line}", highlight=False, soft_wrap=True)

@@ -14,25 +14,25 @@ from flows.run.history import finished, round_metrics
 from tasks.layout import is_round
 from tasks.workers import HoursOverError
 
-# Seconds that whatever is not a round may go on after the night's hours: rather late with an outcome than without one.
+# Seconds that exam, decision and report may take after the night's hours: a late outcome is better than none.
 LATE = 30 * 60.0
-EXAM_MARGIN = 1.25  # the candidate's exam and ranking take at most so many times as long as the slower of the others'
+EXAM_MARGIN = 1.25  # the candidate's exam and ranking take at most this many times the slower of the others'
 REST = 60.0  # seconds for the last state, the decision, promotion and report
 MERGE = 60.0  # seconds, where the night trains adapters
 
 
 @dataclass(frozen=True)
 class Hours:
-    """Until when a night may go on: seconds since the epoch (inf: as long as it takes), and what says so."""
+    """When a night's hours end: seconds since the epoch (inf: never), and the setting that says so."""
 
     end: float = math.inf
     because: str = ""
 
     @classmethod
     def of(cls, config: NightConfig, date: str, since: float | None = None) -> "Hours":
-        """The hours of a night that starts or goes on: until its deadline or its budget's end, what comes first.
+        """Return the hours of a night that starts or resumes: until its deadline or the end of its budget, the earlier.
 
-        `since`: from when on the budget counts, in seconds since the epoch (now).
+        `since`: when the budget starts, in seconds since the epoch (default: now).
         """
         ends: list[tuple[float, str]] = []
         if config.budget_minutes is not None:
@@ -45,11 +45,11 @@ class Hours:
 
 
 class Allowance:
-    """Whether another round fits, so that the night ends within its hours: exam, decision and report included.
+    """Decides whether another round fits into the night's hours, with exam, decision and report after it.
 
-    `rounds`, `quizzes`: seconds of this night's rounds that ran whole, and of its quizzes. `exam`: of the slower exam
-    of champion and student after distillation, sat before the rounds; the first quiz is thought to take as long.
-    `ranking`: of the slower one's ranking of the held-out picks.
+    `rounds`, `quizzes`: seconds of this night's uninterrupted rounds, and of its quizzes. `exam`: of the slower one of
+    the exams before the rounds; the first quiz is expected to take as long. `ranking`: of the slower ranking of the
+    held-out picks.
     """
 
     def __init__(self, hours: Hours, config: NightConfig, nights: Path, exam: float, ranking: float = 0.0) -> None:
@@ -60,27 +60,27 @@ class Allowance:
         self.after = EXAM_MARGIN * (exam + ranking) + REST + (MERGE if config.lora is not None else 0.0)
 
     def require(self, number: int, quizzed: bool) -> None:
-        """Raises HoursOverError where the round does not fit any more. One of which nothing is known takes no time."""
+        """Raise HoursOverError where the round does not fit any more. A first round is expected to take no time."""
         if math.isinf(self.hours.end):
             return
-        needed = likely(self.rounds or past_rounds(self.nights, self.config.name))
+        needed = expected_seconds(self.rounds or past_rounds(self.nights, self.config.name))
         needed += max(self.quizzes, default=self.exam) if quizzed else 0.0
         self.require_seconds(f"round {number}", needed)
 
     def require_seconds(self, what: str, needed: float) -> None:
-        """Raises HoursOverError where something that is to take so long does not fit any more."""
+        """Raise HoursOverError where something that takes so many seconds does not fit any more."""
         left = self.hours.end - time.time()
         if left < needed + self.after:
             raise HoursOverError(
-                f"{what} was not begun: it would take about {_told(needed)} and what comes after the rounds "
-                f"{_told(self.after)}, but {self.hours.because} left {_told(max(left, 0.0))}"
+                f"{what} was not begun: it would take about {_minutes(needed)} and what comes after the rounds "
+                f"{_minutes(self.after)}, but {self.hours.because} left {_minutes(max(left, 0.0))}"
             )
 
 
 def end_of_asking(hours: Hours, config: NightConfig, folder: Path, before: Path | None) -> float:
-    """Return until when a teacher may be asked, so that all but the rounds still fits: seconds since the epoch.
+    """Return until when a teacher may be queried, in seconds since the epoch: all stages but the rounds still fit then.
 
-    The night before says what the other stages take; where it does not, half of the time left is theirs.
+    The last night tells what the other stages take; where it does not, they are given half of the time left.
     """
     if math.isinf(hours.end):
         return math.inf
@@ -91,18 +91,18 @@ def end_of_asking(hours: Hours, config: NightConfig, folder: Path, before: Path 
     return hours.end - REST - (max(known, left / 2) if None in others else known)
 
 
-def likely(rounds: Sequence[float]) -> float:
-    """What the next round takes after rounds of so many seconds: the slower of their median and the last; 0 of none."""
+def expected_seconds(rounds: Sequence[float]) -> float:
+    """Return what the next round takes after these: the larger of their median and the last; 0 after none."""
     return max(statistics.median(rounds), rounds[-1]) if rounds else 0.0
 
 
 def past_rounds(nights: Path, name: str) -> list[float]:
-    """Seconds of the rounds that ran whole in the newest finished night of a configuration's name; none without one."""
+    """Return the seconds of the uninterrupted rounds of the newest finished night of a configuration's name."""
     for night in finished(nights, name):
-        if found := [one["seconds_round"] for one in round_metrics(night) if "seconds_round" in one]:
-            return found
+        if seconds := [one["seconds_round"] for one in round_metrics(night) if "seconds_round" in one]:
+            return seconds
     return []
 
 
-def _told(seconds: float) -> str:
+def _minutes(seconds: float) -> str:
     return f"{seconds / 60:.1f} minutes"

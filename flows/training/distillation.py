@@ -1,4 +1,4 @@
-"""The lessons of worked solutions: from the journal, from files, from a teacher asked by night; and from itself."""
+"""Lessons of worked solutions: from the journal, from files, from a teacher, and from the student itself."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,28 +17,31 @@ from tasks.stage import Artifact, committed
 
 
 def learn_traces(
-    night: Night, day: Artifact, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "distill"
+    night: Night, day: Artifact, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], path: str = "distill"
 ) -> Path:
-    """Distils all worked solutions that the night has, after so many rounds of tonight. Returns the checkpoint."""
+    """Distil all worked solutions of the night. Returns the checkpoint.
+
+    `rounds`: how many rounds of tonight came before; their scores choose what a teacher is asked.
+    """
     config, traces = night.config, [day]
     if config.distill.steps:
-        traces += _further_traces(night, rounds, exam_questions, place)
+        traces += _further_traces(night, rounds, exam_questions, path)
     return night.learn(
         distill,
-        place,
+        path,
         checkpoint,
         exam_questions,
         traces=tuple(traces),
         unseen=openings_held_out(day.folder, config.unseen_share),
-        drawn_by=_drawn_by(night, place),
+        drawn_by=_seed(night, path),
         config=config.distill,
         sandbox=config.sandbox,
         benchmarks=config.benchmarks,
     )
 
 
-def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], place: str) -> Iterator[Artifact]:
-    """Those of the configured files, and of a teacher that is asked."""
+def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], path: str) -> Iterator[Artifact]:
+    """Yield the traces of the configured files and of a teacher."""
     config, home = night.config.distill, night.home
     if config.files:
         yield night.run(import_traces, "import_traces", files=config.files)
@@ -46,7 +49,7 @@ def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], 
         before = last_finished(home.nights, night.config.name)
         yield night.run(
             ask_teacher,
-            teacher_path(place),
+            teacher_path(path),
             config=config.teacher,
             exam_questions=exam_questions,
             model=night.config.name,
@@ -61,12 +64,15 @@ def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], 
 
 
 def learn_own_answers(
-    night: Night, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], place: str = "self_distill"
+    night: Night, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], path: str = "self_distill"
 ) -> Path:
-    """Distils the student's right answers to hard problems, after so many rounds of tonight. Returns the checkpoint."""
+    """Distil the student's correct answers to hard problems. Returns the checkpoint.
+
+    `rounds`: how many rounds of tonight came before.
+    """
     answers = night.run(
         own_answers,
-        f"{place}_answers",
+        f"{path}_answers",
         model=night.config.name,
         scores=_scored(night, rounds),
         upto=rounds,
@@ -77,24 +83,24 @@ def learn_own_answers(
     )
     return night.learn(
         distill,
-        place,
+        path,
         checkpoint,
         exam_questions,
         traces=(answers,),
-        unseen=(),  # what a benchmark asks is practised in the rounds, whoever asked it by day
-        drawn_by=_drawn_by(night, place),
+        unseen=(),  # a benchmark's problem may be learned even where the owner asked it too
+        drawn_by=_seed(night, path),
         config=night.config.distill.model_copy(update={"learning_rate": night.config.distill.own_answers_rate}),
         sandbox=night.config.sandbox,
         benchmarks=night.config.benchmarks,
     )
 
 
-def _drawn_by(night: Night, place: str) -> str:
-    """The seed of what a lesson has room for: another one for every lesson, so that none learns the same again."""
-    return f"{night.config.seed} {night.date} {place}"
+def _seed(night: Night, path: str) -> str:
+    """Return the seed of the draw of examples; it differs from lesson to lesson."""
+    return f"{night.config.seed} {night.date} {path}"
 
 
 def _scored(night: Night, rounds: int) -> tuple[Artifact, ...]:
-    """What was scored in so many rounds of tonight."""
+    """Return the scores of tonight's first `rounds` rounds."""
     scored = (committed(folder / "score") for folder in rounds_of(night.folder, rounds))
     return tuple(one for one in scored if one)

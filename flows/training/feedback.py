@@ -9,7 +9,7 @@ from flows.run.context import Night
 from tasks.feedback.train import corrections, feedback, picks, words
 from tasks.stage import Artifact, Stage
 
-LESSONS = "lessons"  # the stages' folder in the night's
+LESSONS = "lessons"  # the folder of the channels' stages
 
 
 def learn_feedback(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...]) -> Path:
@@ -19,22 +19,22 @@ def learn_feedback(night: Night, day: Artifact, checkpoint: Path, exam_questions
     channel is examined too.
     """
     config, examined = night.config, False
-    for channel, own in channels(config):
-        place, before = f"{LESSONS}/{channel.name}", checkpoint
+    for channel, lesson in channels(config):
+        path, before = f"{LESSONS}/{channel.name}", checkpoint
         night.rest_engine()
         checkpoint = night.learn(
-            channel, place, before, exam_questions, day=day, unseen_share=config.unseen_share, config=own
+            channel, path, before, exam_questions, day=day, unseen_share=config.unseen_share, config=lesson
         )
         if config.lessons.examine and checkpoint != before:
             if not examined:
                 evaluate_for_report(night, f"{LESSONS}/evaluate", before)
-            evaluate_for_report(night, f"{place}/evaluate", checkpoint)
+            evaluate_for_report(night, f"{path}/evaluate", checkpoint)
             examined = True
-            night.rest_engine()  # what comes next learns
+            night.rest_engine()  # the next step needs the trainer
     return checkpoint
 
 
 def channels(config: NightConfig) -> list[tuple[Stage, LessonConfig]]:
-    """The channels that are switched on, each with its configuration, in the order in which they are learnt."""
+    """Return the channels that are switched on, each with its configuration, in the order in which they are learned."""
     known = {channel.name: channel for channel in (corrections, words, feedback, picks)}
     return [(known[name], getattr(config.lessons, name)) for name in config.channels]

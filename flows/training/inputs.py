@@ -1,4 +1,4 @@
-"""What the day left: the journal, frozen, and the owner's taste in it, fitted to a reward model."""
+"""The inputs of a night: champion, teacher, frozen journal, and reward model."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from conf.schema import StudentConfig
 from conf.storage.durable import write_atomically
 from conf.storage.home import inside
-from flows.run.context import Night, log
-from models.checkpoint import is_intact, verify
+from flows.run.context import CHANGED, Night, log
+from models.checkpoint import verify
 from rewards.data.synthetic_journal import practised_levels
 from tasks.journal.freeze import freeze_journal
 from tasks.journal.lineage import nights_with_smaller_holdout
@@ -15,13 +15,13 @@ from tasks.registry.import_model import STARTER_MODEL, enroll
 from tasks.registry.mlflow_registry import DAYTIME, Registry
 from tasks.reward_model.fit import figures, fit_reward_model
 from tasks.rollouts.teacher_advantages import find_teacher
-from tasks.stage import Artifact, committed, uncommit
+from tasks.stage import Artifact, committed
 from tasks.tracking import Tracking
 from tasks.workers import WorkerDiedError
 
 
 def frozen_day(night: Night, champion: Path) -> Artifact:
-    """The journal's new lines as tables; a generated day is on the levels that the night practises."""
+    """Freeze the journal's new lines as tables; a generated day has the levels that the night practises."""
     config = night.config
     return night.run(
         freeze_journal,
@@ -41,14 +41,14 @@ def frozen_day(night: Night, champion: Path) -> Artifact:
 def reward_model_of(
     night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
 ) -> Artifact:
-    """The reward model, or the refusal to have one, made again where it was damaged since.
+    """Return the fitted reward model, or the refusal to serve one.
 
-    MLflow keeps its figures, and the digest of one that serves as the tag `reward_model`. No night fails for it: where
-    weights cannot be loaded, memory is short or the trainer dies each time, it is refused, also when the night resumes.
+    MLflow keeps its figures and, as the tag `reward_model`, the digest of one that serves. No night fails for it: where
+    weights cannot be loaded, memory is short or the trainer keeps dying, none serves, also when the night resumes.
 
-    `exam_questions`: those that no pick may ask.
+    `exam_questions`: picks that ask one are left out. Raises DamagedCheckpointError where its files changed.
     """
-    config, place = night.config, "fit_reward_model"
+    config, path = night.config, "fit_reward_model"
     arguments: dict[str, Any] = {
         "day": day,
         "date": night.date,
@@ -61,70 +61,69 @@ def reward_model_of(
         "nights_with_smaller_holdout": nights_with_smaller_holdout(
             champion.name, night.home.nights, config.unseen_share
         ),
-        "broke": _broke(night.folder / place),
+        "broke": _earlier_failure(night.folder / path),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }
     try:
-        fitted = night.run(fit_reward_model, place, **arguments)
+        fitted = night.run(fit_reward_model, path, **arguments)
     except (WorkerDiedError, RuntimeError, OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the disk's: the next stage would meet it as well
+        if isinstance(error, OSError) and error.errno is not None:  # of the disk: the next stage would fail too
             raise
         log.warning("no reward model could be fitted", exc_info=error)
-        broke = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        fitted = night.run(fit_reward_model, place, **arguments | {"broke": broke})
-    if fitted.read_json("outcome.json")["serves"] and not is_intact(night.checkpoint(fitted)):
-        uncommit(night.folder / place)  # it was damaged since
-        fitted = night.run(fit_reward_model, place, **arguments)
+        failure = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        fitted = night.run(fit_reward_model, path, **arguments | {"broke": failure})
     outcome = fitted.read_json("outcome.json")
     tracking.log(figures(outcome), 0)
     if outcome["serves"]:
+        verify(night.checkpoint(fitted), CHANGED)
         tracking.tag(reward_model=outcome["checkpoint"])
     tracking.log_artifact(fitted.folder / "outcome.json", "reward_model")
     return fitted
 
 
-def _broke(place: Path) -> str | None:
-    """How the fit failed when this night tried it before: what was refused then stays so."""
-    known = committed(place)
+def _earlier_failure(folder: Path) -> str | None:
+    """Return how the fit failed before in this night: a refusal stays one."""
+    known = committed(folder)
     return None if known is None else known.read_json("outcome.json").get("broke")
 
 
-IRREPLACEABLE = (
-    "no night can make a champion again: bring the folder back from a backup, or go back to the one before with "
+DAMAGED_CHAMPION = (
+    "restore the folder from a backup, or go back to the previous champion with "
     "`nightschool rollback --config {config}`, and begin this night anew with --fresh"
 )
 
 
 def champion_of(night: Night, tracking: Tracking) -> Path:
-    """The checkpoint that serves by day; on the first night the student as it comes. It stays tonight's champion."""
+    """Return tonight's champion: the checkpoint that serves by day, or, on the first night, the configured student.
+
+    It is noted once, and stays the champion when the night resumes. Raises DamagedCheckpointError where it changed.
+    """
     note = night.folder / "champion.txt"
     if not note.exists():
         serving = Registry(tracking.client, night.config.name).named(DAYTIME)
         write_atomically(note, serving.digest if serving else _enrolled(night).name)
     champion = inside(night.home.checkpoints, note.read_text())
-    if not is_intact(champion) and committed(night.folder / "enroll"):
-        _enrolled(night)
-    verify(champion, IRREPLACEABLE.format(config=night.folder / "config.yaml"))
+    verify(champion, DAMAGED_CHAMPION.format(config=night.folder / "config.yaml"))
     return champion
 
 
 def teacher_of(night: Night, student: Path) -> Path | None:
-    """The folder of the model that on-policy distillation asks, if the night has any."""
+    """Return the folder of the teacher of on-policy distillation; None where the night has none."""
     config = night.config
     if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
         return None
-    asked = config.on_policy
-    if asked.teacher == STARTER_MODEL:
+    teacher = config.on_policy
+    if teacher.teacher == STARTER_MODEL:
         unpacked = _enrolled(night, "enroll_teacher", StudentConfig(source=STARTER_MODEL))
-        asked = asked.model_copy(update={"teacher": str(unpacked)})
-    return find_teacher(asked, student, config.student.trust_remote_code)
+        teacher = teacher.model_copy(update={"teacher": str(unpacked)})
+    return find_teacher(teacher, student, config.student.trust_remote_code)
 
 
-def _enrolled(night: Night, place: str = "enroll", student: StudentConfig | None = None) -> Path:
+def _enrolled(night: Night, path: str = "enroll", student: StudentConfig | None = None) -> Path:
     return night.make_checkpoint(
         enroll,
-        place,
+        path,
         student=student or night.config.student,
         checkpoints=night.home.checkpoints,
         trainer=night.trainer,

@@ -26,10 +26,10 @@ RANKED_EVERY = 5  # rounds, where the night has no quizzes
 
 
 class LearnedReward:
-    """A reward model that serves: what it adds to the arguments of the rounds' stages.
+    """A reward model that serves: its arguments of the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before the first round.
-    `failed`: it could not judge what a round sampled, and has no part in the rounds after.
+    `failed`: it could not score a round's completions, and is not used in later rounds.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class LearnedReward:
 
     @cached_property
     def trainer_config(self) -> TrainerConfig:
-        """The rounds' configuration of the trainer: with a KL term to the checkpoint that their block began with."""
+        """The trainer's configuration in the rounds: with a KL term to the checkpoint that the block began with."""
         config = self.night.config
         coefficient = max(config.grpo.kl_coefficient, config.learned_reward.kl_coefficient)
         grpo = config.grpo.model_copy(update={"kl_coefficient": coefficient})
@@ -49,7 +49,7 @@ class LearnedReward:
 
     @cached_property
     def owner_prompts(self) -> Artifact:
-        """The owner's own prompts, found once a night."""
+        """The owner's prompts, collected once a night."""
         config = self.night.config
         return self.night.run(
             owner_prompts,
@@ -62,53 +62,53 @@ class LearnedReward:
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
         )
 
-    def to_select(self) -> dict[str, Any]:
-        """Further arguments of `select_prompts`."""
+    def select_arguments(self) -> dict[str, Any]:
+        """Return the further arguments of `select_prompts`."""
         if self.failed:
             return {}
         return {"owner": self.owner_prompts, "owner_share": self.night.config.learned_reward.owner_share}
 
-    def to_score(self, place: str, rollouts: Artifact) -> dict[str, Any]:
-        """Further arguments of `score`; the completions are judged for them.
+    def score_arguments(self, path: str, rollouts: Artifact) -> dict[str, Any]:
+        """Score the completions of `path`, a round or refill. Returns the further arguments of `score`.
 
-        No night fails for it: where memory is short, none of them is judged, also when the night resumes.
+        No night fails for it: where memory is short, no completion is scored, also when the night resumes.
         """
         if self.failed:
             return {}
-        night, place = self.night, f"{place}/judge"
+        night, path = self.night, f"{path}/judge"
         inputs: dict[str, Any] = {
             "rollouts": rollouts,
             "reward_model": night.checkpoint(self.reward_model),
             "config": night.config.trainer,
         }
         night.rest_engine()
-        self.failed = judge.committed(night.folder, place, **inputs, broke=True) is not None
+        self.failed = judge.committed(night.folder, path, **inputs, failed=True) is not None
         try:
-            learned = night.run(judge, place, **inputs, broke=self.failed, trainer=night.trainer)
+            learned = night.run(judge, path, **inputs, failed=self.failed, trainer=night.trainer)
         except RuntimeError as error:
             self.failed = True
-            learned = night.run(judge, place, **inputs, broke=True, trainer=night.trainer)
+            learned = night.run(judge, path, **inputs, failed=True, trainer=night.trainer)
             why = " ".join(str(error).split())[:200]
-            night.note(f"the reward model could not judge what was sampled, and was not used from then on: {why}")
+            night.note(f"the reward model failed on a round's completions, and was not used from then on: {why}")
         return {"learned": learned, "learned_reward": night.config.learned_reward}
 
     def is_ranked(self, block: Step, number: int, policy: Path) -> bool:
         """Whether a round's ranking is committed already."""
-        place = ranking_path(block.rounds.start, number)
-        return rank_picks.committed(self.night.folder, place, **self._to_rank(policy)) is not None
+        path = ranking_path(block.rounds.start, number)
+        return rank_picks.committed(self.night.folder, path, **self._ranking_inputs(policy)) is not None
 
     def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact:
-        """How the policy ranks the held-out picks after a round; as the block begins, that is the round before."""
+        """Rank the held-out picks by the policy after a round, or, as the block begins, after the round before."""
         self.night.rest_engine()
         return self.night.run(
             rank_picks,
             ranking_path(block.rounds.start, number),
-            **self._to_rank(policy),
+            **self._ranking_inputs(policy),
             predecessor=predecessor,
             trainer=self.night.trainer,
         )
 
-    def _to_rank(self, policy: Path) -> dict[str, Any]:
+    def _ranking_inputs(self, policy: Path) -> dict[str, Any]:
         return {
             "reward_model": self.reward_model,
             "policy": policy.name,
@@ -121,7 +121,7 @@ class LearnedReward:
 def learned_reward(
     night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
 ) -> LearnedReward | None:
-    """The reward model's part in the rounds; None where it does not serve, or is given nothing to say."""
+    """Return the reward model's part in the rounds; None where it does not serve or is not used."""
     uses = night.config.learned_reward
     if not reward_model.read_json("outcome.json")["serves"] or not (uses.owner_share or uses.tie_breaker):
         return None
@@ -134,13 +134,14 @@ def is_ranked(config: NightConfig, block: Step, number: int) -> bool:
     return edge or number % (config.grpo.quiz_every_rounds or RANKED_EVERY) == 0
 
 
-PICKS = "picks"  # the stages' folder in the night's
+PICKS = "picks"  # the folder of the rankings before and after the rounds
 
 
-def rank_held_out(night: Night, reward_model: Artifact, who: str, checkpoint: Path) -> None:
-    """Whether a checkpoint finds the picked answers the likeliest; nothing where there are no picks.
+def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: Path) -> None:
+    """Test whether a checkpoint finds the picked answers the likeliest, where there are held-out picks.
 
-    No night fails for it: it goes on without where the trainer dies, or there is no memory or time for it.
+    `name`: champion, distilled or candidate. No night fails for it: the ranking is left out where the trainer dies, or
+    memory or time is short.
     """
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
         return
@@ -148,34 +149,34 @@ def rank_held_out(night: Night, reward_model: Artifact, who: str, checkpoint: Pa
     try:
         night.run(
             rank_picks,
-            f"{PICKS}/{who}",
+            f"{PICKS}/{name}",
             reward_model=reward_model,
             policy=checkpoint.name,
             tokenizer=checkpoint,
             student=night.config.student,
-            config=_as_it_is(night.config.trainer),
+            config=_reading_config(night.config.trainer),
             predecessor=None,
             trainer=night.trainer,
         )
     except (HoursOverError, WorkerDiedError, RuntimeError) as error:  # memory is short on a GPU, perhaps
-        log.warning("the %s does not rank the held-out picks: %s", who, error)
+        log.warning("the %s does not rank the held-out picks: %s", name, error)
 
 
 def slowest_ranking(night: Path) -> float:
-    """Seconds that the slowest of a night's sitters so far took for it; 0 where there are no picks."""
+    """Return the seconds of a night's slowest ranking so far; 0 where there is none."""
     manifests = (json.loads(file.read_text()) for file in night.glob(f"{PICKS}/*/{MANIFEST}"))
     return max((seconds_of(manifest) for manifest in manifests), default=0.0)
 
 
-def log_rankings(tracking: Tracking, night: Path, sitters: Iterable[str]) -> None:
-    """The share that each ranks right, for MLflow, at the steps of the exam's figures."""
-    found = ranking_accuracies(night)
-    for step, who in enumerate(sitters):
-        if who in found:
-            tracking.log({"exam/picks/accuracy": found[who].accuracy}, step)
+def log_rankings(tracking: Tracking, night: Path, models: Iterable[str]) -> None:
+    """Log the share of picks that each model ranks first, at the steps of the exam's figures."""
+    rankings = ranking_accuracies(night)
+    for step, model in enumerate(models):
+        if model in rankings:
+            tracking.log({"exam/picks/accuracy": rankings[model].accuracy}, step)
 
 
-def _as_it_is(config: TrainerConfig) -> TrainerConfig:
-    """A trainer that only reads: a whole checkpoint has no adapters, and is held against none."""
+def _reading_config(config: TrainerConfig) -> TrainerConfig:
+    """Return the configuration of a trainer that reads a full checkpoint: without adapters and KL term."""
     grpo = config.grpo.model_copy(update={"kl_coefficient": 0.0})
     return config.model_copy(update={"lora": None, "grpo": grpo})

@@ -83,7 +83,7 @@ class GroupSampler:
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=count,
             drawn=tuple(one.prompts for one in passes),
-            **(learned.to_select() if learned else {}),
+            **(learned.select_arguments() if learned else {}),
         )
 
     def _sample(self, path: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
@@ -121,9 +121,9 @@ class GroupSampler:
             solve_rates=passes[-1].scores if passes else self.solve_rates,
             decay=1.0 if passes else config.grpo.solve_rate_decay,  # within a round nothing is old
             night=self.night.date,
-            **(learned.to_score(path, rollouts) if learned else {}),
+            **(learned.score_arguments(path, rollouts) if learned else {}),
         )
-        log.info("%s: %s", run_name(path), verdicts.told(scores.read_json("verdicts.json")))
+        log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))
         return scores
 
     def _credit(self, path: str, block: Step, rollouts: Artifact, scores: Artifact) -> Artifact:

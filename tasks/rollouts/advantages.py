@@ -1,4 +1,4 @@
-"""Turning scores into advantages."""
+"""Advantages from a round's scores."""
 
 import json
 from pathlib import Path
@@ -15,26 +15,28 @@ from tasks.tables import ADVANTAGES, SCORES, read_table, write_table
 
 @stage()
 def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConfig) -> None:
-    """Each completion's advantage over its own group; null where it was not graded, or was cut and is to be masked.
+    """Write each completion's advantage over its group; null where it was not graded, or was cut and is masked.
 
     `signal.json` counts the groups, and those with signal: with an advantage on a completion that can be trained on. A
     group of equal rewards, or of fewer than two graded completions, has none; nor has one in which only a tie-breaker
-    differs: it is trained on, and others are sampled in its place all the same.
+    differs, which is trained on, but also replaced.
     """
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])
     sampled = {(r.group, r.sample): r for r in sampled_rollouts(rollouts)}
-    own = [sampled[place] for place in zip(table.group, table["sample"], strict=True)]
+    completions = [sampled[key] for key in zip(table.group, table["sample"], strict=True)]
     rewards = torch.tensor(table.reward.to_numpy(dtype=float)).view(-1, grpo.group_size)
-    lengths = torch.tensor([len(rollout.token_ids) for rollout in own]).view_as(rewards)
-    cut = torch.tensor([rollout.finish_reason == "length" for rollout in own]).view_as(rewards)
-    moved = rewards.new_tensor([json.loads(parts).get("tie_breaker", 0.0) for parts in table.parts]).view_as(rewards)
-    verified = (rewards - moved).round(decimals=9)  # a sum's rounding is no difference
-    advantages, told = (
+    lengths = torch.tensor([len(rollout.token_ids) for rollout in completions]).view_as(rewards)
+    cut = torch.tensor([rollout.finish_reason == "length" for rollout in completions]).view_as(rewards)
+    tie_breakers = rewards.new_tensor([json.loads(parts).get("tie_breaker", 0.0) for parts in table.parts]).view_as(
+        rewards
+    )
+    verified = (rewards - tie_breakers).round(decimals=9)  # floating-point error is no difference
+    advantages, verified_advantages = (
         group_advantages(overlong_rewards(given, lengths, cut, grpo), grpo.scale) for given in (rewards, verified)
     )
-    written = torch.tensor([any(rollout.loss_mask) for rollout in own]).view_as(rewards)
-    signal = ((told.nan_to_num(0.0) != 0) & written).any(dim=1)
+    trainable = torch.tensor([any(rollout.loss_mask) for rollout in completions]).view_as(rewards)
+    signal = ((verified_advantages.nan_to_num(0.0) != 0) & trainable).any(dim=1)
     write_table(
         folder / "advantages.parquet",
         ADVANTAGES,

@@ -1,4 +1,4 @@
-"""The owner's own prompts: what the day's journal asked, for as long as a reward model can judge the answers."""
+"""The owner's prompts from the journal, which are practised while a reward model can judge the answers."""
 
 import hashlib
 import json
@@ -34,19 +34,18 @@ def owner_prompts(
     student: StudentConfig,
     max_prompt_tokens: int,
 ) -> None:
-    """The distinct conversations of the day's picks, corrections and feedback, rendered for the student.
+    """Write the distinct conversations of the day's picks, corrections and feedback, rendered for the student.
 
-    Left out, and counted in `counts.json`: prompts of the conversations that judge the reward model (`held_out`; also
-    where none of their picks has come yet: a later night's student must not have seen them), those that ask a question
-    of the exam, word for word or nearly (`exam`), that do not end with the owner's turn (`unanswered`), that the
-    student's template refuses (`refused`), and that leave no room for an answer (`too_long`).
+    Left out, and counted in `counts.json`: conversations that evaluate the reward model, also those without a pick so
+    far (`held_out`), that ask a question of the exam or nearly one (`exam`), that do not end with the owner's turn
+    (`unanswered`), that the student's template refuses (`refused`), and that leave no room for an answer (`too_long`).
     """
     exam = exam_index(exam_questions)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
-    for key, messages in sorted({_key(text): json.loads(text) for text in _asked(day)}.items()):
-        why, tokens = "held_out" if is_held_out(messages, unseen_share) else _why_not(messages, exam), []
+    for key, messages in sorted({_key(text): json.loads(text) for text in _conversations(day)}.items()):
+        why, tokens = "held_out" if is_held_out(messages, unseen_share) else _why_excluded(messages, exam), []
         if why is None:
             try:
                 tokens = prompt_tokens(tokenizer, messages, student)
@@ -61,17 +60,17 @@ def owner_prompts(
     (folder / "counts.json").write_text(json.dumps(counts))
 
 
-def _asked(day: Artifact) -> Iterator[str]:
+def _conversations(day: Artifact) -> Iterator[str]:
     for name, schema in TABLES.items():
         yield from read_table(day.folder / f"{name}.parquet", schema).messages
 
 
 def _key(messages: str) -> str:
-    """The conversation's digest, however its JSON is written."""
+    """Return the conversation's digest, which does not depend on how its JSON is written."""
     return hashlib.sha256(json.dumps(json.loads(messages), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _why_not(messages: Messages, exam: Contamination) -> str | None:
+def _why_excluded(messages: Messages, exam: Contamination) -> str | None:
     if messages[-1]["role"] != "user":
         return "unanswered"
     return "exam" if exam.match_any([message["content"] for message in messages]) else None

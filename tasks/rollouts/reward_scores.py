@@ -1,4 +1,4 @@
-"""The learned reward of a round's completions."""
+"""The reward model's scores of a round's completions."""
 
 import math
 from collections import defaultdict
@@ -14,26 +14,26 @@ from tasks.workers import Worker
 
 @stage(retries=2, resources=("trainer",))
 def judge(
-    folder: Path, *, rollouts: Artifact, reward_model: Path, config: TrainerConfig, broke: bool, trainer: Worker
+    folder: Path, *, rollouts: Artifact, reward_model: Path, config: TrainerConfig, failed: bool, trainer: Worker
 ) -> None:
-    """One reward a completion, in the order of the rollouts; null where the model gives no finite number.
+    """Write one reward per completion, in the order of the rollouts; null where the model gives no finite number.
 
-    A completion without a token has no end that could be judged. `broke`: the model could not judge them when it was
-    asked, and is not asked again: null of each.
+    A completion without a token has no end to judge. `failed`: the model failed before on these completions. It is not
+    asked again: every reward is null.
     """
     sampled = sampled_rollouts(rollouts)
     groups: dict[int, list[int]] = defaultdict(list)
     for row, rollout in enumerate(sampled):
-        if rollout.token_ids and not broke:
+        if rollout.token_ids and not failed:
             groups[rollout.group].append(row)
     asked = [(sampled[rows[0]].prompt_token_ids, [sampled[row].token_ids for row in rows]) for rows in groups.values()]
     answers = trainer.call(process.judge, reward_model, asked, config) if asked else []
-    if broke:
-        trainer.call(process.let_go)  # what it broke over may have been memory
+    if failed:
+        trainer.call(process.let_go)  # memory may have been short
     rewards = {
         row: reward
-        for rows, own in zip(groups.values(), answers, strict=True)
-        for row, reward in zip(rows, own, strict=True)
+        for rows, group in zip(groups.values(), answers, strict=True)
+        for row, reward in zip(rows, group, strict=True)
         if math.isfinite(reward)
     }
     write_table(

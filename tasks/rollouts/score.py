@@ -1,4 +1,4 @@
-"""Scoring a round's completions, and keeping the running solve rates."""
+"""Scores of a round's completions, and the running solve rates."""
 
 import json
 import logging
@@ -26,15 +26,15 @@ from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, read_table, writ
 from tasks.workers import WorkerDiedError, call_once
 
 LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
+log = logging.getLogger("nightschool")
 
 
 def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt]) -> list[Score]:
-    """What the benchmark says of the attempts; null of each where a grader of the user's own died, or was not through.
+    """Score attempts of one benchmark; all scores are null where a user's grader dies or exceeds the time limit.
 
-    The program's own benchmarks have limits of their own. One of the user's that cannot be pickled judges in this
-    process, and has none.
+    Built-in benchmarks limit themselves. A user's benchmark that cannot be pickled runs in this process, without limit.
     """
-    if benchmark.bounded or not _can_travel(benchmark):
+    if benchmark.bounded or not _can_pickle(benchmark):
         return benchmark.score(attempts)
     try:
         return call_once("grader", LIMIT, benchmark.score, attempts)
@@ -42,15 +42,12 @@ def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt]) -> list[Score]:
         return [Score(None, FAILED, str(error))] * len(attempts)
 
 
-def _can_travel(benchmark: Benchmark) -> bool:
+def _can_pickle(benchmark: Benchmark) -> bool:
     try:
         pickle.loads(pickle.dumps(benchmark))
-    except Exception:  # whatever a class of the user's own holds
+    except Exception:  # a user's class may hold anything
         return False
     return True
-
-
-log = logging.getLogger("nightschool")
 
 
 @stage()
@@ -69,10 +66,10 @@ def score(
     learned: Artifact | None = None,
     learned_reward: LearnedRewardConfig | None = None,
 ) -> None:
-    """One score for every completion, its reward composed as configured; the verdicts, counted by benchmark; and each
-    kind's solve rate: these tries and, with the weight `decay`, the earlier ones'.
+    """Write a score for every completion, the verdicts counted by benchmark, and each kind's solve rate.
 
-    `learned`: what the reward model says of the completions, where one is in use (see `rewards/learned_reward.py`).
+    A solve rate counts these tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of
+    the completions, where one is in use (see `rewards/learned_reward.py`).
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
@@ -80,10 +77,10 @@ def score(
     verifiable = table[table.benchmark.notna()]
     entries = {group: sources[int(n)] for group, n in zip(verifiable.group, verifiable.entry, strict=True)}
     attempts = [Attempt(problems[r.group], r.text, r.group, r.finish_reason, len(r.token_ids)) for r in sampled]
-    asked = [attempt for attempt in attempts if attempt.group in entries]
-    judged = iter(score_all(asked, [entries[attempt.group] for attempt in asked], sandbox))
+    verified = [attempt for attempt in attempts if attempt.group in entries]
+    graded = iter(score_all(verified, [entries[attempt.group] for attempt in verified], sandbox))
     scores: Sequence[Any] = [
-        compose(next(judged), attempt, reward, grpo.max_completion_tokens) if attempt.group in entries else None
+        compose(next(graded), attempt, reward, grpo.max_completion_tokens) if attempt.group in entries else None
         for attempt in attempts
     ]
     if learned is not None and learned_reward is not None:
@@ -110,16 +107,17 @@ def score(
 
 
 def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], sandbox: SandboxConfig) -> list[Score]:
-    """Each attempt judged by the benchmark's entry in the configuration that its problem came from, in the given order.
+    """Return a score per attempt, in the given order.
 
-    `entries`: one an attempt. A grader's failures are logged, with its first reason.
+    `entries`: per attempt, the configuration's entry that its problem is from. A grader's failures are logged with the
+    first reason.
     """
     scores: dict[int, Score] = {}
     for entry in dict.fromkeys(entries):
-        own = [index for index, other in enumerate(entries) if other == entry]
-        found = scores_of(benchmarks.configured(entry, sandbox), [attempts[index] for index in own])
-        scores |= dict(zip(own, found, strict=True))
-        if failed := [score.detail for score in found if score.verdict == verdicts.FAILED]:
+        rows = [index for index, other in enumerate(entries) if other == entry]
+        graded = scores_of(benchmarks.configured(entry, sandbox), [attempts[index] for index in rows])
+        scores |= dict(zip(rows, graded, strict=True))
+        if failed := [score.detail for score in graded if score.verdict == FAILED]:
             log.warning("the grader of %s failed on %d completions: %s", entry.label, len(failed), failed[0])
     return [scores[index] for index in range(len(attempts))]
 
@@ -132,10 +130,10 @@ def _with_learned(
     reward: RewardConfig,
     grpo: GrpoConfig,
 ) -> list[Score]:
-    """The scores with the reward model's word in them.
+    """Add the reward model's scores.
 
-    A tie-breaker is bounded beside what a correct answer brings. There is none where advantages are divided by their
-    group's deviation: a group in which nothing else differs would count as much as any other.
+    A tie-breaker is bounded by a share of a correct answer's reward. There is none where advantages are divided by the
+    group's standard deviation: a group in which nothing else differs would count as much as any other.
     """
     table = read_table(learned.folder / "learned.parquet", LEARNED)
     limit = config.tie_breaker * reward.correct if grpo.scale == "none" else 0.0

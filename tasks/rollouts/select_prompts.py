@@ -1,4 +1,4 @@
-"""Which problems a round practises: most weight where the student sometimes succeeds, some for everything."""
+"""The problems of a round: most weight where the student sometimes succeeds, some for everything."""
 
 import json
 import logging
@@ -22,8 +22,8 @@ from rewards.verifier import Benchmark, Problem
 from tasks.stage import Artifact, stage
 from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table, write_table
 
-POOL = 20  # problems of an endless benchmark to choose from, for each that is chosen
-LEAST_POOL = 200  # and at least: a single prompt too is chosen among all kinds
+POOL = 20  # problems of an endless benchmark to choose from, per problem that is chosen
+LEAST_POOL = 200  # and at least, so that a single prompt is also chosen among all kinds
 log = logging.getLogger("nightschool")
 
 Kind = Callable[[Problem], str]
@@ -46,70 +46,69 @@ def select_prompts(
     owner: Artifact | None = None,
     owner_share: float = 0.0,
 ) -> None:
-    """Draws `count` problems, of each benchmark its share by weight, and renders their prompts.
+    """Draw `count` problems, each benchmark's share by its weight, and render their prompts.
 
-    `owner`: the owner's own prompts; they are `owner_share` of the count, or as many as are new to the round.
-    `solve_rates`: the score stage before. `excluded`: ids and questions of the exam's problems, which may never be
-    drawn, nor may what asks nearly the same. `drawn`: the prompts that the round has already; none of their problems is
-    drawn again, and the groups are numbered on from theirs. `seed`: of night, round and refill. Problems whose prompt
-    leaves no room for a completion are passed over; raises InputError where a round has not one left. `excluded.json`
-    names the problems that the benchmarks themselves left out; for `selection.json` see `_outlook`.
+    `owner`: the owner's prompts; they are `owner_share` of the count, or as many as are new to the round.
+    `solve_rates`: the previous score stage. `excluded`: ids and questions of the exam's problems; neither they nor
+    problems that ask nearly the same are drawn. `drawn`: the prompts that the round has already; none of their problems
+    is drawn again, and the groups are numbered on. `seed`: of night, round and refill. Problems whose prompt leaves no
+    room for a completion are skipped; raises InputError where none is left. `excluded.json` names the problems that the
+    benchmarks themselves leave out; `selection.json` is described at `_outlook`.
     """
     chance = random.Random(seed)
     rates = _rates(solve_rates)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     before = [row for artifact in drawn for row in _prompts(artifact).itertuples()]
     taken = {problem_of(row) for row in before}
-    owned = _owned(owner, round(owner_share * count), {problem.problem_id for problem in taken}, seed)
+    owner_rows = _owner_rows(owner, round(owner_share * count), {problem.problem_id for problem in taken}, seed)
     rows: list[dict[str, Any]] = []
     unreadable: dict[str, list[str]] = {}
     kinds: list[tuple[int, list[str]]] = []
-    for entry, share in enumerate(shares([source.weight for source in sources], count - len(owned))):
+    for entry, share in enumerate(shares([source.weight for source in sources], count - len(owner_rows))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
-        kind, found = _kinds(benchmark, source, sources), len(rows)
+        kind, first = _kind_of(benchmark, source, sources), len(rows)
         pool = _pool(benchmark, seed, share, tuple(excluded))
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmark.excluded.get("train", ())})
         for problem in _fitting(kind, pool, rates, grpo.exploration, chance):
-            if len(rows) == found + share:
+            if len(rows) == first + share:
                 break
             messages = [{"role": "user", "content": benchmark.prompt(problem)}]
             tokens = prompt_tokens(tokenizer, messages, student)
             if len(tokens) <= max_prompt_tokens and problem not in taken:
                 rows.append(_row(problem, kind(problem), messages, tokens, len(before) + len(rows)) | {"entry": entry})
                 taken.add(problem)
-        kinds.append((len(rows) - found, sorted({kind(problem) for problem in pool})))
-        if len(rows) < found + share:
-            log.warning("%s has %d of the %d prompts asked for: no more fit", source.label, len(rows) - found, share)
-    if not rows and not owned and not drawn:
+        kinds.append((len(rows) - first, sorted({kind(problem) for problem in pool})))
+        if len(rows) < first + share:
+            log.warning("%s has %d of the %d prompts asked for: no more fit", source.label, len(rows) - first, share)
+    if not rows and not owner_rows and not drawn:
         raise InputError(
             f"engine.max_model_len: no problem's prompt has at most {max_prompt_tokens} tokens, which is what "
             f"grpo.max_completion_tokens: {grpo.max_completion_tokens} leaves of it; raise the one or lower the other"
         )
     outlook = _outlook(rows, kinds, rates, grpo.group_size)
-    rows += [row | {"group": group} for group, row in enumerate(owned, len(before) + len(rows))]
+    rows += [row | {"group": group} for group, row in enumerate(owner_rows, len(before) + len(rows))]
     write_table(folder / "prompts.parquet", PROMPTS, rows)
     (folder / "excluded.json").write_text(json.dumps(unreadable))
     (folder / "selection.json").write_text(json.dumps(outlook | {"drawn": len(rows)}))
 
 
 def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: float) -> list[float]:
-    """The probability of each kind: p(1 − p) of its solve rate, mixed with an even share for all.
+    """Return each kind's probability: p(1 − p) of its solve rate p, mixed with an even share for all.
 
-    A kind never tried counts as p = 0.5. The even share is what keeps a kind in practice that is never (or always)
-    solved: without it a kind that falls to 0 gets no more problems, and nobody sees it again.
+    A kind never tried counts as p = 0.5. Without the even share a kind that falls to p = 0 would never be tried again.
     """
     signal = [rates.get(kind, 0.5) * (1 - rates.get(kind, 0.5)) for kind in kinds]
     total = sum(signal)
-    if total == 0:  # all kinds are always or never solved, or there are none
+    if total == 0:  # every kind is always or never solved, or there is none
         return [1 / len(kinds) for _ in kinds]
     return [(1 - exploration) * (value / total) + exploration / len(kinds) for value in signal]
 
 
 def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int) -> float:
-    """The share of groups with signal to be expected of problems of these kinds: the mean of 1 − p^G − (1 − p)^G.
+    """Return the expected share of groups with signal: the mean of 1 − p^G − (1 − p)^G over the kinds.
 
-    That is the probability that of a group's G (`size`) completions neither all nor none are correct, each of them with
-    p, the kind's solve rate; a kind never tried has the mean of those that were.
+    That is the probability that of a group's G (`size`) completions neither all nor none are correct, where each is
+    correct with the kind's solve rate p. A kind never tried has the mean of the others.
     """
     usual = fmean(rates.values())
     known = [rates.get(kind, usual) for kind in kinds]
@@ -117,7 +116,7 @@ def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int)
 
 
 def shares(weights: Sequence[float], count: int) -> list[int]:
-    """`count` split in proportion to the weights, by the largest remainders."""
+    """Split `count` in proportion to the weights, by the largest remainders."""
     exact = [count * weight / sum(weights) for weight in weights]
     whole = [int(value) for value in exact]
     by_remainder = sorted(range(len(exact)), key=lambda i: exact[i] - whole[i], reverse=True)
@@ -127,45 +126,44 @@ def shares(weights: Sequence[float], count: int) -> list[int]:
 
 
 def _pool(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ...]) -> list[Problem]:
-    """The training problems among which `count` are chosen, without the exam's."""
+    """Return the training problems among which `count` are chosen, without the exam's."""
     problems = benchmark.draw(seed, max(POOL * count, LEAST_POOL))
     exam, forbidden = exam_index(excluded), set(excluded)
-    found = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.asks(one.question))]
-    if len(found) < len(problems):
-        gone = len(problems) - len(found)
-        log.info("%s: %d of %d problems ask what the exam asks, and are left out", benchmark.name, gone, len(problems))
-    return found
+    pool = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.asks(one.question))]
+    if left_out := len(problems) - len(pool):
+        log.info("%s: left out %d of %d problems that the exam asks", benchmark.name, left_out, len(problems))
+    return pool
 
 
-def _kinds(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:
-    """What a problem's solve rate is counted under: where a benchmark comes from two places, each has its own."""
+def _kind_of(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:
+    """Return the function from a problem to its kind. A benchmark that comes from two sources has kinds for each."""
     if len({(other.source, other.revision) for other in sources if other.name == source.name}) == 1:
         return benchmark.kind
-    place = source.source or source.revision or "the default source"
-    return lambda problem: f"{benchmark.kind(problem)} of {place}"
+    origin = source.source or source.revision or "the default source"
+    return lambda problem: f"{benchmark.kind(problem)} of {origin}"
 
 
 def _fitting(
     kind: Kind, pool: Sequence[Problem], rates: Mapping[str, float], exploration: float, chance: random.Random
 ) -> list[Problem]:
-    """The pool in the order in which it is to be practised: kinds drawn by their weight, no problem twice."""
+    """Return the pool in the order in which it is drawn: kinds by their weight, no problem twice."""
     members: dict[str, list[Problem]] = defaultdict(list)
     for problem in chance.sample(pool, len(pool)):
         members[kind(problem)].append(problem)
     kinds = sorted(members)
     weights = dict(zip(kinds, kind_weights(kinds, rates, exploration), strict=True))
     keys = {
-        problem: _lot(chance.random(), weights[kind] / len(members[kind]))
+        problem: _draw_key(chance.random(), weights[kind] / len(members[kind]))
         for kind in kinds
         for problem in members[kind]
     }
     return sorted(keys, key=lambda problem: keys[problem], reverse=True)
 
 
-def _lot(chance: float, weight: float) -> float:
-    """A problem's place in a draw without replacement, by Efraimidis and Spirakis (2006): the largest u^(1/w) first.
+def _draw_key(chance: float, weight: float) -> float:
+    """Return the sort key of a weighted draw without replacement: log u^(1/w), the largest first.
 
-    As a logarithm, which cannot fall to 0 however small the weight is; a weight of 0 comes last.
+    Efraimidis and Spirakis (2006). The logarithm does not underflow for small weights; a weight of 0 comes last.
     """
     return math.log(chance or math.ulp(0.0)) / weight if weight > 0 else -math.inf
 
@@ -176,14 +174,13 @@ def _outlook(
     rates: Mapping[str, float],
     size: int,
 ) -> dict[str, float]:
-    """How many prompts were drawn, the share of their groups expected to have signal, and that of an even draw's.
+    """Return the number of prompts drawn, and the expected share of groups with signal, also of an even draw.
 
-    `kinds`: for each benchmark, how many were drawn of it, and all kinds that it has. Without solve rates there is
-    nothing to expect.
+    `kinds`: for each benchmark, how many were drawn, and all its kinds. Without solve rates there is no expectation.
     """
     if not rows or not rates:
         return {"drawn": len(rows)}
-    even = [(number, expected_signal(own, rates, size)) for number, own in kinds if number]
+    even = [(number, expected_signal(all_kinds, rates, size)) for number, all_kinds in kinds if number]
     return {
         "drawn": len(rows),
         "expected_signal_share": expected_signal([row["kind"] for row in rows], rates, size),
@@ -191,15 +188,15 @@ def _outlook(
     }
 
 
-def _owned(owner: Artifact | None, count: int, taken: Set[str], seed: str) -> list[dict[str, Any]]:
-    """Rows of at most so many of the owner's own prompts, without the group's number: no truth is known of them."""
+def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) -> list[dict[str, Any]]:
+    """Return rows of at most `count` of the owner's prompts, without the group's number. They have no truth."""
     if owner is None:
         return []
     table = read_table(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
-    left = [row for row in table.to_dict("records") if row["problem_id"] not in taken]
-    own = {"kind": OWNER, "source": "journal", "benchmark": None, "truth": None, "level": None, "entry": None}
-    drawn = random.Random(f"{seed} owner").sample(left, min(count, len(left)))
-    return [{str(name): value for name, value in row.items()} | own for row in drawn]
+    unused = [row for row in table.to_dict("records") if row["problem_id"] not in taken]
+    constant = {"kind": OWNER, "source": "journal", "benchmark": None, "truth": None, "level": None, "entry": None}
+    drawn = random.Random(f"{seed} owner").sample(unused, min(count, len(unused)))
+    return [{str(name): value for name, value in row.items()} | constant for row in drawn]
 
 
 def _prompts(artifact: Artifact) -> pd.DataFrame:
@@ -214,7 +211,7 @@ def _rates(previous: Artifact | None) -> dict[str, float]:
 
 
 def problem_of(row: Any) -> Problem:
-    """The problem that a row of the prompts table asks; of the owner's own prompts no truth is known."""
+    """Return the problem of a row of the prompts table; the owner's prompts have no truth."""
     return Problem(row.problem_id, row.benchmark or OWNER, row.question, row.truth or "", row.level)
 
 

@@ -1,4 +1,4 @@
-"""On-policy distillation's credit: each token of a completion by what a teacher thinks of it."""
+"""Advantages of on-policy distillation: a teacher scores each token of a completion."""
 
 import json
 from pathlib import Path
@@ -28,12 +28,12 @@ def credit_by_teacher(
     teacher: Path,
     trainer: Worker,
 ) -> None:
-    """The advantage of every token is the teacher's log-probability of it less the student's own.
+    """Write every token's advantage: the teacher's log-probability minus the student's.
 
-    The student's are the sampler's, from which the tokens were drawn: they differ from the trainer's by hundredths of
-    a nat, for which the loss makes up. `advantage` is the mean over a completion's tokens. `signal.json` counts the
-    groups, of which all with a token have signal. `teacher.json` has the mean of log π − log p, in nats a token, an
-    estimate of KL(student‖teacher), and the tokens that it was taken over. `teacher`: the folder that `config` means.
+    The student's are the sampler's. They differ from the trainer's by hundredths of a nat, which the loss corrects.
+    `advantage` is the mean over a completion's tokens. `signal.json` counts the groups; all with a token have signal.
+    `teacher.json` has the mean of log π − log p in nats a token, an estimate of KL(student‖teacher), and the number of
+    tokens. `teacher`: the folder of the model that `config` names.
     """
     sampled = sampled_rollouts(rollouts)
     scored = trainer.call(trainer_process.teacher_logprobs, teacher, trainer_config, sampled)
@@ -48,13 +48,13 @@ def credit_by_teacher(
                 "problem_id": rollout.problem_id,
                 "group": rollout.group,
                 "sample": rollout.sample,
-                "advantage": fmean(own) if own else None,
-                "token_advantages": own,
+                "advantage": fmean(values) if values else None,
+                "token_advantages": values,
             }
-            for rollout, own in zip(sampled, advantages, strict=True)
+            for rollout, values in zip(sampled, advantages, strict=True)
         ],
     )
-    tokens = [value for own in advantages for value in own if value == value]  # without the sampler's NaN
+    tokens = [value for values in advantages for value in values if value == value]  # without the sampler's NaN
     counts = {
         "groups": len({rollout.group for rollout in sampled}),
         "with_signal": len({rollout.group for rollout in sampled if any(rollout.loss_mask)}),
@@ -65,7 +65,7 @@ def credit_by_teacher(
 
 
 def find_teacher(config: OnPolicyConfig, student: Path, trust_remote_code: bool) -> Path:
-    """The teacher's folder. Raises InputError where there is none, or where it reads other tokens than the student."""
+    """Return the teacher's folder. Raises InputError where it is missing or its tokenizer is not the student's."""
     teacher = find_model(config.teacher, config.revision, "on_policy.teacher")
     check_tokenizers(student, teacher, "on_policy.teacher", trust_remote_code)
     return teacher

@@ -1,4 +1,4 @@
-"""How often each verdict was given, benchmark by benchmark; the owner's own prompts count as one more."""
+"""Counts of verdicts by benchmark; the owner's prompts count as one more benchmark."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,8 +14,9 @@ Counts = Mapping[str, Mapping[str, int]]  # by benchmark, then by verdict
 
 
 def count(judged: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    """Pairs of benchmark and verdict, counted. Every verdict that a verifier gives has its number, 0 where it was never
-    given; `judged` has one only where it was.
+    """Count pairs of benchmark and verdict.
+
+    Every verdict of a verifier has a number, possibly 0; `judged` only where it occurs.
     """
     found = Counter(judged)
     names = sorted({benchmark for benchmark, _ in found})
@@ -26,14 +27,19 @@ def count(judged: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
     return counted
 
 
-def told(counts: Counts) -> str:
-    """The counts in one line: `gsm8k: 12 correct, 20 wrong; mbpp: 3 correct, 5 crashed`."""
+def describe(counts: Counts) -> str:
+    """Return the counts in one line: `gsm8k: 12 correct, 20 wrong; mbpp: 3 correct, 5 crashed`."""
     return "; ".join(
-        f"{name}: " + ", ".join(f"{number} {verdict.replace('_', ' ')}" for verdict, number in own.items() if number)
-        for name, own in counts.items()
+        f"{name}: "
+        + ", ".join(f"{number} {verdict.replace('_', ' ')}" for verdict, number in verdicts.items() if number)
+        for name, verdicts in counts.items()
     )
 
 
 def as_metrics(counts: Counts) -> dict[str, int]:
-    """The counts as flat names: `verdicts/gsm8k/correct`."""
-    return {f"verdicts/{name}/{verdict}": number for name, own in counts.items() for verdict, number in own.items()}
+    """Return the counts by flat names: `verdicts/gsm8k/correct`."""
+    return {
+        f"verdicts/{name}/{verdict}": number
+        for name, verdicts in counts.items()
+        for verdict, number in verdicts.items()
+    }

@@ -18,17 +18,19 @@ if TYPE_CHECKING:  # the trainer is loaded in its own process only
     from models.trainer import Trainer
 
 _trainer: "Trainer | None" = None
-_held: str | None = None  # the digest of the checkpoint that the trainer stands at
+_held: str | None = None  # the digest of the checkpoint whose weights the trainer holds
 
 
 class ElsewhereError(Exception):
-    """The trainer stands at another checkpoint than the one that it was asked about, or at none."""
+    """The trainer holds another checkpoint than the one asked for, or none."""
 
 
 @dataclass(frozen=True)
 class Predecessor:
-    """What an update goes on from: the checkpoint that its block of rounds began with, and, after the block's first
-    round, the state of the round before.
+    """What an update starts from.
+
+    `base`: the checkpoint that the block of rounds began with. `digest`: the current checkpoint's. `state`: the trainer
+    state of the round before; None in a block's first round.
     """
 
     base: Path
@@ -38,14 +40,14 @@ class Predecessor:
 
 @dataclass(frozen=True)
 class Updated:
-    """What came of an update: the new checkpoint and the round's figures."""
+    """The result of an update: the new checkpoint and the trainer's metrics."""
 
     checkpoint: Path
     metrics: dict[str, float]
 
 
 def unpack_starter(folder: Path) -> None:
-    """Writes the starter student into a folder."""
+    """Write the starter student into a folder."""
     from models.hf.loading import write_starter
 
     write_starter(folder)
@@ -81,8 +83,9 @@ def lesson(
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float, warmup_steps: int | None = None) -> TrainerConfig:
-    """The trainer's configuration for a lesson: its own learning rate, and warm-up if it has one; no KL term, which
-    would ask for a second model.
+    """Return the trainer's configuration for a lesson: its learning rate and warm-up, and no KL term.
+
+    A KL term would need a second model.
     """
     changes = {"learning_rate": learning_rate} | ({} if warmup_steps is None else {"warmup_steps": warmup_steps})
     optimizer = config.optimizer.model_copy(update=changes)
@@ -96,9 +99,9 @@ def study(
     steps: "Callable[[Trainer], Iterator[dict[str, float]]]",
     checkpoints: Path,
 ) -> tuple[Path, list[dict[str, float]]]:
-    """Takes a lesson's steps, with an optimizer of its own. Returns the new checkpoint and the figures of every step.
+    """Take a lesson's steps with a new optimizer. Returns the new checkpoint and the metrics of every step.
 
-    Nothing of the trainer is left in memory. From the same checkpoint, on a CPU, it comes to the same bits again.
+    The trainer's memory is released. On a CPU the same checkpoint gives the same bits again.
     """
     global _trainer
     from models.trainer import Trainer
@@ -123,15 +126,15 @@ def update(
     retired: Sequence[Path] = (),
     with_signal: int | None = None,
 ) -> Updated:
-    """One round's update. A trainer that does not stand at the predecessor is loaded anew: no step is taken twice.
+    """Take a round's optimizer steps. A trainer that does not hold the predecessor is loaded again.
 
-    So an update that failed after its steps, or whose answer was lost, may be asked for again: it comes to the same
-    checkpoint (on a CPU to the last bit), which is not durable yet. `retired` checkpoints make room for it.
-    Raises StateError where the state is not the predecessor's, or is damaged.
+    So no step is taken twice: an update that failed after its steps, or whose answer was lost, may be repeated, and
+    comes to the same checkpoint (on a CPU to the last bit). The checkpoint is not durable yet. `retired` checkpoints
+    are removed right before it is written. Raises StateError where the state is damaged or not the predecessor's.
     """
     global _held
-    trainer = _standing_at(predecessor, config)
-    _held = None  # it stands nowhere until what came of its steps is kept
+    trainer = _trainer_at(predecessor, config)
+    _held = None  # until the checkpoint is written
     metrics = trainer.update(rollouts, advantages, with_signal)
     _remove(retired)
     base = predecessor.base.name if config.lora is not None else None
@@ -142,23 +145,23 @@ def update(
 
 
 def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """The log-probability of every token of every rollout, in nats, under what the next update goes on from.
+    """Return the log-probability of every token of every rollout, in nats, under the policy that `update` would train.
 
-    A trainer that does not stand there is loaded, and stays for that update. Raises StateError as `update` does.
+    The trainer is loaded where needed, and kept for that update. Raises StateError as `update` does.
     """
-    return _standing_at(predecessor, config).logprobs(rollouts)
+    return _trainer_at(predecessor, config).logprobs(rollouts)
 
 
-def _standing_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
-    """The trainer that stands at the predecessor; it is loaded where the one that is held stands elsewhere."""
+def _trainer_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
+    """Return the trainer at the predecessor; load it unless it is the one in memory."""
     global _trainer, _held
     from models.trainer import Trainer
 
-    # a new block begins with a new optimizer, even where it goes on from the very weights that the trainer holds; and
-    # whoever only wanted to know log-probabilities may have loaded them with other settings than the update's
+    # a new block begins with a new optimizer, even where the trainer holds the same weights; and `logprobs` may have
+    # loaded the trainer with another configuration
     elsewhere = _held != predecessor.digest or _trainer is None or _trainer.checkpoint != predecessor.base
     if _trainer is None or elsewhere or _trainer.config != config:
-        _let_go()  # there is no memory for two
+        _let_go()  # memory is short for two
         _trainer = Trainer.load(
             predecessor.base, config, predecessor.state, predecessor.base, checkpoint_digest=predecessor.digest
         )
@@ -167,26 +170,26 @@ def _standing_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
 
 
 def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """What a teacher gives each token of the rollouts; it is loaded for this call, beside the trainer."""
+    """Return a teacher's log-probability of every token. It is loaded for this call, beside the trainer."""
     from models.lessons.on_policy_distillation import teacher_logprobs as scored
 
     try:
         return scored(teacher, config, rollouts)
     finally:
-        gc.collect()  # model and layers refer to each other
+        gc.collect()  # model and layers are in reference cycles
         release_gpu_memory()
 
 
 def logprobs_of(checkpoint: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """The same of a checkpoint that nothing goes on from: it is loaded for this call, alone, and without optimizer."""
+    """Return a checkpoint's log-probability of every token. It is loaded for this call; the trainer is released."""
     _let_go()
     return teacher_logprobs(checkpoint, config, rollouts)
 
 
 def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
-    """Writes the trainer's state into a folder. Raises ElsewhereError where it does not stand at `digest`.
+    """Write the trainer's state into a folder. Raises ElsewhereError where the trainer does not hold `digest`.
 
-    `retired` states make room for it.
+    `retired` states are removed right before.
     """
     if _trainer is None or _held != digest:
         raise ElsewhereError(f"the trainer does not hold {digest}: its process was restarted after the update")
@@ -195,7 +198,7 @@ def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
 
 
 def _let_go() -> None:
-    """Gives back the trainer's memory: model and layers refer to each other, so the collector has to come by."""
+    """Release the trainer's memory at once; its reference cycles need the garbage collector."""
     global _trainer, _held
     _trainer, _held = None, None
     gc.collect()
@@ -203,18 +206,19 @@ def _let_go() -> None:
 
 
 def _remove(retired: Sequence[Path]) -> None:
-    """Removes folders right before others of their size are written, into the memory that held them: on a virtual
-    machine memory that was never used before is several times slower.
+    """Remove folders right before others of their size are written.
+
+    The page cache then reuses their memory: on a virtual machine memory never used before is several times slower.
     """
     for folder in retired:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
-    """Merges an adapter into its base. Returns the full checkpoint; raises MergeError where the merge is not proven."""
+    """Merge an adapter into its base. Returns the full checkpoint; raises MergeError where the merge is not proven."""
     from models import lora
 
-    _let_go()  # it is not needed any more, and its memory is
+    _let_go()  # its memory is needed
     draft = _draft(checkpoints)
     base = base_of(adapter)
     with room_for(draft, size_of(base)):
@@ -224,7 +228,7 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
 
 
 def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None, *, durable: bool = True) -> Path:
-    """Keeps the trainer's weights as a checkpoint, or, where there is a `base` (a digest), its adapters beside that."""
+    """Keep the trainer's weights as a checkpoint; given the digest of a `base`, only its adapters."""
     draft = _draft(checkpoints)
     with room_for(draft, size_of(trainer.checkpoint) if base is None else 0):
         if base is None:

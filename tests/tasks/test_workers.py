@@ -209,7 +209,7 @@ def test_a_call_that_takes_far_longer_than_any_of_its_kind_is_ended(
         worker.call(child_calls.spin, 0.0)
         assert worker.call(child_calls.spin, 1.5) == 1.5
     for kind in ("update", "sample"):
-        with pytest.raises(WorkerHungError, match=f"not through after .* ended at {kind} · spin"), working_on(kind):
+        with pytest.raises(WorkerHungError, match=f"not finished after .* ended at {kind} · spin"), working_on(kind):
             worker.call(child_calls.spin, 600)
     assert len(losses) == 2
 
@@ -279,7 +279,7 @@ def test_a_busy_child_is_stuck_after_its_limit() -> None:
                 wait_for_seconds(process.pid, processor_seconds(process.pid) + 0.05)
                 assert watch.complaint() is None
                 assert watch.still == 0
-            assert watch.complaint() == "was stuck: not through after 2 s"
+            assert watch.complaint() == "was stuck: not finished after 2 s"
         finally:
             process.kill()
 

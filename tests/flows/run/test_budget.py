@@ -1,4 +1,4 @@
-"""Until when a night may go on, and whether another round fits: by hand."""
+"""A night's hours, and whether another round fits, worked out by hand."""
 
 import json
 import time
@@ -9,7 +9,7 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
-from flows.run.budget import Allowance, Hours, end_of_asking, likely, past_rounds
+from flows.run.budget import Allowance, Hours, end_of_asking, expected_seconds, past_rounds
 from flows.run.context import Night
 from flows.training.reward_model import slowest_ranking
 from tasks.workers import HoursOverError
@@ -19,7 +19,7 @@ NOW = 1_795_217_400.0  # 2026-11-21 00:30 in Berlin
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time of day, to be set."""
+    """The time of day in seconds, which a test sets."""
     shown = [NOW]
     monkeypatch.setattr(time, "time", lambda: shown[0])
     return shown
@@ -30,7 +30,7 @@ def hours(*settings: str) -> Hours:
 
 
 @pytest.mark.usefixtures("clock")
-def test_the_nearer_of_both_ends_holds() -> None:
+def test_the_earlier_end_counts() -> None:
     assert hours().end == float("inf")
     assert hours("budget_minutes=90") == Hours(NOW + 5400, "budget_minutes (90)")
     berlin = ["deadline=06:30", "deadline_time_zone=Europe/Berlin"]
@@ -46,11 +46,8 @@ def test_the_budget_counts_from_when_the_night_began(tmp_path: Path) -> None:
 
 
 def test_the_next_round_is_as_slow_as_the_slower_of_median_and_last() -> None:
-    assert likely([]) == 0
-    assert likely([30.0]) == 30
-    assert likely([90.0, 30.0, 30.0]) == 30
-    assert likely([90.0, 30.0, 30.0, 50.0]) == 50
-    assert likely([60.0, 50.0, 10.0]) == 50
+    rounds: list[list[float]] = [[], [30], [90, 30, 30], [90, 30, 30, 50], [60, 50, 10]]
+    assert [expected_seconds(seconds) for seconds in rounds] == [0, 30, 30, 50, 50]
 
 
 def allowance(tmp_path: Path, minutes: float, *settings: str, exam: float = 100.0) -> Allowance:
@@ -94,14 +91,11 @@ def test_its_quiz_has_to_fit_too(tmp_path: Path, clock: list[float]) -> None:
     assert not fits(allowed, quizzed=True)
 
 
-def test_adapters_have_to_be_merged(tmp_path: Path) -> None:
+def test_merge_and_ranking_come_after_the_rounds_too(tmp_path: Path) -> None:
     assert allowance(tmp_path, 10, "lora={}").after == 245
-
-
-def test_the_candidate_has_to_rank_the_picks_too(tmp_path: Path) -> None:
-    for who, seconds in {"champion": 8.0, "distilled": 4.0}.items():
-        (tmp_path / "picks" / who).mkdir(parents=True)
-        (tmp_path / "picks" / who / "manifest.json").write_text(json.dumps({"seconds": seconds}))
+    for model, seconds in {"champion": 8.0, "distilled": 4.0}.items():
+        (tmp_path / "picks" / model).mkdir(parents=True)
+        (tmp_path / "picks" / model / "manifest.json").write_text(json.dumps({"seconds": seconds}))
     assert slowest_ranking(tmp_path) == 8
     assert slowest_ranking(tmp_path / "nowhere") == 0
     config = load_night(STARTER, ["budget_minutes=10"])
@@ -119,11 +113,11 @@ def write_past_night(nights: Path, date: str, name: str, seconds: list[float | N
     folder = nights / date
     folder.mkdir()
     for number, value in enumerate(seconds, 1):
-        place = folder / f"round-{number:02d}" / "checkpoint"
-        place.mkdir(parents=True)
+        checkpoint = folder / f"round-{number:02d}" / "checkpoint"
+        checkpoint.mkdir(parents=True)
         figures: dict[str, Any] = {"reward": 0.5} if value is None else {"seconds_round": value}
-        (place / "metrics.json").write_text(json.dumps(figures))
-        (place / "manifest.json").write_text("{}")
+        (checkpoint / "metrics.json").write_text(json.dumps(figures))
+        (checkpoint / "manifest.json").write_text("{}")
     (folder / "config.yaml").write_text(frozen_yaml(load_night(STARTER, [f"name={name}"])))
     if finished:
         (folder / "summary.json").write_text("{}")
@@ -133,7 +127,7 @@ def test_the_first_round_goes_by_the_newest_finished_night_of_its_name(tmp_path:
     assert past_rounds(tmp_path, "starter") == []
     allowed = allowance(tmp_path, 10)
     clock[0] += 600 - 185
-    assert fits(allowed)  # nothing is known of it: it may try
+    assert fits(allowed)  # nothing is known of it
     clock[0] += 1
     assert not fits(allowed)
     write_past_night(tmp_path, "2026-11-17", "starter", [20.0, None, 40.0])
@@ -148,31 +142,30 @@ def test_the_first_round_goes_by_the_newest_finished_night_of_its_name(tmp_path:
     assert fits(allowed)
 
 
-def test_what_is_no_round_may_end_half_an_hour_late(tmp_path: Path, clock: list[float]) -> None:
+def test_all_but_rounds_may_end_half_an_hour_late(tmp_path: Path, clock: list[float]) -> None:
     night = Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=60"]))
     assert (night.engine.until, night.trainer.until) == (NOW + 5400, NOW + 5400)
-    night.spare(185)
+    night.limit_workers(before_end=185)
     assert (night.engine.until, night.trainer.until) == (NOW + 3415, NOW + 3415)
-    assert Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=null"])).engine.until == float(
-        "inf"
-    )
+    endless = Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=null"]))
+    assert endless.engine.until == float("inf")
 
 
 TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"
 
 
-def test_a_teacher_is_asked_for_no_longer_than_lets_all_others_fit(tmp_path: Path, clock: list[float]) -> None:
+def test_asking_a_teacher_leaves_time_for_all_other_stages(tmp_path: Path, clock: list[float]) -> None:
     """Of 600 s, 60 are for the rest; the night before needed 131 s without its rounds and its teacher."""
     config = load_night(STARTER, ["budget_minutes=10", "stages=[distill, grpo]", TEACHER])
     hours, tonight, before = Hours.of(config, "2026-11-20"), tmp_path / "2026-11-20", tmp_path / "2026-11-19"
     assert end_of_asking(hours, config, tonight, None) == NOW + 540 - 270  # nothing is known: half of what is left
     clock[0] += 40
     assert end_of_asking(hours, config, tonight, None) == NOW + 540 - 250
-    exams = {f"evaluate/{who}": 20.0 for who in ("champion", "distilled", "candidate")}
-    taken = {"freeze_journal": 1.0, "distill": 30.0, "fit_reward_model": 40.0, "ask_teacher": 500.0, **exams}
-    for place, seconds in taken.items():
-        (before / place).mkdir(parents=True)
-        (before / place / "manifest.json").write_text(json.dumps({"seconds": seconds}))
+    exams = {f"evaluate/{model}": 20.0 for model in ("champion", "distilled", "candidate")}
+    taken = {"freeze_journal": 1.0, "distill": 30.0, "fit_reward_model": 40.0, "ask_teacher": 500.0, "decide": 0.0}
+    for path, seconds in (taken | exams).items():
+        (before / path).mkdir(parents=True)
+        (before / path / "manifest.json").write_text(json.dumps({"seconds": seconds}))
     assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 131
     (tonight / "freeze_journal").mkdir(parents=True)
     (tonight / "freeze_journal" / "manifest.json").write_text(json.dumps({"seconds": 9.0}))

@@ -1,8 +1,7 @@
-"""A night's identity, and where things lie in it."""
+"""A night's identity, its folders, and the checkpoints that it goes on from."""
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from conf.schema import NightConfig
 from conf.storage.home import Home, InputError, NightError
 from flows.run.context import Night, check_identity, freeze_config
 from flows.training.inputs import champion_of
-from models.checkpoint import DamagedCheckpointError, keep, verify
+from models.checkpoint import DamagedCheckpointError, keep
 from tasks.journal.spans import consumed, note_taken
-from tasks.stage import Artifact, Stage, commit, stage
+from tasks.stage import Artifact, commit, stage
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -58,7 +57,7 @@ def test_another_configuration_is_refused_with_the_difference(tmp_path: Path) ->
     assert load_night(folder / "config.yaml") == starter("grpo.rounds=3")
 
 
-def test_fresh_throws_away_what_the_night_has(tmp_path: Path) -> None:
+def test_fresh_begins_the_night_anew(tmp_path: Path) -> None:
     folder = tmp_path / "2026-11-20"
     freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
     (folder / "distill").mkdir()
@@ -77,29 +76,29 @@ def test_a_frozen_configuration_that_was_damaged_is_one_line(tmp_path: Path) -> 
 def test_the_lessons_leave_time_for_all_exams_and_rankings(tmp_path: Path) -> None:
     """As long as the night before: three exams of 20 s and three rankings of 4 s, with a vault two exams more."""
     home = Home(tmp_path)
-    assert Night(home, "2026-11-20", starter()).exams == 0
+    assert Night(home, "2026-11-20", starter()).exam_seconds() == 0
     before = home.night("2026-11-19")
     freeze_config(before, starter(), fresh=False)
     (before / "summary.json").write_text("{}")
     for name, seconds in {"evaluate": 20.0, "rank_picks": 4.0}.items():
         (before / name).mkdir()
         (before / name / "manifest.json").write_text(json.dumps({"stage": name, "seconds": seconds}))
-    assert Night(home, "2026-11-20", starter()).exams == 72
-    assert Night(home, "2026-11-20", starter("exam.vault=100")).exams == 112
+    assert Night(home, "2026-11-20", starter()).exam_seconds() == 72
+    assert Night(home, "2026-11-20", starter("exam.vault=100")).exam_seconds() == 112
 
 
-def test_where_things_lie(tmp_path: Path) -> None:
+def test_the_folders_of_a_night(tmp_path: Path) -> None:
     night = Night(Home(tmp_path), "2026-11-20", starter())
     assert night.folder == tmp_path / "nights" / "2026-11-20"
     distilled = Artifact(folder=tmp_path, digest="")
     (tmp_path / "checkpoint.txt").write_text("cafe42")
     assert night.checkpoint(distilled) == tmp_path / "checkpoints" / "cafe42"
     night.close()
-    assert not night.folder.exists()  # the children start on first use, and only they write logs
+    assert not night.folder.exists()  # the child processes start on first use
 
 
 @pytest.mark.parametrize("noted", ["..", "../../elsewhere", "/etc", ""])
-def test_a_note_that_names_no_checkpoint(tmp_path: Path, noted: str) -> None:
+def test_a_note_that_names_no_checkpoint_is_refused(tmp_path: Path, noted: str) -> None:
     night = Night(Home(tmp_path), "2026-11-20", starter())
     (tmp_path / "checkpoint.txt").write_text(noted)
     with pytest.raises(NightError, match="checkpoints: .* is not a valid name here"):
@@ -107,14 +106,14 @@ def test_a_note_that_names_no_checkpoint(tmp_path: Path, noted: str) -> None:
     night.close()
 
 
-def test_a_date_that_would_lead_out_of_the_home(tmp_path: Path) -> None:
-    """As a flow's parameter it comes unchecked."""
+def test_a_date_that_leads_out_of_the_home_is_refused(tmp_path: Path) -> None:
+    """A flow's parameter is not checked before."""
     with pytest.raises(NightError, match="nights: .* is not a valid name here"):
         Night(Home(tmp_path), "../../elsewhere", starter())
 
 
-def test_a_night_that_is_half_thrown_away_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed in the midst of --fresh: what lies about has no manifest any more, so its journal lines are free again."""
+def test_a_night_half_removed_by_fresh_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in the middle of --fresh: its journal lines are free again."""
     folder = tmp_path / "2026-11-20"
     freeze_config(folder, starter(), fresh=False)
     (folder / "freeze_journal").mkdir()
@@ -126,51 +125,45 @@ def test_a_night_that_is_half_thrown_away_counts_for_nothing(tmp_path: Path, mon
         with pytest.raises(KeyboardInterrupt):
             freeze_config(folder, starter(), fresh=True)
     assert consumed(tmp_path) == {}
-    assert not folder.exists()  # and no note of it counts: neither a summary nor a promotion
+    assert not folder.exists()  # neither a summary nor a promotion counts
     freeze_config(folder, starter(), fresh=False)
-    assert [place.name for place in tmp_path.iterdir()] == ["2026-11-20"]
+    assert [file.name for file in tmp_path.iterdir()] == ["2026-11-20"]
 
 
 def killed(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-# --- checkpoints that were damaged
+# --- damaged checkpoints
 
 
-def writing(night: Night) -> Stage:
-    """A stage that makes a checkpoint, always the same."""
-
-    def write(folder: Path) -> None:
-        draft = night.home.checkpoints / "draft"
-        draft.mkdir(parents=True)
-        (draft / "model.safetensors").write_text("weights")
-        (folder / "checkpoint.txt").write_text(keep(draft, night.home.checkpoints).name)
-
-    return stage()(write)
-
-
-def flip_a_byte(checkpoint: Path) -> None:
-    (checkpoint / "model.safetensors").write_text("wejghts")
+@stage()
+def distill(folder: Path, *, checkpoints: Path) -> None:
+    """Make a checkpoint, always the same."""
+    draft = checkpoints / "draft"
+    draft.mkdir(parents=True)
+    (draft / "model.safetensors").write_text("weights")
+    (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
 
 
 @pytest.mark.usefixtures("prefect_server")
-@pytest.mark.parametrize("damage", [flip_a_byte, shutil.rmtree])
-def test_a_checkpoint_that_was_damaged_is_made_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+def test_a_night_does_not_go_on_from_a_damaged_checkpoint(tmp_path: Path) -> None:
     night = Night(Home(tmp_path), "2026-11-20", starter())
-    first = night.made(writing(night), "distill")
-    damage(first)
-    assert night.made(writing(night), "distill") == first
-    verify(first, "")
+    checkpoint = night.make_checkpoint(distill, "distill", checkpoints=night.home.checkpoints)
+    assert night.make_checkpoint(distill, "distill", checkpoints=night.home.checkpoints) == checkpoint
+    for damage in (lambda: (checkpoint / "model.safetensors").write_text("wejghts"), lambda: shutil.rmtree(checkpoint)):
+        damage()
+        with pytest.raises(DamagedCheckpointError, match=f"{checkpoint}: .* begin it anew with --fresh"):
+            night.make_checkpoint(distill, "distill", checkpoints=night.home.checkpoints)
 
 
-def test_a_damaged_champion_is_refused_by_name_with_what_to_do(tmp_path: Path) -> None:
+def test_a_damaged_champion_is_refused_with_what_to_do(tmp_path: Path) -> None:
     night = Night(Home(tmp_path), "2026-11-20", starter())
     night.home.checkpoints.mkdir()
     champion = night.home.checkpoints / ("cafe42" * 4)
     night.folder.mkdir(parents=True)
     (night.folder / "champion.txt").write_text(champion.name)
-    nobody: Any = None  # whose registry is not asked: the night knows its champion
+    nobody: Any = None  # the registry is not asked: the night knows its champion
     for what, damage in (("this checkpoint is gone", lambda: None), ("it was changed or damaged", champion.mkdir)):
         damage()
         with pytest.raises(

@@ -125,7 +125,7 @@ def test_a_hub_that_does_not_answer_is_given_up(hub: Hub, checkpoint: Path, monk
     monkeypatch.setattr("tasks.registry.push.LIMIT", 6.0)
     failure = push.fn(checkpoint, REPO, "…")
     over.set()
-    assert failure == f"c0ffee was not pushed to {REPO} (the upload process was not through after 6 s and was ended)"
+    assert failure == f"c0ffee was not pushed to {REPO} (the upload process had not finished after 6 s and was ended)"
 
 
 @pytest.mark.parametrize("repo", ["my-student", "me/my/student", "https://hub/me/x", "me/"])

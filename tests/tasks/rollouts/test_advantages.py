@@ -1,4 +1,4 @@
-"""Advantages over a group's own mean, in the groups' own order, with nothing for what was not graded."""
+"""Advantages over a group's mean; null for what was not graded."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from tests.tasks.doubles.tables import rollout, score, write_stage
 def run(
     tmp_path: Path, rows: list[dict[str, Any]], size: int, *, lengths: Sequence[int] = (), cut: int = 100, **grpo: Any
 ) -> pd.DataFrame:
-    """Credits completions of 10 tokens, or of these lengths; those of `cut` tokens were cut."""
+    """Credit completions of 10 tokens, or of these lengths; those of `cut` tokens were cut."""
     scores = write_stage(tmp_path / "score", {"scores": (SCORES, rows)})
     sampled = [
         rollout(row["problem_id"], row["group"], row["sample"], "x" * length)
@@ -31,7 +31,7 @@ def run(
     return read_table(tmp_path / "credit" / "advantages.parquet", ADVANTAGES)
 
 
-def by_place(table: pd.DataFrame) -> dict[tuple[int, int], float]:
+def by_sample(table: pd.DataFrame) -> dict[tuple[int, int], float]:
     rows: list[Any] = table.to_dict("records")
     return {(row["group"], row["sample"]): row["advantage"] for row in rows}
 
@@ -39,7 +39,7 @@ def by_place(table: pd.DataFrame) -> dict[tuple[int, int], float]:
 def test_advantages_by_hand(tmp_path: Path) -> None:
     rewards = [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]
     rows = [score(f"p{g}", g, s, reward) for g, group in enumerate(rewards) for s, reward in enumerate(group)]
-    found = by_place(run(tmp_path, rows, 4))
+    found = by_sample(run(tmp_path, rows, 4))
     expected = [[0.5, -0.5, -0.5, 0.5], [0.75, -0.25, -0.25, -0.25], [0.0] * 4]
     assert found == {(g, s): value for g, group in enumerate(expected) for s, value in enumerate(group)}
 
@@ -47,14 +47,14 @@ def test_advantages_by_hand(tmp_path: Path) -> None:
 def test_rows_in_any_order(tmp_path: Path) -> None:
     rows = [score("b", 1, 1, 1.0), score("a", 0, 1, 1.0), score("b", 1, 0, 1.0), score("a", 0, 0, 0.0)]
     table = run(tmp_path, rows, 2)
-    assert by_place(table) == {(0, 0): -0.5, (0, 1): 0.5, (1, 0): 0.0, (1, 1): 0.0}
+    assert by_sample(table) == {(0, 0): -0.5, (0, 1): 0.5, (1, 0): 0.0, (1, 1): 0.0}
     assert dict(zip(table.group, table.problem_id, strict=True)) == {0: "a", 1: "b"}
 
 
 def test_what_was_not_graded_is_left_out_of_the_baseline(tmp_path: Path) -> None:
     rows = [score("a", 0, sample, reward) for sample, reward in enumerate([1.0, None, 0.0, 0.0])]
     rows += [score("b", 1, sample, None) for sample in range(4)]
-    found = by_place(run(tmp_path, rows, 4))
+    found = by_sample(run(tmp_path, rows, 4))
     assert [found[0, sample] for sample in (0, 2, 3)] == pytest.approx([2 / 3, -1 / 3, -1 / 3])
     assert math.isnan(found[0, 1])
     assert all(math.isnan(found[1, sample]) for sample in range(4))
@@ -62,7 +62,7 @@ def test_what_was_not_graded_is_left_out_of_the_baseline(tmp_path: Path) -> None
 
 def test_divided_by_the_groups_deviation(tmp_path: Path) -> None:
     rows = [score("a", 0, sample, reward) for sample, reward in enumerate([1.0, 0.0, 0.0, 0.0])]
-    found = by_place(run(tmp_path, rows, 4, scale="std"))
+    found = by_sample(run(tmp_path, rows, 4, scale="std"))
     assert found[0, 0] == pytest.approx(0.75 / (0.5 + 1e-4))  # the deviation with n − 1 is √((9/16 + 3/16) / 3) = 0.5
     assert found[0, 1] == pytest.approx(-0.25 / (0.5 + 1e-4))
 
@@ -72,8 +72,8 @@ def test_completions_that_were_cut_leave_the_baseline_if_masked(tmp_path: Path) 
     lengths = [20, 5, 20, 5]
     rows += [score("b", 1, sample, reward) for sample, reward in enumerate([0.0, 1.0, 1.0, 0.0])]
     lengths += [20, 20, 5, 5]
-    found = by_place(run(tmp_path, rows, 4, lengths=lengths, cut=20, overlong="mask", max_completion_tokens=20))
-    assert [place for place, value in found.items() if math.isnan(value)] == [(0, 0), (0, 2), (1, 0), (1, 1)]
+    found = by_sample(run(tmp_path, rows, 4, lengths=lengths, cut=20, overlong="mask", max_completion_tokens=20))
+    assert [key for key, value in found.items() if math.isnan(value)] == [(0, 0), (0, 2), (1, 0), (1, 1)]
     assert (found[0, 1], found[0, 3]) == (0.0, 0.0)  # the cut ones' rewards were the group's signal
     assert (found[1, 2], found[1, 3]) == (0.5, -0.5)
 
@@ -82,7 +82,7 @@ def test_the_penalty_near_the_length_limit(tmp_path: Path) -> None:
     """20 tokens, the last 10 of them with a penalty: 0.5 at 15 tokens, 1 at the end, whether cut or not."""
     rows = [score("a", 0, sample, 1.0) for sample in range(4)]
     settings = {"overlong": "shape", "overlong_share": 0.5, "max_completion_tokens": 20}
-    found = by_place(run(tmp_path, rows, 4, lengths=[10, 15, 20, 9], cut=20, **settings))
+    found = by_sample(run(tmp_path, rows, 4, lengths=[10, 15, 20, 9], cut=20, **settings))
     mean = (1.0 + 0.5 + 0.0 + 1.0) / 4
     assert [found[0, sample] for sample in range(4)] == pytest.approx([1 - mean, 0.5 - mean, -mean, 1 - mean])
 
@@ -115,6 +115,6 @@ def test_a_tie_breaker_is_no_signal(tmp_path: Path) -> None:
         for g, group in enumerate(groups)
         for s, (reward, moved) in enumerate(group)
     ]
-    found = by_place(run(tmp_path, rows, 3))
+    found = by_sample(run(tmp_path, rows, 3))
     assert json.loads((tmp_path / "credit/signal.json").read_text()) == {"groups": 5, "with_signal": 3}
     assert [found[0, sample] for sample in range(3)] == pytest.approx([0.03, -0.04, 0.01])  # it is trained on

@@ -61,7 +61,7 @@ def test_a_grader_of_ones_own_judges_in_a_child_that_may_hang_or_die(
     monkeypatch.setattr(own_graders, "LIMIT", 5.0)
     (hung,) = scores_of(own, attempts("hang"))
     assert (hung.reward, hung.verdict) == (None, "grader_failed")
-    assert hung.detail == "the grader process was not through after 5 s and was ended"
+    assert hung.detail == "the grader process had not finished after 5 s and was ended"
 
 
 def test_one_that_cannot_be_pickled_and_the_programs_own_judge_here(

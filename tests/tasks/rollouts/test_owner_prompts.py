@@ -1,4 +1,4 @@
-"""The owner's own prompts: each once, none that judges the reward model, none of the exam."""
+"""The owner's prompts: each once, none that evaluates the reward model, none of the exam."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,6 @@
-"""A teacher's credit: a table with an advantage a token, and the figures that come of it."""
+"""The teacher's advantages: one per token, and the figures over them."""
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ from models.rollout import Rollout
 from tasks.rollouts.teacher_advantages import credit_by_teacher, find_teacher
 from tasks.stage import Artifact, commit
 from tasks.tables import ADVANTAGES, read_table, write_rollouts
-from tasks.training.metrics import _taught
-from tasks.training.update import advantages_by_place
+from tasks.training.update import advantages_by_sample
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 from tests.tasks.doubles.student import write_student
 from tests.tasks.doubles.workers import InProcessWorker
@@ -45,17 +43,17 @@ def credited(folder: Path, rollouts: list[Rollout], teacher: Path) -> Artifact:
     return commit(folder / "credit", "credit", {}, 1.0)
 
 
-def test_every_token_has_an_advantage_of_its_own(tmp_path: Path, teacher: Path) -> None:
+def test_every_token_has_an_advantage(tmp_path: Path, teacher: Path) -> None:
     rollouts = sampled_groups(teacher, [[4, 1], [2, 5]])
     unknown, empty = rollouts[1], rollouts[2]
     rollouts[1] = dataclasses.replace(unknown, sampler_logprobs=[math.nan])
     rollouts[2] = dataclasses.replace(empty, token_ids=[], sampler_logprobs=[], loss_mask=[])
     artifact = credited(tmp_path, rollouts, teacher)
-    found = advantages_by_place(read_table(artifact.folder / "advantages.parquet", ADVANTAGES))
+    found = advantages_by_sample(read_table(artifact.folder / "advantages.parquet", ADVANTAGES))
     scored = teacher_logprobs(teacher, CONFIG, rollouts)
     for row in (0, 3):
-        own = [q - p for q, p in zip(scored[row], rollouts[row].sampler_logprobs, strict=True)]
-        assert found[rollouts[row].group, rollouts[row].sample] == pytest.approx(own)
+        expected = [q - p for q, p in zip(scored[row], rollouts[row].sampler_logprobs, strict=True)]
+        assert found[rollouts[row].group, rollouts[row].sample] == pytest.approx(expected)
     assert [math.isnan(value) for value in found[0, 1]] == [True]
     assert found[1, 0] == []
     assert artifact.read_json("signal.json") == {"groups": 2, "with_signal": 2}
@@ -71,19 +69,9 @@ def test_a_group_without_a_token_has_no_signal(tmp_path: Path, teacher: Path) ->
     artifact = credited(tmp_path, rollouts, teacher)
     assert artifact.read_json("signal.json") == {"groups": 1, "with_signal": 0}
     assert artifact.read_json("teacher.json") == {"tokens": 0, "kl": 0.0}
-    assert _taught([artifact]) == {}
 
 
-def test_the_rounds_figure_is_a_mean_over_tokens(tmp_path: Path) -> None:
-    artifacts = []
-    for name, kl, tokens in (("a", 1.0, 30), ("b", 0.2, 10)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "teacher.json").write_text(json.dumps({"tokens": tokens, "kl": kl}))
-        artifacts.append(commit(tmp_path / name, "credit", {}, 1.0))
-    assert _taught(artifacts) == {"teacher_kl": pytest.approx(0.8)}
-
-
-def test_a_teacher_is_found_and_its_tokenizer_looked_at(tmp_path: Path, teacher: Path) -> None:
+def test_a_teacher_has_the_students_tokenizer(tmp_path: Path, teacher: Path) -> None:
     assert find_teacher(OnPolicyConfig(teacher=str(teacher)), teacher, False) == teacher
     with pytest.raises(InputError, match=r"^on_policy\.teacher: /nowhere: there is no such folder; name one, or a hub"):
         find_teacher(OnPolicyConfig(teacher="/nowhere"), teacher, False)

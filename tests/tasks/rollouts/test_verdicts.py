@@ -1,11 +1,11 @@
-"""Verdicts, counted and told."""
+"""Counts of verdicts."""
 
-from tasks.rollouts.verdicts import VERDICTS, as_metrics, count, told
+from tasks.rollouts.verdicts import VERDICTS, as_metrics, count, describe
 
 JUDGED = [("gsm8k", "correct"), ("mbpp", "out_of_memory"), ("gsm8k", "wrong"), ("gsm8k", "correct")]
 
 
-def test_every_verdict_has_its_number() -> None:
+def test_every_verdict_has_a_number() -> None:
     counts = count(JUDGED)
     assert list(counts) == ["gsm8k", "mbpp"]
     assert [list(own) for own in counts.values()] == [list(VERDICTS)] * 2
@@ -15,8 +15,8 @@ def test_every_verdict_has_its_number() -> None:
 
 
 def test_in_one_line() -> None:
-    assert told(count(JUDGED)) == "gsm8k: 2 correct, 1 wrong; mbpp: 1 out of memory"
-    assert told({}) == ""
+    assert describe(count(JUDGED)) == "gsm8k: 2 correct, 1 wrong; mbpp: 1 out of memory"
+    assert describe({}) == ""
 
 
 def test_as_metrics() -> None:
@@ -26,8 +26,8 @@ def test_as_metrics() -> None:
     assert len(metrics) == 2 * len(VERDICTS)
 
 
-def test_what_a_learned_reward_judged_is_told_and_is_no_column_of_the_others() -> None:
+def test_judged_is_a_verdict_of_the_owners_prompts_alone() -> None:
     counts = count([*JUDGED, ("owner", "judged"), ("owner", "grader_failed")])
-    assert told(counts).endswith("; owner: 1 grader failed, 1 judged")
+    assert describe(counts).endswith("; owner: 1 grader failed, 1 judged")
     assert counts["owner"]["judged"] == 1
     assert "judged" not in counts["gsm8k"]
