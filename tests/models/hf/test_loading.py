@@ -107,23 +107,17 @@ def own_code(tmp_path: Path, _code_cache: None) -> Path:
     return folder
 
 
-def test_code_that_comes_with_a_model_runs_only_where_it_is_trusted(own_code: Path) -> None:
-    with pytest.raises(ValueError, match="trust_remote_code"):
-        load_model(own_code, torch.bfloat16, torch.device("cpu"))
-    model = load_model(own_code, torch.bfloat16, torch.device("cpu"), trust_remote_code=True)
-    assert type(model).__name__ == "OwnForCausalLM"
-    assert load_tokenizer(own_code, trust_remote_code=True).eos_token == END
+def test_code_that_comes_with_a_model_runs_only_where_it_is_trusted(own_code: Path, tmp_path: Path) -> None:
+    for refused in (lambda: load_model(own_code, torch.bfloat16, torch.device("cpu")), lambda: check_config(own_code)):
+        with pytest.raises(ValueError, match="trust_remote_code"):
+            refused()
     check_config(own_code, trust_remote_code=True)
-    with pytest.raises(ValueError, match="trust_remote_code"):
-        check_config(own_code)
-
-
-def test_the_trainer_trusts_it_too_and_hands_it_on(own_code: Path, tmp_path: Path) -> None:
+    assert load_tokenizer(own_code, trust_remote_code=True).eos_token == END
     with pytest.raises(ValueError, match="trust_remote_code"):
         Trainer.load(own_code, TrainerConfig(device="cpu"))
     config = TrainerConfig(device="cpu", trust_remote_code=True)
     trainer = Trainer.load(own_code, config)
-    trainer.imitate([([2, 3, 4], [5, 6, 1])])
+    assert type(trainer.model).__name__ == "OwnForCausalLM"
     trainer.save_checkpoint(tmp_path / "next")
     assert {*CODE} <= {file.name for file in (tmp_path / "next").iterdir()}
     assert Trainer.load(tmp_path / "next", config).step == 0

@@ -85,10 +85,6 @@ def test_a_checkpoint_is_a_plain_folder(folder: Path, rollouts: list[Rollout], t
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["dtype"] == str(PRECISION).removeprefix("torch.")
     assert "packed_groups" not in (tmp_path / "config.json").read_text()
-
-
-def test_the_same_weights_make_the_same_checkpoint(folder: Path, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        Trainer.load(folder, trainer_config()).save_checkpoint(tmp_path / name)
-    Trainer.load(tmp_path / "one", trainer_config()).save_checkpoint(tmp_path / "three")
-    assert len({digest_folder(tmp_path / name) for name in ("one", "two", "three")}) == 1
+    before = digest_folder(tmp_path)
+    Trainer.load(tmp_path, trainer_config()).save_checkpoint(tmp_path / "again")
+    assert digest_folder(tmp_path / "again") == before
