@@ -25,6 +25,8 @@ SERVER = [sys.executable, "-m", "flows.orchestration.sqlite_server", "server", "
 IDLE_SERVICES = ("CANCELLATION_CLEANUP", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "SCHEDULER", "TRIGGERS")
 PAGES = HERE.url(PREFECT_PORT)  # where `nightschool ui` shows the runs once this server is gone
 DRAIN_LIMIT = 3  # seconds
+RESEND_LIMIT = 60  # seconds, to a server that was started again; it records what it receives within RECORD_SECONDS
+RECORD_SECONDS = 5
 START_LIMIT = 180  # seconds; a busy machine needs 25, and the first start creates the database
 
 log = logging.getLogger("nightschool")
@@ -78,13 +80,16 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
                     log.warning("the Prefect server died (code %s); what it missed is sent now", server.returncode)
                     server, _ = start_server(folder, port, output)
                     wait_until_ready(server, url, output)
-                _send_what_is_left()
+                    _send_what_is_left(RESEND_LIMIT)
+                    time.sleep(RECORD_SECONDS)
+                else:
+                    _send_what_is_left(DRAIN_LIMIT)
     finally:
         server.kill()
         server.wait()
 
 
-def _send_what_is_left() -> None:
+def _send_what_is_left(seconds: float) -> None:
     """Send the queued logs and events: what is left when the server ends would be retried for minutes.
 
     A last event takes along those that could not be sent before (see `flows/orchestration/client.py`).
@@ -95,7 +100,7 @@ def _send_what_is_left() -> None:
 
     emit_event("nightschool.command-over", {"prefect.resource.id": "nightschool"})
     for worker in (APILogWorker, EventsWorker):
-        worker.drain_all(timeout=DRAIN_LIMIT)
+        worker.drain_all(timeout=seconds)
 
 
 def start_server(

@@ -146,14 +146,15 @@ def test_a_server_that_died_is_started_again_for_what_it_missed(
 
     monkeypatch.setattr(prefect_server, "start_server", start)
     monkeypatch.setattr(prefect_server, "wait_until_ready", lambda *_: None)
-    monkeypatch.setattr(prefect_server, "_send_what_is_left", lambda: calls.append("sent"))
+    monkeypatch.setattr(prefect_server, "_send_what_is_left", calls.append)
+    monkeypatch.setattr(prefect_server, "RECORD_SECONDS", 0)
     with (
         temporary_settings(restore_defaults={PREFECT_API_URL}),  # no server is configured
         prefect_api(tmp_path / "school", 4321),
     ):
         started[0].kill()
         started[0].wait()
-    assert calls == [4321, 4321, "sent"]
+    assert calls == [4321, 4321, prefect_server.RESEND_LIMIT]
     assert [server.poll() for server in started] == [-9, -9]
     assert "the Prefect server died (code -9)" in caplog.text
 
