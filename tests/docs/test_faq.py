@@ -48,6 +48,4 @@ def test_every_message_is_the_programs(program: str) -> None:
 
 
 def test_an_invented_message_is_found(program: str) -> None:
-    real = pieces("…: not a complete gzip file (…); copy or download the file again")
-    assert [piece in program for piece in real] == [True, True]
     assert [piece in program for piece in pieces("the night is too dark to go on; make room")] == [False]
