@@ -2,15 +2,13 @@
 
 import itertools
 import re
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
-from conf.storage.home import InputError
-from rewards.data.arithmetic_exercises import LEVELS, Exercise, exercises
+from conf.sections.benchmark import LEVELS
+from rewards.data.arithmetic_exercises import Exercise, exercises
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
-EXAM_SEED = "exam"
 EXAM_PROBLEMS = {"1": 200, "2": 200, "3": 100, "4": 100, "5": 100}
 NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
@@ -27,12 +25,7 @@ class Arithmetic(Benchmark):
     answer_line = "#### {}"
     bounded = True
 
-    def __init__(self, source: str | None = None, levels: Sequence[str] | None = None) -> None:
-        if source is not None:
-            raise InputError("arithmetic: its problems are generated and need no folder; remove `source`")
-        unknown = sorted(set(levels or ()) - set(LEVELS))
-        if unknown:
-            raise InputError(f"arithmetic: no level {', '.join(unknown)}; there are {', '.join(LEVELS)}")
+    def __init__(self, levels: Sequence[str] | None = None) -> None:
         self.levels = tuple(level for level in LEVELS if level in (levels or LEVELS))
 
     def problems(self, split: Split) -> list[Problem]:
@@ -69,28 +62,24 @@ def as_problem(exercise: Exercise) -> Problem:
     return Problem(problem_id, "arithmetic", exercise.question, str(exercise.answer), exercise.level)
 
 
-def _distinct(stream: Iterator[Exercise]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for exercise in stream:
+def _exam(level: str) -> list[Problem]:
+    """Return the first distinct problems of an endless stream."""
+    problems: dict[str, Problem] = {}
+    for exercise in exercises("exam", (level,), "test"):
         problem = as_problem(exercise)
-        if problem.problem_id not in seen:
-            seen.add(problem.problem_id)
-            yield problem
-
-
-def _exam(level: str) -> Iterator[Problem]:
-    return itertools.islice(_distinct(exercises(EXAM_SEED, (level,), "test")), EXAM_PROBLEMS[level])
+        problems.setdefault(problem.problem_id, problem)
+        if len(problems) == EXAM_PROBLEMS[level]:
+            break
+    return [*problems.values()]
 
 
 def _score(attempt: Attempt) -> Score:
-    started = time.perf_counter()
     if not NUMBER.fullmatch(attempt.problem.truth):
         return Score(None, "grader_failed", "the truth is not a number")
     _, marker, answer = attempt.completion.rpartition("####")
     answer = answer.strip()
     if not marker or not NUMBER.fullmatch(answer):
-        return Score(0.0, "no_answer", parts={"correct": 0.0}, seconds=time.perf_counter() - started)
+        return Score(0.0, "no_answer", parts={"correct": 0.0})
     correct = Fraction(answer) == Fraction(attempt.problem.truth)
     verdict = "correct" if correct else "wrong"
-    seconds = time.perf_counter() - started
-    return Score(float(correct), verdict, f"answered {answer}", {"correct": float(correct)}, seconds)
+    return Score(float(correct), verdict, f"answered {answer}", {"correct": float(correct)})

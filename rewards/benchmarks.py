@@ -1,10 +1,10 @@
 """Benchmarks by the name that a configuration gives them."""
 
 import importlib
-from collections.abc import Sequence
+from typing import get_args
 
 from conf.schema import BenchmarkConfig, SandboxConfig
-from conf.sections.benchmark import ExamPart
+from conf.sections.benchmark import BenchmarkName, ExamPart
 from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Benchmark
@@ -13,77 +13,53 @@ DEFAULT_SANDBOX = SandboxConfig()
 OPTIONAL_MEMBERS = ("splits", "excluded", "answer_line", "truth_marker", "bounded", "draw", "kind")
 
 
-def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
-    """Return the benchmark of a configuration entry, without reading its data. Raises InputError as `load` does.
+def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
+    """Return the built-in benchmark `name` with its default data, which is not read yet.
 
-    Only an entry may name a user's class, `module:Class`: a name found in data must never be imported.
+    Raises InputError for any other name: one found in data must never be imported.
     """
-    name = _name(entry)
-    if is_user_defined(entry):
-        _refuse_levels(name, entry.levels)
-        return _imported(name, entry.source)
-    return load(
-        name,
-        entry.source,
-        entry.levels,
-        subset=entry.subset,
-        revision=entry.revision,
-        lenient=entry.lenient,
-        sandbox=sandbox,
-    )
+    names = get_args(BenchmarkName)
+    if name not in names:
+        raise InputError(f"no benchmark is called {name!r}; there are {', '.join(names)}")
+    return configured(ExamPart(benchmark=name), sandbox)
+
+
+def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
+    """Return the benchmark of a configuration entry, without reading its data.
+
+    Programs of mbpp and humaneval run in `sandbox`. Raises InputError if a user's class cannot be imported.
+    """
+    # Imported on demand: some of these modules load libraries that take seconds.
+    match _name(entry):
+        case "arithmetic":
+            return Arithmetic(entry.levels)
+        case "gsm8k":
+            from rewards.gsm8k import Gsm8k
+
+            return Gsm8k(entry.source, entry.revision, entry.lenient)
+        case "math":
+            from rewards.competition_math import CompetitionMath
+
+            return CompetitionMath(entry.source, entry.levels, entry.subset, entry.revision)
+        case "mbpp":
+            from rewards.mbpp import Mbpp
+
+            return Mbpp(entry.source, entry.subset, entry.revision, sandbox)
+        case "humaneval":
+            from rewards.humaneval import HumanEval
+
+            return HumanEval(entry.source, entry.revision, sandbox)
+        case "triviaqa":
+            from rewards.triviaqa import TriviaQa
+
+            return TriviaQa(entry.source, entry.revision)
+        case name:
+            return _imported(name, entry.source)
 
 
 def is_user_defined(entry: BenchmarkConfig | ExamPart) -> bool:
     """Return whether an entry names a class of the user's, `module:Class`."""
     return ":" in _name(entry)
-
-
-def load(
-    name: str,
-    source: str | None = None,
-    levels: Sequence[str] | None = None,
-    *,
-    subset: str | None = None,
-    revision: str | None = None,
-    lenient: bool = False,
-    sandbox: SandboxConfig = DEFAULT_SANDBOX,
-) -> Benchmark:
-    """Return the built-in benchmark `name`, without reading its data.
-
-    `source` is a folder (None: the default), `levels` restricts the problems (None: all), `revision` pins the hub's
-    dataset, `subset` is "500" of math or "sanitized" of mbpp, `lenient` is GSM8K's, and `sandbox` is where mbpp and
-    humaneval run programs. Raises InputError for an unknown name, source or level.
-    """
-    if name not in ("arithmetic", "math"):
-        _refuse_levels(name, levels)
-    # Imported on demand: some of these modules load libraries that take seconds.
-    match name:
-        case "arithmetic":
-            return Arithmetic(source, levels)
-        case "gsm8k":
-            from rewards.gsm8k import Gsm8k
-
-            return Gsm8k(source, revision, lenient)
-        case "math":
-            from rewards.competition_math import CompetitionMath
-
-            return CompetitionMath(source, levels, subset, revision)
-        case "mbpp":
-            from rewards.mbpp import Mbpp
-
-            return Mbpp(source, subset, revision, sandbox)
-        case "humaneval":
-            from rewards.humaneval import HumanEval
-
-            return HumanEval(source, revision, sandbox)
-        case "triviaqa":
-            from rewards.triviaqa import TriviaQa
-
-            return TriviaQa(source, revision)
-        case _:
-            raise InputError(
-                f"no benchmark is called {name!r}; there are arithmetic, gsm8k, math, mbpp, humaneval and triviaqa"
-            )
 
 
 def _name(entry: BenchmarkConfig | ExamPart) -> str:
@@ -106,8 +82,3 @@ def _imported(name: str, source: str | None) -> Benchmark:
         if not hasattr(benchmark, member):
             setattr(type(benchmark), member, getattr(Benchmark, member))
     return benchmark
-
-
-def _refuse_levels(name: str, levels: Sequence[str] | None) -> None:
-    if levels is not None:
-        raise InputError(f"{name}: its problems have no levels; remove `levels`")

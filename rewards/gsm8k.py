@@ -1,13 +1,13 @@
 """GSM8K (Cobbe et al. 2021, arXiv:2110.14168): grade-school word problems, answered as `#### <number>`."""
 
 import re
-import time
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import islice
+from typing import Any
 
-from rewards.data.dataset_rows import data_file, rows_of
+from rewards.data.dataset_rows import data_file, hub_rows, read_rows
 from rewards.data.exclusion import Excluded, usable
 from rewards.symbolic.numbers import last_number, numbers
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
@@ -38,18 +38,9 @@ class Gsm8k(Benchmark):
 
         Raises InputError where the data is missing or broken.
         """
-        file = data_file(self.name, f"{split}.jsonl", self.source)
-        rows = rows_of(file, FIELDS, *HUB, split, self.revision)
-        problems = [
-            Problem(f"gsm8k/{split}/{index}", self.name, row["question"], row["answer"])
-            for index, row in enumerate(rows)
-        ]
-        reason = "its answer does not end in `#### <number>`"
-        return usable(
-            self,
-            split,
-            (each if true_number(each.truth) is not None else Excluded(each.problem_id, reason) for each in problems),
-        )
+        file = data_file(self.name, self.source, f"{split}.jsonl")
+        rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, split, FIELDS, self.revision)
+        return usable(self, split, (_as_problem(f"gsm8k/{split}/{index}", row) for index, row in enumerate(rows)))
 
     def prompt(self, problem: Problem) -> str:
         """Return the question and the format of the answer."""
@@ -60,13 +51,12 @@ class Gsm8k(Benchmark):
         return [self._score(attempt) for attempt in attempts]
 
     def _score(self, attempt: Attempt) -> Score:
-        started = time.perf_counter()
         truth = true_number(attempt.problem.truth)
         if truth is None:
             return Score(None, "grader_failed", "the truth does not end in `#### <number>`")
         verdict, detail = self._judge(attempt, truth)
         correct = float(verdict == "correct")
-        return Score(correct, verdict, detail, {"correct": correct}, time.perf_counter() - started)
+        return Score(correct, verdict, detail, {"correct": correct})
 
     def _judge(self, attempt: Attempt, truth: Fraction) -> tuple[Verdict, str]:
         text = _without_echo(attempt.completion, attempt.problem.question)
@@ -87,6 +77,12 @@ def true_number(truth: str) -> Fraction | None:
     _, marker, answer = truth.rpartition(MARKER)
     values = list(islice(numbers(answer), 2)) if marker else []
     return values[0] if len(values) == 1 else None
+
+
+def _as_problem(problem_id: str, row: dict[str, Any]) -> Problem | Excluded:
+    if true_number(row["answer"]) is None:
+        return Excluded(problem_id, "its answer does not end in `#### <number>`")
+    return Problem(problem_id, "gsm8k", row["question"], row["answer"])
 
 
 def _without_echo(completion: str, question: str) -> str:

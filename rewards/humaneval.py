@@ -6,7 +6,7 @@ from typing import Any
 
 from conf.schema import SandboxConfig
 from conf.storage.home import InputError
-from rewards.data.dataset_rows import data_file, rows_of
+from rewards.data.dataset_rows import data_file, hub_rows, read_rows
 from rewards.data.exclusion import Excluded, usable
 from rewards.programs.completion import preamble, whole_program
 from rewards.programs.unit_tests import DEFAULT_SANDBOX, NO_PROGRAM, UNREADABLE, ProgramTests, judged
@@ -14,7 +14,7 @@ from rewards.sandbox import Program
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = "openai/openai_humaneval"
-FILE = "HumanEval.jsonl"  # or the same with .gz, as it is published
+FILES = ("HumanEval.jsonl.gz", "HumanEval.jsonl")  # as it is published, or unpacked
 FIELDS = {"task_id": str, "prompt": str, "entry_point": str, "canonical_solution": str, "test": str}
 # EvalPlus's prompt for chat models (Liu et al. 2023, arXiv:2305.01210).
 PROMPT = (
@@ -49,9 +49,8 @@ class HumanEval(Benchmark):
 
     def references(self) -> list[tuple[Problem, str]]:
         """Return the problems with the dataset's own solutions: bodies that continue the prompt."""
-        plain, packed = (data_file(self.name, name, self.source) for name in (FILE, f"{FILE}.gz"))
-        file = plain if plain is not None and plain.is_file() else packed
-        rows = rows_of(file, FIELDS, HUB, None, "test", self.revision)
+        file = data_file(self.name, self.source, *FILES)
+        rows = read_rows(file, FIELDS) if file else hub_rows(HUB, None, "test", FIELDS, self.revision)
         return usable(self, "test", map(_with_reference, rows))
 
     def prompt(self, problem: Problem) -> str:

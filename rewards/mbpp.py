@@ -1,16 +1,13 @@
 """MBPP (Austin et al. 2021, arXiv:2108.07732): small programs, judged by the dataset's own asserts."""
 
 import ast
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from conf.schema import SandboxConfig
-from conf.storage.home import InputError
-from rewards.data.dataset_rows import DATA_VARIABLE, checked, data_file, hub_rows, read_rows
+from rewards.data.dataset_rows import data_file, hub_rows, read_rows
 from rewards.data.exclusion import Excluded, usable
 from rewards.programs.extraction import program_text
 from rewards.programs.hardcoding import literal_table
@@ -32,8 +29,7 @@ FIELDS = {
     "sanitized": {"task_id": int, "prompt": str, "code": str, "test_imports": list, "test_list": list},
 }
 # The paper's splits by task_id. 1–10 are its few-shot prompts and 511–600 its validation: neither is used.
-TASKS = {"train": range(601, 975), "test": range(11, 511), None: range(1, 975)}
-HUB_SPLITS = {"train": ("train",), "test": ("test",), None: ("prompt", "test", "validation", "train")}
+TASKS = {"train": range(601, 975), "test": range(11, 511)}
 PROMPT = (
     "You are an expert Python programmer, and here is your task: {task} Your code should pass this test:\n\n{test}\n\n"
     "Answer with the whole program in one ```python block."
@@ -57,8 +53,6 @@ class Mbpp(Benchmark):
         sandbox: SandboxConfig = DEFAULT_SANDBOX,
     ) -> None:
         self.subset = subset or "full"
-        if self.subset not in FILES:
-            raise InputError(f"mbpp: no subset is called {subset!r}; there are {' and '.join(FILES)}")
         self.source, self.revision, self.sandbox = source, revision, sandbox
 
     def problems(self, split: Split) -> list[Problem]:
@@ -66,11 +60,13 @@ class Mbpp(Benchmark):
 
         Raises InputError where the data is missing or broken.
         """
-        return [problem for problem, _ in usable(self, split, self._read(split))]
+        return [problem for problem, _ in self.references(split)]
 
-    def references(self, split: Split | None = None) -> list[tuple[Problem, str]]:
-        """Return the problems with the dataset's own solutions; None: all 974, few-shot and validation included."""
-        return [item for item in self._read(split) if not isinstance(item, Excluded)]
+    def references(self, split: Split) -> list[tuple[Problem, str]]:
+        """Return the problems with the dataset's own solutions."""
+        file, fields = data_file(self.name, self.source, *FILES[self.subset]), FIELDS[self.subset]
+        rows = read_rows(file, fields) if file else hub_rows(HUB, self.subset, split, fields, self.revision)
+        return usable(self, split, (self._with_reference(row) for row in rows if row["task_id"] in TASKS[split]))
 
     def prompt(self, problem: Problem) -> str:
         """Return the task and its first assert in the paper's words (section 3; it shows three), and the format."""
@@ -84,14 +80,9 @@ class Mbpp(Benchmark):
         The part `literal_table` is 1 for a program that only looks up the shown assert.
         """
         items = [self._program(attempt) for attempt in attempts]
-        programs = dict.fromkeys(item for item in items if isinstance(item, Program))
-        scores = judged(items, self.sandbox)
-        tables = {item: literal_table(item.source, item.tests[0], item.entry_point or "") for item in programs}
         return [
-            replace(score, parts={**score.parts, "literal_table": float(tables[item])})
-            if isinstance(item, Program)
-            else score
-            for item, score in zip(items, scores, strict=True)
+            _with_flag(item, score) if isinstance(item, Program) else score
+            for item, score in zip(items, judged(items, self.sandbox), strict=True)
         ]
 
     def _program(self, attempt: Attempt) -> Program | Score:
@@ -100,9 +91,6 @@ class Mbpp(Benchmark):
             return UNREADABLE
         source = program_text(attempt.completion)
         return NO_PROGRAM if source is None else tests.program(source, self.sandbox)
-
-    def _read(self, split: Split | None) -> list[tuple[Problem, str] | Excluded]:
-        return [self._with_reference(row) for row in self._rows(split) if row["task_id"] in TASKS[split]]
 
     def _with_reference(self, row: Mapping[str, Any]) -> tuple[Problem, str] | Excluded:
         prefix = self.name if self.subset == "full" else f"{self.name}/{self.subset}"
@@ -113,14 +101,10 @@ class Mbpp(Benchmark):
         question = row["text" if self.subset == "full" else "prompt"]
         return Problem(problem_id, self.name, question, tests.truth()), row["code"]
 
-    def _rows(self, split: Split | None) -> list[dict[str, Any]]:
-        fields = FIELDS[self.subset]
-        paths = [path for path in (data_file(self.name, name, self.source) for name in FILES[self.subset]) if path]
-        if not paths:
-            splits = HUB_SPLITS[split]
-            return [row for name in splits for row in hub_rows(HUB, self.subset, name, fields, self.revision)]
-        path = next((path for path in paths if path.is_file()), paths[0])
-        return _array(path, fields) if path.suffix == ".json" else read_rows(path, fields)
+
+def _with_flag(program: Program, score: Score) -> Score:
+    is_table = literal_table(program.source, program.tests[0], program.entry_point or "")
+    return replace(score, parts={**score.parts, "literal_table": float(is_table)})
 
 
 def entry_point(code: str, tests: Sequence[str]) -> str | None:
@@ -164,14 +148,3 @@ def _tests(row: Mapping[str, Any]) -> ProgramTests | str:
     if name is None:
         return "its tests call nothing that its reference defines"
     return ProgramTests(setup, tuple(asserts), name)
-
-
-def _array(path: Path, fields: dict[str, type]) -> list[dict[str, Any]]:
-    """Return the rows of the subset's published form: one JSON array."""
-    try:
-        rows = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON ({error}); copy the file again") from error
-    if not isinstance(rows, list) or not rows:
-        raise InputError(f"{path}: not an array of rows; copy or download the file again, or set {DATA_VARIABLE}")
-    return [checked(row, fields, f"{path}, row {index}") for index, row in enumerate(rows)]

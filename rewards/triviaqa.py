@@ -3,13 +3,12 @@
 import json
 import re
 import string
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from rewards.data.dataset_rows import checked, data_file, rows_of
+from rewards.data.dataset_rows import checked, data_file, hub_rows, read_rows
 from rewards.data.exclusion import Excluded, usable
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
 
@@ -38,8 +37,8 @@ class TriviaQa(Benchmark):
 
         Raises InputError where the data is missing or broken.
         """
-        file = data_file(self.name, f"{split}.jsonl", self.source)
-        rows = rows_of(file, FIELDS, *HUB, HUB_SPLITS[split], self.revision)
+        file = data_file(self.name, self.source, f"{split}.jsonl")
+        rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, HUB_SPLITS[split], FIELDS, self.revision)
         return usable(self, split, (_as_problem(row, split) for row in rows))
 
     def prompt(self, problem: Problem) -> str:
@@ -90,7 +89,6 @@ def _names(answer: dict[str, Any], where: str) -> list[str]:
 
 
 def _score(attempt: Attempt) -> Score:
-    started = time.perf_counter()
     names = true_names(attempt.problem.truth)
     if not names:
         return Score(None, "grader_failed", "the truth is not a JSON list of names")
@@ -99,7 +97,7 @@ def _score(attempt: Attempt) -> Score:
     verdict: Verdict = "no_answer" if not normal else "correct" if normal in names else "wrong"
     correct = float(verdict == "correct")
     detail = f"answered {answer.strip()[:80]!r}" if normal else "no answer"
-    return Score(correct, verdict, detail, {"correct": correct}, time.perf_counter() - started)
+    return Score(correct, verdict, detail, {"correct": correct})
 
 
 def _answer(attempt: Attempt) -> str:

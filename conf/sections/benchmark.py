@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from conf.section import HubRevision, Positive, Section
 
@@ -11,6 +11,8 @@ BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "tri
 
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
+LEVELS = ("1", "2", "3", "4", "5")
+WITH_LEVELS = ("arithmetic", "math")
 
 
 def _names_a_class(name: str) -> str:
@@ -22,54 +24,16 @@ def _names_a_class(name: str) -> str:
 OwnBenchmark = Annotated[str, AfterValidator(_names_a_class)]
 
 
-def _has_subset(subset: str | None, info: ValidationInfo) -> str | None:
-    name = _benchmark(info)
-    if subset is not None and name is not None and subset != SUBSETS.get(name):
-        known = f'the only subset of {name} is "{SUBSETS[name]}"' if name in SUBSETS else f"{name} has no subsets"
-        raise ValueError(f'"{subset}" is not allowed; {known}')
-    return subset
-
-
-def _has_revisions(revision: str | None, info: ValidationInfo) -> str | None:
-    if revision is not None and _benchmark(info) == "arithmetic":
-        raise ValueError("arithmetic is generated, not loaded from the hub; remove `revision`")
-    if revision is not None and ":" in (_benchmark(info) or ""):
-        raise ValueError("a benchmark of your own is only given its `source`; remove `revision`")
-    if revision is not None and info.data.get("source") is not None:
-        raise ValueError("a revision belongs to the hub, and `source` names a folder; remove one of them")
-    return revision
-
-
-def _can_be_lenient(lenient: bool, info: ValidationInfo) -> bool:
-    name = _benchmark(info)
-    if lenient and name not in ("gsm8k", None):
-        raise ValueError(f"only gsm8k can be read leniently, not {name}; remove `lenient`")
-    return lenient
-
-
-def _benchmark(info: ValidationInfo) -> str | None:
-    """Return the benchmark of the section; None if its name is wrong, which is an error of its own."""
-    return info.data.get("name") or info.data.get("benchmark")
-
-
 # Fields that choose the problems of a benchmark: the same in training and in the exam.
 Source = Annotated[str | None, Field(description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")]
 Revision = Annotated[
-    HubRevision | None,
-    AfterValidator(_has_revisions),
-    Field(description="branch, tag or commit of the hub's dataset; null: the newest"),
+    HubRevision | None, Field(description="branch, tag or commit of the hub's dataset; null: the newest")
 ]
 Subset = Annotated[
-    str | None,
-    AfterValidator(_has_subset),
-    Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark'),
+    str | None, Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark')
 ]
 Levels = Annotated[tuple[str, ...] | None, Field(description="only these levels; null: all")]
-Lenient = Annotated[
-    bool,
-    AfterValidator(_can_be_lenient),
-    Field(description="gsm8k: without a marker the last number counts"),
-]
+Lenient = Annotated[bool, Field(description="gsm8k: without a marker the last number counts")]
 
 
 class BenchmarkConfig(Section):
@@ -85,21 +49,15 @@ class BenchmarkConfig(Section):
         default=1.0, description="share of a round's prompts, relative to the other benchmarks' weights"
     )
 
-    @field_validator("name")
-    @classmethod
-    def has_problems_to_train_on(cls, name: str) -> str:
-        """Refuse HumanEval, which has exam problems only."""
-        if name == "humaneval":
+    @model_validator(mode="after")
+    def can_be_trained_on(self) -> Self:
+        """Refuse settings that the benchmark does not have, and exam problems."""
+        _check_choice(self.name, self)
+        if self.name == "humaneval":
             raise ValueError("humaneval cannot be trained on: it has exam problems only; train on mbpp instead")
-        return name
-
-    @field_validator("subset")
-    @classmethod
-    def is_not_the_exam(cls, subset: str | None, info: ValidationInfo) -> str | None:
-        """Refuse MATH-500, which is part of the test split."""
-        if subset == SUBSETS["math"] and _benchmark(info) == "math":
+        if self.name == "math" and self.subset:
             raise ValueError("MATH-500 cannot be trained on: it is part of the exam; remove `subset`")
-        return subset
+        return self
 
     @property
     def label(self) -> str:
@@ -130,6 +88,12 @@ class ExamPart(Section):
     )
     temperature: Annotated[float, Field(gt=0, le=2)] = Field(default=1.0, description="of those further answers")
 
+    @model_validator(mode="after")
+    def can_be_chosen(self) -> Self:
+        """Refuse settings that the benchmark does not have."""
+        _check_choice(self.benchmark, self)
+        return self
+
     def following(self, problems: int) -> Self:
         """Return the next `problems` of the test split after this part, each answered once, greedily."""
         return self.model_copy(update={"after": self.after + self.problems, "problems": problems, "samples": 0})
@@ -138,6 +102,23 @@ class ExamPart(Section):
     def name(self) -> str:
         """The benchmark's name with its subset and levels, if any: `math-500`, `arithmetic-1-2`."""
         return _label(self.benchmark, self.subset, self.levels)
+
+
+def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
+    """Raise ValueError for a setting that the benchmark does not have."""
+    if entry.subset not in (None, SUBSETS.get(name)):
+        known = f'the only subset of {name} is "{SUBSETS[name]}"' if name in SUBSETS else f"{name} has no subsets"
+        raise ValueError(f'no subset "{entry.subset}"; {known}')
+    if entry.levels is not None and name not in WITH_LEVELS:
+        raise ValueError(f"{name}: its problems have no levels; remove `levels`")
+    if unknown := sorted({*(entry.levels or ())} - {*LEVELS}):
+        raise ValueError(f"{name}: no level {', '.join(unknown)}; there are {', '.join(LEVELS)}")
+    if entry.lenient and name != "gsm8k":
+        raise ValueError(f"only gsm8k can be read leniently, not {name}; remove `lenient`")
+    if name == "arithmetic" and (entry.source or entry.revision):
+        raise ValueError("arithmetic: its problems are generated; remove `source` and `revision`")
+    if entry.revision and (entry.source or ":" in name):
+        raise ValueError("a revision belongs to the hub, not to a folder or a benchmark of your own; remove `revision`")
 
 
 def _label(name: str, subset: str | None, levels: tuple[str, ...] | None) -> str:

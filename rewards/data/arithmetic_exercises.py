@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from rewards.verifier import Split
 
-LEVELS = ("1", "2", "3", "4", "5")
 NAMES = ("Anna", "Ben", "Cora", "David", "Emma", "Finn", "Grace", "Hugo", "Ines", "Jack", "Lena", "Mia", "Noah", "Tom")
 THINGS = ("apples", "books", "cards", "coins", "eggs", "marbles", "pencils", "shells", "stamps", "stickers")
 EXAM_SHARE = 4  # one expression in four of every kind belongs to the exam

@@ -4,49 +4,48 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from conf.storage.home import InputError
+from conf.storage.journal import read_object
 
 DATA_VARIABLE = "NIGHTSCHOOL_DATA"
 TYPE_NAMES = {str: "a text", list: "a list", int: "a whole number", dict: "an object"}
 
 
-def data_file(benchmark: str, filename: str, source: str | None) -> Path | None:
+def data_file(benchmark: str, source: str | None, *names: str) -> Path | None:
     """Return the file to read, or None where neither a source nor `NIGHTSCHOOL_DATA` is set.
 
     `source` holds the file itself, or holds it in a subfolder named after the benchmark; `NIGHTSCHOOL_DATA` holds such
-    a subfolder. The file need not exist: `read_rows` reports a missing one.
+    a subfolder. Of several `names` the first that is there counts; `read_rows` reports a missing file.
     """
-    if source is not None:
-        direct, nested = Path(source) / filename, Path(source) / benchmark / filename
-        return nested if nested.is_file() and not direct.is_file() else direct
     data = os.environ.get(DATA_VARIABLE)
-    return Path(data) / benchmark / filename if data else None
-
-
-def rows_of(
-    file: Path | None, fields: Mapping[str, type], dataset: str, config: str | None, split: str, revision: str | None
-) -> list[dict[str, Any]]:
-    """Return the rows of a local file, or those of the hub's dataset where `file` is None. Raises InputError."""
-    return hub_rows(dataset, config, split, fields, revision) if file is None else read_rows(file, fields)
+    folders = [Path(data) / benchmark] if data else []
+    if source is not None:
+        folders = [Path(source), Path(source) / benchmark]
+    files = [folder / name for folder in folders for name in names]
+    return next((file for file in files if file.is_file()), files[0] if files else None)
 
 
 def read_rows(path: Path, fields: Mapping[str, type]) -> list[dict[str, Any]]:
-    """Return a JSONL file's rows, each with at least `fields` of the given types; blank lines are skipped.
+    """Return the rows of a JSONL file, or of one array (`.json`), each with at least `fields` of the given types.
 
-    A file whose name ends in `.gz` is unpacked. Raises InputError, which names file and line, for a file that is
-    missing, unreadable or empty and for a line that is not a JSON object with those fields.
+    Blank lines are skipped; a file whose name ends in `.gz` is unpacked. Raises InputError, which names file and line,
+    for a file that is missing, unreadable or empty and for a row that is not a JSON object with those fields.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; put it there, or set `source` or {DATA_VARIABLE} to its folder")
-    rows = [
-        checked(_parse(line, f"{path}, line {number}"), fields, f"{path}, line {number}")
-        for number, line in enumerate(_content(path).split(b"\n"), 1)
-        if line.strip()
-    ]
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        lines = content.split(b"\n")
+        if path.suffix == ".json":
+            lines = [json.dumps(row).encode() for row in json.loads(content)]
+    except (OSError, EOFError, ValueError, TypeError, RecursionError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read ({error}); copy or download the file again") from error
+    places = ((f"{path}, line {number}", line) for number, line in enumerate(lines, 1) if line.strip())
+    rows = [checked(_parse(line, where), fields, where) for where, line in places]
     if not rows:
         raise InputError(f"{path}: holds no rows; copy or download the file again")
     return rows
@@ -75,39 +74,18 @@ def hub_rows(
 
 
 def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
-    """Return `row` if it is an object with those fields. Raises InputError, which begins with `where`, if not."""
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: not a JSON object; expected {{{_quoted(list(fields))}}}")
+    """Return `row` if it has those fields. Raises InputError, which begins with `where`, if not."""
     for name, kind in fields.items():
         if name not in row:
-            raise InputError(f'{where}: the field "{name}" is missing; every row needs {_quoted(list(fields))}')
+            every = ", ".join(f'"{field}"' for field in fields)
+            raise InputError(f'{where}: the field "{name}" is missing; every row needs {every}')
         if not isinstance(row[name], kind):
-            type_name = TYPE_NAMES.get(kind, kind.__name__)
-            raise InputError(f'{where}: the field "{name}" is not {type_name}; correct or remove the line')
+            raise InputError(f'{where}: the field "{name}" is not {TYPE_NAMES[kind]}; correct or remove the line')
     return row
 
 
-def _content(path: Path) -> bytes:
+def _parse(line: bytes, where: str) -> dict[str, Any]:
     try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}: not a complete gzip file ({error}); copy or download the file again") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
-
-
-def _parse(line: bytes, where: str) -> Any:
-    try:
-        return json.loads(line.decode("utf-8-sig"))
-    except json.JSONDecodeError as error:
-        reason = f"{error.msg} at column {error.colno}"
-    except UnicodeDecodeError as error:
-        reason = f"not UTF-8 at byte {error.start + 1}"
-    except (ValueError, RecursionError):
-        reason = "a number too long or objects nested too deeply"
-    raise InputError(f"{where}: not valid JSON ({reason}); copy the file again, or correct or remove the line")
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
+        return read_object(line)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}; copy the file again, or correct or remove the line") from None

@@ -37,7 +37,7 @@ def generated_lines(
     Traces are worked solutions. A preference has five answers in random order: the right one is chosen, and the others
     are wrong, unfinished, without the marker, and rambling. A correction replaces a bad answer by the right one.
     Feedback is in turn on a worked solution (+1) and on a bad answer (-1). Words are the exercise as plain text. `at`
-    is an ISO date; `levels` None means all. Raises InputError for a level that does not exist.
+    is an ISO date; `levels` None means all.
     """
     chance = random.Random(f"{'answers' if lessons == 'preferences' else lessons} of the day {seed}")
     drawn = itertools.islice(exercises(f"day {lessons} {seed}", Arithmetic(levels=levels).levels, "train"), count)

@@ -141,16 +141,17 @@ def test_a_mistake_in_the_file_is_one_line(in_folder: Path, was: str, becomes: s
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("benchmarks=[{name: humaneval}]", "benchmarks.0.name: humaneval cannot be trained on: it has exam"),
-        ('benchmarks=[{name: math, subset: "500"}]', "benchmarks.0.subset: MATH-500 cannot be trained on: it is part"),
-        (
-            "benchmarks=[{name: mbpp, subset: tidy}]",
-            'benchmarks.0.subset: "tidy" is not allowed; the only subset of mbpp is "sanitized"',
-        ),
-        ("exam.target={benchmark: gsm8k, subset: x}", 'exam.target.subset: "x" is not allowed; gsm8k has no subsets'),
-        ("benchmarks=[{name: mbpp, lenient: true}]", "benchmarks.0.lenient: only gsm8k can be read leniently, not"),
-        ("benchmarks=[{name: arithmetic, revision: main}]", "benchmarks.0.revision: arithmetic is generated, not"),
-        ("benchmarks=[{name: gsm8k, source: here, revision: main}]", "benchmarks.0.revision: a revision belongs to"),
+        ("benchmarks=[{name: humaneval}]", "benchmarks.0: humaneval cannot be trained on: it has exam"),
+        ('benchmarks=[{name: math, subset: "500"}]', "benchmarks.0: MATH-500 cannot be trained on: it is part"),
+        ("benchmarks=[{name: mbpp, subset: tidy}]", 'benchmarks.0: no subset "tidy"; the only subset of mbpp is "san'),
+        ("exam.target={benchmark: gsm8k, subset: x}", 'no subset "x"; gsm8k has no subsets'),
+        ('benchmarks.0.levels=["6"]', "benchmarks.0: arithmetic: no level 6; there are 1, 2, 3, 4, 5"),
+        ('exam.target={benchmark: gsm8k, levels: ["1"]}', "gsm8k: its problems have no levels; remove `levels`"),
+        ("exam.target={benchmark: 'my:Own', levels: ['1']}", "my:Own: its problems have no levels; remove"),
+        ("benchmarks=[{name: mbpp, lenient: true}]", "benchmarks.0: only gsm8k can be read leniently, not mbpp"),
+        ("benchmarks=[{name: arithmetic, source: x}]", "benchmarks.0: arithmetic: its problems are generated; remove"),
+        ("benchmarks=[{name: gsm8k, source: here, revision: main}]", "benchmarks.0: a revision belongs to the hub"),
+        ("benchmarks=[{name: 'my:Own', revision: main}]", "benchmarks.0: a revision belongs to the hub"),
         ("benchmarks=[{name: gsm8k, weight: 0}]", "benchmarks.0.weight: 0 is not allowed; more than 0.0"),
         (
             "benchmarks=[{name: gsm8k, weight: 2}, {name: gsm8k, lenient: true}]",

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conf.storage.home import InputError
+from conf.sections.benchmark import LEVELS
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
-from rewards.data.arithmetic_exercises import LEVELS, Exercise, exercises
+from rewards.data.arithmetic_exercises import Exercise, exercises
 from rewards.verifier import Attempt, Problem
 
 TWELVE = Exercise("1", "plus", "What is 7 + 5?", ("7 + 5 = 12",), 12)
@@ -77,10 +77,3 @@ def test_the_training_problems() -> None:
     assert len(training) == 2000
     assert training == Arithmetic(levels=["2"]).problems("train")
     assert {problem.level for problem in training} == {"2"}
-
-
-def test_a_source_and_an_unknown_level_are_refused() -> None:
-    with pytest.raises(InputError, match="arithmetic: its problems are generated"):
-        Arithmetic(source="folder")
-    with pytest.raises(InputError, match="arithmetic: no level 9; there are 1, 2, 3, 4, 5"):
-        Arithmetic(levels=["1", "9"])

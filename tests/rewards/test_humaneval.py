@@ -113,16 +113,10 @@ def test_there_is_nothing_to_train_on() -> None:
         HumanEval().problems("train")
 
 
-@pytest.mark.parametrize("folder", [".", "humaneval"])
-def test_the_published_file_is_compressed(tmp_path: Path, folder: str) -> None:
-    file = tmp_path / folder / "HumanEval.jsonl.gz"
-    file.parent.mkdir(exist_ok=True)
-    file.write_bytes(gzip.compress(json.dumps(ROW).encode()))
+def test_the_published_file_is_compressed(tmp_path: Path) -> None:
+    (tmp_path / "HumanEval.jsonl.gz").write_bytes(gzip.compress(json.dumps(ROW).encode()))
     assert HumanEval(str(tmp_path)).references() == [(problem(), BODY)]
     assert json.loads(problem().truth)["setup"] == HELPER
-    file.write_bytes(gzip.compress(json.dumps(ROW).encode())[:-20])
-    with pytest.raises(InputError, match=r"HumanEval\.jsonl\.gz: not a complete gzip file"):
-        HumanEval(str(tmp_path)).problems("test")
 
 
 @needs_data

@@ -111,7 +111,6 @@ def test_the_splits_go_by_the_number_of_the_task(tmp_path: Path) -> None:
     benchmark = Mbpp(write_rows(tmp_path / "mbpp.jsonl", *rows))
     assert [problem.problem_id for problem in benchmark.problems("train")] == ["mbpp/601", "mbpp/974"]
     assert [problem.problem_id for problem in benchmark.problems("test")] == ["mbpp/11", "mbpp/510"]
-    assert len(benchmark.references()) == 8
     assert benchmark.references("train")[0] == (PROBLEM, ADD_ONE)
 
 
@@ -128,21 +127,6 @@ def test_the_sanitized_subset_has_a_file_of_its_own(tmp_path: Path, name: str) -
     assert score.verdict == "correct"
 
 
-@pytest.mark.parametrize(
-    ("content", "message"), [("[{", "not valid JSON"), ("{}", "not an array"), ("[]", "not an array"), ("[1]", "row 0")]
-)
-def test_a_broken_array_is_refused_in_one_line(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "sanitized-mbpp.json").write_text(content)
-    with pytest.raises(InputError, match=f"sanitized-mbpp.json.*{message}") as caught:
-        Mbpp(str(tmp_path), subset="sanitized").problems("test")
-    assert "\n" not in str(caught.value)
-
-
-def test_an_unknown_subset_is_refused() -> None:
-    with pytest.raises(InputError, match="mbpp: no subset is called 'plus'; there are full and sanitized"):
-        Mbpp(subset="plus")
-
-
 def test_the_hub_has_the_subset_and_splits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.delenv("NIGHTSCHOOL_DATA", raising=False)
@@ -150,15 +134,15 @@ def test_the_hub_has_the_subset_and_splits_of_its_own(monkeypatch: pytest.Monkey
         "datasets.load_dataset", lambda *where, split, **_: asked.append((where[1], split)) or [SANITIZED]
     )
     assert [problem.problem_id for problem in Mbpp(subset="sanitized").problems("train")] == ["mbpp/sanitized/602"]
-    assert len(Mbpp(subset="sanitized").references()) == 4
-    assert asked == [("sanitized", split) for split in ("train", "prompt", "test", "validation", "train")]
+    assert asked == [("sanitized", "train")]
 
 
 @needs_data
 def test_the_real_tests() -> None:
-    tests = {problem.problem_id: json.loads(problem.truth) for problem, _ in Mbpp().references()}
+    problems = [*Mbpp().problems("train"), *Mbpp().problems("test")]
+    tests = {problem.problem_id: json.loads(problem.truth) for problem in problems}
     counts = Counter(len(each["tests"]) for each in tests.values())
-    assert counts.total() == 974
+    assert counts.total() == 874
     assert min(counts) >= 3
     assert sum(each["setup"] != "" for each in tests.values()) == 2
-    assert (tests["mbpp/2"]["entry_point"], tests["mbpp/927"]["entry_point"]) == ("similar_elements", "max_height")
+    assert tests["mbpp/927"]["entry_point"] == "max_height"

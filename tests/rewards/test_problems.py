@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from conf.sections.benchmark import ExamPart
 from conf.storage.home import InputError
-from rewards.benchmarks import load
+from rewards.benchmarks import configured, load
 from rewards.competition_math import SUBJECTS
 from rewards.verifier import Attempt, Split
 from tests.rewards.datasets import GSM8K, HUMANEVAL, MATH, MBPP, TRIVIAQA, needs_data, write_rows
@@ -94,7 +95,7 @@ def test_the_source_is_the_folder_or_holds_it(tmp_path: Path, name: str, nested:
     folder = tmp_path / name if nested else tmp_path
     folder.mkdir(exist_ok=True)
     write_rows(folder / data.file, data.row)
-    benchmark = load(name, str(tmp_path))
+    benchmark = configured(ExamPart(benchmark=name, source=str(tmp_path)))
     [problem] = benchmark.problems(data.split)
     assert problem.problem_id.startswith(data.problem_id)
     assert (problem.benchmark, benchmark.kind(problem)) == (name, problem.problem_id)
@@ -108,7 +109,8 @@ def test_problems_with_an_unusable_truth_are_excluded_named_and_counted(
 ) -> None:
     data = DATASETS[name]
     rows = [data.row | change for change in data.unusable.values()]
-    benchmark = load(name, write_rows(tmp_path / data.file, *rows[1:], data.row, rows[0]))
+    source = write_rows(tmp_path / data.file, *rows[1:], data.row, rows[0])
+    benchmark = configured(ExamPart(benchmark=name, source=source))
     [problem] = benchmark.problems(data.split)
     assert problem.problem_id.startswith(data.problem_id.rpartition("/")[0])
     excluded = benchmark.excluded[data.split]
@@ -127,7 +129,7 @@ def test_a_missing_field_and_a_missing_file_are_named(
     for field in data.row:
         write_rows(tmp_path / data.file, data.row, {key: value for key, value in data.row.items() if key != field})
         with pytest.raises(InputError, match=f'{data.file}, line 2: the field "{field}" is missing'):
-            load(name, str(tmp_path)).problems(data.split)
+            configured(ExamPart(benchmark=name, source=str(tmp_path))).problems(data.split)
     monkeypatch.setenv("NIGHTSCHOOL_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match=f"nowhere/{name}/{data.file}.*: no such file"):
         load(name).problems(data.split)
@@ -143,7 +145,7 @@ def test_without_a_folder_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch, name
 
     monkeypatch.delenv("NIGHTSCHOOL_DATA", raising=False)
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
-    [problem, *_] = load(name, revision="abc").problems(data.split)
+    [problem, *_] = configured(ExamPart(benchmark=name, revision="abc")).problems(data.split)
     assert problem.problem_id.startswith(data.problem_id)
     assert asked == [(*where, "abc") for where in data.hub]
 

@@ -70,8 +70,6 @@ def test_a_good_night_is_let_through_and_nothing_is_written(tmp_path: Path, over
             "distill.files=[{{source: {tmp}/traces.jsonl}}]",
             "distill.files: {tmp}/traces.jsonl: no such file; give its path",
         ),
-        ('benchmarks.0.levels=["6"]', "arithmetic: no level 6; there are 1, 2, 3, 4, 5"),
-        ('exam.target.levels=["0"]', "arithmetic: no level 0"),
         ("benchmarks=[{{name: nowhere:Nothing}}]", "nowhere:Nothing cannot be imported (ModuleNotFoundError"),
         (
             "exam.guards.0.problems=10",

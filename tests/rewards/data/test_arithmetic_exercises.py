@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.data.arithmetic_exercises import KINDS, LEVELS, Exercise, exercises
+from conf.sections.benchmark import LEVELS
+from rewards.data.arithmetic_exercises import KINDS, Exercise, exercises
 
 SAMPLE = {
     (level, split): list(itertools.islice(exercises("a test", (level,), split), 600))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conf.storage.home import InputError
+from conf.sections.benchmark import LEVELS
 from rewards.arithmetic import Arithmetic
-from rewards.data.arithmetic_exercises import LEVELS, exercises
+from rewards.data.arithmetic_exercises import exercises
 from rewards.data.synthetic_journal import KINDS, Lessons, generated_lines
 from rewards.verifier import Attempt, Problem
 
@@ -137,9 +137,3 @@ def test_no_seed_brings_an_exam_prompt_into_the_day(seed: str, levels: set[str])
     lines = [line for lessons in ALL for line in generated_lines(lessons, seed, 30, sorted(levels), AT)]
     assert not {line["messages"][0]["content"] for line in lines if "messages" in line} & EXAM_PROMPTS
     assert not {line["text"].split(" We calculate ")[0] for line in lines if "text" in line} & EXAM_QUESTIONS
-
-
-@pytest.mark.parametrize("lessons", ALL)
-def test_a_level_that_does_not_exist_is_refused(lessons: Lessons) -> None:
-    with pytest.raises(InputError, match="no level 7"):
-        generated_lines(lessons, "1", 1, ["7"], AT)

@@ -111,7 +111,7 @@ def reference_programs() -> list[tuple[Program, str | None]]:
     HumanEval's helpers are not changed: the judge has its own, a plain interpreter shares the program's.
     """
     programs: list[tuple[Program, str | None]] = []
-    for problem, code in Mbpp().references():
+    for problem, code in [*Mbpp().references("train"), *Mbpp().references("test")]:
         tests = ProgramTests.read(problem.truth)
         assert tests is not None
         programs.append((tests.program(code, LIMITS), None))
