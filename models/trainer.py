@@ -25,7 +25,7 @@ from models.optim.master_weights import MasterWeights
 from models.optim.rng import RandomState
 from models.optim.step_metrics import round_means
 from models.optim.trainer_state import StateError, TrainerState, read_state, write_state
-from models.packing.batches import advantage_rows, grouped, logprobs_by_row, padded_rows
+from models.packing.batches import advantage_rows, grouped, logprobs_by_row, padded_rows, rollout_logprobs
 from models.packing.packing import Group, Pack, pack, split
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
@@ -130,8 +130,7 @@ class Trainer:
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
         """Return the policy's log-probability of every token of every rollout, in nats; no training."""
-        rows = self.completion_logprobs(grouped(rollouts, [row for row, r in enumerate(rollouts) if r.token_ids]))
-        return [rows[row].tolist() if row in rows else [] for row in range(len(rollouts))]
+        return rollout_logprobs(self.model, self.token_logprobs, rollouts, self.config.microbatch_tokens)
 
     def completion_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
         """Return log π of every completion's tokens [T] by row, in nats; no training."""

@@ -13,7 +13,7 @@ from conf.schema import TrainerConfig
 from models.grpo import LOG_RATIO_LIMIT
 from models.hf.hardware import compute_dtype, resolve_device
 from models.hf.loading import load_model
-from models.packing.batches import grouped, logprobs_by_row
+from models.packing.batches import rollout_logprobs
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
 
@@ -35,7 +35,4 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
     """
     device = resolve_device(config.device)
     model = load_model(teacher, compute_dtype(device), device, config.trust_remote_code)
-    logprobs = choose_packing(model.eval())
-    groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if rollout.token_ids])
-    rows = logprobs_by_row(model, logprobs, groups, config.microbatch_tokens)
-    return [rows[row].tolist() if row in rows else [] for row in range(len(rollouts))]
+    return rollout_logprobs(model, choose_packing(model.eval()), rollouts, config.microbatch_tokens)

@@ -36,6 +36,15 @@ def advantage_rows(advantages: Sequence[Tensor], lengths: Sequence[int]) -> Floa
     return pad_sequence(expanded, batch_first=True)
 
 
+def rollout_logprobs(
+    model: PreTrainedModel, logprobs: LogProbs, rollouts: Sequence[Rollout], budget: int
+) -> list[list[float]]:
+    """Return the log-probability of every token of every rollout, in nats; `budget`: tokens per microbatch."""
+    groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if rollout.token_ids])
+    found = logprobs_by_row(model, logprobs, groups, budget)
+    return [found[row].tolist() if row in found else [] for row in range(len(rollouts))]
+
+
 @torch.no_grad()
 def logprobs_by_row(
     model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int
