@@ -120,38 +120,21 @@ def health(entropy: pd.Series, mismatch: pd.Series) -> Picture:
     )
 
 
-@in_style
 def gradients(norm: pd.Series) -> Picture:
     """Draw the gradient norm before clipping."""
-    figure, (axes,) = canvas(2.2)
-    curve(axes, norm, "")
-    axes.set_ylim(bottom=0)
-    return picture(
-        figure, "Gradient norm", f"Before clipping; the largest is {norm.max():.2g}.", readings({"norm": norm})
-    )
+    return _one_curve(norm, "norm", "Gradient norm", f"Before clipping; the largest is {norm.max():.2g}.")
 
 
-@in_style
 def teacher(kl: pd.Series) -> Picture:
     """Draw the student's distance to the teacher in the rounds of on-policy distillation."""
-    figure, (axes,) = canvas(2.2)
-    curve(axes, kl, "")
-    axes.set_ylim(bottom=min(0.0, kl.min()))
-    caption = (
-        "Mean log π − log teacher per token of the student's completions, "
-        f"from {kl.iloc[0]:.2f} to {kl.iloc[-1]:.2f} nats."
-    )
-    return picture(figure, "Distance to the teacher", caption, readings({"nats": kl}))
+    caption = f"Mean log π − log teacher per token of the student's, from {kl.iloc[0]:.2f} to {kl.iloc[-1]:.2f} nats."
+    return _one_curve(kl, "nats", "Distance to the teacher", caption)
 
 
-@in_style
 def distillation(loss: pd.Series) -> Picture:
     """Draw the loss of the lessons on worked solutions, per optimizer step."""
-    figure, (axes,) = canvas(2.2)
-    curve(axes, loss, "")
-    axes.set_xlabel("step")
     caption = f"Loss per token on worked solutions, from {loss.iloc[0]:.2f} to {loss.iloc[-1]:.2f}."
-    return picture(figure, "Distillation", caption, readings({"loss": loss}, "step"))
+    return _one_curve(loss, "loss", "Distillation", caption, "step")
 
 
 @in_style
@@ -221,6 +204,14 @@ def durations(seconds: Mapping[str, float], wall: float) -> Picture:
         "the next round samples, so the stages may add up to more."
     )
     return picture(figure, "Where the time went", caption, below="minutes")
+
+
+@in_style
+def _one_curve(series: pd.Series, name: str, title: str, caption: str, axis: str = "round") -> Picture:
+    figure, (axes,) = canvas(2.2)
+    curve(axes, series, "")
+    axes.set_ylim(bottom=min(0.0, series.min()))
+    return picture(figure, title, caption, readings({name: series}, axis), below=axis)
 
 
 def _two_panels(upper: pd.Series, above: str, lower: pd.Series, below: str, title: str, caption: str) -> Picture:

@@ -28,7 +28,6 @@ from tasks.report.queries import (
     verdicts_by_round,
 )
 from tasks.report.sections import (
-    distilled,
     fates_met,
     journal_sentences,
     learned_rounds,
@@ -104,7 +103,6 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         verdicts=verdict_counts(night),
         by_benchmark=verdict_table(night),
         excluded=excluded_problems(night),
-        distilled=distilled(read_json(night / "distill", "counts.json")),
         lessons=lessons_of(night, target),
         faults=journal_sentences(summary["journal"]),
         trace_sources=(sources := trace_sources(night)),

@@ -156,10 +156,8 @@ def verdict_counts(night: Path) -> pd.DataFrame:
 
 def benchmark_verdicts(night: Path) -> dict[str, dict[str, int]]:
     """Return how often each verdict was given to the training completions of each benchmark, over all rounds."""
-    scored = [_verified(folder) for _, folder in rounds(night)]
-    return count(
-        pair for table in scored if len(table) for pair in zip(table["benchmark"], table["verdict"], strict=True)
-    )
+    tables = verdicts_by_round(night)
+    return {name: {str(verdict): int(n) for verdict, n in table.sum().items()} for name, table in tables.items()}
 
 
 def verdicts_by_round(night: Path) -> dict[str, pd.DataFrame]:

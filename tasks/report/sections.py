@@ -63,13 +63,6 @@ def journal_sentences(faults: Mapping[str, Any]) -> list[str]:
     return [f"{what}: {faults[name]}." for name, what in sentences.items() if faults[name]]
 
 
-def distilled(counts: Mapping[str, int] | None) -> dict[str, int] | None:
-    """Return a lesson's counts of traces by fate, with the sum of those `left_out`; None without a lesson."""
-    if not counts:
-        return None
-    return {**counts, "left_out": sum(count for fate, count in counts.items() if fate not in DRAWN)}
-
-
 def trace_sources(night: Path) -> list[dict[str, Any]]:
     """Return how many traces of each source had each fate, over all lessons on worked solutions and own answers.
 

@@ -16,7 +16,6 @@ from models.lessons.ranking import exact_interval, rank
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.sections import (
-    distilled,
     journal_faults,
     learned_rounds,
     reward_model_sentences,
@@ -147,12 +146,6 @@ def test_sources_that_a_second_lesson_reads_again_are_counted_once(tmp_path: Pat
     write_files(tmp_path / "distill-2", {"sources.json": [other, second], "contamination.json": [hit, hit]})
     assert trace_sources(tmp_path) == [day, first, second]
     assert "left out: 2 (0 word for word, 2 nearly)" in trace_remarks(tmp_path)[0]
-
-
-def test_traces_that_only_wait_are_not_left_out() -> None:
-    counts = {"kept": 5, "unknown": 4, "later": 3, "dropped": 2, "exam": 1, "duplicate": 1}
-    assert distilled(counts) == counts | {"left_out": 4}
-    assert distilled(None) is None
 
 
 def fitted(*, serves: bool, curve: tuple[int, ...] = ()) -> dict[str, Any]:
