@@ -1,0 +1,110 @@
+"""The plan of a night: the order of its stages, and what each one takes from those before."""
+
+from itertools import pairwise
+
+from conf.load import STARTER, load_night
+from tasks.plan import Plan, Planned, plan_night, plan_round
+
+ROUNDS = "grpo={rounds: 2, refills: 1, quiz_every_rounds: 1}"
+
+
+def plan(*settings: str) -> Plan:
+    return plan_night(load_night(STARTER, [ROUNDS, *settings]))
+
+
+def inputs(plan: Plan) -> dict[str, tuple[str, ...]]:
+    return {stage.path: stage.inputs for stage in plan.stages}
+
+
+FULL = (
+    "stages=[distill, {grpo: 1}, lessons, self_distill, {on_policy: 1}, distill]",
+    "on_policy.teacher=starter",
+    "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}",
+    "preference_learning=both",
+    "lessons.examine=true",
+    "lora={rank: 4}",
+    "exam.vault=100",
+)
+
+
+def test_the_starter_night() -> None:
+    assert list(inputs(plan("stages=[distill, grpo]"))) == [
+        *("enroll", "freeze_journal", "distill", "fit_reward_model"),
+        *("evaluate/champion", "evaluate/distilled", "picks/champion", "picks/distilled", "owner_prompts"),
+        *("rank_picks", "round-01", "round-02", "picks/candidate", "evaluate/candidate"),
+        *("decide", "promote", "push", "prune", "report"),
+    ]
+
+
+def test_every_input_comes_before_and_the_report_after_every_stage() -> None:
+    for settings in ((), FULL):
+        stages = plan(*settings).stages
+        paths = [stage.path for stage in stages]
+        assert len(paths) == len(set(paths))
+        assert paths[-1] == "report"
+        last = {"report"}
+        for number, stage in reversed(list(enumerate(stages))):
+            assert set(stage.inputs) <= set(paths[:number]), stage.path
+            assert stage.path in last  # some stage on the way to the report takes it
+            last |= set(stage.inputs)
+
+
+def test_steps_follow_each_other() -> None:
+    taken = inputs(plan(*FULL))
+    chain = ["distill", "round-01", "merge", "lessons", "self_distill", "round-02", "merge-2", "distill-2"]
+    for before, step in pairwise(chain):
+        assert before in taken[step]
+    assert taken["round-02"] == ("enroll_teacher", "self_distill")
+    assert taken["ask_teacher-2"] == ("merge-2",)
+    assert taken["evaluate/step-1"] == ("distill",)
+    assert taken["evaluate/candidate"] == ("distill-2",)
+    assert taken["vault/comparison"] == ("vault/ancestor", "vault/serving")
+
+
+def test_a_rounds_refills_and_a_days_channels_are_nested() -> None:
+    nested = plan(*FULL).nested
+    assert list(nested) == ["round-01", "lessons", "round-02"]
+    assert inputs(nested["round-01"]) == {
+        "select_prompts": (),
+        "sample": ("select_prompts",),
+        "judge": ("sample",),
+        "score": ("sample", "judge"),
+        "credit": ("score",),
+        "refill-1/select_prompts": ("credit",),
+        "refill-1/sample": ("refill-1/select_prompts",),
+        "refill-1/judge": ("refill-1/sample",),
+        "refill-1/score": ("refill-1/sample", "refill-1/judge"),
+        "refill-1/credit": ("refill-1/score",),
+        "update": ("refill-1/credit",),
+        "checkpoint": ("update",),
+        "quiz": ("update",),
+        "rank_picks": ("checkpoint",),
+    }
+    assert inputs(nested["lessons"]) == {
+        "evaluate": (),
+        "corrections": (),
+        "corrections/evaluate": ("corrections",),
+        "words": ("corrections",),
+        "words/evaluate": ("words",),
+        "feedback": ("words",),
+        "feedback/evaluate": ("feedback",),
+        "picks": ("feedback",),
+        "picks/evaluate": ("picks",),
+    }
+
+
+def test_the_timeline_has_each_round_once_and_each_channel() -> None:
+    timeline = [stage.path for stage in plan(*FULL).timeline]
+    assert {"round-01", "lessons/words", "lessons/evaluate", "decide", "merge"} <= set(timeline)
+    assert not {"lessons", "promote", "push", "prune", "report", "round-01/sample"} & set(timeline)
+
+
+def test_a_stage_that_did_not_run_is_replaced_by_its_inputs() -> None:
+    round_plan = plan_round(load_night(STARTER, [ROUNDS]))
+    results = {"credit": 1, "sample": 2, "judge": 3}
+    assert round_plan.upstream("score", results) == [2, 3]
+    assert round_plan.upstream("score", {"sample": 2}) == [2]  # no reward model
+    assert round_plan.upstream("update", results) == [1]  # no refill
+    assert round_plan.upstream("select_prompts", results) == []
+    shared = Plan([Planned("a"), Planned("b", ("a",)), Planned("c", ("a",)), Planned("d", ("b", "c"))])
+    assert shared.upstream("d", {"a": 1}) == [1]
