@@ -126,17 +126,11 @@ class Home:
 
     def _refuse_other_layout(self) -> None:
         try:
-            version = json.loads(self.layout_file.read_text())["version"]
+            written = self.layout_file.read_text()
         except OSError:  # none yet, or a home that cannot be used, which other checks report
             return
-        except (ValueError, KeyError, TypeError):
+        if written.strip() != json.dumps({"version": LAYOUT}):
             raise InputError(
-                f"{self.layout_file}: damaged; write {json.dumps({'version': LAYOUT})} into it if this home is "
-                "one of this version of Night school"
-            ) from None
-        if version != LAYOUT:
-            age = "a newer" if isinstance(version, int) and version > LAYOUT else "another"
-            raise InputError(
-                f"{self.root}: {age} version of Night school wrote this home (layout {version}, this one knows "
-                f"{LAYOUT}): use that version, or name another home with NIGHTSCHOOL_HOME"
+                f"{self.root}: another version of Night school wrote this home (layout {written.strip()}, this one "
+                f"knows {LAYOUT}): use that version, or name another home with NIGHTSCHOOL_HOME"
             )

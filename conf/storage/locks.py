@@ -44,7 +44,7 @@ def hold(root: Path, who: str) -> Iterator[None]:
     if Home(root).make_private():
         log.warning(f"{root}: others could enter this home; from now on only its owner can (mode 0700)")
     with file.open("a+") as handle:
-        _wait_for(lambda: None if _lock(handle, fcntl.LOCK_EX) else _read_note(handle), root, QUERY_SECONDS)
+        _wait_for(lambda: None if _lock(handle, fcntl.LOCK_EX) else holder(root) or {}, root, QUERY_SECONDS)
         since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
         _write_note(handle, json.dumps({"who": who, "pid": os.getpid(), "since": since}))
         _held.add(file)
@@ -70,12 +70,8 @@ def holder(root: Path) -> dict[str, Any] | None:
 
     Empty if it took the lock this very moment. Writes nothing, not even the lock's file.
     """
-    try:
-        handle = (root / "night.lock").open()
-    except OSError:  # no night ran here yet; the preflight reports a home that cannot be used
-        return None
-    with handle:
-        return None if _lock(handle, fcntl.LOCK_SH) else _read_note(handle)
+    note = _note(root / "night.lock")
+    return None if note is None else json.loads(note or "{}")
 
 
 def running_night(root: Path) -> str | None:
@@ -94,9 +90,8 @@ def take_server_lock(root: Path, process: int) -> TextIO:
     end = time.monotonic() + QUERY_SECONDS
     while not _lock(handle, fcntl.LOCK_EX):
         if time.monotonic() >= end:
-            other = _server_process(handle)
             handle.close()
-            raise _already_served(root, other)
+            raise _already_served(root, server_of(root) or "another")
         time.sleep(0.05)
     _write_note(handle, str(process))
     return handle
@@ -107,21 +102,16 @@ def wait_for_server(root: Path, limit: float = SERVER_SECONDS) -> None:
 
     Raises InputError if it has not done so within `limit` seconds.
     """
-    try:
-        handle = (root / SERVER_LOCK).open()
-    except OSError:  # no server ran here yet
-        return
     end = time.monotonic() + limit
-    with handle:
-        if not _lock(handle, fcntl.LOCK_SH):
-            log.info("waiting for nightschool serve to make room for the night")
-        while not _lock(handle, fcntl.LOCK_SH):
-            if time.monotonic() >= end:
-                raise InputError(
-                    f"{root}: nightschool serve (process {_server_process(handle)}) does not make room for the night; "
-                    "end it with Ctrl-C there, and start the night again"
-                )
-            time.sleep(0.2)
+    if server_of(root) is not None:
+        log.info("waiting for nightschool serve to make room for the night")
+    while (process := server_of(root)) is not None:
+        if time.monotonic() >= end:
+            raise InputError(
+                f"{root}: nightschool serve (process {process}) does not make room for the night; "
+                "end it with Ctrl-C there, and start the night again"
+            )
+        time.sleep(0.2)
 
 
 def refuse_second_server(root: Path) -> None:
@@ -132,12 +122,8 @@ def refuse_second_server(root: Path) -> None:
 
 def server_of(root: Path) -> str | None:
     """Return the process of the server that has an engine on this home; None if there is none. Writes nothing."""
-    try:
-        handle = (root / SERVER_LOCK).open()
-    except OSError:  # no server ran here yet
-        return None
-    with handle:
-        return None if _lock(handle, fcntl.LOCK_SH) else _server_process(handle)
+    note = _note(root / SERVER_LOCK)
+    return None if note is None else note or "another"
 
 
 @contextmanager
@@ -188,14 +174,11 @@ def _write_note(handle: TextIO, note: str) -> None:
     handle.flush()
 
 
-def _read_note(handle: TextIO) -> dict[str, Any]:
-    handle.seek(0)
+def _note(file: Path) -> str | None:
+    """Return what the holder of a lock wrote into it; None if it is free. Writes nothing, not even the file."""
     try:
-        return json.loads(handle.read())
-    except json.JSONDecodeError:
-        return {}
-
-
-def _server_process(handle: TextIO) -> str:
-    handle.seek(0)
-    return handle.read() or "another"
+        handle = file.open()
+    except OSError:  # nobody ever held it; the preflight reports a home that cannot be used
+        return None
+    with handle:
+        return None if _lock(handle, fcntl.LOCK_SH) else handle.read()

@@ -95,18 +95,10 @@ def test_a_night_writes_the_layout_once(home: Home) -> None:
     assert (home.layout_file.read_text(), home.layout_file.stat().st_mtime_ns) == ('{"version": 1}\n', written)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ('{"version": 2}', ": a newer version of Night school wrote this home (layout 2, this one knows 1): use that"),
-        ('{"version": "two"}', ": another version of Night school wrote this home (layout two, this one knows 1): use"),
-        ("{}", '/layout.json: damaged; write {"version": 1} into it if this home is one of this version'),
-        ("[1", "/layout.json: damaged; write"),
-    ],
-)
-def test_another_layout_is_refused(home: Home, content: str, said: str) -> None:
+@pytest.mark.parametrize("content", ['{"version": 2}', "{}", "[1"])
+def test_another_layout_is_refused(home: Home, content: str) -> None:
     home.layout_file.write_text(content)
     with pytest.raises(InputError) as caught:
         Home.here()
-    assert str(caught.value).startswith(f"{home.root}{said}")
-    assert "\n" not in str(caught.value)
+    said = f"another version of Night school wrote this home (layout {content}, this one knows 1): use that version"
+    assert str(caught.value).startswith(f"{home.root}: {said}, or name another home with NIGHTSCHOOL_HOME")
