@@ -38,12 +38,6 @@ from tasks.report.sections import (
 from tasks.report.svg import Picture
 from tasks.report.text import day, duration, number, percent, percent_range, plural
 
-STAGES = (
-    *("enroll", "enroll_teacher", "freeze_journal", "import_traces", "ask_teacher", "distill"),
-    *("self_distill_answers", "self_distill", "lessons", "fit_reward_model", "owner_prompts"),
-    *("select_prompts", "sample", "judge", "score", "credit", "update", "checkpoint", "merge", "quiz", "rank_picks"),
-    *("picks", "evaluate", "decide", "vault", "promote"),
-)
 FIGURES = {
     "reward": "mean reward",
     "signal_share": "groups with signal",
@@ -122,6 +116,7 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     losses = lesson_losses(night)
     rates, tried = solve_rates(night)
     verdicts = verdicts_by_round(night)
+    seconds = {stage.replace("_", " "): spent for stage, spent in summary["seconds"].items()}
 
     def drawn(draw: Any, *names: str) -> list[Picture]:
         if not set(names) <= set(metrics):
@@ -140,7 +135,7 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     found += drawn(charts.health, "entropy", "mismatch")
     found += drawn(charts.teacher, "teacher_kl")
     found += [charts.distillation(losses)] if len(losses) else []
-    return [*found, charts.durations(_in_order(summary["seconds"]), summary["wall_seconds"])]
+    return [*found, charts.durations(seconds, summary["wall_seconds"])]
 
 
 def _figures(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -157,9 +152,3 @@ def _signal_figures(metrics: pd.DataFrame) -> tuple[dict[str, pd.Series], dict[s
         {label: metrics[name].dropna() for name, label in EXPECTED.items() if name in metrics and metrics[name].any()},
         {label: float(metrics[name].sum()) for name, label in GROUPS.items()},
     )
-
-
-def _in_order(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Return the stages in the order in which they run, under readable names."""
-    ordered = sorted(seconds, key=lambda stage: STAGES.index(stage) if stage in STAGES else len(STAGES))
-    return {stage.replace("_", " "): seconds[stage] for stage in ordered}

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tasks.distillation.trace_filter import FATES
-from tasks.layout import ranking_path, rounds
+from tasks.layout import MANIFEST, ranking_path, rounds
 from tasks.report.queries import read_json, read_table
 from tasks.report.text import percent, percent_range
 from tasks.reward_model.overoptimization import unwatched
-from tasks.stage import MANIFEST
 
 FIRST = 5  # refused lines that are shown
 LONGEST = 200  # characters of a reason, which may repeat what the line says

@@ -11,7 +11,7 @@ import pytest
 from tasks.incidents import end_early, note
 from tasks.report.page import render
 from tasks.report.report import report, stage_seconds, summarise, wall_seconds
-from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET
+from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET, write_config
 
 Night = tuple[Path, dict[str, Any]]
 
@@ -87,18 +87,19 @@ def test_seconds_are_summed_over_rounds_models_and_repeated_lessons(tmp_path: Pa
         "round-02/refill-1/sample": 2.0,
         "round-01/checkpoint": 6.0,
     }
+    write_config(tmp_path)
     for path, value in seconds.items():
         write_manifest(tmp_path / path, value)
     (tmp_path / "round-01/checkpoint/metrics.json").write_text(json.dumps({"seconds_update": 17.254}))
     (tmp_path / "round-03/sample").mkdir(parents=True)  # under way
-    assert stage_seconds(tmp_path) == {
-        "freeze_journal": 0.5,
-        "distill": 40.0,
-        "evaluate": 42.5,
-        "sample": 27.0,
-        "checkpoint": 6.0,
-        "update": 17.25,
-    }
+    assert list(stage_seconds(tmp_path).items()) == [  # in the order of the night
+        ("freeze_journal", 0.5),
+        ("distill", 40.0),
+        ("sample", 27.0),
+        ("update", 17.25),
+        ("checkpoint", 6.0),
+        ("evaluate", 42.5),
+    ]
 
 
 def test_the_clock_counts_overlapping_stages_once_and_no_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
