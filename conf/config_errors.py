@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -12,25 +12,6 @@ from conf.redact import redact
 from conf.storage.home import InputError
 
 Key = tuple[str, ...]  # a dotted path, taken apart: ("benchmarks", "0", "weight")
-
-_ALLOWED = {
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "less than {lt}",
-    "less_than_equal": "at most {le}",
-    "literal_error": "{expected}",
-    "too_short": "at least {min_length} of them",
-    "too_long": "at most {max_length} of them",
-    "string_pattern_mismatch": "must match {pattern}",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "string_type": "a text, in quotes where it looks like something else",
-    "tuple_type": "a list",
-    "model_type": "a mapping of keys",
-    "dict_type": "a mapping of keys",
-    "finite_number": "a finite number",
-}
 
 
 def fault(text: str) -> InputError:
@@ -85,17 +66,14 @@ def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> s
         known = sorted(_section(schema, key[:-1]).model_fields)
         near = difflib.get_close_matches(key[-1], known, n=1)
         return f"unknown key; did you mean '{near[0]}'?" if near else f"unknown key; known are {', '.join(known)}"
-    if first["type"] == "value_error":
-        return str(first["ctx"]["error"]) if "ctx" in first else first["msg"]
+    if first["type"] == "value_error" and len(group) == 1:
+        return first["msg"].removeprefix("Value error, ")
     allowed = " or ".join(dict.fromkeys(_allowed(error) for error in group))
     return f"{shown(first['input'])} is not allowed; {allowed}"
 
 
 def _allowed(error: ErrorDetails) -> str:
-    context: Mapping[str, Any] = error.get("ctx", {})
-    if error["type"] == "value_error":
-        return str(context["error"])
-    return _ALLOWED[error["type"]].format(**context) if error["type"] in _ALLOWED else error["msg"]
+    return error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
 
 
 def _section(section: type[BaseModel], key: Key) -> type[BaseModel]:
