@@ -1,4 +1,4 @@
-"""The quizzes between rounds: one that was sat counts for as long as the night goes on."""
+"""The quizzes between rounds."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
-from flows.training.validation import hold_quiz, is_quizzed, quiz_accuracy
+from flows.training.validation import is_quizzed, quiz_accuracy, run_quiz
 from tasks.tables import EVALUATIONS
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
@@ -16,19 +16,17 @@ from tests.tasks.doubles.tables import write_stage
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_quiz_outlives_the_checkpoint_that_sat_it(tmp_path: Path) -> None:
+def test_a_committed_quiz_is_not_run_again(tmp_path: Path) -> None:
     home = Home(tmp_path)
     checkpoint = write_student(home.checkpoints / "cafe42")
     night = Night(home, "2026-11-20", load_night(STARTER, ["grpo.quiz_problems=3", "engine.max_model_len=4096"]))
     engine = TableEngine(checkpoint, {})
     night.engine.end()
     night.engine = engine  # pyright: ignore
-    sat = hold_quiz(night, 5, checkpoint, ())
-    assert sat is not None
-    assert quiz_accuracy(sat) == 0.0
-    shutil.rmtree(checkpoint)  # pruned, when later rounds took its place
-    assert hold_quiz(night, 5, checkpoint, ()) == sat
-    assert hold_quiz(night, 10, checkpoint, ()) is None
+    quiz = run_quiz(night, 5, checkpoint, ())
+    assert quiz_accuracy(quiz) == 0.0
+    shutil.rmtree(checkpoint)  # removed when later rounds took its place
+    assert run_quiz(night, 5, checkpoint, ()) == quiz
     assert engine.calls == 1
     night.trainer.end()
 
