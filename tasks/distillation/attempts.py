@@ -1,7 +1,6 @@
 """What the student practised: the problems of earlier rounds and nights, with its attempts and correct answers."""
 
 import json
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +12,7 @@ from conf.load import config_of
 from rewards.verifier import Problem
 from tasks.layout import passes, rounds
 from tasks.rollouts.verdicts import FAILED
-from tasks.stage import MANIFEST, is_whole
-
-log = logging.getLogger("nightschool")
+from tasks.stage import committed
 
 RECENT_NIGHTS = 7  # few of the older ones still have their tables
 KEY = ["problem_id", "group"]
@@ -50,7 +47,7 @@ def rounds_of(night: Path, upto: int | None = None) -> list[Path]:
 def practised_problems(rounds: Iterable[Path], *, answers: bool) -> list[PractisedProblem]:
     """Return the problems of these rounds in the order of their first attempt, if `answers` with the correct answers.
 
-    Skips rounds that were not scored, whose tables were pruned, or, with a warning, whose tables are damaged.
+    Skips rounds that were not scored, and whose tables were pruned or are damaged.
     """
     practised: dict[tuple[str, str, str], PractisedProblem] = {}
     for folder in rounds:
@@ -67,24 +64,14 @@ def practised_problems(rounds: Iterable[Path], *, answers: bool) -> list[Practis
 
 def _graded(folder: Path, answers: bool) -> Sequence[dict[str, Any]]:
     """Return the graded answers to problems with a truth, joined with their problems."""
-    prompts = [*KEY, "messages", "question", "benchmark", "truth", "level"]
-    try:
-        rows = _read(folder / "score/scores.parquet", [*KEY, "sample", "verdict"])
-        rows = rows.merge(_read(folder / "select_prompts/prompts.parquet", prompts), on=KEY)
-        if answers:
-            texts = _read(folder / "sample/rollouts.parquet", [*KEY, "sample", "text", "finish_reason"])
-            rows = rows.merge(texts, on=[*KEY, "sample"])
-    except OSError:
+    parts = [committed(folder / part) for part in ("score", "select_prompts", "sample")[: 3 if answers else 2]]
+    if None in parts:
         return []
+    rows = pd.read_parquet(folder / "score/scores.parquet", columns=[*KEY, "sample", "verdict"])
+    prompts = [*KEY, "messages", "question", "benchmark", "truth", "level"]
+    rows = rows.merge(pd.read_parquet(folder / "select_prompts/prompts.parquet", columns=prompts), on=KEY)
+    if answers:
+        texts = [*KEY, "sample", "text", "finish_reason"]
+        rows = rows.merge(pd.read_parquet(folder / "sample/rollouts.parquet", columns=texts), on=[*KEY, "sample"])
     rows = rows[rows["benchmark"].notna() & rows["truth"].notna() & (rows["verdict"] != FAILED)]
     return rows.astype(object).where(rows.notna(), None).to_dict("records")  # pyright: ignore
-
-
-def _read(file: Path, columns: list[str]) -> pd.DataFrame:
-    """Return columns of a committed table; raise OSError where it is missing, not committed, or damaged."""
-    for needed in (file.with_name(MANIFEST), file):
-        needed.stat()
-    if not is_whole(file):
-        log.warning("%s is damaged: this round is not used for lessons", file)
-        raise OSError(file)
-    return pd.read_parquet(file, columns=columns)

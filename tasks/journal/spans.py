@@ -16,10 +16,6 @@ TAKEN = "taken.json"
 Spans = Sequence[tuple[int, int]]
 
 
-class DamagedFreezeError(NightError):
-    """The record of what a night took of the journal is damaged."""
-
-
 @dataclass(frozen=True)
 class Taken:
     """A part of a journal file, from one byte offset to another, and the night that took it."""
@@ -41,7 +37,7 @@ def note_taken(folder: Path, model: str, taken: Mapping[str, Spans], replayed: I
 def consumed(nights: Path) -> dict[str, Spans]:
     """Return the spans of each journal file that the committed freezes of all nights have taken.
 
-    Raises DamagedFreezeError if a record is damaged, because a lesson would be learnt twice, or never.
+    Raises NightError if a record is damaged, because a lesson would be learnt twice, or never.
     """
     taken: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for freeze in _freezes(nights):
@@ -63,7 +59,7 @@ def free(taken: Spans) -> Iterator[tuple[int, int | None]]:
 def taken_before(nights: Path, date: str, model: str) -> Iterator[Taken]:
     """Yield the parts that the nights before a date took for a model, the oldest night first.
 
-    Raises DamagedFreezeError if a record is damaged.
+    Raises NightError if a record is damaged.
     """
     for freeze in _freezes(nights):
         night = freeze.parent.name
@@ -74,7 +70,7 @@ def taken_before(nights: Path, date: str, model: str) -> Iterator[Taken]:
 def read_by(night: Path) -> dict[str, Spans]:
     """Return the spans of each journal file that a night has taken or read again; none if its freeze is gone.
 
-    Raises DamagedFreezeError if its record is damaged.
+    Raises NightError if its record is damaged.
     """
     freeze = night / "freeze_journal"
     if not (freeze / MANIFEST).exists():
@@ -91,7 +87,7 @@ def _freezes(nights: Path) -> list[Path]:
 def _noted(freeze: Path) -> dict[str, Any]:
     file = freeze / TAKEN
     if not is_whole(file):
-        raise DamagedFreezeError(
+        raise NightError(
             f"{file}: damaged, so what that night took of the journal is unknown; restore the file, or remove "
             f"{freeze}, and the next night learns that part of the journal again"
         )

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from conf.sections.lessons import DayConfig
+from conf.storage.home import NightError
 from models.checkpoint import write_lineage
 from tasks.journal.freeze import LESSONS
-from tasks.journal.spans import DamagedFreezeError, consumed
+from tasks.journal.spans import consumed
 from tests.tasks.doubles.journals import ASKED, counts, freeze, journal, line, pick, table, texts, words
 
 
@@ -296,5 +297,5 @@ def test_a_damaged_record_of_what_a_night_took_is_refused_by_name(
     message = (
         f"{folder / 'taken.json'}: damaged, so .*; restore the file, or remove {folder}, and the next night learns"
     )
-    with pytest.raises(DamagedFreezeError, match=message):
+    with pytest.raises(NightError, match=message):
         freeze(tmp_path, "2026-11-21")
