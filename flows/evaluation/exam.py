@@ -55,8 +55,10 @@ def exam(
     outcome = figures[0]
     if against:
         for part in outcome:
-            compared = _compared(part, tables[1], tables[0], config)
-            outcome[part] |= {"against": figures[1][part], "comparison": compared}
+            after, before = (table[table.benchmark == part] for table in tables)
+            options = {"samples": config.exam.bootstrap_samples, "seed": config.seed, "alpha": config.exam.alpha}
+            comparison = dataclasses.asdict(compare(part, before, after, **options))
+            outcome[part] |= {"against": figures[1][part], "comparison": comparison}
     show_text("exam", "\n".join(f"    {line}" for line in lines_of(outcome)), f"The exam of {checkpoint}")
     return outcome
 
@@ -130,13 +132,3 @@ def _figures(artifact: Artifact) -> Outcome:
     """Return the figures by part as JSON takes them, with the accuracy's interval at the top level."""
     by_part = {part: dataclasses.asdict(figures) for part, figures in exam_figures(artifact.folder).items()}
     return {part: figures.pop("accuracy") | figures for part, figures in by_part.items()}
-
-
-def _compared(part: str, before: pd.DataFrame, after: pd.DataFrame, config: NightConfig) -> dict[str, Any]:
-    pair: list[pd.DataFrame] = [table[table.benchmark == part] for table in (before, after)]
-    options: dict[str, Any] = {
-        "samples": config.exam.bootstrap_samples,
-        "seed": config.seed,
-        "alpha": config.exam.alpha,
-    }
-    return dataclasses.asdict(compare(part, pair[0], pair[1], **options))

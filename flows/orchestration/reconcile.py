@@ -14,20 +14,7 @@ from uuid import UUID
 from mlflow import MlflowClient
 from mlflow.entities import Run
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
-    FlowRunFilter,
-    FlowRunFilterDeploymentId,
-    FlowRunFilterId,
-    FlowRunFilterParentFlowRunId,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
-    TaskRunFilter,
-    TaskRunFilterState,
-    TaskRunFilterStateType,
-)
+from prefect.client.schemas.filters import FlowFilter, FlowRunFilter, TaskRunFilter
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.runtime import flow_run
@@ -42,41 +29,35 @@ from tasks.tracking import HOME_TAG, home_mark
 
 log = logging.getLogger("nightschool")
 
-NIGHTLY = "nightly"  # the flow's name
+NIGHTLY = FlowFilter.model_validate({"name": {"any_": ["nightly"]}})
 NIGHT_RUN = "attributes.status = 'RUNNING' and tags.`mlflow.source.name` = 'nightschool night'"
-ACTIVE = [StateType.RUNNING, StateType.PENDING]
+ACTIVE = {"type": {"any_": [StateType.RUNNING, StateType.PENDING]}}
 CRASHED = "The night's process exited unexpectedly (killed, out of memory, or the machine went down)."
 FINISHED = "The night finished, but its process ended before it could say so here."
 
 
 def claim_flow_run(home: Home) -> None:
-    """Tag tonight's flow run as this home's, and end all other active runs with that tag.
-
-    Call it under the home's lock.
-    """
+    """Tag tonight's flow run as this home's, and end all other active runs with that tag, under the home's lock."""
     tonight, tag = flow_run.get_id(), home_mark(home)
     with _warn_only(), get_client(sync_client=True) as client:
         if tonight is not None:
             client.update_flow_run(UUID(tonight), tags=sorted({*flow_run.get_tags(), tag}))
-        for run in _active_nights(client, FlowRunFilterTags(all_=[tag])):
+        for run in _active_runs(client, tags={"all_": [tag]}):
             if str(run.id) != tonight:
                 _end(client, run, home)
 
 
 def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_id: str) -> None:
-    """End all active MLflow runs of this home but `run_id`. Call it under the home's lock."""
+    """End all active MLflow runs of this home but `run_id`, under the home's lock."""
     with _warn_only():
         runs = client.search_runs([experiment_id], f"{NIGHT_RUN} and tags.`{HOME_TAG}` = '{home_mark(home)}'")
         _terminate(client, (run for run in runs if run.info.run_id != run_id), home)
 
 
 def show_crashed(home: Home, api: str, key: str | None = None) -> None:
-    """End the dead nights in the home's own Prefect database.
-
-    `api`: where it is served; `key`: the server's user:password.
-    """
+    """End the dead nights in the home's own Prefect database, whose server has this API and key (user:password)."""
     with _warn_only(), client_of(api, key) as client:
-        runs = _active_nights(client)
+        runs = _active_runs(client)
         if holder(home.root) is None:  # asked afterwards: a night takes the lock before its run starts
             for run in runs:
                 _end(client, run, home)
@@ -100,12 +81,10 @@ def resume_crashed(client: SyncPrefectClient) -> list[str]:
     It works until noon; a night resumed later would run into the day.
     """
     with _warn_only():
+        scheduled = {"state": {"type": {"any_": [StateType.CRASHED]}}, "deployment_id": {"is_null_": False}}
         crashed = client.read_flow_runs(
-            flow_filter=FlowFilter(name=FlowFilterName(any_=[NIGHTLY])),
-            flow_run_filter=FlowRunFilter(
-                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
-                deployment_id=FlowRunFilterDeploymentId(is_null_=False),
-            ),
+            flow_filter=NIGHTLY,
+            flow_run_filter=FlowRunFilter.model_validate(scheduled),
             sort=FlowRunSort.START_TIME_DESC,
             limit=10,
         )
@@ -135,14 +114,9 @@ def _tonight(run: FlowRun) -> str:
     return date_of_night(clocks_in(config.get("deadline_time_zone")))
 
 
-def _active_nights(client: SyncPrefectClient, tags: FlowRunFilterTags | None = None) -> list[FlowRun]:
-    return client.read_flow_runs(
-        flow_filter=FlowFilter(name=FlowFilterName(any_=[NIGHTLY])),
-        flow_run_filter=FlowRunFilter(
-            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=ACTIVE)),
-            tags=tags,
-        ),
-    )
+def _active_runs(client: SyncPrefectClient, **filters: Any) -> list[FlowRun]:
+    selected = FlowRunFilter.model_validate({"state": ACTIVE, **filters})
+    return client.read_flow_runs(flow_filter=NIGHTLY, flow_run_filter=selected)
 
 
 def _end(client: SyncPrefectClient, run: FlowRun, home: Home) -> None:
@@ -157,15 +131,12 @@ def _end_with_children(client: SyncPrefectClient, run: UUID, state: State[Any]) 
 
     In this order a call that is interrupted is repeated by the next.
     """
-    active = FlowRunFilterState(type=FlowRunFilterStateType(any_=ACTIVE))
-    parent = FlowRunFilterParentFlowRunId(any_=[run])
-    for nested in client.read_flow_runs(flow_run_filter=FlowRunFilter(state=active, parent_flow_run_id=parent)):
+    children = FlowRunFilter.model_validate({"state": ACTIVE, "parent_flow_run_id": {"any_": [run]}})
+    for nested in client.read_flow_runs(flow_run_filter=children):
         _end_with_children(client, nested.id, state)
-    tasks = client.read_task_runs(
-        flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])),
-        task_run_filter=TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=ACTIVE), name=None)),
-    )
-    for task in tasks:
+    itself = FlowRunFilter.model_validate({"id": {"any_": [run]}})
+    active = TaskRunFilter.model_validate({"state": ACTIVE | {"name": None}})
+    for task in client.read_task_runs(flow_run_filter=itself, task_run_filter=active):
         client.set_task_run_state(task.id, state.fresh_copy(), force=True)
     client.set_flow_run_state(run, state.fresh_copy(), force=True)
 
@@ -177,10 +148,7 @@ def _terminate(client: MlflowClient, runs: Iterable[Run], home: Home) -> None:
 
 
 def _is_finished(home: Home, date: str) -> bool:
-    """Return whether the night of that date has its summary, which is written before its process ends.
-
-    A run's name may be anything, so it is compared, and never used as a path.
-    """
+    """Return whether that night has its summary. A run's name may be anything, so it is never used as a path."""
     return date in [summary.parent.name for summary in home.nights.glob(f"????-??-??/{SUMMARY}")]
 
 

@@ -8,17 +8,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
-from prefect.client.schemas.filters import (
-    DeploymentFilter,
-    DeploymentFilterName,
-    FlowRunFilter,
-    FlowRunFilterNextScheduledStartTime,
-)
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.workers.process import ProcessWorker
@@ -46,29 +40,26 @@ def require_project() -> None:
         )
 
 
-@dataclass(frozen=True)
-class AtWork:
-    """A running worker, its log, and what to print about its nights."""
-
-    process: subprocess.Popen[bytes]
-    log: Path
-    messages: list[str]
-
-
 @contextmanager
-def working(home: Home, api: str, key: str | None) -> Iterator[AtWork]:
+def working(home: Home, api: str, key: str | None) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """Run a worker of a home, with the server `api` and its `key` (user:password), until the block ends.
 
-    First prefect.yaml is deployed and a crashed night resumed. Raises ServerError if the deployment fails.
+    First prefect.yaml is deployed and a crashed night resumed; what becomes of its nights is printed. Yields the
+    process and its log. Raises ServerError if the deployment fails.
     """
     environment, logs = environment_of(home, api, key), home.root / "prefect"
     with client_of(api, key) as client:
-        make_pool(client)
-        deploy(environment, logs / "deploy.log")
-        messages = [f"Resuming the interrupted night {date}." for date in resume_crashed(client)]
+        template = ProcessWorker.get_default_base_job_template()
+        with suppress(ObjectAlreadyExists):
+            client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
+        if _start([*PREFECT, "--no-prompt", "deploy", "--all"], environment, logs / "deploy.log").wait():
+            raise ServerError(f"{DEPLOYMENTS} could not be deployed; see {logs / 'deploy.log'}")
+        for date in resume_crashed(client):
+            print(f"Resuming the interrupted night {date}.")
         process = _start(WORKER, environment, logs / "worker.log")
         try:
-            yield AtWork(process, logs / "worker.log", [*messages, f"Next night: {next_night(client)}"])
+            print(f"Next night: {next_night(client)}")
+            yield process, logs / "worker.log"
         finally:
             _stop(process)
 
@@ -85,28 +76,13 @@ def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
     }
 
 
-def make_pool(client: SyncPrefectClient) -> None:
-    """Create the work pool if it does not exist."""
-    template = ProcessWorker.get_default_base_job_template()
-    with suppress(ObjectAlreadyExists):
-        client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
-
-
-def deploy(environment: dict[str, str], log: Path) -> None:
-    """Deploy prefect.yaml. Raises ServerError, which names the log."""
-    done = _start([*PREFECT, "--no-prompt", "deploy", "--all"], environment, log).wait()
-    if done:
-        raise ServerError(f"{DEPLOYMENTS} could not be deployed; see {log}")
-
-
 def next_night(client: SyncPrefectClient) -> str:
     """Return when the next night starts, in local time; the server schedules it seconds after the deployment."""
-    limit = time.monotonic() + SCHEDULE_LIMIT
-    later = FlowRunFilterNextScheduledStartTime.model_validate({"after_": datetime.datetime.now(datetime.UTC)})
+    limit, now = time.monotonic() + SCHEDULE_LIMIT, datetime.datetime.now(datetime.UTC)
     while time.monotonic() < limit:
         runs = client.read_flow_runs(
-            deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[NIGHT])),
-            flow_run_filter=FlowRunFilter(next_scheduled_start_time=later),
+            deployment_filter=DeploymentFilter.model_validate({"name": {"any_": [NIGHT]}}),
+            flow_run_filter=FlowRunFilter.model_validate({"next_scheduled_start_time": {"after_": now}}),
             sort=FlowRunSort.NEXT_SCHEDULED_START_TIME_ASC,
             limit=1,
         )

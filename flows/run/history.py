@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,17 +108,8 @@ def _solved(accuracy: Mapping[str, float]) -> str:
 
 
 def _last_committed(folder: Path) -> str:
-    # os.walk ignores what a running night removes meanwhile
-    committed = {
-        Path(path): _modified(Path(path) / MANIFEST) for path, _, files in os.walk(folder) if MANIFEST in files
-    }
-    if not committed:
-        return "nothing yet"
-    return run_name(str(max(committed, key=lambda path: committed[path]).relative_to(folder)))
-
-
-def _modified(file: Path) -> float:
-    try:
-        return file.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+    committed: list[tuple[float, Path]] = []
+    for path, _, files in os.walk(folder):
+        with suppress(FileNotFoundError):  # a running night removes it meanwhile
+            committed += [(os.stat(f"{path}/{MANIFEST}").st_mtime, Path(path))] if MANIFEST in files else []
+    return run_name(str(max(committed)[1].relative_to(folder))) if committed else "nothing yet"

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -31,9 +32,8 @@ def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> No
 
     `room`: whether the disk must have room for a whole night.
     """
-    findings = [check_home(home), *([check_disk(home, config)] if room else []), check_port(config)]
-    for finding in findings:
-        if finding and finding.level == "error":
+    for finding in (check_home(home), *([check_disk(home, config)] if room else []), *check_port(config)):
+        if finding.level == "error":
             raise InputError(f"{finding.found}; {finding.advice}")
 
 
@@ -58,16 +58,16 @@ def check_disk(home: Home, config: NightConfig) -> Finding:
     return Finding("disk", "error", found, f"make room, or name a home on another disk: {ANOTHER_HOME}")
 
 
-def check_port(config: NightConfig) -> Finding | None:
-    """Check the port of the night's own Prefect server; None where it names none, or starts no server."""
+def check_port(config: NightConfig) -> Iterator[Finding]:
+    """Check the port of the night's own Prefect server, where it names one and starts a server."""
     port = config.prefect.port
     if port is None or os.environ.get("PREFECT_API_URL"):
-        return None
+        return
     if is_free(port):
-        return Finding(f"port {port}", "ok", "free for the night's Prefect server")
-    found = f"prefect.port: {port} is taken by another program"
-    advice = "take another, or leave it out for any that is free: --set prefect.port=null"
-    return Finding(f"port {port}", "error", found, advice)
+        yield Finding(f"port {port}", "ok", "free for the night's Prefect server")
+    else:
+        advice = "take another, or leave it out for any that is free: --set prefect.port=null"
+        yield Finding(f"port {port}", "error", f"prefect.port: {port} is taken by another program", advice)
 
 
 def disk_needed_gb(config: NightConfig) -> float:

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from prefect.settings import get_current_settings
@@ -49,7 +49,7 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
         "traces": lambda: _check_traces(config),
         "training": lambda: _check_training(config),
         "hooks": lambda: _check_hooks(config),
-        "exam": lambda: check_margins(config, count_problems(config)),
+        "exam": lambda: _check_margins(config),
         "vault": lambda: check_vault(config),
         "quizzes": lambda: _check_quizzes(config),
     }
@@ -58,21 +58,17 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
     return checks
 
 
-def count_problems(config: NightConfig) -> dict[str, int]:
-    """Return the number of problems of each part of the exam. Raises InputError where one has none."""
-    counts: dict[str, int] = {}
-    for part in config.exam.parts:
-        counts[part.name] = len(exam_problems(part, config.sandbox))
-        if not counts[part.name]:
-            raise InputError(f"exam: {part.name} has no problems; name other levels")
+def _count_problems(config: NightConfig) -> dict[str, int]:
+    counts = {part.name: len(exam_problems(part, config.sandbox)) for part in config.exam.parts}
+    for name, count in counts.items():
+        if not count:
+            raise InputError(f"exam: {name} has no problems; name other levels")
     return counts
 
 
-def check_margins(config: NightConfig, counts: Mapping[str, int]) -> None:
-    """Raise InputError for a target with too few problems to ever show a gain, and for a guard with too few to ever
-    show that it lost no more than its margin.
-    """
-    exam = config.exam
+def _check_margins(config: NightConfig) -> None:
+    """Refuse a target too small to ever show a gain, and a guard too small to ever show that it kept its margin."""
+    exam, counts = config.exam, _count_problems(config)
     for part in exam.targets:
         if 0.5 ** (count := counts[part.name]) > exam.alpha / len(exam.targets):
             raise InputError(
@@ -107,16 +103,14 @@ def check_vault(config: NightConfig) -> None:
 
 def check_exam(config: NightConfig) -> None:
     """Raise InputError for whatever would make an exam outside of a night fail."""
-    count_problems(config)
+    _count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
 
 
-def check_fresh(home: Home, config: NightConfig, date: str) -> None:
-    """Raise InputError where `--fresh` would delete a night that made the serving model, or one of its ancestors.
-
-    Such a night records which lessons they have learned; without it, all of them would be taught again.
-    """
-    registry = open_registry(home, config_of(home.night(date)) or config)
+def check_fresh(home: Home, date: str) -> None:
+    """Raise InputError where `--fresh` would delete a night that made the serving model, or one of its ancestors."""
+    config = config_of(home.night(date))
+    registry = config and open_registry(home, config)
     serving = registry and registry.named(DAYTIME)
     if serving and any(night.name == date for night, _ in line_of(serving.digest, home.nights)):
         raise InputError(
@@ -168,10 +162,7 @@ def _check_quizzes(config: NightConfig) -> None:
         return
     part = quiz_part(config)
     try:
-        problems = benchmarks.configured(part).problems("train")
+        if not benchmarks.configured(part).problems("train"):
+            raise InputError(f"{part.name} has no training problems for a quiz")
     except InputError as error:
         raise InputError(f"grpo.quiz_every_rounds: {error}; 0 switches the quizzes off") from error
-    if not problems:
-        raise InputError(
-            f"grpo.quiz_every_rounds: {part.name} has no training problems for a quiz; 0 switches the quizzes off"
-        )

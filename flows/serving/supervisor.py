@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TextIO
 
 from conf.schema import NightConfig
-from conf.storage.home import Home, InputError, NightError, inside
+from conf.storage.home import Home, InputError, inside
 from conf.storage.locks import running_night, take_server_lock
 from flows.serving.proxy import Gate
-from flows.serving.vllm_server import EngineFailedError, EngineServer
+from flows.serving.vllm_server import EngineServer
 from models.checkpoint import is_intact
 from tasks.registry.mlflow_registry import DAYTIME, Registry, Version
 
@@ -27,13 +27,12 @@ class Serving:
         self.home, self.config, self.registry, self.gate, self.folder = home, config, registry, gate, folder
         self.engine: EngineServer | None = None
         self.served: Version | None = None  # by the engine
-        self._last_served: Version | None = None
         self._lock: TextIO | None = None  # held while there is an engine
-        self._unfit = ""  # the digest of a version that cannot serve
+        self._damaged = ""  # the digest of a version that cannot serve
         self._printed = ""
 
     def run(self, wanted: Version) -> None:
-        """Serve for ever, starting with `wanted`. Raises EngineFailedError if not even that version starts."""
+        """Serve for ever, starting with `wanted`. Raises EngineFailedError where an engine does not start."""
         while True:
             wanted = self.step(wanted)
             time.sleep(POLL)
@@ -47,10 +46,7 @@ class Serving:
         else:
             wanted = self._aliased(wanted)
             if self.served is None or self.served.digest != wanted.digest:
-                try:
-                    self._serve(wanted)
-                except EngineFailedError as error:
-                    return self._fall_back(wanted, error)
+                self._serve(wanted)
         return wanted
 
     def end(self) -> None:
@@ -62,20 +58,19 @@ class Serving:
         self.engine = self.served = self._lock = None
 
     def _aliased(self, wanted: Version) -> Version:
-        """Return the version under the alias; `wanted` if the registry does not answer or that one cannot serve."""
+        """Return the version under the alias; `wanted` if the registry does not answer or that one is damaged."""
         try:
             version = self.registry.named(DAYTIME)
         except Exception as error:  # whatever the database or a server's client raise
             self._print(f"the registry does not answer ({type(error).__name__}); version {wanted.version} goes on")
             return wanted
-        if version is None or version.digest in (wanted.digest, self._unfit):
+        if version is None or version.digest in (wanted.digest, self._damaged):
             return wanted
-        if why := unfit(self.home, version):
-            self._unfit = version.digest  # reading a checkpoint takes a second: not at every step
-            self._print(f"the alias {DAYTIME} moved, but {why}; version {wanted.version} goes on")
-            return wanted
-        self._unfit = ""
-        return version
+        if is_intact(inside(self.home.checkpoints, version.digest)):
+            return version
+        self._damaged = version.digest  # reading a checkpoint takes a second: not at every step
+        self._print(f"version {version.version} is damaged or missing; version {wanted.version} goes on")
+        return wanted
 
     def _serve(self, wanted: Version) -> None:
         """Replace the engine by one with another checkpoint; by none if a night begins meanwhile."""
@@ -88,18 +83,9 @@ class Serving:
         self.engine = EngineServer(checkpoint, self.config, self.folder, log, holds)
         if not self.engine.wait_until_healthy(self._may_serve):
             return self.end()
-        self.served = self._last_served = wanted
+        self.served = wanted
         self.gate.open(self.engine.socket)
         self._print(f"Ready: version {wanted.version} ({wanted.digest}) serves.")
-
-    def _fall_back(self, failed: Version, error: EngineFailedError) -> Version:
-        """Return the version that served before one that does not start; raises the error if there is no other."""
-        if self._last_served is None or self._last_served.digest == failed.digest:
-            raise error
-        self.end()
-        self._unfit = failed.digest
-        self._print(f"version {failed.version} ({failed.digest}) cannot serve: {error}; restart this server to retry")
-        return self._last_served
 
     def _may_serve(self) -> bool:
         return running_night(self.home.root) is None
@@ -124,24 +110,14 @@ def checked_daytime(home: Home, registry: Registry) -> Version:
     version = registry.named(DAYTIME)
     if version is None:
         raise no_daytime(registry.model)
-    if why := unfit(home, version):
-        raise InputError(f"serve: {why}; go back with `nightschool rollback`, or promote another version")
+    if not is_intact(checkpoint := inside(home.checkpoints, version.digest)):
+        raise InputError(
+            f"serve: {checkpoint} was changed or damaged, or is not here; go back with `nightschool rollback`, "
+            "or promote another version"
+        )
     return version
 
 
 def no_daytime(model: str) -> InputError:
     """Return the error of a model that no version serves yet."""
     return InputError(f"serve: no version of {model} has the alias {DAYTIME} yet: `nightschool night` makes the first")
-
-
-def unfit(home: Home, version: Version) -> str | None:
-    """Return why a version cannot serve here; None if it can."""
-    try:
-        checkpoint = inside(home.checkpoints, version.digest)
-    except NightError as error:
-        return str(error)
-    if not is_intact(checkpoint):
-        return f"{checkpoint} was changed or damaged, or is not here"
-    if (checkpoint / "adapter_config.json").exists():
-        return f"{checkpoint} is an adapter without its base's weights; nights promote merged ones"
-    return None

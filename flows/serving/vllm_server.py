@@ -68,9 +68,8 @@ class EngineServer:
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket)), timeout=10) as client:
             while wanted():
                 if not self.running or time.monotonic() > limit:
-                    raise EngineFailedError(
-                        f"vLLM does not start; {self.log} says why; its last line: {self._last_line()}"
-                    )
+                    last_line = self.log.read_text(errors="replace").strip().rpartition("\n")[2][:300]
+                    raise EngineFailedError(f"vLLM does not start; {self.log} says why; its last line: {last_line}")
                 with suppress(httpx.TransportError):
                     if client.get("http://engine/health").is_success:
                         return True
@@ -86,10 +85,6 @@ class EngineServer:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def _last_line(self) -> str:
-        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-        return lines[-1][:300] if lines else "nothing"
-
 
 def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     """Return the command line of `vllm serve` for a checkpoint, with the settings of the night's engine.
@@ -99,13 +94,11 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     engine, cuda = config.engine, torch.cuda.is_available()
     dtype = "float32" if compute_dtype(torch.device("cuda" if cuda else "cpu")) == torch.float32 else "bfloat16"
     words = [*SERVER, "--model", str(checkpoint), "--uds", str(folder / SOCKET)]
-    words += ["--served-model-name", checkpoint.name, NAME]
-    words += ["--dtype", dtype]
+    words += ["--served-model-name", checkpoint.name, NAME, "--dtype", dtype]
     words += ["--load-format", "safetensors"]  # other files can run code when they are loaded
     words += ["--generation-config", "vllm"]  # defaults as in the night
     words += ["--max-model-len", str(engine.max_model_len), "--max-num-seqs", str(engine.max_num_seqs)]
-    words += ["--gpu-memory-utilization", str(engine.gpu_memory_share)]
-    words += ["--chat-template", str(folder / TEMPLATE)]
+    words += ["--gpu-memory-utilization", str(engine.gpu_memory_share), "--chat-template", str(folder / TEMPLATE)]
     words += ["--default-chat-template-kwargs", json.dumps(config.student.template_arguments)]
     words += ["--disable-uvicorn-access-log"]
     words += [] if cuda else ["--enforce-eager", "--block-size", str(CPU_BLOCK)]

@@ -5,9 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,30 +16,17 @@ from flows.orchestration.server import IDLE_SERVICES, ServerError, start_server,
 from flows.web.address import PASSWORD, USER, Address, require_free
 from tasks.workers import die_with_parent
 
-
-@dataclass(frozen=True)
-class Pages:
-    """Both servers while they run: Prefect's API, what to print, and each process with its log, by name."""
-
-    api: str
-    text: str
-    running: dict[str, tuple[subprocess.Popen[bytes], Path]]
-
-
-def serve(home: Home, prefect_port: int, mlflow_port: int, address: Address) -> None:
-    """Serve the pages at an address until Ctrl-C, and print where they are. Raises ServerError if one ends."""
-    with pages(home, prefect_port, mlflow_port, address) as served:
-        print(f"{served.text}\nCtrl-C ends both.", flush=True)
-        wait_for_end(served.running)
+Servers = dict[str, tuple[subprocess.Popen[bytes], Path]]  # each process with its log, by name
 
 
 @contextmanager
 def pages(
     home: Home, prefect_port: int, mlflow_port: int, address: Address, idle: Sequence[str] = IDLE_SERVICES
-) -> Iterator[Pages]:
-    """Run both servers, ready, until the block ends. `idle`: the services of Prefect's server that do not run.
+) -> Iterator[tuple[str, Servers]]:
+    """Run both servers until the block ends, and print where they are. Yields Prefect's API, and the servers.
 
-    Raises InputError for a port that is taken, ServerError if Prefect's server does not start.
+    `idle`: the services of Prefect's server that do not run. Raises InputError for a port that is taken, ServerError if
+    Prefect's server does not start.
     """
     require_free(prefect_port, address.host, "--prefect-port")
     require_free(mlflow_port, address.host, "--mlflow-port")
@@ -55,20 +41,19 @@ def pages(
     try:
         wait_until_ready(prefect, api, log)
         show_crashed(home, api, address.key)
-        text = f"Prefect: {api.removesuffix('/api')}\nMLflow:  {experiment}"
+        print(f"Prefect: {api.removesuffix('/api')}\nMLflow:  {experiment}")
         if address.password:
-            text += f"\nMLflow asks for the user {USER} and the password; Prefect for both as {USER}:PASSWORD."
-        running = {"Prefect's server": (prefect, log), "MLflow's server": (mlflow, home.root / "mlflow.log")}
-        yield Pages(api, text, running)
+            print(f"MLflow asks for the user {USER} and the password; Prefect for both as {USER}:PASSWORD.")
+        yield api, {"Prefect's server": (prefect, log), "MLflow's server": (mlflow, home.root / "mlflow.log")}
     finally:
         for server in (prefect, mlflow):
             end(server)
 
 
-def wait_for_end(running: Mapping[str, tuple[subprocess.Popen[bytes], Path]]) -> NoReturn:
+def wait_for_end(servers: Servers) -> NoReturn:
     """Wait for ever. Raises ServerError if one of the processes ends."""
     while True:
-        for name, (process, log) in running.items():
+        for name, (process, log) in servers.items():
             if process.poll() is not None:
                 raise ServerError(f"{name} ended with code {process.returncode}; its log: {log}")
         time.sleep(0.5)
@@ -87,10 +72,9 @@ def experiment_page(home: Home) -> str:
 
     from tasks.tracking import KIND, TRAINING_VIEW
 
-    ids = []
-    if home.database_file.exists():
-        experiments = MlflowClient(tracking_uri=home.database).search_experiments()
-        ids = [experiment.experiment_id for experiment in experiments if KIND.items() <= experiment.tags.items()]
+    client = MlflowClient(tracking_uri=home.database) if home.database_file.exists() else None
+    experiments = client.search_experiments() if client else []
+    ids = [experiment.experiment_id for experiment in experiments if KIND.items() <= experiment.tags.items()]
     return f"#/experiments{f'/{ids[0]}' if len(ids) == 1 else ''}?{TRAINING_VIEW}"
 
 

@@ -1,5 +1,6 @@
 """The `nightschool` command in the tests' own process."""
 
+import io
 import shutil
 import socket
 import sys
@@ -27,9 +28,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 @pytest.fixture
 def run(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command with these arguments."""
+    """Run the command with these arguments; `given`: its standard input, None for a terminal."""
 
-    def call(*arguments: str) -> Outcome:
+    def call(*arguments: str, given: bytes | None = None) -> Outcome:
+        stdin = SimpleNamespace(isatty=lambda: given is None, buffer=io.BytesIO(given or b""))
+        monkeypatch.setattr(sys, "stdin", stdin)
         monkeypatch.setattr(sys, "argv", ["nightschool", *arguments])
         with pytest.raises(SystemExit) as ended:
             cli.main()

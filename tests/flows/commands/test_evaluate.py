@@ -19,8 +19,11 @@ from tests.tasks.doubles.student import write_student
         (["{tmp}/mine", "--benchmarks", "gms8k"], "--benchmarks: unknown benchmark 'gms8k'; did you mean 'gsm8k'?"),
         (["{tmp}/mine", "--benchmarks", "gsm8k,"], "--benchmarks: unknown benchmark ''; known are arithmetic"),
         (["{tmp}/mine", "--rows", "rows.xlsx"], "--rows: rows.xlsx: its name must end with .jsonl, .parquet or .csv"),
-        (["{tmp}/mine", "--rows", "no/rows.csv"], "--rows: no/rows.csv: there is no folder {tmp}/no; make it first"),
-        (["{tmp}/mine", "--rows", "a.csv"], "--rows: a.csv: that is a folder; name a file"),
+        (
+            ["{tmp}/mine", "--rows", "no/rows.csv"],
+            "--rows: no/rows.csv: not writable; name another file",
+        ),
+        (["{tmp}/mine", "--rows", "a.csv"], "--rows: a.csv: not writable"),
         (["{tmp}/mine", "--rows", "shut/rows.csv"], "--rows: shut/rows.csv: not writable"),
         (["{tmp}/mine", "--rows", "shut.csv"], "--rows: shut.csv: not writable"),
         (["{tmp}/mine", "--set", "exam.target={benchmark: gsm8k, source: {tmp}}"], "{tmp}/test.jsonl: no such file"),
@@ -34,7 +37,9 @@ def test_an_exam_that_cannot_be_run(
         (tmp_path / folder).mkdir()
     (tmp_path / "shut.csv").touch()
     # root may write anywhere
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or Path(path).stem != "shut")
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: os.path.exists(path) and (mode == os.R_OK or Path(path).stem != "shut")
+    )
     (write_student(tmp_path / "torn") / "config.json").write_text("{broken")
     here = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
     assert refused(run("evaluate", *here)).startswith(message.replace("{tmp}", str(tmp_path)))

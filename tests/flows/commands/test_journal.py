@@ -1,49 +1,24 @@
 """`nightschool journal`: what people and programs add, see and import; each wrong input is one line."""
 
 import datetime
-import io
 import json
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from conf.storage.home import Home
 from conf.storage.journal import KINDS, schema
 from conf.storage.journal_file import read_file
-from flows import cli
+from tests.flows.commands.command import Run, refused
 
-Run = Callable[..., SimpleNamespace]
 TODAY = datetime.date.today().isoformat()
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "school"))
-    return Home(tmp_path / "school")
-
-
-@pytest.fixture
-def run(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process."""
-
-    def call(*arguments: str, given: bytes | None = None) -> SimpleNamespace:
-        stdin = SimpleNamespace(isatty=lambda: given is None, buffer=io.BytesIO(given or b""))
-        monkeypatch.setattr(sys, "stdin", stdin)
-        monkeypatch.setattr(sys, "argv", ["nightschool", "journal", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        found = capsys.readouterr()
-        return SimpleNamespace(code=int(ended.value.code or 0), out=found.out, err=found.err)
-
-    return call
-
-
-def refused(outcome: SimpleNamespace) -> str:
-    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1), outcome
-    return outcome.err.removeprefix("nightschool: ").rstrip()
+def run(run: Run) -> Run:
+    """Run `nightschool journal` with these arguments."""
+    return partial(run, "journal")
 
 
 ADDED = {
@@ -115,28 +90,16 @@ def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home, 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (
-            [],
-            "add: name the kind of line (preference, correction, feedback, words, trace), or pipe JSON lines in",
-        ),
+        ([], "add: name the kind of line (preference, correction, feedback, words, trace), or pipe JSON lines in"),
         (["--text", "x"], "add: name the kind of line first: "),
         (["words"], "add: --text is missing"),
-        (
-            ["preference", *ADDED["preference"][:8]],
-            "add: --policy is missing (a digest from `nightschool checkpoints`)",
-        ),
+        (["preference", *ADDED["preference"][:8]], "add: --policy is missing (a digest from `nightschool checkpoi"),
         (["feedback", "--response", "x", "--value", "1"], "add: --prompt is missing"),
         (["words", "--text", " "], "add: words.text: is blank"),
         (["words", "--text", "x", "--value", "1"], "add: words has no value; see `nightschool journal add --help`"),
         (["correction", "--prompt", "x", "--response", "a", "--response", "b"], "add: --response is given 2 times"),
-        (
-            ["correction", "--system", "x", "--response", "a", "--correction", "b"],
-            "add: --system needs a --prompt",
-        ),
-        (
-            [*("preference", *ADDED["preference"][:6]), "--chosen", "2", "--policy", "p"],
-            "add: preference: chosen is 2",
-        ),
+        (["correction", "--system", "x", "--response", "a", "--correction", "b"], "add: --system needs a --prompt"),
+        (["preference", *ADDED["preference"][:7], "2", "--policy", "p"], "add: preference: chosen is 2"),
     ],
 )
 def test_options_that_make_no_line(run: Run, home: Home, arguments: list[str], reason: str) -> None:

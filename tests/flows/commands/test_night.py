@@ -233,10 +233,9 @@ def test_ctrl_c_says_how_to_go_on(run: Run, home: Home, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("flows.orchestration.server.start_server", interrupt)
     monkeypatch.setattr("prefect.settings.get_current_settings", lambda: SimpleNamespace(api=SimpleNamespace(url=None)))
-    guards = 'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 100}]'
-    outcome = run("night", "--date", DATE, "--dry-run", "--set", guards)
+    outcome = run("night", "--date", DATE)
     assert outcome.code == 130
-    again = f"nightschool night --config {STARTER} '--set={guards}' --dry-run --date {DATE}"
+    again = f"nightschool night --config {home.night(DATE)}/config.yaml --date {DATE}"
     assert outcome.err.splitlines()[-1] == f"Interrupted. Committed work is kept; resume with: {again}"
     with hold(home.root, "the next"):
         pass

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 from mlflow.exceptions import MlflowException
 
-from conf.load import STARTER, load_night
 from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
 from flows.commands.promote import promote_version, roll_back
-from flows.run.registry import moved_home
 from models.checkpoint import keep, write_lineage
 from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS
 from tests.tasks.doubles.registry import School
@@ -135,15 +133,3 @@ def test_no_home_no_lock(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no home here"), alias_lock(Home(tmp_path / "nowhere")):
         pass
     assert not (tmp_path / "nowhere").exists()
-
-
-def test_a_home_that_was_moved_is_told_so(home: Home, tmp_path: Path) -> None:
-    """MLflow's names lead to the old folder, which may hold another model by now."""
-    config = load_night(STARTER, ["name=student"])
-    assert moved_home(Home(tmp_path / "empty"), config) is None
-    school = School(home)
-    school.registry.promote(school.register(0).version)
-    assert moved_home(home, config) is None
-    home.root.rename(tmp_path / "moved")
-    moved = moved_home(Home(tmp_path / "moved"), config)
-    assert moved == f"The registry points to {school.checkpoints[0]}; this home was moved."

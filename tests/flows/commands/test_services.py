@@ -57,5 +57,5 @@ def test_a_server_that_ends_is_one_line(run: Run, home: Home, monkeypatch: pytes
     def end(*_: object) -> None:
         raise ServerError("Prefect's server ended with code 3; its log: server.log")
 
-    monkeypatch.setattr("flows.web.pages.serve", end)
+    monkeypatch.setattr("flows.web.pages.pages", end)
     assert run("ui") == (1, "", "nightschool: Prefect's server ended with code 3; its log: server.log\n")

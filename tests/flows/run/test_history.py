@@ -52,12 +52,6 @@ def interrupted(home: Home, date: str, last: str) -> dict[str, Any]:
     return {"state": "interrupted", "detail": f"last committed: {last}; resume with: {again}", "alarms": []}
 
 
-def test_a_home_without_nights(tmp_path: Path) -> None:
-    assert nights(Home(tmp_path / "school")) == []
-    with pytest.raises(InputError, match="no report yet; `nightschool night` makes one"):
-        last_report(Home(tmp_path / "school"), None)
-
-
 def test_the_same_command_resumes_the_night_before(home: Home) -> None:
     """If it was interrupted, is the newest, and has the same configuration."""
     config, newest = load_night(STARTER), home.night("2026-11-20")

@@ -12,13 +12,14 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from flows.run.preflight import check_exam, check_fresh, check_night, finished_summary
+from flows.run.preflight import check_exam, check_fresh, check_night
 from rewards.jail import policy
 from tests.tasks.doubles.journals import decided
 from tests.tasks.doubles.registry import School
 
 NIGHTLY = STARTER.parent / "nightly.yaml"
 TRAINED = "benchmarks=[{name: mbpp}]"
+WEBHOOK = "morning.webhook_variable=MY_CHAT"
 EXAMINED = "exam.guards=[{benchmark: humaneval, problems: 40}]"
 
 
@@ -54,9 +55,12 @@ def refused(tmp_path: Path, *overrides: str) -> str:
 
 @pytest.mark.parametrize(
     "overrides",
-    [[], ["on_policy.teacher=starter", "stages=[{on_policy: 1}]"], ["alarms.command=[sh]"]],
+    [[], ["on_policy.teacher=starter", "stages=[{on_policy: 1}]"], ["alarms.command=[sh]", WEBHOOK]],
 )
-def test_a_good_night_is_let_through_and_nothing_is_written(tmp_path: Path, overrides: list[str]) -> None:
+def test_a_good_night_is_let_through_and_nothing_is_written(
+    tmp_path: Path, overrides: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_CHAT", "https://chat.example/key")
     check_night(Home(tmp_path / "school"), starter(*overrides))
     assert list(tmp_path.iterdir()) == []
 
@@ -80,16 +84,11 @@ def test_a_good_night_is_let_through_and_nothing_is_written(tmp_path: Path, over
             "alarms.command=[/no/such/program, key-1234]",
             "alarms.command: /no/such/program is not a program that can be run here; give its whole path",
         ),
-        ("morning.webhook_variable=MY_CHAT", "morning.webhook_variable: MY_CHAT is not set; set it to the webhook's"),
+        (WEBHOOK, "morning.webhook_variable: MY_CHAT is not set; set it to the webhook's"),
     ],
 )
 def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
     assert refused(tmp_path, override.format(tmp=tmp_path)).startswith(message.format(tmp=tmp_path))
-
-
-def test_a_webhook_whose_variable_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_CHAT", "https://chat.example/key")
-    check_night(Home(tmp_path / "school"), starter("morning.webhook_variable=MY_CHAT"))
 
 
 def test_a_night_on_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,15 +161,6 @@ def test_programs_are_not_judged_without_a_sandbox(tmp_path: Path, monkeypatch: 
     check_exam(starter(TRAINED))  # outside of a night nothing is trained
 
 
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
-def test_programs_with_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(programs(tmp_path / "data")))
-    config = starter(TRAINED, EXAMINED, "sandbox.workers=1")
-    check_night(Home(tmp_path / "school"), config)
-    check_exam(config)
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
-
-
 @pytest.mark.parametrize(("layer", "other"), [("seccomp", "landlock"), ("landlock", "seccomp")])
 def test_a_kernel_that_lacks_a_layer(tmp_path: Path, layer: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By default the night is refused; the configuration may allow it to go without."""
@@ -184,8 +174,10 @@ def test_a_kernel_that_lacks_a_layer(tmp_path: Path, layer: str, other: str, mon
     assert line == f"sandbox: mbpp cannot be judged on this machine: {layer}: this kernel has none; install another"
     assert refused(tmp_path, TRAINED, f"sandbox.allow_missing=[{other}]") == line
     if shutil.which("bwrap"):
-        allowed = starter(TRAINED, f"sandbox.allow_missing=[{layer}]", "sandbox.workers=1")
+        allowed = starter(TRAINED, EXAMINED, f"sandbox.allow_missing=[{layer}]", "sandbox.workers=1")
         check_night(Home(tmp_path / "school"), allowed)
+        check_exam(allowed)
+        assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_urls_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,18 +191,9 @@ def test_urls_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert refused(tmp_path).startswith(f"MLFLOW_TRACKING_URI: {message}")
 
 
-def test_the_summary_of_a_finished_night(tmp_path: Path) -> None:
-    home = Home(tmp_path / "school")
-    assert finished_summary(home, "2026-11-20") is None
-    home.night("2026-11-20").mkdir(parents=True)
-    assert finished_summary(home, "2026-11-20") is None
-    (home.night("2026-11-20") / "summary.json").write_text('{"night": "2026-11-20"}')
-    assert finished_summary(home, "2026-11-20") == {"night": "2026-11-20"}
-
-
 def test_a_night_that_made_the_serving_model_is_not_started_over(home_with_mlflow: Callable[[str], Home]) -> None:
-    """Nor one that made its ancestor, whatever its configuration. After a rollback to one from before it, it may be."""
-    home, config = home_with_mlflow("school"), starter("name=another")
+    """Nor one that made its ancestor. After a rollback to one from before it, it may be."""
+    home = home_with_mlflow("school")
     school = School(home)
     first, second, third = (checkpoint.name for checkpoint in school.checkpoints)
     decided(home.root, "2026-11-20", first, second, "", "name=student")
@@ -219,10 +202,10 @@ def test_a_night_that_made_the_serving_model_is_not_started_over(home_with_mlflo
         school.registry.promote(school.register(number).version)
     for night in ("2026-11-20", "2026-11-21"):
         with pytest.raises(InputError, match=f"the night {night} made the serving model or one of its ancestors"):
-            check_fresh(home, config, night)
-    check_fresh(home, config, "2026-11-22")
+            check_fresh(home, night)
+    check_fresh(home, "2026-11-22")
     school.registry.rollback()
-    check_fresh(home, config, "2026-11-21")
+    check_fresh(home, "2026-11-21")
     with pytest.raises(InputError, match="nightschool rollback"):
-        check_fresh(home, config, "2026-11-20")
-    check_fresh(Home(home.root.with_name("new")), starter(), "2026-11-20")  # without a registry
+        check_fresh(home, "2026-11-20")
+    check_fresh(Home(home.root.with_name("new")), "2026-11-20")  # without a registry
