@@ -12,7 +12,6 @@ from flows.run.history import round_metrics
 from models.checkpoint import DamagedCheckpointError, base_of, parent_of
 from models.optim.trainer_state import NOTE
 from tasks.incidents import EarlyEnd, ended_early
-from tasks.report.report import stage_seconds
 from tasks.rollouts import engine_process as in_engine
 from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, TinyEngine, rollout
 
@@ -42,15 +41,6 @@ def test_each_step_goes_on_from_the_one_before(finished: Finished) -> None:
     assert candidate.name == made[-1]
     assert sorted(place.name for place in folder.glob("*/manifest.json")) == ["manifest.json"] * 3  # day, distill × 2
     assert [json.loads((folder / place / "curve.json").read_text())[-1]["step"] for place in CHAIN[::2]] == [2, 2]
-
-
-def test_the_report_counts_both_lessons_and_both_blocks(finished: Finished) -> None:
-    folder, _ = finished
-    assert len(round_metrics(folder)) == 2
-    seconds = stage_seconds(folder)
-    own = [json.loads((folder / name / "manifest.json").read_text())["seconds"] for name in ("distill", "distill-2")]
-    assert seconds["distill"] == pytest.approx(sum(own), abs=0.01)
-    assert "distill-2" not in seconds
 
 
 LOST = {"after the first block": ["distill-2", "round-02"], "in the second block": ["round-02/checkpoint"]}
