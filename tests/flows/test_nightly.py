@@ -45,7 +45,7 @@ def test_the_final_state_says_the_alarms_first_and_the_caller_gets_the_summary(
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_run_that_a_worker_tries_again_began_when_it_first_did() -> None:
+def test_a_retried_run_counts_from_its_first_start() -> None:
     began: list[float | None] = []
 
     @flow
@@ -64,7 +64,7 @@ def test_a_run_that_a_worker_tries_again_began_when_it_first_did() -> None:
     assert nightly._first_start() is None
 
 
-def test_the_morning_is_posted_once_the_night_is_over(
+def test_the_report_is_posted_once_the_night_is_over(
     home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     night = Night(home_with_mlflow("school"), "2026-11-20", load_night(STARTER, ["morning.webhook_variable=MY_CHAT"]))
@@ -73,17 +73,17 @@ def test_the_morning_is_posted_once_the_night_is_over(
     def broken(_: Night, __: Tracking) -> dict[str, Any]:
         raise RuntimeError("the exam failed")
 
-    def whole(night: Night, _: Tracking) -> dict[str, Any]:
+    def finished(night: Night, _: Tracking) -> dict[str, Any]:
         (night.folder / "report.md").write_text("# Night of 20 November 2026")
         return {"night": night.date}
 
     with listening() as webhook:
         monkeypatch.setenv("MY_CHAT", webhook.url("takes"))
-        monkeypatch.setattr(nightly, "_stages", broken)
+        monkeypatch.setattr(nightly, "_run_stages", broken)
         with pytest.raises(RuntimeError, match="the exam failed"):
             run_night(night)
         assert webhook.got == []
-        monkeypatch.setattr(nightly, "_stages", whole)
+        monkeypatch.setattr(nightly, "_run_stages", finished)
         assert run_night(night) == {"night": "2026-11-20"}
         ((_, _, body),) = webhook.got
         assert json.loads(body) == {"text": "# Night of 20 November 2026"}
