@@ -63,26 +63,6 @@ def test_every_completion_has_its_verdict() -> None:
     assert dict(zip([case[0] for case in VERDICTS], found, strict=True)) == {case[0]: case[2] for case in VERDICTS}
 
 
-def test_random_inputs_are_the_same_every_time() -> None:
-    """A program that fails on some of the random inputs must not pass by luck."""
-    unlucky = "    return s[-1:] + s[:-1] if s[1:3] < 'zs' else s\n"
-    assert len({verdicts(unlucky)[0] for _ in range(3)}) == 1
-
-
-REPLAY = """
-import random, string
-random.seed(0)
-texts = iter(["".join(random.choice(string.ascii_lowercase) for i in range(12)) for _ in range(50)])
-def decode(s):
-    return next(texts)
-"""
-
-
-def test_random_inputs_cannot_be_predicted() -> None:
-    """The judge's generator is not the program's: drawing the same numbers does not give the expected texts."""
-    assert verdicts(REPLAY, REPLAY.replace("random.seed(0)", "")) == ["wrong", "wrong"]
-
-
 def test_a_function_that_the_test_compares_with_itself() -> None:
     """As in HumanEval/33: it is the program's function on both sides, and literals decide in the end."""
     row = ROW | {

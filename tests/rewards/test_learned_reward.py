@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -72,7 +73,7 @@ def test_an_owners_answer_by_hand() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"text": " \n"}, {"finish_reason": "length"}])
-def test_an_incomplete_or_empty_answer_loses_the_format_part(wrong: dict[str, str]) -> None:
+def test_an_incomplete_or_empty_answer_loses_the_format_part(wrong: dict[str, Any]) -> None:
     good, bad = owner_scores([attempt(), attempt(**wrong)], [1.0, 1.0], LearnedRewardConfig(), 0.0, 20)
     assert (good.parts["format"], bad.parts["format"]) == (1.0, 0.0)
     assert good.reward is not None

@@ -81,10 +81,6 @@ def test_verdicts(sandbox: Sandbox, source: str, expected: str) -> None:
     assert score.parts == {"correct": score.reward}
 
 
-def test_a_source_of_just_under_a_megabyte_is_run(sandbox: Sandbox) -> None:
-    assert verdict(sandbox, "#" * (2**20 - 100) + "\ndef f(x): return 2") == "correct"
-
-
 @pytest.mark.parametrize(
     ("source", "test"),
     [
@@ -153,10 +149,6 @@ class TestLimits:
         assert score.verdict == "timeout"
         assert 0.3 <= score.seconds < 1.5
         assert time.monotonic() - started < 60
-
-    def test_sleep(self, sandbox: Sandbox) -> None:
-        source = "import time\ndef f(x): time.sleep(1000)"
-        assert verdict(sandbox, source, seconds=0.3) == "timeout"
 
     def test_a_short_sleep_is_no_timeout(self, sandbox: Sandbox) -> None:
         assert verdict(sandbox, "import time\ndef f(x):\n    time.sleep(0.1)\n    return 2", seconds=1.0) == "correct"
@@ -227,9 +219,6 @@ class TestTheGraderItself:
         assert [score.verdict for score in sandbox.run(programs)] == [
             "correct" if n % 3 else "wrong" for n in range(30)
         ]
-
-    def test_no_programs(self, sandbox: Sandbox) -> None:
-        assert sandbox.run([]) == []
 
 
 @pytest.mark.parametrize("lowest", [*range(198, 206), 500])  # many machines allow 1,024

@@ -3,8 +3,7 @@
 import pytest
 
 from conf.load import STARTER, load_night
-from conf.sections.benchmark import ExamPart
-from conf.sections.published_exams import PROMPT_TOKENS, PUBLISHED, with_exam
+from conf.sections.published_exams import PROMPT_TOKENS, with_exam
 from conf.storage.home import InputError
 
 CONFIG = load_night(STARTER)
@@ -58,8 +57,3 @@ def test_an_unknown_name(name: str, said: str) -> None:
         with_exam(CONFIG, [name])
     assert said in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_every_published_exam_can_be_configured() -> None:
-    for name, (part, _) in PUBLISHED.items():
-        assert ExamPart.model_validate(part.model_dump()).benchmark == name

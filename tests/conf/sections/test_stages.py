@@ -1,10 +1,8 @@
 """The order of a night: what `stages` means, and what it may not say."""
 
-from pathlib import Path
-
 import pytest
 
-from conf.load import STARTER, differences, frozen_yaml, load_night
+from conf.load import STARTER, load_night
 from conf.sections.stages import Step, steps
 
 
@@ -50,11 +48,3 @@ def test_the_rounds_of_all_blocks_count() -> None:
         STARTER, ["stages=[{grpo: 4}, grpo, {on_policy: 2}]", "on_policy.teacher=here", "grpo.rounds=3"]
     )
     assert config.rounds == 9
-
-
-def test_another_order_is_another_night_and_is_kept_as_it_was(tmp_path: Path) -> None:
-    starter = load_night(STARTER)
-    other = load_night(STARTER, ["stages=[distill, {grpo: 2}]"])
-    assert differences(starter, other)
-    (tmp_path / "config.yaml").write_text(frozen_yaml(other))
-    assert load_night(tmp_path / "config.yaml") == other

@@ -74,8 +74,6 @@ def test_lines_from_a_program(run: Run, home: Home) -> None:
     ("line", "reason"),
     [
         (b'{"kind": "words", "text": x}', "not valid JSON at column 27"),
-        (b'{"kind": "gossip"}', "unknown kind 'gossip'; use preference, correction, feedback, words, trace"),
-        (b'{"kind": "words", "text": "x", "at": "2099-01-01"}', "in the future"),
         (b'{"kind": "words", "text": "\\ud800"}', "surrogates not allowed"),
     ],
 )

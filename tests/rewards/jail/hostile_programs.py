@@ -19,22 +19,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from rewards.sandbox import Layer, Program
-from rewards.verifier import Verdict
+from rewards.sandbox import Program
 
 FOLDER = Path(__file__).parent / "hostile"
 CATEGORIES = ("escape", "forging", "odd", "resources", "wrong")
-VERDICTS = frozenset(get_args(Verdict)) - {"grader_failed"}
 REQUIRED = {"what", "allowed", "tests", "source"}
 OPTIONAL = {"setup", "entry_point", "needs", "seconds", "memory_mb", "transform"}
 SECONDS = {"resources": 0.5}  # a category's default: short, to keep the whole run short
 MAX_SECONDS = 2.0
-
-
-class BrokenEntry(Exception):
-    """An entry of the corpus that lacks a key, or has one that means nothing; the text names file and program."""
 
 
 @dataclass(frozen=True)
@@ -58,30 +52,18 @@ class Hostile:
         return "timeout" not in self.allowed
 
 
-def read_corpus(folder: Path = FOLDER) -> list[Hostile]:
-    """Return all programs, sorted by category, then in the order of the file. Raises BrokenEntry."""
-    return [hostile for path in sorted(folder.glob("*.toml")) for hostile in read_category(path)]
+def read_corpus() -> list[Hostile]:
+    """Return all programs, sorted by category, then in the order of the file."""
+    return [
+        _hostile(path.stem, name, entry)
+        for path in sorted(FOLDER.glob("*.toml"))
+        for name, entry in tomllib.loads(path.read_text(encoding="utf-8")).items()
+    ]
 
 
-def read_category(path: Path) -> list[Hostile]:
-    """Return the programs of one file. Raises BrokenEntry."""
-    try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise BrokenEntry(f"{path}: {error}") from error
-    programs = []
-    for name, entry in entries.items():
-        try:
-            programs.append(_hostile(f"{path.stem}/{name}", entry))
-        except (BrokenEntry, SyntaxError, ValueError) as error:
-            raise BrokenEntry(f"{path}, {name}: {error}") from error
-    return programs
-
-
-def _hostile(name: str, entry: Mapping[str, Any]) -> Hostile:
-    category = name.partition("/")[0]
-    if not REQUIRED <= set(entry) <= REQUIRED | OPTIONAL or not entry["tests"] or category not in CATEGORIES:
-        raise BrokenEntry(f"required are {sorted(REQUIRED)}, known also {sorted(OPTIONAL)}")
+def _hostile(category: str, name: str, entry: Mapping[str, Any]) -> Hostile:
+    assert set(entry) <= REQUIRED | OPTIONAL, name
+    assert entry["tests"], name
     for code in [entry.get("setup", ""), *entry["tests"]]:
         compile(code, name, "exec")
     text, entry_point = entry["source"], entry.get("entry_point", "solve")
@@ -93,10 +75,6 @@ def _hostile(name: str, entry: Mapping[str, Any]) -> Hostile:
         seconds=float(entry.get("seconds", SECONDS.get(category, MAX_SECONDS))),
         memory_mb=entry.get("memory_mb", 512),
     )
+    assert program.seconds <= MAX_SECONDS, name
     allowed, needs = frozenset(entry["allowed"]), frozenset(entry.get("needs", ()))
-    expected = {"odd": {"correct"}, "wrong": {"wrong"}}.get(category, allowed)
-    if not allowed <= VERDICTS or ("correct" in allowed) != (category == "odd") or expected != allowed:
-        raise BrokenEntry(f"a program of this category cannot be allowed {sorted(allowed)}")
-    if not needs <= set(get_args(Layer)) or program.seconds > MAX_SECONDS:
-        raise BrokenEntry(f"unknown layers, or too many seconds: {sorted(needs)}, {program.seconds}")
-    return Hostile(name, entry["what"], allowed, needs, program)
+    return Hostile(f"{category}/{name}", entry["what"], allowed, needs, program)

@@ -19,7 +19,7 @@ import pytest
 
 from rewards.sandbox import Layer, Program, Sandbox
 from rewards.verifier import Score
-from tests.rewards.jail.hostile_programs import CATEGORIES, BrokenEntry, Hostile, read_category, read_corpus
+from tests.rewards.jail.hostile_programs import CATEGORIES, Hostile, read_corpus
 from tests.rewards.jail.left_behind import adopt_orphans, left_behind, memory_mb, processes
 
 needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -102,31 +102,6 @@ def test_what_the_corpus_allows() -> None:
     needs = Counter(layer for hostile in CORPUS for layer in hostile.needs)
     assert set(needs) == {"seccomp", "limits"}
     assert needs["seccomp"] <= 15
-
-
-WHOLE = ['what = "x"', 'allowed = ["wrong"]', 'tests = ["assert True"]', 'source = ""']
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        *(WHOLE[:left] + WHOLE[left + 1 :] for left in range(len(WHOLE))),
-        [*WHOLE, 'what = "y"'],
-        [*WHOLE, "test = []"],
-        [*WHOLE[:2], "tests = []", WHOLE[3]],
-        [*WHOLE[:2], 'tests = ["assert ("]', WHOLE[3]],
-        *([WHOLE[0], f'allowed = ["{verdict}"]', *WHOLE[2:]] for verdict in ("correct", "grader_failed", "rong")),
-        [*WHOLE, 'needs = ["luck"]'],
-        [*WHOLE, "seconds = 60"],
-    ],
-)
-def test_a_broken_entry_is_named(tmp_path: Path, lines: list[str]) -> None:
-    path = tmp_path / "forging.toml"
-    path.write_text("\n".join(["[whole]", *WHOLE]))
-    assert len(read_category(path)) == 1
-    path.write_text("\n".join(["[broken]", *lines]))
-    with pytest.raises(BrokenEntry, match=r"forging.toml"):
-        read_category(path)
 
 
 @needs_bubblewrap

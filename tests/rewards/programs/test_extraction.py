@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.programs.extraction import last_block, program_text
+from rewards.programs.extraction import program_text
 
 CODE = "def f(x):\n    return x + 1\n"
 
@@ -70,11 +70,6 @@ CASES = [
 @pytest.mark.parametrize(("completion", "program"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_the_program_of_a_completion(completion: str, program: str | None) -> None:
     assert program_text(completion) == program
-
-
-def test_the_last_block_is_none_where_there_is_no_fence() -> None:
-    assert last_block(CODE) is None
-    assert last_block(f"Text\n```\n{CODE}```") == CODE
 
 
 @given(

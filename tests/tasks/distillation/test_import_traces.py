@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from conf.sections.lessons import TraceFile
@@ -90,14 +89,6 @@ def test_other_rows_go_to_the_quarantine(tmp_path: Path) -> None:
     assert all(row["reason"].startswith(reason) for row, reason in zip(bad, reasons, strict=True))
     assert "surrogates" in bad[3]["reason"]
     assert "algebra" in bad[4]["reason"]
-
-
-def test_parquet(tmp_path: Path) -> None:
-    rows = [{"problem": "2 + 2?", "solution": "4", "answer": "4"}, {"problem": None, "solution": "4", "answer": "4"}]
-    pd.DataFrame(rows).to_parquet(tmp_path / "some.parquet")
-    found, bad = imported(tmp_path, TraceFile(source=str(tmp_path / "some.parquet")))
-    assert [(asked(trace), trace["truth"]) for trace in found] == [([("user", "2 + 2?")], "4")]
-    assert [row["line"] for row in bad] == [2]
 
 
 def test_files_that_do_not_exist_or_are_damaged(tmp_path: Path) -> None:
