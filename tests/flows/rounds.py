@@ -15,6 +15,7 @@ from conf.storage.home import Home
 from flows.grpo import Rounds
 from flows.run.context import Night
 from flows.training.recipe import Recipe
+from flows.training.reward_model import LearnedReward
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from tasks.rollouts import engine_process
@@ -51,7 +52,7 @@ SCRIPT = [
 ]
 
 
-FIGURES = {"sync": 0.25, "generate": 0.5}  # what the engine says of each call
+FIGURES = {"sync": 0.25, "generate": 0.5}  # of each call of the engine, in seconds
 
 
 class TinyEngine:
@@ -60,19 +61,19 @@ class TinyEngine:
     running = True
 
     def __init__(self) -> None:
-        self.rests = 0
+        self.calls = 0
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if function is engine_process.sample:
             checkpoint, config, prompts, size = arguments
             options.pop("trust_remote_code")
+            self.calls += 1
             return Sampler(checkpoint, config).sample(prompts, size, **options), FIGURES
-        self.rests += function is engine_process.sleep
         return None
 
 
 class ScriptedEngine:
-    """As many right answers as the script says, call after call."""
+    """An engine that gives as many right answers as its script says, call after call."""
 
     running = True
 
@@ -105,7 +106,7 @@ class ScriptedEngine:
 
 
 class SlowEngine(ScriptedEngine):
-    """An engine in whose n-th call the clock is put forward (see the fixture `clock`)."""
+    """An engine in whose n-th call the clock jumps (see the fixture `clock`)."""
 
     def __init__(self, student: Path, clock: list[float], call: int, seconds: float) -> None:
         super().__init__(student, SCRIPT)
@@ -124,7 +125,7 @@ def rollout(group: int, sample: int, prompt: list[int], text: str, digest: str) 
 
 @dataclass
 class School:
-    """What several nights share: a student, problems, and the trainer's process."""
+    """Several nights that share a student, problems, and the trainer's process."""
 
     root: Path
     database: Path
@@ -132,7 +133,7 @@ class School:
     trainer: Worker
 
     def home(self, name: str) -> Home:
-        """A home with the student in it; the same one for the same name."""
+        """Return the home of this name, with the student in it."""
         home = Home(self.root / name)
         if not home.root.exists():
             home.checkpoints.mkdir(parents=True)
@@ -144,21 +145,35 @@ class School:
         self, name: str, engine: Any, *settings: str, problems: int = 40, teacher: Path | None = None
     ) -> tuple[Path, Path]:
         """Run or resume all lessons and rounds of a night. Returns its folder and the candidate."""
-        home, source = self.home(name), write_problems(self.root / f"gsm8k-{problems}", problems)
+        night = self.night(name, engine, *settings, problems=problems)
+        return night.folder, self.run(night, worked_solutions(night), teacher=teacher)[0]
+
+    def night(self, name: str, engine: Any, *settings: str, problems: int = 40) -> Night:
+        """Return the night of the home of this name."""
+        source = write_problems(self.root / f"gsm8k-{problems}", problems)
         config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]", *settings])
-        night = Night(home, DATE, config)
+        night = Night(self.home(name), DATE, config)
         night.engine, night.trainer = engine, self.trainer  # pyright: ignore
         night.folder.mkdir(parents=True, exist_ok=True)
-        tracking = Tracking(home, config)
-        tracking.open_run(night.folder, config, {})
+        return night
+
+    def run(
+        self, night: Night, day: Artifact, teacher: Path | None = None, learned: LearnedReward | None = None
+    ) -> tuple[Path, Rounds]:
+        """Run or resume all lessons and rounds. Returns the candidate and the rounds."""
+        tracking = Tracking(night.home, night.config)
+        tracking.open_run(night.folder, night.config, {})
 
         @flow
-        def rounds() -> Path:
-            recipe = Recipe(night, worked_solutions(night), ())
-            distilled = recipe.before_rounds(home.checkpoints / self.student.name)
-            return recipe.run(Rounds(night, [], tracking, set(), teacher=teacher), distilled)
+        def steps() -> tuple[Path, Rounds]:
+            recipe, rounds = (
+                Recipe(night, day, ()),
+                Rounds(night, [], tracking, set(), learned=learned, teacher=teacher),
+            )
+            distilled = recipe.before_rounds(night.home.checkpoints / self.student.name)
+            return recipe.run(rounds, distilled), rounds
 
-        return night.folder, rounds()
+        return steps()
 
 
 def worked_solutions(night: Night) -> Artifact:

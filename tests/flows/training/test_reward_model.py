@@ -1,19 +1,17 @@
-"""Rounds with a learned reward: the real stages and trainer on a tiny student, which samples for itself.
+"""Rounds with a learned reward, and rankings of held-out picks: the real stages and trainer on a tiny student.
 
-The reward model is a stand-in with the same seam: one that likes length, and so can be hacked, and one that likes what
-the owner picks.
+In the reward model's place is one that likes length, and so can be hacked, or one that likes what the owner picks.
 """
 
 import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from prefect import flow
 
 import flows.training.reward_model
@@ -22,27 +20,24 @@ from conf.storage.home import Home
 from flows.grpo import Rounds
 from flows.run.context import Night
 from flows.run.history import round_metrics
-from flows.training.recipe import Recipe
-from flows.training.reward_model import learned_reward
+from flows.training.reward_model import learned_reward, rank_held_out
 from models.checkpoint import keep, write_lineage
-from models.engine.environment import trainer_environment
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from models.rollout import Rollout
 from models.trainer import Trainer
+from tasks.evaluation.metrics import ranking_accuracies
 from tasks.incidents import incidents
 from tasks.report.sections import learned_rounds
 from tasks.reward_model import process
 from tasks.reward_model.overoptimization import learned_reward_hacked
-from tasks.rollouts import engine_process
-from tasks.stage import Artifact
+from tasks.stage import Artifact, committed
 from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES, PROMPTS, SCORES, read_table
-from tasks.tracking import Tracking
-from tasks.workers import Worker
-from tests.flows.rounds import write_problems
-from tests.models.support.tiny import plain_model, trainer_config, write_tiny
+from tasks.training import trainer_process
+from tasks.workers import Worker, WorkerDiedError
+from tests.flows.rounds import DATE, School, TinyEngine
+from tests.models.support.tiny import trainer_config, write_tiny
 from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
 
-DATE = "2026-11-20"
 ROUNDS = 6
 SETTINGS = [
     f"grpo.rounds={ROUNDS}",
@@ -88,52 +83,6 @@ def breaks(answer: list[int]) -> float:
     raise RuntimeError("CUDA out of memory.\nTried to allocate 2 GiB")
 
 
-class SelfSampler:
-    """In vLLM's place: the checkpoint itself, as transformers samples from it."""
-
-    running = True
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is engine_process.sample:
-            return self.sample(*arguments, **options), {"sync": 0.25, "generate": 0.5}
-        return None
-
-    def sample(
-        self,
-        checkpoint: Path,
-        config: Any,
-        prompts: list[list[int]],
-        size: int,
-        *,
-        seed: int,
-        max_tokens: int,
-        **options: Any,
-    ) -> list[list[Rollout]]:
-        self.calls += 1
-        model: Any = plain_model(checkpoint)
-        words: Any = load_tokenizer(checkpoint)
-        torch.manual_seed(seed)
-        return [[self._answer(model, words, prompt, place, max_tokens) for place in range(size)] for prompt in prompts]
-
-    def _answer(self, model: Any, words: Any, prompt: list[int], place: int, longest: int) -> Rollout:
-        found = model.generate(
-            torch.tensor([prompt]),
-            do_sample=True,
-            max_new_tokens=longest,
-            pad_token_id=1,
-            output_logits=True,
-            return_dict_in_generate=True,
-        )
-        tokens: list[int] = found.sequences[0, len(prompt) :].tolist()
-        logprobs = [float(logits[0].log_softmax(0)[t]) for t, logits in zip(tokens, found.logits, strict=True)]
-        ended = "stop" if tokens[-1] == 1 else "length"
-        text = words.decode(tokens, skip_special_tokens=True)
-        return Rollout("", 0, place, prompt, tokens, logprobs, [True] * len(tokens), ended, text, "")
-
-
 class JudgingTrainer:
     """The trainer's process, with a stand-in for the reward model."""
 
@@ -151,55 +100,34 @@ class JudgingTrainer:
 
 
 @dataclass
-class School:
-    root: Path
-    database: Path
-    student: Path
-    trainer: Worker
-
-    def study(self, name: str, taste: Taste, *settings: str, serves: bool = True) -> "Studied":
-        """All rounds of a night, or what is left of them; the same night for the same name."""
-        home = Home(self.root / name)
-        if not home.root.exists():
-            home.checkpoints.mkdir(parents=True)
-            shutil.copy(self.database, home.database_file)
-            shutil.copytree(self.student, home.checkpoints / self.student.name)
-        source = write_problems(self.root / "gsm8k", 40)
-        config = load_night(STARTER, [*SETTINGS, *settings, f"benchmarks=[{{name: gsm8k, source: {source}}}]"])
-        night = Night(home, DATE, config)
-        trainer, engine = JudgingTrainer(self.trainer, taste), SelfSampler()
-        night.engine, night.trainer = engine, trainer  # pyright: ignore
-        night.folder.mkdir(parents=True, exist_ok=True)
-        tracking = Tracking(home, config)
-        tracking.open_run(night.folder, config, {})
-        base = home.checkpoints / self.student.name
-        day, fit = write_day(night.folder, base.name, serves)
-        taught = learned_reward(night, day, fit, base, [])
-
-        @flow
-        def rounds() -> tuple[Path, Rounds]:
-            found = Rounds(night, [], tracking, set(), learned=taught)
-            return Recipe(night, day, ()).run(found, base), found
-
-        candidate, found = rounds()
-        return Studied(night.folder, candidate, found, trainer, engine)
-
-
-@dataclass
 class Studied:
+    """A night's rounds."""
+
     folder: Path
     candidate: Path
     rounds: Rounds
     trainer: JudgingTrainer
-    engine: SelfSampler
+    engine: TinyEngine
 
     @property
     def figures(self) -> list[dict[str, Any]]:
         return list(round_metrics(self.folder))
 
     def ranked(self, number: int) -> float:
-        place = self.folder / f"round-{number:02d}" if number else self.folder
-        return json.loads((place / "rank_picks" / "ranking.json").read_text())["accuracy"]
+        """The share of held-out picks ranked right after a round."""
+        folder = self.folder / f"round-{number:02d}" if number else self.folder
+        return json.loads((folder / "rank_picks" / "ranking.json").read_text())["accuracy"]
+
+
+def study(school: School, name: str, taste: Taste, *settings: str, serves: bool = True) -> Studied:
+    """Run or resume the rounds of a night."""
+    engine, trainer = TinyEngine(), JudgingTrainer(school.trainer, taste)
+    night = school.night(name, engine, *SETTINGS, *settings)
+    night.trainer = trainer  # pyright: ignore
+    base = night.home.checkpoints / school.student.name
+    day, fitted = write_day(night.folder, base.name, serves)
+    candidate, rounds = school.run(night, day, learned=learned_reward(night, day, fitted, base, []))
+    return Studied(night.folder, candidate, rounds, trainer, engine)
 
 
 def write_day(night: Path, checkpoint: str, serves: bool) -> tuple[Artifact, Artifact]:
@@ -253,26 +181,29 @@ def taught_student(folder: Path) -> Path:
     return keep(taught, folder / "students")
 
 
-@pytest.fixture(scope="module")
-def school(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path, _empty_mlflow: Path) -> Iterator[School]:
-    root = tmp_path_factory.mktemp("rounds")
-    trainer = Worker("trainer", trainer_environment())
+@pytest.fixture(scope="module", autouse=True)
+def _ranked_every_other_round() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         patch.setattr(flows.training.reward_model, "RANKED_EVERY", 2)
-        yield School(root, _empty_mlflow, taught_student(root), trainer)
-    trainer.close()
+        yield
 
 
 @pytest.fixture(scope="module")
-def hacked(school: School) -> Studied:
-    return school.study("hacked", likes_length)
+def taught(school: School, tmp_path_factory: pytest.TempPathFactory) -> School:
+    """Nights whose student gives short answers."""
+    root = tmp_path_factory.mktemp("taught")
+    return replace(school, root=root, student=taught_student(root))
+
+
+@pytest.fixture(scope="module")
+def hacked(taught: School) -> Studied:
+    return study(taught, "hacked", likes_length)
 
 
 def scores(folder: Path, number: int) -> Any:
-    place = folder / f"round-{number:02d}"
-    table: Any = read_table(place / "score" / "scores.parquet", SCORES)
-    asked = read_table(place / "select_prompts" / "prompts.parquet", PROMPTS)
+    folder = folder / f"round-{number:02d}"
+    table: Any = read_table(folder / "score" / "scores.parquet", SCORES)
+    asked = read_table(folder / "select_prompts" / "prompts.parquet", PROMPTS)
     return table.merge(asked[["group", "benchmark", "source"]], on="group")
 
 
@@ -298,7 +229,7 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
 
 
 @pytest.mark.full
-def test_the_kl_term_stays_all_night(hacked: Studied) -> None:
+def test_the_kl_term_stays_after_the_reward_model_is_gone(hacked: Studied) -> None:
     assert hacked.rounds._trainer_config.grpo.kl_coefficient == 0.02
     assert hacked.figures[1]["kl"] > 0
     manifests = [json.loads(file.read_text()) for file in hacked.folder.glob("round-*/checkpoint/manifest.json")]
@@ -307,8 +238,8 @@ def test_the_kl_term_stays_all_night(hacked: Studied) -> None:
 
 
 @pytest.mark.full
-def test_a_reward_that_likes_what_the_owner_picks_stays(school: School) -> None:
-    studied = school.study("healthy", likes_brevity)
+def test_a_reward_that_likes_what_the_owner_picks_stays(taught: School) -> None:
+    studied = study(taught, "healthy", likes_brevity)
     assert studied.rounds.monitor.hacked is None
     assert learned_reward_hacked(studied.figures, studied.rounds.monitor.rankings) is None
     assert studied.trainer.judged == ROUNDS
@@ -317,24 +248,23 @@ def test_a_reward_that_likes_what_the_owner_picks_stays(school: School) -> None:
 
 
 @pytest.mark.full
-def test_the_picks_are_ranked_as_each_block_begins_and_ends(school: School) -> None:
+def test_the_picks_are_ranked_as_each_block_begins_and_ends(taught: School) -> None:
     blocks = ("stages=[{grpo: 2}, {grpo: 1}]",)
-    studied = school.study("blocks", likes_brevity, *blocks)
+    studied = study(taught, "blocks", likes_brevity, *blocks)
     rankings = studied.rounds.monitor.rankings
     assert list(rankings) == [(1, 0), (1, 2), (3, 2), (3, 3)]
     assert rankings[3, 2] == rankings[1, 2] != rankings[1, 0]  # the second block begins with what the first came to
     assert (studied.folder / "rank_picks-3" / "ranking.json").exists()
     rows = [(row.number, row.is_start) for row in learned_rounds(studied.folder)]
     assert rows == [(1, True), (1, False), (2, False), (3, True), (3, False)]
-    over = school.study("blocks", likes_brevity, *blocks)
+    over = study(taught, "blocks", likes_brevity, *blocks)
     assert (over.engine.calls, over.rounds.monitor.rankings) == (0, rankings)
 
 
 @pytest.mark.full
-def test_a_night_killed_where_the_reward_is_judged_goes_on_to_the_same_end(school: School, hacked: Studied) -> None:
-    """The states that the rounds before went on from are gone, so that all updates are taken again."""
-    shutil.copytree(school.root / "hacked", school.root / "killed")
-    night, alarm = school.root / "killed" / "nights" / DATE, hacked.rounds.monitor.hacked
+def test_a_night_killed_while_the_reward_model_judges_comes_to_the_same_end(taught: School, hacked: Studied) -> None:
+    shutil.copytree(taught.root / "hacked", taught.root / "killed")
+    night, alarm = taught.root / "killed" / "nights" / DATE, hacked.rounds.monitor.hacked
     assert alarm is not None
     assert alarm.round is not None
     (night / "alarms.json").unlink()
@@ -342,24 +272,24 @@ def test_a_night_killed_where_the_reward_is_judged_goes_on_to_the_same_end(schoo
         shutil.rmtree(night / f"round-{alarm.round:02d}" / lost)
     for number in range(alarm.round + 1, ROUNDS + 1):
         shutil.rmtree(night / f"round-{number:02d}")
-    studied = school.study("killed", likes_length)
+    studied = study(taught, "killed", likes_length)
     assert (studied.engine.calls, studied.trainer.judged) == (ROUNDS - alarm.round, 1)
     assert studied.candidate.name == hacked.candidate.name
     assert studied.rounds.monitor.hacked == alarm
-    over = school.study("killed", likes_length)
+    over = study(taught, "killed", likes_length)
     assert (over.engine.calls, over.trainer.judged) == (0, 0)
     assert over.candidate.name == hacked.candidate.name
 
 
-def test_a_reward_model_that_cannot_judge_costs_no_night_and_is_not_asked_again(school: School) -> None:
-    settings = ("grpo.rounds=3", "learned_reward.owner_share=0.25")
-    studied = school.study("broken", breaks, *settings)
+def test_a_reward_model_that_fails_costs_no_night_and_is_not_asked_again(school: School) -> None:
+    settings = ("grpo.rounds=3", "grpo.group_size=2", "learned_reward.owner_share=0.25")
+    studied = study(school, "broken", breaks, *settings)
     assert (studied.trainer.judged, len(studied.figures), studied.rounds.monitor.severe) == (1, 3, ())
     asked = [scores(studied.folder, number) for number in (1, 2, 3)]
     assert [set(table.source) for table in asked] == [{"journal", "benchmark"}, {"benchmark"}, {"benchmark"}]
     assert asked[0].reward.isna().tolist() == (asked[0].source == "journal").tolist()
     assert not any("reward/learned" in figures for figures in studied.figures)
-    assert list(studied.rounds.monitor.rankings) == [(1, 0)]  # there is nothing to watch any more
+    assert list(studied.rounds.monitor.rankings) == [(1, 0)]  # nothing is to be watched any more
     (incident,) = incidents(studied.folder)
     assert "failed on a round's completions, and was not used from then on: CUDA out of memory. Tried" in incident
     shutil.copytree(school.root / "broken", school.root / "broken-killed")
@@ -369,13 +299,13 @@ def test_a_reward_model_that_cannot_judge_costs_no_night_and_is_not_asked_again(
         shutil.rmtree(night / "round-01" / lost)
     for number in (2, 3):
         shutil.rmtree(night / f"round-{number:02d}")
-    over = school.study("broken-killed", likes_brevity, *settings)  # who has the memory by now
+    over = study(school, "broken-killed", likes_brevity, *settings)  # now there is memory
     assert (over.engine.calls, over.trainer.judged) == (2, 0)
     assert over.candidate.name == studied.candidate.name
 
 
-def test_without_a_reward_model_nothing_is_different(school: School) -> None:
-    studied = school.study("plain", likes_length, serves=False)
+def test_a_reward_model_that_does_not_serve_changes_nothing(school: School) -> None:
+    studied = study(school, "plain", likes_length, "grpo.rounds=1", "grpo.group_size=2", serves=False)
     assert studied.trainer.judged == 0
     assert not list(studied.folder.rglob("rank_picks"))
     assert not (studied.folder / "owner_prompts").exists()
@@ -384,3 +314,56 @@ def test_without_a_reward_model_nothing_is_different(school: School) -> None:
     inputs = json.loads((studied.folder / "round-01" / "select_prompts" / "manifest.json").read_text())["inputs"]
     assert not {"owner", "owner_share"} & set(inputs)
     assert studied.rounds._trainer_config == studied.rounds.night.config.trainer
+
+
+# --- the rankings before and after the rounds
+
+HELD_OUT_PICKS = [
+    {"messages": said(f"Shall we {n}?"), "responses": json.dumps(["yes", "no, not at all", "perhaps"]), "chosen": n % 3}
+    for n in range(6)
+]
+
+
+@pytest.fixture
+def night(tmp_path: Path, prefect_server: Path) -> Iterator[Night]:
+    night = Night(Home(tmp_path / "school"), DATE, load_night(STARTER, ["lora={rank: 2}"]))
+    night.trainer = InProcessWorker()  # pyright: ignore
+    night.folder.mkdir(parents=True)
+    yield night
+    trainer_process._let_go()
+
+
+def rank(night: Night, picks: list[dict[str, Any]], **models: Path) -> dict[str, Any]:
+    """Rank the picks by each of the models. Returns the accuracies."""
+    folder = night.home.root / "fit"
+    fitted = committed(folder) or write_stage(folder, {"held_out": (HELD_OUT, picks)})
+
+    @flow
+    def ranked() -> None:
+        for name, checkpoint in models.items():
+            rank_held_out(night, fitted, name, checkpoint)
+
+    ranked()
+    return ranking_accuracies(night.folder)
+
+
+def test_each_model_ranks_the_picks_once(night: Night, tmp_path: Path) -> None:
+    models = {"champion": write_tiny(tmp_path / "one"), "candidate": write_tiny(tmp_path / "two", "qwen3")}
+    found = rank(night, HELD_OUT_PICKS, **models)
+    assert list(found) == ["champion", "candidate"]
+    assert all(accuracy.n == 6 for accuracy in found.values())
+    right = [json.loads((night.folder / "picks" / name / "ranking.json").read_text())["right"] for name in models]
+    assert right[0] != right[1]
+    assert rank(night, HELD_OUT_PICKS, **models) == found
+    assert len(night.trainer.functions) == 2  # pyright: ignore
+
+
+def test_without_picks_nothing_is_ranked(night: Night, tmp_path: Path) -> None:
+    assert rank(night, [], champion=tmp_path / "gone") == {}
+    assert night.trainer.functions == []  # pyright: ignore
+
+
+def test_a_trainer_that_dies_costs_a_warning(night: Night, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    night.trainer = FailingWorker(WorkerDiedError("the trainer died"))  # pyright: ignore
+    assert rank(night, HELD_OUT_PICKS, champion=write_tiny(tmp_path / "one")) == {}
+    assert "the champion does not rank the held-out picks: the trainer died" in caplog.text
