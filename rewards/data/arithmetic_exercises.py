@@ -22,11 +22,7 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "1": (("plus",), ("minus",), ("times",), ("gain",), ("lose",), ("boxes",), ("share",)),
     "2": (("plus", "minus"), ("times", "plus"), ("gain", "lose"), ("boxes", "gain"), ("boxes", "lose"), ("compare",)),
     "3": (("gain", "lose", "gain"), ("boxes", "gain", "lose"), ("gain", "gain", "lose"), ("boxes", "lose", "double")),
-    "4": (
-        ("boxes", "gain", "lose", "double"),
-        ("gain", "double", "lose", "gain"),
-        ("boxes", "gain", "lose", "split"),
-    ),
+    "4": (("boxes", "gain", "lose", "double"), ("gain", "double", "lose", "gain"), ("boxes", "gain", "lose", "split")),
     "5": (
         ("boxes", "gain", "percent", "lose"),
         ("gain", "double", "lose", "split"),
@@ -98,11 +94,8 @@ def _sum(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[str
     text, steps = str(value), []
     for operation in chain:
         number = chance.randint(1, 10 if operation == "times" else LARGEST[level])
-        symbol, after = {
-            "plus": ("+", value + number),
-            "minus": ("-", value - number),
-            "times": ("*", value * number),
-        }[operation]
+        results = {"plus": ("+", value + number), "minus": ("-", value - number), "times": ("*", value * number)}
+        symbol, after = results[operation]
         if after < 0:
             return None
         steps.append(f"{value} {symbol} {number} = {after}")

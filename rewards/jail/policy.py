@@ -28,12 +28,7 @@ ALLOWED = """
     getrandom uname sysinfo getcpu arch_prctl exit exit_group
 """.split()
 # Refused with an error instead of a kill: the standard library tries these by itself and works without them.
-REFUSED = {
-    "ioctl": errno.ENOTTY,
-    "clone3": errno.ENOSYS,
-    "prctl": errno.EPERM,
-    "sched_setaffinity": errno.EPERM,
-}
+REFUSED = {"ioctl": errno.ENOTTY, "clone3": errno.ENOSYS, "prctl": errno.EPERM, "sched_setaffinity": errno.EPERM}
 FCNTL_QUERIES = (1, 2, 3, 1030)  # F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 CLONE_THREAD = 0x00010000
 

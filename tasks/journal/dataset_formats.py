@@ -122,13 +122,7 @@ FORMATS: Sequence[tuple[tuple[str, ...], Callable[[Row, str], Fields]]] = (
 
 
 def _preference(messages: Turns, responses: Sequence[str]) -> Fields:
-    return {
-        "kind": "preference",
-        "messages": messages,
-        "responses": list(responses),
-        "chosen": 0,
-        "policy": IMPORTED,
-    }
+    return {"kind": "preference", "messages": messages, "responses": list(responses), "chosen": 0, "policy": IMPORTED}
 
 
 def _first(row: Row, columns: Sequence[str]) -> Any:

@@ -260,7 +260,3 @@ class TestRefusal:
             pass
         with Sandbox(workers=1, without=("landlock",)) as opened:
             assert verdict(opened, "def f(x): return 2") == "correct"
-
-    def test_an_unknown_layer(self) -> None:
-        with pytest.raises(ValueError, match="no layer is called moat"):
-            Sandbox(without=("moat",))  # pyright: ignore
