@@ -6,13 +6,12 @@ OpenAI-compatible teacher), `engine_calls` (in the engine's process), `malicious
 """
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from models.rollout import Rollout
-from tests.models.support.tiny import LENGTHS, plain_model, sampled_groups, write_tiny
+from tests.models.support.tiny import LENGTHS, sampled_groups, write_teacher, write_tiny
 
 
 @pytest.fixture(scope="package")
@@ -22,15 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of the student's shape and tokenizer with other weights."""
-    folder = write_tiny(tmp_path_factory.mktemp("teacher") / "teacher")
-    model: Any = plain_model(folder, torch.bfloat16)
-    torch.manual_seed(7)
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights.add_(torch.randn_like(weights) * 0.15)
-    model.save_pretrained(folder)
-    return folder
+    return write_teacher(tmp_path_factory.mktemp("teacher") / "teacher")
 
 
 @pytest.fixture(scope="package")

@@ -16,7 +16,7 @@ from models import lora
 from models.checkpoint import digest_folder
 from models.engine.sync_probe import PROBE_FILE, file_logprobs, read_probe
 from models.hf.loading import load_model
-from models.lora import MergeError, attach, dropout, merge, merged_weights
+from models.lora import MergeError, attach, merge, merged_weights
 from models.trainer import Trainer
 from tests.models.support.tiny import PRECISION, plain_model, sampled_groups, trainer_config, write_tiny
 
@@ -60,15 +60,6 @@ def test_every_linear_layer_but_head_and_embeddings(folder: Path) -> None:
 def test_head_and_embeddings_are_refused(folder: Path, target: str) -> None:
     with pytest.raises(ValueError, match="the embeddings or the head"):
         attach(plain_model(folder), LoraConfig(targets=("q_proj", target)))
-
-
-def test_fresh_adapters_change_nothing(folder: Path) -> None:
-    model = plain_model(folder)
-    before = logits(model)
-    attach(model, CONFIG)
-    assert logits(model).equal(before)
-    stir(model)
-    assert (logits(model) - before).abs().max() > 0.1
 
 
 @pytest.mark.parametrize("targets", ["all-linear", ("q_proj", "down_proj")])
@@ -119,34 +110,12 @@ def test_a_stochastic_merge_keeps_small_adapters_in_expectation(folder: Path) ->
     assert float(moved.mean()) == pytest.approx(2.0**-10, rel=0.11)  # five standard errors of 15,000 weights
 
 
-def test_a_lessons_small_step_is_merged_stochastically_and_the_same_each_time(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("models.trainer.compute_dtype", lambda device: torch.bfloat16)
-    for name in ("one", "again"):
-        trainer = Trainer.load(folder, trainer_config(lora=CONFIG, learning_rate=1e-4))
-        trainer.imitate([([3, 4, 5], [6, 7, 1])])
-        trainer.round_stochastically()
-        trainer.save_checkpoint(tmp_path / name)
-    assert digest_folder(tmp_path / "one") == digest_folder(tmp_path / "again")
-    kept, nearest = load_file(tmp_path / "one" / "model.safetensors"), merged_weights(trainer.model)
-    assert sum(int((tensor != nearest[name]).sum()) for name, tensor in kept.items()) > 100
-
-
 def studied(folder: Path, **changes: Any) -> Trainer:
     config = trainer_config(lora=CONFIG.model_copy(update=changes), learning_rate=0.05)
     trainer = Trainer.load(folder, config)
     for _ in range(2):
         trainer.update(sampled_groups(folder, [[4, 5], [6, 3]]), ADVANTAGES)
     return trainer
-
-
-def test_training_moves_the_adapters_alone(folder: Path) -> None:
-    before, trainer = plain_model(folder, PRECISION), studied(folder)
-    state = trainer.model.state_dict()
-    for name, tensor in before.state_dict().items():
-        assert state.get(name, state.get(name.replace(".weight", ".base_layer.weight"))).equal(tensor)
-    assert all(".lora_" in name for name in trainer.weights.tensors())
 
 
 def test_an_adapters_folder_is_pefts_own_and_always_the_same(folder: Path, tmp_path: Path) -> None:
@@ -208,19 +177,3 @@ def test_a_wrong_merge_is_refused(folder: Path, tmp_path: Path, monkeypatch: pyt
     with pytest.raises(MergeError, match=r"differ from the adapters' by \d\.\d{3} nats a token, more than"):
         merge(folder, tmp_path / "adapter", tmp_path / "merged")
     assert read_probe(tmp_path / "merged") is None
-
-
-def test_dropout_is_the_adapters_alone_and_off_unless_switched_on(folder: Path) -> None:
-    model = plain_model(folder)
-    attach(model, LoraConfig(rank=4, alpha=8, dropout=0.5))
-    model.eval()
-    stir(model)
-    quiet = logits(model)
-    dropout(model, on=True)
-    drawing = {name for name, module in model.named_modules() if module.training}
-    assert drawing
-    assert all(".lora_dropout" in name for name in drawing)
-    assert not logits(model).equal(quiet)
-    assert not logits(model).equal(logits(model))
-    dropout(model, on=False)
-    assert logits(model).equal(quiet)

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.engine.sync_probe import LENGTH, PROBE_FILE, Probe, file_logprobs, read_probe, take_probe, write_probe
-from models.hf.loading import load_tokenizer
-from models.rollout import Rollout
+from models.engine.sync_probe import LENGTH, PROBE_FILE, Probe, file_logprobs, read_probe, write_probe
 from models.trainer import Trainer
 from tests.models.support.tiny import plain_logprobs, plain_model, trainer_config, write_tiny
 
@@ -26,18 +24,6 @@ def test_written_and_read(tmp_path: Path) -> None:
     write_probe(tmp_path, probe)
     assert read_probe(tmp_path) == probe
     assert json.loads((tmp_path / PROBE_FILE).read_text()).keys() == {"version", "token_ids", "logprobs"}
-
-
-def test_the_first_token_is_given_and_the_others_predicted(tmp_path: Path) -> None:
-    def logprobs(rollouts: list[Rollout]) -> list[list[float]]:
-        (asked,) = rollouts
-        assert (asked.prompt_token_ids, len(asked.token_ids)) == (tokens[:1], LENGTH - 1)
-        return [[-float(token) for token in asked.token_ids]]
-
-    tokenizer = load_tokenizer(write_tiny(tmp_path))
-    tokens = tokenizer.encode("A farmer has 17 sheep and buys 25 more at the market.")[:LENGTH]
-    probe = take_probe(tokenizer, logprobs)  # type: ignore[arg-type]
-    assert probe == Probe(tokens, [-float(token) for token in tokens[1:]])
 
 
 @pytest.mark.parametrize("architecture", ["llama", "qwen3"])

@@ -63,11 +63,6 @@ def test_an_answer_ends_with_the_end_token(folder: Path) -> None:
     assert answer_tokens(tokenizer, "") == [tokenizer.eos_token_id]
 
 
-def test_a_missing_folder_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
-    with pytest.raises((OSError, ValueError)):
-        load_model(tmp_path / "missing", torch.bfloat16, torch.device("cpu"))
-
-
 CODE = {
     "configuration_own.py": """
 from transformers import LlamaConfig

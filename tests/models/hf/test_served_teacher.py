@@ -34,9 +34,3 @@ def test_it_answers_and_the_greedy_answers_are_the_same_again(url: str, tmp_path
     assert all(first.answers)
     assert first.answers[::2] == again.answers[::2]
     assert 6 * 20 < first.tokens < 6 * 150
-
-
-def test_a_model_that_it_does_not_serve(url: str, tmp_path: Path) -> None:
-    config = TeacherConfig(base_url=url, model="another", retries=0)
-    found = ask([Question((("user", "2 + 2?"),))], config, tmp_path)
-    assert found.stopped == "HTTP 404"

@@ -137,13 +137,6 @@ def test_only_failures_in_a_row_stop_it(tmp_path: Path) -> None:
     assert (found.stopped, found.failed) == (None, {"HTTP 500": 6})
 
 
-def test_a_failure_is_tried_again(tmp_path: Path) -> None:
-    replies = iter([Reply(b"{}", 500), said("after all")])
-    with chat_server(lambda request: next(replies)) as server:
-        found = ask(questions(1), config(server.url, retries=1), tmp_path)
-    assert (found.answers, found.tokens) == (["after all"], 30)
-
-
 @pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize(
     ("limit", "stopped"),

@@ -17,17 +17,10 @@ from tests.models.support.tiny import (
     rollout,
     sampled_groups,
     trainer_config,
-    write_teacher,
 )
 from tests.models.support.weights import gradients_of_steps
 
 PROMPT = random_tokens(6, 5)
-
-
-@pytest.fixture(scope="module")
-def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The student's shape and tokenizer, and other weights."""
-    return write_teacher(tmp_path_factory.mktemp("teacher") / "teacher")
 
 
 def test_advantages_by_hand() -> None:

@@ -39,13 +39,6 @@ def test_the_interval_is_scipys(interval: Callable[[float, int], Interval], meth
     compare()
 
 
-@pytest.mark.parametrize("interval", [wilson_interval, exact_interval])
-def test_the_interval_of_half_hits_and_of_nothing(interval: Callable[[float, int], Interval]) -> None:
-    assert interval(4.5, 10).value == 0.45
-    assert interval(4, 10).low < interval(4.5, 10).low < interval(5, 10).low
-    assert (interval(0, 0).low, interval(0, 0).high) == (0, 1)
-
-
 def test_the_reliability_curve_by_hand() -> None:
     sure, unsure = [math.log(9), 0.0], [0.0, 0.0]  # 0.9 and 0.5
     bins = reliability([sure, sure, sure, unsure], [1.0, 1.0, 0.0, 0.5])

@@ -21,13 +21,6 @@ def accuracy(model: RewardModel, picks: list[Pick]) -> float:
     return rank(model.judge([(pick.prompt, pick.answers) for pick in picks]), picks).accuracy.value
 
 
-def test_it_learns_that_short_answers_are_liked(folder: Path) -> None:
-    model, curve = fit(folder, tiny_picks(120, seed=1), QUICK, TRAINER, seed=1)
-    assert curve[0]["loss"] == pytest.approx(1.609, abs=0.001)  # ln 5: every answer is alike
-    assert len(curve) == 4 * 8
-    assert accuracy(model, tiny_picks(200, seed=2)) > 0.8
-
-
 def test_with_adapters_too_and_what_is_saved_is_what_was_learnt(folder: Path, tmp_path: Path) -> None:
     adapters = trainer_config(lora=LoraConfig(rank=8, alpha=16, dropout=0.5))
     config = QUICK.model_copy(update={"learning_rate": 1e-2})
@@ -62,19 +55,6 @@ def test_a_step_does_not_depend_on_how_it_is_cut(folder: Path, monkeypatch: pyte
     for other in curves[1:]:
         for found, wanted in zip(other, curves[0], strict=True):
             assert found == pytest.approx(wanted, rel=2e-3, abs=1e-4)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("old", ["long", "short"])
-def test_an_old_pick_counts_less(folder: Path, old: str) -> None:
-    """Two owners who contradict each other: the model agrees with the one whose picks weigh more."""
-    short, long = tiny_picks(60, seed=1), tiny_picks(60, seed=2)
-    long = [replace(pick, chosen=pick.lengths.index(max(pick.lengths))) for pick in long]
-    picks = [replace(p, weight=0.1 if old == "short" else 1.0) for p in short]
-    picks += [replace(p, weight=0.1 if old == "long" else 1.0) for p in long]
-    model, _ = fit(folder, picks, QUICK, TRAINER, seed=1)
-    likes_short = accuracy(model, tiny_picks(100, seed=3))
-    assert likes_short > 0.5 if old == "long" else likes_short < 0.2  # 0.2 is chance
 
 
 def test_embeddings_are_frozen_and_layers_move(folder: Path) -> None:

@@ -153,13 +153,6 @@ def test_every_line_once_an_epoch_in_equal_steps(lines: int, size: int, epochs: 
         assert Counter(n for batch in found[epoch * each : (epoch + 1) * each] for n in batch) == Counter(range(lines))
 
 
-def test_epochs_and_seeds_have_other_orders() -> None:
-    config = CorrectionsConfig(epochs=2, batch_size=30)
-    first, second = batches(range(30), config, 1)
-    assert first != second
-    assert first != batches(range(30), config, 2)[0]
-
-
 # --- distillation
 
 EXAMPLES = [(random_tokens(3, number), random_tokens(2 + number % 3, 50 + number)) for number in range(5)]
@@ -210,30 +203,8 @@ def test_few_examples_give_few_steps(count: int, size: int, epochs: int, sizes: 
     assert max(often.values()) <= epochs
 
 
-def test_steps_are_taken_one_at_a_time() -> None:
-    """So that their metrics can be shown meanwhile."""
-    listener: Any = Listener()
-    curve = distill(listener, EXAMPLES, DistillConfig(steps=3, batch_size=1), 1)
-    next(curve)
-    assert len(listener.batches) == 1
-
-
 def test_nothing_to_learn_from_is_an_error() -> None:
     listener: Any = Listener()
     with pytest.raises(ValueError, match="no example to learn from"):
         list(distill(listener, [], DistillConfig(steps=1), 1))
     assert list(distill(listener, [], DistillConfig(steps=0), 1)) == []
-
-
-def test_distillation_teaches_the_examples(folder: Path) -> None:
-    trainer = Trainer.load(folder, trainer_config(learning_rate=3e-3))
-    curve = list(distill(trainer, EXAMPLES, DistillConfig(steps=30, batch_size=5, max_epochs=30), 1))
-    assert curve[0]["loss"] > 4.0
-    assert curve[-1]["loss"] < 0.5
-    assert trainer.step == 30
-    model: Any = trainer.model
-    with torch.no_grad():
-        model.set_attn_implementation("sdpa")
-        for prompt, answer in EXAMPLES:
-            logits = model(input_ids=torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1]
-            assert logits.argmax(dim=-1).tolist() == answer

@@ -55,34 +55,6 @@ def push(model: torch.nn.Linear, slope: float) -> None:
 # --- steps
 
 
-def test_two_steps_by_hand() -> None:
-    """Gradients 2 and −1: moments with betas (0.9, 0.95), corrected for their start at 0."""
-    model = one_weight(1.0)
-    weights = MasterWeights(model, CONFIG)
-    push(model, 2.0)
-    assert weights.step() == 2.0
-    assert model.weight.item() == pytest.approx(1.0 - 0.1)  # the first step is the rate times the sign
-    push(model, -1.0)
-    weights.step()
-    first = (0.9 * 0.1 * 2.0 + 0.1 * -1.0) / (1 - 0.9**2)
-    second = (0.95 * 0.05 * 4.0 + 0.05 * 1.0) / (1 - 0.95**2)
-    assert model.weight.item() == pytest.approx(0.9 - 0.1 * first / math.sqrt(second), rel=1e-6)
-    assert weights.step_count == 2
-
-
-def test_warm_up_is_linear() -> None:
-    model = one_weight(0.0)
-    weights = MasterWeights(model, CONFIG.model_copy(update={"warmup_steps": 4}))
-    rates, before = [], 0.0
-    for _ in range(6):
-        rates.append(weights.learning_rate)
-        push(model, 1.0)
-        weights.step()
-        assert before - model.weight.item() == pytest.approx(rates[-1], rel=1e-4)  # a constant gradient: rate per step
-        before = model.weight.item()
-    assert rates == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])
-
-
 def test_as_torch_with_clipping_and_decay_and_a_frozen_layer() -> None:
     config = CONFIG.model_copy(update={"max_grad_norm": 0.05, "weight_decay": 0.1})
     model, plain = network(), network()
@@ -144,17 +116,6 @@ def test_an_fp32_number_is_a_bf16_and_a_remainder(bits: np.ndarray) -> None:
     normal = master.isfinite() & master.bfloat16().isfinite() & rounded.isfinite()
     distance = (rounded.double() - master.double()).abs()
     assert (distance <= (master.bfloat16().double() - master.double()).abs())[normal].all()
-
-
-@pytest.mark.parametrize("bits", [0x3F800000, 0x3F808000, 0x3F807FFF, 0xBF808000, 0x80000000, 0x7F7FFFFF, 0x00000001])
-def test_literal_halves(bits: int) -> None:
-    """1, the half above it and what is just below; its negative; −0; the largest and the smallest number."""
-    master = torch.tensor([bits if bits < 2**31 else bits - 2**32], dtype=torch.int32).view(torch.float32)
-    rounded, remainder = torch.empty(1, dtype=torch.bfloat16), torch.empty(1, dtype=torch.int16)
-    split_bits(master, rounded, remainder)
-    upper = (bits + 0x8000) >> 16
-    assert rounded.view(torch.int16).item() & 0xFFFF == upper
-    assert remainder.item() == bits - (upper << 16)
 
 
 def test_in_bf16_the_masters_take_the_steps_of_fp32_weights() -> None:

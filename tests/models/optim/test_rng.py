@@ -55,9 +55,3 @@ def test_a_restored_state_continues(device: torch.device) -> None:
     for again in (other, state):
         again.restore(saved)
         assert drawn(again, device=device).equal(expected)
-
-
-def test_the_state_of_a_gpu_on_a_machine_without_one() -> None:
-    state = RandomState(7, CPU)
-    state.restore(RandomState(8, CPU).tensors() | {"cuda": torch.zeros(16, dtype=torch.uint8)})
-    assert drawn(state).equal(seeded(8, 3))

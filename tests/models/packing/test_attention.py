@@ -8,18 +8,10 @@ import torch
 from torch import Tensor
 
 from models.packing.attention import _fused, packed_attention
-from models.packing.packing import Group, pack
-from tests.models.support.tiny import random_tokens
+from models.packing.packing import pack
+from tests.models.support.tiny import random_group as group
 
 CPU = torch.device("cpu")
-
-
-def group(prompt: int, lengths: Sequence[int], first_row: int) -> Group:
-    """A group of random tokens: a prompt of so many, completions of these lengths."""
-    completions = [random_tokens(length, 100 * first_row + place) for place, length in enumerate(lengths)]
-    return Group(random_tokens(prompt, 7 + first_row), completions, list(range(first_row, first_row + len(lengths))))
-
-
 PAIR = [group(3, [4, 2], 0), group(2, [3], 2)]
 # which tokens each of the pack's may see: the prompts 0–2 and 3–4, the completions' inputs 5–7, 8 and 9–10
 SEEN = [{0}, {0, 1}, {0, 1, 2}, {3}, {3, 4}, {0, 1, 2, 5}, {0, 1, 2, 5, 6}, {0, 1, 2, 5, 6, 7}, {0, 1, 2, 8}]
@@ -65,23 +57,6 @@ def test_attention_and_its_gradients_as_a_masked_matrix(
     found, _ = packed_attention(module, *inputs, None, scaling, **options)
     torch.testing.assert_close(found, expected)
     for got, want in zip(torch.autograd.grad(found, inputs, above), gradients, strict=True):
-        torch.testing.assert_close(got, want)
-
-
-def test_attention_of_completions_without_inputs() -> None:
-    layout = pack([group(3, [1, 1], 0), group(2, [1], 2)], CPU).layout
-    inputs = [torch.randn(1, 2, 5, 4, dtype=torch.float64).requires_grad_() for _ in range(3)]
-    found, _ = packed_attention(torch.nn.Module(), *inputs, None, layout=layout)
-    alone = [
-        torch.nn.functional.scaled_dot_product_attention(*(x[:, :, part] for x in inputs), is_causal=True)
-        for part in (slice(0, 3), slice(3, 5))
-    ]
-    expected = torch.cat(alone, dim=2).transpose(1, 2)
-    torch.testing.assert_close(found, expected)
-    above = torch.randn_like(expected)
-    for got, want in zip(
-        torch.autograd.grad(found, inputs, above), torch.autograd.grad(expected, inputs, above), strict=True
-    ):
         torch.testing.assert_close(got, want)
 
 

@@ -1,7 +1,5 @@
 """Chunked log-probabilities and entropies, against a whole log-softmax."""
 
-import math
-
 import pytest
 import torch
 from torch import Tensor
@@ -21,20 +19,6 @@ def example(count: int, dtype: torch.dtype = torch.float32, scale: float = 1.0) 
 
 def whole(hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:
     return (hidden @ head.T).float().log_softmax(dim=1).gather(1, targets[:, None]).squeeze(1)
-
-
-def test_by_hand() -> None:
-    """Logits 0 and ln 3: probabilities a quarter and three quarters, in both directions of the gradient."""
-    hidden = torch.tensor([[1.0], [1.0]], requires_grad=True)
-    head = torch.tensor([[0.0], [math.log(3)]], requires_grad=True)
-    found, entropies = token_logprobs(hidden, head, torch.tensor([0, 1]))
-    assert found.tolist() == pytest.approx([math.log(1 / 4), math.log(3 / 4)])
-    assert entropies.tolist() == pytest.approx([-(0.25 * math.log(0.25) + 0.75 * math.log(0.75))] * 2)
-    found[0].backward()
-    assert head.grad is not None
-    assert hidden.grad is not None
-    assert head.grad.flatten().tolist() == pytest.approx([0.75, -0.75])  # onehot − p
-    assert hidden.grad.flatten().tolist() == pytest.approx([-0.75 * math.log(3), 0.0])
 
 
 @pytest.mark.parametrize("count", [1, 4, 5, 13])

@@ -10,22 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from conf.schema import StudentConfig
-from models.hf.loading import answer_tokens, load_model, load_tokenizer, prompt_tokens, write_starter
+from models.hf.loading import load_model
 from models.packing.packing import Group, pack, split
-from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
-from tests.models.support.tiny import PRECISION, plain_model, random_tokens, write_tiny
+from models.packing.self_check import choose_packing, packed_logprobs
 from tests.models.support.tiny import plain_logprobs as logprobs_of
+from tests.models.support.tiny import plain_model, write_tiny
+from tests.models.support.tiny import random_group as group
 
 CPU = torch.device("cpu")
-
-
-def group(prompt: int, lengths: Sequence[int], first_row: int = 0) -> Group:
-    """A group of random tokens: a prompt of so many, completions of these lengths."""
-    completions = [random_tokens(length, 100 * first_row + place) for place, length in enumerate(lengths)]
-    return Group(random_tokens(prompt, 7 + first_row), completions, list(range(first_row, first_row + len(lengths))))
-
-
 GROUPS = [group(5, [4, 1, 7], 0), group(1, [1, 1], 3), group(9, [2], 5), group(3, [6, 6, 1, 3, 5], 6)]
 
 
@@ -110,39 +102,6 @@ def test_any_groups_and_any_budget(tmp_path_factory: pytest.TempPathFactory, sha
                 for row, completion in zip(each.rows, each.completions, strict=True):
                     expected = logprobs_of(plain, each.prompt, completion)
                     torch.testing.assert_close(found[row], expected, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("dtype", "nats", "share"), [(torch.float32, 1e-4, 1e-4), (torch.bfloat16, 0.1, 0.15)], ids=["fp32", "bf16"]
-)
-def test_the_starter_packed_and_plain(tmp_path: Path, dtype: torch.dtype, nats: float, share: float) -> None:
-    """`nats`: the mean difference (8e-6 was measured in fp32); `share`: of the whole gradient's norm."""
-    if dtype != PRECISION == torch.float32:
-        pytest.skip("bfloat16 products would take hours on this CPU")
-    write_starter(tmp_path)
-    model, tokenizer = load_model(tmp_path, dtype, CPU), load_tokenizer(tmp_path)
-    prompts = ["What is 17 + 25?", "Name a colour."]
-    answers = [["It is 42.", "17 + 25 = 42, so the answer is 42.", "4"], ["Blue is a colour.", "Red"]]
-    asked = [prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], StudentConfig()) for prompt in prompts]
-    groups = [
-        Group(prompt, [answer_tokens(tokenizer, a) for a in own], range(len(own)))
-        for prompt, own in zip(asked, answers, strict=True)
-    ]
-    packed = pack(groups, CPU)
-    weights = torch.randn(len(packed.targets), generator=torch.Generator().manual_seed(3))
-
-    def measured(logprobs: Any) -> tuple[Tensor, Tensor]:
-        model.zero_grad()
-        found, _ = logprobs(model, packed)
-        (found * weights).sum().backward()
-        return found.detach(), torch.cat([p.grad.float().flatten() for p in model.parameters() if p.grad is not None])
-
-    expected, plain = measured(plain_logprobs)
-    assert choose_packing(model) is packed_logprobs
-    found, gradient = measured(packed_logprobs)
-    assert (found - expected).abs().mean() <= nats
-    assert (gradient - plain).norm() <= share * plain.norm()
 
 
 # --- the layout

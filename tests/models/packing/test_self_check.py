@@ -69,19 +69,6 @@ def test_models_that_are_packed(config: PretrainedConfig) -> None:
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_models_of_one_configuration_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[Any] = []
-    probe = self_check._is_packed
-    monkeypatch.setattr(self_check, "_is_packed", lambda model: measured.append(model) or probe(model))
-    first, again, other = (model_of(config) for config in (PACKED[0], PACKED[0], PACKED[1]))
-    assert [choose_packing(model) for model in (first, again, other)] == [packed_logprobs] * 3
-    assert measured == [first, other]
-    assert again.config._attn_implementation == attention.ATTENTION
-    plain = [model_of(PLAIN[0][0]) for _ in range(2)]
-    assert [choose_packing(model) for model in plain] == [plain_logprobs] * 2
-    assert measured == [first, other, plain[0]]
-
-
 @pytest.mark.parametrize(("config", "reason"), PLAIN, ids=lambda value: getattr(value, "model_type", ""))
 def test_models_that_are_not(config: PretrainedConfig, reason: str, caplog: pytest.LogCaptureFixture) -> None:
     model = model_of(config)

@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, Pre
 
 from conf.schema import GrpoConfig, LoraConfig, OptimizerConfig, TrainerConfig
 from models.hf.hardware import compute_dtype
+from models.packing.packing import Group
 from models.rollout import Rollout
 
 Architecture = Literal["llama", "qwen3"]
@@ -91,6 +92,12 @@ def plain_logprobs(model: Any, prompt: Sequence[int], completion: Sequence[int])
 
 def random_tokens(count: int, seed: int) -> list[int]:
     return torch.randint(2, VOCABULARY, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def random_group(prompt: int, lengths: Sequence[int], first_row: int = 0) -> Group:
+    """A group of random tokens: a prompt of so many, completions of these lengths."""
+    completions = [random_tokens(length, 100 * first_row + place) for place, length in enumerate(lengths)]
+    return Group(random_tokens(prompt, 7 + first_row), completions, list(range(first_row, first_row + len(lengths))))
 
 
 def rollout(

@@ -1,12 +1,11 @@
 """TRL's own GRPO computations on tensors of ours: no model, no data set, no generation.
 
-The loss is a method of GRPOTrainer and is called as it stands. The weights against the sampler and the advantages are
-branches of its method of several hundred lines that generates and scores: the branch itself is compiled and executed.
+The loss is a method of GRPOTrainer and is called as it stands. The advantages are a branch of its method of several
+hundred lines that generates and scores: the branch itself is compiled and executed.
 """
 
 import ast
 import inspect
-import math
 import textwrap
 import warnings
 from collections import defaultdict
@@ -37,7 +36,6 @@ def trl_loss(
     batch: Batch,
     config: GrpoConfig,
     *,
-    loss_type: str | None = None,
     level: str | None = None,
     weights: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, float]]:
@@ -55,7 +53,7 @@ def trl_loss(
         "importance_sampling_level": level or config.importance,
         "beta": config.kl_coefficient,
         "args": SimpleNamespace(delta=None, use_bias_correction_kl=False),
-        "loss_type": loss_type or LOSS_TYPES[config.aggregation],
+        "loss_type": LOSS_TYPES[config.aggregation],
         "epsilon_low": config.clip_low,
         "epsilon_high": config.clip_high,
         "use_vllm": weights is not None,
@@ -88,32 +86,8 @@ def trl_loss(
     return loss, {name: values[-1] for name, values in logged.items()}
 
 
-def trl_sampler_weights(batch: Batch, mode: str, *, largest: float | None, smallest: float | None = None) -> Tensor:
-    """TRL's ratios against the sampler: [B, T], or [B, 1] for the `sequence_…` modes."""
-    trainer = SimpleNamespace(
-        vllm_importance_sampling_mode=mode,
-        vllm_importance_sampling_clip_max=largest,
-        vllm_importance_sampling_clip_min=smallest,
-    )
-    branch = _branch(
-        "self.use_vllm and self.vllm_importance_sampling_correction", "vllm_importance_sampling_ratio = torch.exp"
-    )
-    names = {
-        "torch": torch,
-        "math": math,
-        "self": trainer,
-        "completion_mask": batch["mask"].float(),
-        "tool_mask": None,
-        "old_per_token_logps": batch["old"],
-        "sampling_per_token_logps": batch["sampler"],
-    }
-    exec(branch, names)
-    return names["vllm_importance_sampling_ratio"]
-
-
 def trl_advantages(rewards: Tensor, scale: str) -> Tensor:
     """TRL's advantages of rewards [groups, size], `scale` "group" or "none"; NaN: every reward function gave None."""
-    branch = _branch("self.multi_objective_aggregation == 'sum_then_normalize'", "mean_grouped_rewards")
     flat = rewards.reshape(-1, 1)
     names = dict(vars(trl())) | {
         "self": SimpleNamespace(scale_rewards=scale, reward_weights=torch.ones(1, dtype=rewards.dtype)),
@@ -122,15 +96,16 @@ def trl_advantages(rewards: Tensor, scale: str) -> Tensor:
         "num_generations": rewards.shape[1],
         "device": "cpu",
     }
-    exec(branch, names)
+    exec(_advantages(), names)
     return torch.nan_to_num(names["advantages"], nan=0.0).view_as(rewards)  # the statement after the branch
 
 
 @cache
-def _branch(condition: str, holds: str) -> CodeType:
-    """The body of an `if` of the method that generates and scores, found by its condition and something it holds."""
+def _advantages() -> CodeType:
+    """The branch of the method that generates and scores, found by its condition."""
+    condition = "self.multi_objective_aggregation == 'sum_then_normalize'"
     source = textwrap.dedent(inspect.getsource(trl().GRPOTrainer._generate_and_score_completions))
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == condition and holds in ast.unparse(node):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == condition and "mean_grouped" in ast.unparse(node):
             return compile(ast.Module(node.body, type_ignores=[]), "grpo_trainer.py", "exec")
-    raise LookupError(f"TRL has no branch `if {condition}` with `{holds}` any more")
+    raise LookupError(f"TRL has no branch `if {condition}` any more")

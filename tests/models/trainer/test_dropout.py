@@ -96,19 +96,6 @@ def test_the_gradient_is_of_the_pass_with_it_over_the_old_policy_without(folder:
     assert ((policy - old).abs() > 0.05).any()  # the masks matter
 
 
-def test_the_masks_are_the_seeds(folder: Path, rollouts: list[Rollout]) -> None:
-    def moved(seed: int, disturbance: int = 0) -> list[Tensor]:
-        trainer = stirred(folder, config_with(0.5).model_copy(update={"seed": seed}))
-        for _ in range(2):
-            trainer.update(rollouts, ADVANTAGES)
-            torch.rand(disturbance)
-        return list(masters_of(trainer.weights).values())
-
-    first = moved(1)
-    assert all(a.equal(b) for a, b in zip(first, moved(1, disturbance=9), strict=True))
-    assert not all(a.equal(b) for a, b in zip(first, moved(2), strict=True))
-
-
 def test_a_lesson_has_it_too(folder: Path) -> None:
     plain, dropped = stirred(folder, config_with(0.0)), stirred(folder, config_with(0.5))
     without, first = (gradient(trainer, lambda t=trainer: t.imitate(EXAMPLES)) for trainer in (plain, dropped))

@@ -10,7 +10,6 @@ from transformers import AutoModelForCausalLM
 
 from conf.schema import LoraConfig
 from models.checkpoint import digest_folder
-from models.optim.trainer_state import StateError
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tests.models.support.tiny import ADVANTAGES, PRECISION, trainer_config
@@ -60,19 +59,6 @@ def test_a_state_may_be_saved_over_the_one_it_was_read_from(
     again.save_state(tmp_path / "state", "one")
     trainer.save_state(tmp_path / "other", "one")
     assert digest_folder(tmp_path / "state") == digest_folder(tmp_path / "other")
-
-
-@pytest.mark.parametrize("now", [LoraConfig(rank=4, alpha=8), LoraConfig(rank=8, alpha=8)], ids=["full", "rank"])
-def test_a_state_of_other_weights_is_refused(
-    folder: Path, rollouts: list[Rollout], tmp_path: Path, now: LoraConfig
-) -> None:
-    """Of all weights, or of adapters of another rank."""
-    before = None if now.rank == 4 else LoraConfig(rank=4, alpha=8)
-    trainer = Trainer.load(folder, trainer_config(lora=before))
-    trainer.update(rollouts, ADVANTAGES)
-    trainer.save_state(tmp_path / "state", "one")
-    with pytest.raises(StateError, match="belongs to other weights"):
-        Trainer.load(folder, trainer_config(lora=now), tmp_path / "state")
 
 
 def test_a_checkpoint_is_a_plain_folder(folder: Path, rollouts: list[Rollout], tmp_path: Path) -> None:

@@ -91,10 +91,6 @@ def test_packed_gradients_are_those_of_each_answer_alone(exact_folder: Path, mon
     assert_close(gradients(packs=True), gradients(packs=False), 1e-4, 1e-3)
 
 
-def test_a_new_head_rewards_nothing(folder: Path) -> None:
-    assert RewardModel(folder, trainer_config()).judge(GROUPS) == [[0.0] * 3, [0.0] * 2, [0.0]]
-
-
 def test_what_is_saved_comes_back_to_the_bit(folder: Path, tmp_path: Path) -> None:
     model = with_head(folder)
     model.save(tmp_path / "kept")
@@ -174,20 +170,3 @@ def test_without_centering_only_differences_count(rewards: list[float], shift: f
     before = loss([rewards], [chosen], centering=0.0)
     assert loss([[reward + shift for reward in rewards]], [chosen], centering=0.0) == pytest.approx(before, abs=1e-9)
     assert before >= 0
-
-
-@given(REWARDS, st.integers(0, 5), st.floats(0, 1))
-def test_the_order_in_which_answers_were_shown_does_not_count(rewards: list[float], chosen: int, c: float) -> None:
-    chosen %= len(rewards)
-    turned = loss([rewards[::-1]], [len(rewards) - 1 - chosen], centering=c)
-    assert turned == pytest.approx(loss([rewards], [chosen], centering=c), abs=1e-9)
-
-
-@given(REWARDS)
-def test_the_gradient_is_softmax_less_the_choice(rewards: list[float]) -> None:
-    own = torch.tensor([rewards], dtype=torch.float64, requires_grad=True)
-    choice_loss(own, torch.tensor([1]), 0.0).backward()
-    expected = torch.tensor(rewards, dtype=torch.float64).softmax(0)
-    expected[1] -= 1
-    assert own.grad is not None
-    torch.testing.assert_close(own.grad[0], expected)
