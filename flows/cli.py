@@ -4,8 +4,6 @@ import dataclasses
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -59,9 +57,9 @@ def report(
     """Print the path of a night's morning report."""
     from flows.run.history import last_report
 
-    named = day or date
-    checked = named and checked_date(named, "--date", clocks_in(None))
-    file = last_report(Home.here(), checked, SHORT_REPORT if markdown else "report.html")
+    if date := day or date:
+        date = checked_date(date, "--date", clocks_in(None))
+    file = last_report(Home.here(), date, SHORT_REPORT if markdown else "report.html")
     print(file.read_text().rstrip() if markdown else file)
 
 
@@ -90,28 +88,24 @@ def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: 
 @app.command()
 def promote(version: str, config: Config = STARTER, overrides: Overrides = None) -> None:
     """Make a registered version the one that serves by day."""
-    from flows.commands.promote import promote_version, tell_prefect
-    from tasks.registry.mlflow_registry import PROMOTE
+    from flows.commands.promote import promote_version
 
     back = promote_version(Home.here(), _registry(config, overrides), version)
     undo = shlex.join(["nightschool", "rollback", *(["--config", str(config)] if config != STARTER else [])])
-    print(f"version {version} serves from now on" + (f"; `{undo}` undoes it" if back else ""), flush=True)
-    tell_prefect(PROMOTE, version, load_night(config, overrides or []))
+    print(f"version {version} serves from now on" + (f"; `{undo}` undoes it" if back else ""))
 
 
 @app.command()
 def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
     """Go back to the version that served before; a second rollback undoes it."""
-    from flows.commands.promote import roll_back, tell_prefect
-    from tasks.registry.mlflow_registry import ROLLBACK
+    from flows.commands.promote import roll_back
 
     serving, finished = roll_back(Home.here(), _registry(config, overrides))
     serves = f"version {serving.version} ({serving.digest}) serves"
     if finished:
-        print(f"{serves}: an interrupted move is finished; another rollback goes back from here", flush=True)
+        print(f"{serves}: an interrupted move is finished; another rollback goes back from here")
     else:
-        print(f"{serves} again; a second rollback undoes this one", flush=True)
-    tell_prefect(ROLLBACK, serving.version, load_night(config, overrides or []))
+        print(f"{serves} again; a second rollback undoes this one")
 
 
 @app.command()
@@ -151,12 +145,12 @@ def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
     return open_registry(Home.here(), load_night(config, overrides or []))
 
 
-@contextmanager
-def _exit_codes() -> Iterator[None]:
-    """0 done, 1 the night failed, 2 the input is wrong, 3 another night holds the home."""
+def main() -> None:
+    """Run the command. Exit codes: 0 done, 1 the night failed, 2 the input is wrong, 3 another night holds the home."""
+    environment.prepare()
     is_night = sys.argv[1:2] == ["night"]
     try:
-        yield
+        app()
     except InputError as error:
         _exit(2, str(error))
     except NightRunningError as error:
@@ -173,10 +167,3 @@ def _exit_codes() -> Iterator[None]:
 def _exit(code: int, message: str) -> NoReturn:
     print(f"nightschool: {message}", file=sys.stderr)
     sys.exit(code)
-
-
-def main() -> None:
-    """Run the command: its entry point."""
-    environment.prepare()
-    with _exit_codes():
-        app()

@@ -1,21 +1,14 @@
 """`nightschool promote` and `nightschool rollback`: the owner moves the aliases of a home."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mlflow.exceptions import MlflowException
-from prefect import State, flow
-from prefect.states import Completed
 
-from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
-from flows.orchestration.server import prefect_api
-from flows.run.registry import open_registry
 from models.checkpoint import incompatibility, is_intact
-from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry, Version
-from tasks.registry.promote import show_who_serves
+from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry, Version
 
 
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
@@ -49,22 +42,18 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
 def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
     """Go back to the version that served before. Return the version that serves, and whether only an interrupted move
     was finished: to swap again would undo it.
-
-    Raises InputError where there is no predecessor, or where it is damaged.
     """
-    no_predecessor = InputError(
-        "rollback: there is no previous version to go back to; `nightschool checkpoints` lists them"
-    )
+    none = InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
     if registry is None:
-        raise no_predecessor
+        raise none
     with _moving(home, "rollback"):
         if registry.finish_alias_move() and (serving := registry.named(DAYTIME)) is not None:
             return serving, True
         before = registry.named(PREVIOUS)
         if before is None:
-            raise no_predecessor
+            raise none
         _refuse_damaged(home, before)
-        registry.rollback()
+        registry.promote(before.version, ROLLBACK)
         return before, False
 
 
@@ -98,21 +87,3 @@ def _refuse_another_model(home: Home, chosen: Version, serving: Version | None) 
             f"promote: version {chosen.version} is not like the champion, version {serving.version}: {difference}; "
             "give another student a name of its own in its configuration (name: …), and it has a champion of its own"
         )
-
-
-@flow(name="by-hand", flow_run_name="{by} to version {version}", description="The owner moved the serving alias.")
-def moved_by_hand(by: str, version: str, config: NightConfig) -> State[None]:
-    """Show a move in Prefect that is done already: no server may stand between an owner and a rollback."""
-    registry = open_registry(Home.here(), config)
-    if registry is not None:
-        show_who_serves(registry)
-    return Completed(message=f"{by}: version {version} serves by day.")
-
-
-def tell_prefect(by: str, version: str, config: NightConfig) -> None:
-    """Record a move on the home's Prefect server; a server that fails costs no more than a line."""
-    try:
-        with prefect_api(Home.here().root, None):
-            moved_by_hand(by, version, config)
-    except Exception as error:  # whatever a server comes up with
-        print(f"nightschool: done, but Prefect's pages do not show it: {error}", file=sys.stderr)

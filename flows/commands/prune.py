@@ -1,5 +1,6 @@
 """`nightschool prune`: show or remove what no night needs, while none runs (docs/how-to/every-night.md)."""
 
+from contextlib import nullcontext
 from typing import Any
 
 from conf.storage.home import Home
@@ -14,15 +15,19 @@ def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run:
     Raises NightRunningError while a night runs. `registry`: None where no night has begun one; then nothing goes.
     """
     refuse_second(home.root)
-    if registry is None:
-        return _described(home, Plan((), {}), dry_run)
-    if dry_run:
-        return _described(home, plan(home, keep_nights, registry), dry_run)
-    with hold(home.root, "nightschool prune"):
-        planned = plan(home, keep_nights, registry)
-        described = _described(home, planned, dry_run)
-        remove(home, planned, registry)
-    return described
+    only_planned = dry_run or registry is None
+    with nullcontext() if only_planned else hold(home.root, "nightschool prune"):
+        planned = plan(home, keep_nights, registry) if registry else Plan((), {})
+        goes = [
+            {"what": item.what, "version": item.version, "bytes": item.size, "why": item.why} for item in planned.goes
+        ]
+        if registry and not dry_run:
+            remove(home, planned, registry)
+    stays = [
+        {"digest": digest, "bytes": bytes_freed(home.checkpoints / digest), "why": why}
+        for digest, why in planned.stays.items()
+    ]
+    return {"dry_run": dry_run, "bytes": sum(item["bytes"] for item in goes), "goes": goes, "stays": stays}
 
 
 def lines_of(pruned: dict[str, Any]) -> list[str]:
@@ -32,15 +37,6 @@ def lines_of(pruned: dict[str, Any]) -> list[str]:
     lines += [f"{'stays':9} {_size(item['bytes'])}  {item['digest']}: {item['why']}" for item in pruned["stays"]]
     total = f"{len(pruned['goes'])} {verb}, {_size(pruned['bytes']).strip()}"
     return [*lines, f"{total}; checkpoints that stay: {len(pruned['stays'])}"]
-
-
-def _described(home: Home, planned: Plan, dry_run: bool) -> dict[str, Any]:
-    goes = [{"what": item.what, "version": item.version, "bytes": item.size, "why": item.why} for item in planned.goes]
-    stays = [
-        {"digest": digest, "bytes": bytes_freed(home.checkpoints / digest), "why": why}
-        for digest, why in planned.stays.items()
-    ]
-    return {"dry_run": dry_run, "bytes": sum(item["bytes"] for item in goes), "goes": goes, "stays": stays}
 
 
 def _size(size: int) -> str:

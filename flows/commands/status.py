@@ -15,10 +15,7 @@ LAST = 7  # nights that people are shown; scripts get all
 
 
 def status(home: Home) -> dict[str, Any]:
-    """Return the night that is running (None: none), the process that serves, and all nights, the oldest first.
-
-    Reads only, at any time.
-    """
+    """Return the night that is running (None: none), the process that serves, and all nights, the oldest first."""
     running = _running(home)
     all_nights = nights(home, running["night"] if running else None)
     return {"running": running, "serving": server_of(home.root), "nights": all_nights}

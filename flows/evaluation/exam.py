@@ -86,10 +86,7 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
 
 
 def write_rows(file: Path, exams: Mapping[str, Path]) -> None:
-    """Write every answer of `evaluate` stages to a file, greedy and `sampled`, in the format of its suffix.
-
-    `exams`: the stages' folders by the models' names.
-    """
+    """Write every answer of `evaluate` stages, by the models' names, to a file in the format of its suffix."""
     tables = [
         read_table(folder / f"{name}.parquet", EVALUATIONS).assign(checkpoint=model, sampled=name == "samples")
         for model, folder in exams.items()

@@ -23,10 +23,7 @@ class EvaluatedModel:
     student: StudentConfig
 
     def named_by_digest(self, links: Path) -> Path:
-        """Return the folder under its content's digest, by which results are cached.
-
-        A checkpoint of a home has that name; any other folder gets a link in `links`.
-        """
+        """Return the folder under its digest, by which results are cached: its own name, or a link in `links`."""
         if is_intact(self.folder):
             return self.folder
         link = links / digest_folder(self.folder)
@@ -39,9 +36,7 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
     """Return the model that a folder, a digest of one of the home's checkpoints (or its beginning), or a hub id means.
 
     Its code is trusted only for the model that the configuration names and for the home's checkpoints.
-
-    Raises InputError, in the name of `option`, where there is none, where it cannot be loaded, and where a checkpoint
-    of the home is damaged: its results would be cached under the name of the whole one.
+    A damaged checkpoint of the home is refused: its results would be cached under the name of the whole one.
     """
     folder = Path(source)
     if re.fullmatch(r"[0-9a-f]{4,20}", source) and not folder.exists():

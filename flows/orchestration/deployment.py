@@ -12,8 +12,7 @@ from conf.sections.hours import machine_zone
 def night_values(file: str) -> dict[str, Any]:
     """Return a configuration as a flow's parameter, the time zone of its clocks, and the command of a worker's run.
 
-    The parameter holds only what the file sets; Prefect's form shows the defaults. Raises InputError for a file that is
-    not a configuration.
+    The parameter holds only what the file sets; Prefect's form shows the defaults.
     """
     config = load_night(Path(file))
     return {

@@ -28,10 +28,7 @@ class Finding:
 
 
 def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> None:
-    """Raise InputError, in one line, for what must stop a night before it writes anything.
-
-    `room`: whether the disk must have room for a whole night.
-    """
+    """Raise InputError for what must stop a night. `room`: whether the disk must have room for a whole one."""
     for finding in (check_home(home), *([check_disk(home, config)] if room else []), *check_port(config)):
         if finding.level == "error":
             raise InputError(f"{finding.found}; {finding.advice}")

@@ -10,10 +10,7 @@ from tasks.tracking import tracking_uri
 
 
 def open_registry(home: Home, config: NightConfig) -> Registry | None:
-    """Return a configuration's registry; None where no night has begun one, so that reading makes no database.
-
-    Raises InputError where the environment's URL carries a password, or where its server does not fit.
-    """
+    """Return a configuration's registry; None where no night has begun one, so that reading makes no database."""
     uri = tracking_uri(home, config)
     if uri == home.database and not home.database_file.exists():
         return None

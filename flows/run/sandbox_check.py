@@ -33,10 +33,7 @@ def program_benchmarks(config: NightConfig) -> set[str]:
 
 
 def require_sandbox(names: Collection[str], config: SandboxConfig) -> None:
-    """Enter the sandbox once if one of these benchmarks needs it; its own canaries test it.
-
-    Raises InputError, in one line, where there is none: what is missing, and how to install it.
-    """
+    """Enter the sandbox once if one of these benchmarks needs it: its own canaries test it."""
     needing = sorted(set(names) & set(PROGRAMS))
     if not needing:
         return

@@ -60,10 +60,7 @@ class EngineServer:
         return self.process.poll() is None
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
-        """Return True when it answers, False as soon as it is no longer `wanted`.
-
-        Raises EngineFailedError if it ends instead, or takes longer than START_LIMIT.
-        """
+        """Return True when it answers, False as soon as it is no longer `wanted`. Raises EngineFailedError."""
         limit = time.monotonic() + START_LIMIT
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket)), timeout=10) as client:
             while wanted():

@@ -50,10 +50,7 @@ HERE = Address()
 
 
 def named_address(host: str, variable: str = PASSWORD) -> Address:
-    """Return the address to serve on, with the password from an environment variable unless it is loopback.
-
-    Raises InputError if it is not this machine's, stands for all addresses, or has no password.
-    """
+    """Return the address to serve on, with the password from an environment variable unless it is loopback."""
     try:
         with socket.create_server((host, 0), family=Address(host).family) as probe:
             address = ipaddress.ip_address(probe.getsockname()[0])

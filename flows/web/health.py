@@ -23,10 +23,7 @@ INSTEAD = "or unset PREFECT_API_URL: then the night starts a server of its own"
 
 
 def check_mlflow(uri: str) -> None:
-    """Raise InputError if an MLflow server does not answer, or an MLflow database does not open, in the right version.
-
-    Otherwise every first call of a night would fail after minutes of retries.
-    """
+    """Raise InputError if an MLflow server does not answer or a database does not open, or for another version."""
     if uri.startswith(SQLITE):
         _check_database(uri, Path(uri.removeprefix(SQLITE)))
     elif uri.startswith("http"):
@@ -34,7 +31,6 @@ def check_mlflow(uri: str) -> None:
 
 
 def _check_mlflow_server(url: str) -> None:
-    """Ask an MLflow server for its version, which must be of this program's major one."""
     shown, wanted = redact(url), installed("mlflow")
     name, password = os.environ.get("MLFLOW_TRACKING_USERNAME"), os.environ.get("MLFLOW_TRACKING_PASSWORD")
     token = os.environ.get("MLFLOW_TRACKING_TOKEN")
@@ -63,10 +59,9 @@ def _check_mlflow_server(url: str) -> None:
 
 
 def _check_database(uri: str, file: Path) -> None:
-    """Open an SQLite database, if it exists. MLflow alone would retry for minutes."""
     if not file.exists():
         return
-    try:
+    try:  # MLflow alone would retry for minutes
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as database:
             (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
@@ -91,10 +86,9 @@ def _check_database(uri: str, file: Path) -> None:
 
 
 def check_prefect(url: str) -> None:
-    """Ask the Prefect server at `url`, which Prefect's settings name, for its version.
+    """Raise InputError if no Prefect server answers at `url`, which Prefect's settings name, or one of another version.
 
-    It must have the client's major version, and no older minor one: Prefect's servers serve older clients, not newer
-    ones; Prefect Cloud serves all. Raises InputError, also where no Prefect server answers.
+    Prefect's servers serve older clients of the same major version, not newer ones; Prefect Cloud serves all.
     """
     if "api.prefect.cloud" in url:
         return

@@ -7,7 +7,6 @@ import pytest
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from conf.storage.home import InputError
 from flows.orchestration.deployment import night_values
 
 
@@ -25,8 +24,3 @@ def test_the_time_zone_is_the_configurations_or_the_machines(tmp_path: Path, mon
     file = tmp_path / "night.yaml"
     file.write_text(f"{STARTER.read_text()}\ndeadline_time_zone: Europe/Berlin\n")
     assert night_values(str(file))["time_zone"] == "Europe/Berlin"
-
-
-def test_a_file_that_is_not_a_configuration(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        night_values(str(tmp_path / "none.yaml"))

@@ -8,11 +8,9 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -35,6 +33,7 @@ from flows.run.dates import date_of_night
 from flows.web.address import free_port
 from tests.chaos.school import NAME, STARTER, School, open_school, processes_of
 from tests.flows.planted import owners
+from tests.tasks.doubles.webhook import listening
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -217,33 +216,18 @@ def test_what_prefect_writes_lies_under_the_home(services: Services) -> None:
     assert list((owners(services.home.root) / ".prefect").glob("*")) == []
 
 
-class Inbox(BaseHTTPRequestHandler):
-    """The webhook of a chat."""
-
-    def do_POST(self) -> None:
-        self.server.messages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))  # type: ignore[attr-defined]
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *arguments: Any) -> None: ...
-
-
 @pytest.fixture
-def messages(services: Services, tmp_path: Path) -> Iterator[list[dict[str, Any]]]:
-    """What the notification of docs/how-to/every-night.md has sent so far to a webhook."""
+def messages(services: Services, tmp_path: Path) -> Iterator[list[tuple[str, str, str]]]:
+    """What the notification of docs/how-to/every-night.md has sent so far to a webhook: method, type and body."""
     page = (PROJECT / "docs" / "how-to" / "every-night.md").read_text()
     block, automation = (page.split(f"```{kind}\n")[-1].split("```")[0] for kind in ("python", "yaml prefect"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), Inbox) as server:
-        server.messages = []  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}"
-        (tmp_path / "block.py").write_text(block.replace("https://chat.example/hook", url))
+    with listening() as webhook:
+        (tmp_path / "block.py").write_text(block.replace("https://chat.example/hook", webhook.url("takes")))
         command = [sys.executable, tmp_path / "block.py"]
         done = subprocess.run(command, env=services.environment, capture_output=True, text=True, check=True)
         (tmp_path / "notify.yaml").write_text(automation.replace("BLOCK_ID", done.stdout.strip()))
         services.prefect("automation", "create", "--from-file", str(tmp_path / "notify.yaml"))
-        yield server.messages  # type: ignore[attr-defined]
-        server.shutdown()
+        yield webhook.got
 
 
 @pytest.mark.full
@@ -253,7 +237,7 @@ def test_a_schedule_of_seconds_fires_and_the_owner_is_notified(
     client: SyncPrefectClient,
     tiny: dict[str, Any],
     school: School,
-    messages: list[dict[str, Any]],
+    messages: list[tuple[str, str, str]],
 ) -> None:
     """The starter of prefect.yaml with a schedule: a whole night of the date for which its start was scheduled."""
     services.home.night(completed_night(requested)).rename(school.root / "requested")  # the same date runs once more
@@ -277,7 +261,7 @@ def test_a_schedule_of_seconds_fires_and_the_owner_is_notified(
     assert summary.stat().st_mtime > run.start_time.timestamp()
     assert json.loads(summary.read_text())["decision"] in ("promoted", "kept")
     message = {"text": f"{run.name}: {run.state.message if run.state else None}"}
-    assert awaited(lambda: message in messages, "notification", 60)
+    assert awaited(lambda: message in [json.loads(body) for _, _, body in messages], "notification", 60)
 
 
 @pytest.mark.full

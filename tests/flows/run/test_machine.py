@@ -29,11 +29,6 @@ def refused(home: Path, *overrides: str) -> str:
     return str(caught.value)
 
 
-def test_a_good_machine_is_let_through_and_nothing_is_left_behind(tmp_path: Path) -> None:
-    require_machine(Home(tmp_path / "deep" / "school"), starter())
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:
     """Not even by root."""
     file = tmp_path / "notes.txt"

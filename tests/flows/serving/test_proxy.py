@@ -166,14 +166,6 @@ def test_without_an_engine_clients_get_the_reason_and_when_to_retry(tmp_path: Pa
         assert httpx.get(f"{served.url}/health").status_code == 503
 
 
-def test_openais_client_retries_by_itself(tmp_path: Path) -> None:
-    with gate_at(HERE, tmp_path, opened=False) as served:
-        served.gate.close("it is being loaded", 1)
-        threading.Timer(0.5, served.gate.open, [served.socket]).start()
-        client = OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=5)
-        assert client.get("/echo", cast_to=httpx.Response).status_code == 202
-
-
 def test_what_is_under_way_when_it_closes_is_answered(served: Served) -> None:
     with httpx.stream("GET", f"{served.url}/v1/stream") as answer:
         served.gate.close("another is being loaded", 10)

@@ -5,9 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from conf.storage.home import Home, InputError
 from conf.storage.journal import Preference
 from conf.storage.journal_file import read_file
 from conf.storage.locks import take_server_lock
-from flows.commands.serve import IMPATIENT, serve
+from flows.commands.serve import serve
 from flows.serving.proxy import Gate
 from flows.serving.supervisor import Serving
 from flows.serving.vllm_server import EngineFailedError, template
@@ -25,54 +23,37 @@ from flows.web.address import LOOPBACK, free_port
 from models.hf.loading import load_tokenizer
 from tests.docs.pages import ROOT, blocks
 from tests.flows.serving.conftest import CONFIG, School
+from tests.models.support.chat_server import Reply, chat_server
 
 
 def run_lesson(url: str, home: Home) -> subprocess.CompletedProcess[str]:
     """Run the program of the docs as it is printed there: a question, five answers, and the pick of the second."""
     (program,) = [block.text for block in blocks("python") if "import OpenAI" in block.text and "append(" in block.text]
     environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", program.replace("http://127.0.0.1:8000", url)]
+    command = [sys.executable, "-c", program.replace("http://127.0.0.1:8000/v1", url)]
     given = "What is 2 + 2?\n1\n"
     return subprocess.run(
         command, input=given, env=environment, capture_output=True, text=True, check=False, timeout=120
     )
 
 
-@pytest.fixture
-def answers() -> Iterator[tuple[str, list[str]]]:
-    """The URL of a server that gives these answers to every question."""
-    given: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            choices = [
-                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-                for text in given
-            ]
-            body = {"id": "1", "object": "chat.completion", "created": 0, "model": "cafe42", "choices": choices}
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    with HTTPServer((LOOPBACK, 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://{LOOPBACK}:{server.server_port}", given
-        server.shutdown()
-
-
-def test_the_lesson_of_the_docs(answers: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_the_lesson_of_the_docs(tmp_path: Path) -> None:
     """The pick is in the journal; where all answers agree, one sentence says that there is nothing to pick."""
-    url, given = answers
-    given += ["4"] * 5
-    agreed = run_lesson(url, Home(tmp_path))
-    assert (agreed.returncode, agreed.stderr) == (1, "All answers agree, so there is nothing to pick.\n")
-    assert not (tmp_path / "journal").exists()
-    given[1:3] = ["5", "6"]
-    assert run_lesson(url, Home(tmp_path)).returncode == 0
+    given = ["4"] * 5
+
+    def answer(_: dict[str, Any]) -> Reply:
+        choices = [
+            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": one}} for one in given
+        ]
+        completion = {"id": "1", "object": "chat.completion", "created": 0, "model": "cafe42", "choices": choices}
+        return Reply(json.dumps(completion).encode())
+
+    with chat_server(answer) as server:
+        agreed = run_lesson(server.url, Home(tmp_path))
+        assert (agreed.returncode, agreed.stderr) == (1, "All answers agree, so there is nothing to pick.\n")
+        assert not (tmp_path / "journal").exists()
+        given[1:3] = ["5", "6"]
+        assert run_lesson(server.url, Home(tmp_path)).returncode == 0
     (file,) = (tmp_path / "journal").iterdir()
     ((_, pick),), bad = read_file(file)
     assert not bad
@@ -179,14 +160,6 @@ def test_a_second_server_is_refused_before_it_prints_anything(
 def test_an_address_for_others_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipaddress.IPv4Address.is_loopback", False)
     assert "first set a password (in ASCII) in NIGHTSCHOOL_SERVE_KEY" in refused(host="127.0.0.1")
-
-
-def test_a_registry_that_does_not_answer(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")  # as every command sets it
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
-    assert refused().startswith("MLflow's server does not answer at ")
-    assert [os.environ[name] for name in IMPATIENT] == ["0", "10"]  # asked once, and soon again
 
 
 def test_the_template_has_the_students_system_text_in_front(school: School) -> None:
