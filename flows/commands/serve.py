@@ -60,7 +60,7 @@ def serve(
 def _listener(address: Address, port: int) -> socket.socket:
     """Take the port."""
     try:
-        return socket.create_server((address.host, port), family=address.family)
+        return socket.create_server((address.host, port))
     except OSError as error:
         reason = os.strerror(error.errno or 0)  # Python's own message repeats the address
         raise InputError(

@@ -31,7 +31,6 @@ def services(
     from flows.orchestration import worker
     from flows.web.pages import pages, wait_for_end
 
-    worker.require_project()
     with pages(home, prefect_port, mlflow_port, address, idle=()) as (api, servers):
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # systemd and kill get an orderly end as well
         with worker.working(home, api, address.key) as at_work:

@@ -1,7 +1,6 @@
 """Which model an evaluation outside of a night means, and under which name its results are cached."""
 
 import json
-import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,6 @@ from conf.schema import EngineConfig, StudentConfig
 from conf.storage.home import DIGEST, Home, InputError
 from models.checkpoint import digest_folder, is_intact
 from tasks.registry.import_model import CODE, PATTERNS, check_loads, find_model
-
-log = logging.getLogger("nightschool")
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,4 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
 def engine_for(config: EngineConfig, checkpoint: Path) -> EngineConfig:
     """Return the engine's settings, with no more context than the model has."""
     context = json.loads((checkpoint / "config.json").read_text()).get("max_position_embeddings")
-    if not isinstance(context, int) or config.max_model_len <= context:
-        return config
-    log.warning("engine.max_model_len is %d, the model's context %d: that one counts", config.max_model_len, context)
-    return config.model_copy(update={"max_model_len": context})
+    return config.model_copy(update={"max_model_len": min(config.max_model_len, context or config.max_model_len)})

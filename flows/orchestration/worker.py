@@ -17,7 +17,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.workers.process import ProcessWorker
 
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home
 from flows.orchestration.reconcile import client_of, resume_crashed
 from flows.orchestration.server import ServerError
 from tasks.workers import die_with_parent
@@ -30,14 +30,6 @@ PREFECT = [sys.executable, "-m", "prefect"]
 WORKER = [*PREFECT, "worker", "start", "--pool", POOL, "--type", "process", "--name", POOL, "--limit", "1"]
 STOP_LIMIT = 20  # seconds; an interrupted night needs a few
 SCHEDULE_LIMIT = 30  # seconds until the server has scheduled the next night
-
-
-def require_project() -> None:
-    """Raise InputError if there is nothing to deploy: a worker runs the files of a checkout."""
-    if not DEPLOYMENTS.is_file():
-        raise InputError(
-            f"{DEPLOYMENTS}: no such file; the schedule runs from a checkout of Night school, installed by make setup"
-        )
 
 
 @contextmanager

@@ -21,19 +21,9 @@ class Address:
     host: str = LOOPBACK
     password: str | None = None
 
-    @property
-    def name(self) -> str:
-        """Return the host as it is written in a URL."""
-        return f"[{self.host}]" if ":" in self.host else self.host
-
-    @property
-    def family(self) -> socket.AddressFamily:
-        """Return whether it is an IPv4 or an IPv6 address."""
-        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
-
     def url(self, port: int) -> str:
         """Return the URL of a port of this host."""
-        return f"http://{self.name}:{port}"
+        return f"http://{self.host}:{port}"
 
     @property
     def key(self) -> str | None:
@@ -43,7 +33,7 @@ class Address:
     @property
     def names(self) -> list[str]:
         """Return the host names that a server answers to; any other may be a DNS rebinding attack."""
-        return [self.name] if self.password else [LOOPBACK, "localhost"]
+        return [self.host] if self.password else [LOOPBACK, "localhost"]
 
 
 HERE = Address()
@@ -52,7 +42,7 @@ HERE = Address()
 def named_address(host: str, variable: str = PASSWORD) -> Address:
     """Return the address to serve on, with the password from an environment variable unless it is loopback."""
     try:
-        with socket.create_server((host, 0), family=Address(host).family) as probe:
+        with socket.create_server((host, 0)) as probe:
             address = ipaddress.ip_address(probe.getsockname()[0])
     except OSError as error:
         raise InputError(
@@ -72,7 +62,7 @@ def named_address(host: str, variable: str = PASSWORD) -> Address:
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
     """Return whether a port of an address of this machine is free."""
-    with socket.socket(Address(host).family) as probe:
+    with socket.socket() as probe:
         # like uvicorn: connections in TIME_WAIT do not block the next server
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

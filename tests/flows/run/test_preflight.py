@@ -54,8 +54,7 @@ def refused(tmp_path: Path, *overrides: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "overrides",
-    [[], ["on_policy.teacher=starter", "stages=[{on_policy: 1}]"], ["alarms.command=[sh]", WEBHOOK]],
+    "overrides", [[], ["on_policy.teacher=starter", "stages=[{on_policy: 1}]"], ["alarms.command=[sh]", WEBHOOK]]
 )
 def test_a_good_night_is_let_through_and_nothing_is_written(
     tmp_path: Path, overrides: list[str], monkeypatch: pytest.MonkeyPatch
@@ -204,7 +203,7 @@ def test_a_night_that_made_the_serving_model_is_not_started_over(home_with_mlflo
         with pytest.raises(InputError, match=f"the night {night} made the serving model or one of its ancestors"):
             check_fresh(home, night)
     check_fresh(home, "2026-11-22")
-    school.registry.rollback()
+    school.registry.promote("2")
     check_fresh(home, "2026-11-21")
     with pytest.raises(InputError, match="nightschool rollback"):
         check_fresh(home, "2026-11-20")
