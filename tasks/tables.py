@@ -255,6 +255,11 @@ def table_rows(file: Path, schema: pa.Schema) -> list[Row]:
     return _read(file, schema).to_pylist()
 
 
+def numbering(rollout: Rollout) -> Row:
+    """Return the columns that all tables of completions begin with."""
+    return {name: getattr(rollout, name) for name in NUMBERED}
+
+
 def read_rollouts(file: Path) -> list[Rollout]:
     """Read the rollouts table as the trainer takes it."""
     return [Rollout(**row) for row in table_rows(file, ROLLOUTS)]

@@ -8,8 +8,8 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
@@ -146,15 +146,7 @@ def _grouped(name: str) -> str:
 
 def _params(config: NightConfig) -> list[Param]:
     """Return the configuration as MLflow's flat parameters, cut off at its limit of 500 characters a value."""
-    flat: dict[str, Any] = {}
-
-    def walk(prefix: str, value: Any) -> None:
-        if isinstance(value, dict) and value:
-            for key, item in value.items():
-                walk(f"{prefix}.{key}" if prefix else key, item)
-        else:
-            flat[prefix] = value if isinstance(value, str) else json.dumps(value)
-
     sections: Section = config
-    walk("", sections.model_dump(mode="json"))
-    return [Param(key, str(value)[:500]) for key, value in flat.items()]
+    (flat,) = pd.json_normalize(sections.model_dump(mode="json")).to_dict("records")
+    values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in flat.items()}
+    return [Param(str(key), value[:500]) for key, value in values.items()]

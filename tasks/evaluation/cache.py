@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -129,11 +130,8 @@ def load_exam(exams: Path, inputs: Inputs) -> CachedExam | None:
     artifact = committed(exams / key(inputs), inputs)
     if artifact is None:
         return None
-    try:
-        greedy, sampled = (table_rows(artifact.folder / f"{name}.parquet", EVALUATIONS) for name in TABLES)
-        return CachedExam(greedy, sampled, artifact.read_json("excluded.json"), artifact.seconds)
-    except (OSError, ValueError):  # pruned since, or of another version
-        return None
+    greedy, sampled = (table_rows(artifact.folder / f"{name}.parquet", EVALUATIONS) for name in TABLES)
+    return CachedExam(greedy, sampled, artifact.read_json("excluded.json"), artifact.seconds)
 
 
 def save_exam(exams: Path, inputs: Inputs, exam: CachedExam) -> None:
@@ -169,9 +167,11 @@ def _move(draft: Path, folder: Path, inputs: Inputs) -> None:
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
     """Yield the cached exams of checkpoints that are not among these (digests), and stale drafts: name and folder."""
     for folder in sorted(exams.glob("*")):
-        checkpoint = _checkpoint_of(folder)
-        is_draft = folder.name.startswith(DRAFT)
-        if _is_stale(folder) if is_draft else checkpoint not in checkpoints:
+        if folder.name.startswith(DRAFT):
+            with suppress(FileNotFoundError):  # it was renamed meanwhile
+                if time.time() - folder.stat().st_mtime > STALE:
+                    yield folder.name, folder
+        elif (checkpoint := _checkpoint_of(folder)) not in checkpoints:
             yield checkpoint or folder.name, folder
 
 
@@ -183,15 +183,8 @@ def key(inputs: Mapping[str, str]) -> str:
 def _checkpoint_of(folder: Path) -> str | None:
     try:
         return json.loads((folder / MANIFEST).read_text())["inputs"]["checkpoint"]
-    except (OSError, ValueError, KeyError, TypeError):  # a draft, or damaged
+    except (OSError, ValueError, KeyError, TypeError):  # damaged
         return None
-
-
-def _is_stale(draft: Path) -> bool:
-    try:
-        return time.time() - draft.stat().st_mtime > STALE
-    except FileNotFoundError:  # it was renamed meanwhile
-        return False
 
 
 def _user_grader_version(benchmark: type) -> str:

@@ -172,7 +172,8 @@ def answer_questions(
         max_tokens=max_completion_tokens,
         trust_remote_code=student.trust_remote_code,
     )
-    answers = {index: [_unasked(prompt, checkpoint.name)] * samples for index, prompt in enumerate(prompts)}
+    unasked = [Rollout("", 0, 0, [], [], [], [], "length", "", checkpoint.name)] * samples
+    answers = dict.fromkeys(range(len(prompts)), unasked)
     answers |= dict(zip(short, groups, strict=True))
     answered = [
         (problem, sample, rollout)
@@ -185,10 +186,6 @@ def answer_questions(
     ]
     scores = scores_of(benchmark, attempts)  # in one call: starting a grader may take a second
     return [_row(*answer, score) for answer, score in zip(answered, scores, strict=True)]
-
-
-def _unasked(prompt: list[int], digest: str) -> Rollout:
-    return Rollout("", 0, 0, prompt, [], [], [], "length", "", digest)
 
 
 def _row(problem: Problem, sample: int, rollout: Rollout, score: Score) -> dict[str, Any]:

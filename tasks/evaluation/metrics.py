@@ -79,11 +79,9 @@ def figures(part: str, greedy: pd.DataFrame, sampled: pd.DataFrame) -> ExamFigur
 def pass_at_k(n: int, correct: int, k: int) -> float:
     """Estimate the probability that at least one of k answers is correct, from n answers of which `correct` are.
 
-    The unbiased estimator 1 − C(n − c, k) / C(n, k) of Chen et al. 2021 (arXiv:2107.03374), equation 1. Raises
-    ValueError unless 0 ≤ correct ≤ n and 1 ≤ k ≤ n.
+    The unbiased estimator 1 − C(n − c, k) / C(n, k) of Chen et al. 2021 (arXiv:2107.03374), equation 1, for
+    0 ≤ correct ≤ n and 1 ≤ k ≤ n.
     """
-    if not (0 <= correct <= n and 1 <= k <= n):
-        raise ValueError(f"pass@{k} of {correct} correct answers among {n}")
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 

@@ -13,9 +13,8 @@ from conf.schema import StudentConfig
 from conf.storage.durable import room_for
 from conf.storage.home import InputError
 from models.checkpoint import keep, write_lineage
-from models.hf.loading import MISSING, PACKAGE, PLAIN_TEMPLATE, check_config, load_tokenizer
+from models.hf.loading import MISSING, PACKAGE, PLAIN_TEMPLATE, check_config, load_tokenizer, write_starter
 from tasks.stage import stage
-from tasks.training import trainer_process
 from tasks.workers import Worker
 
 STARTER_MODEL = "starter"  # the model that comes with the installation
@@ -32,18 +31,17 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: 
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     with room_for(draft):
-        _copy_student(student, draft, trainer)
+        if student.source == STARTER_MODEL:
+            trainer.call(write_starter, draft)
+        else:
+            patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
+            source = find_model(student.source, student.revision, "student.source", patterns)
+            draft.mkdir(parents=True)
+            for file in (file for pattern in patterns for file in source.glob(pattern)):
+                shutil.copy(file, draft / file.name)
         _complete_template(draft)
         write_lineage(draft, parent=None)
         (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
-
-
-def _copy_student(student: StudentConfig, draft: Path, trainer: Worker) -> None:
-    if student.source == STARTER_MODEL:
-        trainer.call(trainer_process.unpack_starter, draft)
-    else:
-        patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
-        _copy(find_model(student.source, student.revision, "student.source", patterns), draft, patterns)
 
 
 def _complete_template(draft: Path) -> None:
@@ -61,8 +59,6 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
     """
     folder = Path(source)
     if not folder.is_dir():
-        if not HUB_ID.fullmatch(source):
-            raise InputError(f"{key}: {source}: there is no such folder; name one, or a hub id (owner/name)")
         folder = _download(source, revision, key, patterns)
     check_student(folder, key)
     return folder
@@ -78,12 +74,8 @@ def check_source(student: StudentConfig) -> None:
     if source.is_dir():
         check_student(source)
         check_loads(source, trust_remote_code=student.trust_remote_code)
-    elif HUB_ID.fullmatch(student.source):
-        _download(student.source, student.revision, "student.source", ["config.json", "tokenizer.json"])
     else:
-        raise InputError(
-            f"student.source: {student.source}: there is no such folder; name one, a hub id (owner/name), or 'starter'"
-        )
+        _download(student.source, student.revision, "student.source", ["config.json", "tokenizer.json"])
 
 
 def check_student(source: Path, key: str = "student.source") -> None:
@@ -110,6 +102,8 @@ def check_loads(source: Path, key: str = "student.source", trust_remote_code: bo
 
 
 def _download(source: str, revision: str | None, key: str, patterns: Sequence[str]) -> Path:
+    if not HUB_ID.fullmatch(source):
+        raise InputError(f"{key}: {source}: there is no such folder; name one, or a hub id (owner/name)")
     try:
         return Path(snapshot_download(source, revision=revision, allow_patterns=list(patterns)))
     except Exception as error:  # whatever the network, the hub or its client raise
@@ -122,10 +116,3 @@ def _download(source: str, revision: str | None, key: str, patterns: Sequence[st
 def _reason(error: Exception) -> str:
     """Return an error's type and message in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-
-
-def _copy(source: Path, target: Path, patterns: Sequence[str]) -> None:
-    target.mkdir(parents=True)
-    for pattern in patterns:
-        for file in source.glob(pattern):
-            shutil.copy(file, target / file.name)

@@ -79,13 +79,8 @@ class Registry:
 
     def others(self) -> dict[str, str]:
         """Return the digests that other registered models name, each with the name of such a model."""
-        digests: dict[str, str] = {}
-        token = None
-        while True:
-            page = self.client.search_model_versions(page_token=token)
-            digests |= {v.tags["digest"]: v.name for v in page if v.name != self.model and v.tags.get("digest")}
-            if not (token := page.token):
-                return digests
+        versions = self.client.search_model_versions()
+        return {v.tags["digest"]: v.name for v in versions if v.name != self.model and v.tags.get("digest")}
 
     def named(self, alias: str) -> Version | None:
         """Return the version under an alias."""
@@ -177,14 +172,6 @@ class Registry:
             self.client.set_model_version_tag(self.model, move[DAYTIME], move["tag"], move["value"])
         self.client.delete_registered_model_tag(self.model, MOVING)
         return True
-
-    def rollback(self) -> Version | None:
-        """Swap `daytime` and `previous`; a second rollback undoes the first. Return None without a predecessor."""
-        self.finish_alias_move()
-        before = self.named(PREVIOUS)
-        if before is not None:
-            self.promote(before.version, ROLLBACK)
-        return before
 
     def remove(self, version: str) -> None:
         """Remove a version from the registry; its run and its exam rows stay."""

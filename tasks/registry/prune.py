@@ -9,7 +9,6 @@ from pathlib import Path
 
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
-from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -20,7 +19,7 @@ from models.checkpoint import DamagedCheckpointError, base_of
 from models.optim.trainer_state import NOTE
 from tasks.evaluation import cache
 from tasks.registry.mlflow_registry import Registry, Version
-from tasks.tracking import HOME_TAG, RUN_FILE, home_mark
+from tasks.tracking import RUN_FILE
 
 NIGHTS = "????-??-??"
 ROUNDS = ("round-*", "round-*/refill-*")
@@ -65,13 +64,13 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
     versions = registry.versions()
     registered = {version.digest for version in versions}
     on_disk = {folder.name for folder in home.checkpoints.glob("*") if DIGEST.fullmatch(folder.name)}
-    stays |= _of_another_mlflow(home, registry.client, (on_disk | registered) - stays.keys())
+    stays |= _of_another_mlflow(home, registry.client, on_disk - stays.keys())
     goes: list[Item] = []
     for version in versions:
-        if (digest := version.digest) not in stays:
+        if (digest := version.digest) in on_disk - stays.keys():  # others are another home's on the same server
             why = f"never promoted, and the night {version.night} is older than the newest {keep_nights}"
-            folder = (home.checkpoints / digest,) if digest in on_disk else ()
-            goes.append(Item(f"version {version.version} ({digest})", why, version.version, folder))
+            what = f"version {version.version} ({digest})"
+            goes.append(Item(what, why, version.version, (home.checkpoints / digest,)))
     for digest in sorted(on_disk - stays.keys() - registered):
         goes.append(Item(f"checkpoint {digest}", "nothing names it", None, (home.checkpoints / digest,)))
     if (draft := home.checkpoints / "draft").exists():
@@ -84,10 +83,7 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
 
 
 def remove(home: Home, planned: Plan, registry: Registry) -> None:
-    """Remove what is planned: each registry entry before its weights.
-
-    A crash in between leaves weights without an entry, which go next time, and never an entry without weights.
-    """
+    """Remove what is planned: each registry entry before its weights, so that a crash leaves no entry without them."""
     for item in planned.goes:
         if item.version is not None:
             with alias_lock(home):
@@ -117,7 +113,7 @@ def _reasons_to_stay(home: Home, registry: Registry, oldest: str) -> dict[str, s
     """Return why each checkpoint that must stay does so, by its digest. `oldest`: the oldest night that keeps all."""
     stays: dict[str, str] = {}
     for version in registry.versions():
-        if why := _standing(version, oldest) or _another_homes(home, registry, version):
+        if why := _standing(version, oldest):
             stays[version.digest] = why
     for digest, model in registry.others().items():
         stays.setdefault(digest, f"it is registered as {model} too, whose own nights prune it")
@@ -146,29 +142,6 @@ def _standing(version: Version, oldest: str) -> str | None:
     return None
 
 
-def _another_homes(home: Home, registry: Registry, version: Version) -> str | None:
-    """Return why a version belongs to another home on the same MLflow server, if it does.
-
-    Homes on one server may use the same model name and dates. The run of a version carries its home's mark; where that
-    run is gone, a version whose weights and night are not here is another home's. The home's own database has no other
-    homes in it, even if its mark is an old one because the home was moved.
-    """
-    mark = None if registry.client.tracking_uri == home.database else _mark(registry, version)
-    here = (home.checkpoints / version.digest).is_dir() or (home.nights / version.night).is_dir()
-    is_ours = here if mark is None else mark == home_mark(home)
-    return None if is_ours else f"another home's (version {version.version})"
-
-
-def _mark(registry: Registry, version: Version) -> str | None:
-    """Return the mark of the home that registered a version: a tag of its night's run."""
-    client = registry.client
-    try:
-        run = client.get_run(client.get_model_version(registry.model, version.version).run_id or "")
-        return client.get_run(run.data.tags[MLFLOW_PARENT_RUN_ID]).data.tags.get(HOME_TAG)
-    except (MlflowException, KeyError):
-        return None
-
-
 def _of_another_mlflow(home: Home, client: MlflowClient, digests: set[str]) -> dict[str, str]:
     """Return which checkpoints belong to finished nights that this MLflow does not know, each with the reason.
 
@@ -177,17 +150,12 @@ def _of_another_mlflow(home: Home, client: MlflowClient, digests: set[str]) -> d
     stays: dict[str, str] = {}
     for file in sorted(home.nights.glob(f"{NIGHTS}/{SUMMARY}")):
         named = digests & set(json.loads(file.read_text()).get("digests", {}).values())
-        if named and not _has_run(client, file.parent):
+        try:
+            if named:
+                client.get_run((file.parent / RUN_FILE).read_text().strip())
+        except (OSError, MlflowException):
             stays |= dict.fromkeys(named, f"the night {file.parent.name} is recorded in another MLflow database")
     return stays
-
-
-def _has_run(client: MlflowClient, night: Path) -> bool:
-    try:
-        client.get_run((night / RUN_FILE).read_text().strip())
-    except (OSError, MlflowException):
-        return False
-    return True
 
 
 def _needed(night: Path) -> set[str]:

@@ -10,7 +10,7 @@ from conf.schema import GrpoConfig
 from models.advantages import group_advantages, overlong_rewards
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import ADVANTAGES, SCORES, read_table, write_table
+from tasks.tables import ADVANTAGES, SCORES, numbering, read_table, write_table
 
 
 @stage()
@@ -28,27 +28,17 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     rewards = torch.tensor(table.reward.to_numpy(dtype=float)).view(-1, grpo.group_size)
     lengths = torch.tensor([len(rollout.token_ids) for rollout in completions]).view_as(rewards)
     cut = torch.tensor([rollout.finish_reason == "length" for rollout in completions]).view_as(rewards)
-    tie_breakers = rewards.new_tensor([json.loads(parts).get("tie_breaker", 0.0) for parts in table.parts]).view_as(
-        rewards
-    )
+    moved = [json.loads(parts).get("tie_breaker", 0.0) for parts in table.parts]
+    tie_breakers = rewards.new_tensor(moved).view_as(rewards)
     verified = (rewards - tie_breakers).round(decimals=9)  # floating-point error is no difference
     advantages, verified_advantages = (
         group_advantages(overlong_rewards(given, lengths, cut, grpo), grpo.scale) for given in (rewards, verified)
     )
     trainable = torch.tensor([any(rollout.loss_mask) for rollout in completions]).view_as(rewards)
     signal = ((verified_advantages.nan_to_num(0.0) != 0) & trainable).any(dim=1)
-    write_table(
-        folder / "advantages.parquet",
-        ADVANTAGES,
-        [
-            {
-                "problem_id": row.problem_id,
-                "group": row.group,
-                "sample": row.sample,
-                "advantage": None if advantage != advantage else advantage,
-                "token_advantages": None,
-            }
-            for row, advantage in zip(table.itertuples(), advantages.flatten().tolist(), strict=True)
-        ],
-    )
+    rows = [
+        numbering(rollout) | {"advantage": None if advantage != advantage else advantage, "token_advantages": None}
+        for rollout, advantage in zip(completions, advantages.flatten().tolist(), strict=True)
+    ]
+    write_table(folder / "advantages.parquet", ADVANTAGES, rows)
     (folder / "signal.json").write_text(json.dumps({"groups": len(signal), "with_signal": int(signal.sum())}))

@@ -8,7 +8,7 @@ from conf.schema import TrainerConfig
 from tasks.reward_model import process
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, write_table
+from tasks.tables import LEARNED, numbering, write_table
 from tasks.workers import Worker
 
 
@@ -36,16 +36,5 @@ def judge(
         for row, reward in zip(rows, group, strict=True)
         if math.isfinite(reward)
     }
-    write_table(
-        folder / "learned.parquet",
-        LEARNED,
-        [
-            {
-                "problem_id": rollout.problem_id,
-                "group": rollout.group,
-                "sample": rollout.sample,
-                "learned": rewards.get(row),
-            }
-            for row, rollout in enumerate(sampled)
-        ],
-    )
+    rows = [numbering(rollout) | {"learned": rewards.get(row)} for row, rollout in enumerate(sampled)]
+    write_table(folder / "learned.parquet", LEARNED, rows)

@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-import pickle
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.verdicts import FAILED
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, read_table, write_table
+from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, numbering, read_table, write_table
 from tasks.workers import WorkerDiedError, call_once
 
 LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
@@ -32,22 +31,14 @@ log = logging.getLogger("nightschool")
 def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt]) -> list[Score]:
     """Score attempts of one benchmark; all scores are null where a user's grader dies or exceeds the time limit.
 
-    Built-in benchmarks limit themselves. A user's benchmark that cannot be pickled runs in this process, without limit.
+    Built-in benchmarks limit themselves.
     """
-    if benchmark.bounded or not _can_pickle(benchmark):
+    if benchmark.bounded:
         return benchmark.score(attempts)
     try:
         return call_once("grader", LIMIT, benchmark.score, attempts)
     except WorkerDiedError as error:
         return [Score(None, FAILED, str(error))] * len(attempts)
-
-
-def _can_pickle(benchmark: Benchmark) -> bool:
-    try:
-        pickle.loads(pickle.dumps(benchmark))
-    except Exception:  # a user's class may hold anything
-        return False
-    return True
 
 
 @stage()
@@ -85,22 +76,13 @@ def score(
     ]
     if learned is not None and learned_reward is not None:
         scores = _with_learned(attempts, scores, learned, learned_reward, reward, grpo)
-    write_table(
-        folder / "scores.parquet",
-        SCORES,
-        [
-            {
-                "problem_id": rollout.problem_id,
-                "group": rollout.group,
-                "sample": rollout.sample,
-                "reward": score.reward,
-                "verdict": score.verdict,
-                "parts": json.dumps(dict(score.parts)),
-                "seconds": score.seconds,
-            }
-            for rollout, score in zip(sampled, scores, strict=True)
-        ],
-    )
+    rows = [
+        numbering(rollout)
+        | {"reward": score.reward, "verdict": score.verdict, "seconds": score.seconds}
+        | {"parts": json.dumps(dict(score.parts))}
+        for rollout, score in zip(sampled, scores, strict=True)
+    ]
+    write_table(folder / "scores.parquet", SCORES, rows)
     counts = verdicts.count((a.problem.benchmark, s.verdict) for a, s in zip(attempts, scores, strict=True))
     (folder / "verdicts.json").write_text(json.dumps(counts))
     _write_solve_rates(folder, verifiable, attempts, scores, solve_rates, decay, night, sampled[0].policy_digest)
@@ -168,19 +150,9 @@ def _write_solve_rates(
             rate = rates[kinds[attempt.group]]
             rate[0] += 1
             rate[1] += score.verdict == "correct"
-    write_table(
-        folder / "solve_rates.parquet",
-        SOLVE_RATES,
-        [
-            {
-                "problem_id": kind,
-                "benchmark": benchmark,
-                "level": level,
-                "night": night,
-                "policy_digest": policy_digest,
-                "tried": tried,
-                "solved": solved,
-            }
-            for (kind, benchmark, level), (tried, solved) in sorted(rates.items(), key=lambda item: item[0][0])
-        ],
-    )
+    rows = [
+        {"problem_id": kind, "benchmark": benchmark, "level": level, "tried": tried, "solved": solved}
+        | {"night": night, "policy_digest": policy_digest}
+        for (kind, benchmark, level), (tried, solved) in sorted(rates.items(), key=lambda item: item[0][0])
+    ]
+    write_table(folder / "solve_rates.parquet", SOLVE_RATES, rows)

@@ -58,7 +58,9 @@ def select_prompts(
     chance = random.Random(seed)
     rates = _rates(solve_rates)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    before = [row for artifact in drawn for row in _prompts(artifact).itertuples()]
+    before = [
+        row for artifact in drawn for row in read_table(artifact.folder / "prompts.parquet", PROMPTS).itertuples()
+    ]
     taken = {problem_of(row) for row in before}
     owner_rows = _owner_rows(owner, round(owner_share * count), {problem.problem_id for problem in taken}, seed)
     rows: list[dict[str, Any]] = []
@@ -197,10 +199,6 @@ def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) 
     constant = {"kind": OWNER, "source": "journal", "benchmark": None, "truth": None, "level": None, "entry": None}
     drawn = random.Random(f"{seed} owner").sample(unused, min(count, len(unused)))
     return [{str(name): value for name, value in row.items()} | constant for row in drawn]
-
-
-def _prompts(artifact: Artifact) -> pd.DataFrame:
-    return read_table(artifact.folder / "prompts.parquet", PROMPTS)
 
 
 def _rates(previous: Artifact | None) -> dict[str, float]:

@@ -11,7 +11,7 @@ from models.lessons.on_policy_distillation import token_advantages
 from tasks.registry.import_model import find_model
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import ADVANTAGES, write_table
+from tasks.tables import ADVANTAGES, numbering, write_table
 from tasks.training import trainer_process
 from tasks.workers import Worker
 
@@ -40,20 +40,11 @@ def credit_by_teacher(
     advantages = [
         token_advantages(rollout.sampler_logprobs, logprobs) for rollout, logprobs in zip(sampled, scored, strict=True)
     ]
-    write_table(
-        folder / "advantages.parquet",
-        ADVANTAGES,
-        [
-            {
-                "problem_id": rollout.problem_id,
-                "group": rollout.group,
-                "sample": rollout.sample,
-                "advantage": fmean(values) if values else None,
-                "token_advantages": values,
-            }
-            for rollout, values in zip(sampled, advantages, strict=True)
-        ],
-    )
+    rows = [
+        numbering(rollout) | {"advantage": fmean(values) if values else None, "token_advantages": values}
+        for rollout, values in zip(sampled, advantages, strict=True)
+    ]
+    write_table(folder / "advantages.parquet", ADVANTAGES, rows)
     tokens = [value for values in advantages for value in values if value == value]  # without the sampler's NaN
     counts = {
         "groups": len({rollout.group for rollout in sampled}),

@@ -18,13 +18,15 @@ def count(judged: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
 
     Every verdict of a verifier has a number, possibly 0; `judged` only where it occurs.
     """
-    found = Counter(judged)
-    names = sorted({benchmark for benchmark, _ in found})
-    counted = {name: {verdict: found[name, verdict] for verdict in VERDICTS} for name in names}
-    for name in names:
-        if found[name, JUDGED]:
-            counted[name][JUDGED] = found[name, JUDGED]
-    return counted
+    numbers = Counter(judged)
+    return {
+        name: {
+            verdict: numbers[name, verdict]
+            for verdict in (*VERDICTS, JUDGED)
+            if verdict in VERDICTS or numbers[name, verdict]
+        }
+        for name in sorted({benchmark for benchmark, _ in numbers})
+    }
 
 
 def describe(counts: Counts) -> str:

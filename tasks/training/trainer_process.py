@@ -46,13 +46,6 @@ class Updated:
     metrics: dict[str, float]
 
 
-def unpack_starter(folder: Path) -> None:
-    """Write the starter student into a folder."""
-    from models.hf.loading import write_starter
-
-    write_starter(folder)
-
-
 def lesson(
     checkpoint: Path,
     config: TrainerConfig,

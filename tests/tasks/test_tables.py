@@ -25,7 +25,6 @@ from tasks.tables import (
     SCORES_EXAMPLE,
     SOLVE_RATES,
     SOLVE_RATES_EXAMPLE,
-    WORDS,
     read_rollouts,
     read_table,
     table_rows,
@@ -58,13 +57,6 @@ def test_the_examples_follow_one_problem_from_prompt_to_advantage() -> None:
     assert SOLVE_RATES_EXAMPLE["problem_id"] == prompt["kind"] == Arithmetic().kind(problem)
 
 
-def test_a_missing_reward_is_a_nan(tmp_path: Path) -> None:
-    file = tmp_path / "scores.parquet"
-    write_table(file, SCORES, [SCORES_EXAMPLE, SCORES_EXAMPLE | {"reward": None, "verdict": "grader_failed"}])
-    rewards = read_table(file, SCORES).reward
-    assert (rewards[0], math.isnan(rewards[1])) == (1.0, True)
-
-
 def test_missing_texts_are_none_and_can_be_written_again(tmp_path: Path) -> None:
     """pandas would make NaN of them, which is no text, and of which no two are equal."""
     file = tmp_path / "solve_rates.parquet"
@@ -95,12 +87,6 @@ def test_rollouts_keep_every_token_and_every_digit(tmp_path: Path) -> None:
     assert read_rollouts(tmp_path / "rollouts.parquet") == rollouts
 
 
-def test_a_table_may_be_empty(tmp_path: Path) -> None:
-    write_table(tmp_path / "words.parquet", WORDS, [])
-    table = read_table(tmp_path / "words.parquet", WORDS)
-    assert (len(table), list(table.columns)) == (0, WORDS.names)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -117,12 +103,6 @@ def test_a_row_that_does_not_fit_is_refused(
     with pytest.raises(error, match=message):
         write_table(tmp_path / "scores.parquet", SCORES, [SCORES_EXAMPLE, SCORES_EXAMPLE | change])
     assert not (tmp_path / "scores.parquet").exists()
-
-
-def test_a_missing_column_is_refused(tmp_path: Path) -> None:
-    row = {name: value for name, value in SCORES_EXAMPLE.items() if name != "seconds"}
-    with pytest.raises(ValueError, match="the column seconds may not be null"):
-        write_table(tmp_path / "scores.parquet", SCORES, [row])
 
 
 def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:

@@ -80,19 +80,6 @@ def test_a_run_that_is_gone_is_replaced(home: Home) -> None:
     assert tracking.client.get_run(tracking.run_id).info.status == "RUNNING"
 
 
-def test_files_and_tags(home: Home, tmp_path: Path) -> None:
-    tracking = opened(home)
-    (tmp_path / "report.html").write_text("<html>")
-    tracking.log_artifact(tmp_path / "report.html")
-    tracking.log_artifact(tmp_path / "report.html", "exam/champion")
-    tracking.tag(decision="kept", alarms="2")
-    paths = [file.path for file in tracking.client.list_artifacts(tracking.run_id)]
-    assert sorted(paths) == ["config.yaml", "exam", "report.html"]
-    (file,) = tracking.client.list_artifacts(tracking.run_id, "exam/champion")
-    assert file.path == "exam/champion/report.html"
-    assert tracking.client.get_run(tracking.run_id).data.tags["decision"] == "kept"
-
-
 def test_which_mlflow_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, config = Home(tmp_path), load_night(STARTER)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

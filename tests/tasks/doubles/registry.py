@@ -12,7 +12,7 @@ from conf.storage.home import SUMMARY, Home
 from models.checkpoint import keep, write_lineage
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, SERVED, Registry, Version
 from tasks.registry.prune import prune
-from tasks.tracking import HOME_TAG, RUN_FILE, Tracking, home_mark
+from tasks.tracking import RUN_FILE, Tracking
 
 ROLES = ("champion", "distilled", "candidate")
 DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]
@@ -69,7 +69,7 @@ class PrunedSchool:
         self.tracking = Tracking(home, self.config)
         self.registry = Registry(self.tracking.client, "starter")
         home.night(DATES[0]).mkdir(parents=True)
-        self.tracking.open_run(home.night(DATES[0]), self.config, {HOME_TAG: home_mark(home)})
+        self.tracking.open_run(home.night(DATES[0]), self.config, {})
         for date in DATES:
             self.night(date)
 

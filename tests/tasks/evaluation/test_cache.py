@@ -14,7 +14,6 @@ import pytest
 
 from conf.schema import EngineConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
-from tasks import stage
 from tasks.evaluation import cache
 from tasks.evaluation.cache import DRAFT, key, load_exam, orphans, save_exam
 from tasks.stage import MANIFEST
@@ -93,10 +92,6 @@ def test_a_change_of_a_users_benchmark_makes_another(tmp_path: Path, monkeypatch
     assert key(inputs_of(part=part)) != first
 
 
-def _cut(folder: Path) -> None:
-    (folder / "greedy.parquet").write_bytes((folder / "greedy.parquet").read_bytes()[:-9])
-
-
 def _without_manifest(folder: Path) -> None:
     (folder / MANIFEST).unlink()
 
@@ -107,7 +102,7 @@ def _of_another_checkpoint(folder: Path) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
 
-@pytest.mark.parametrize("harm", [_cut, _without_manifest, _of_another_checkpoint])
+@pytest.mark.parametrize("harm", [_without_manifest, _of_another_checkpoint])
 def test_a_damaged_exam_is_not_found_and_is_replaced(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     save_exam(tmp_path, inputs_of(), EXAM)
     harm(tmp_path / key(inputs_of()))
@@ -145,15 +140,3 @@ def test_of_two_processes_that_cache_the_same_the_first_one_stays(
     save_exam(tmp_path, inputs_of(), EXAM)
     assert load_exam(tmp_path, inputs_of()) == EXAM
     assert [folder.name for folder in tmp_path.iterdir()] == [key(inputs_of())]
-
-
-def test_an_exam_that_is_pruned_while_it_is_read_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_exam(tmp_path, inputs_of(), EXAM)
-
-    def prune(folder: Path, inputs: dict[str, str]) -> Any:
-        artifact = stage.committed(folder, inputs)
-        shutil.rmtree(folder)
-        return artifact
-
-    monkeypatch.setattr(cache, "committed", prune)
-    assert load_exam(tmp_path, inputs_of()) is None

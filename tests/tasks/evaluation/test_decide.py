@@ -46,13 +46,6 @@ def test_after_a_severe_alarm_the_champion_stays_and_the_reason_says_so(night: P
     assert alarmed["comparisons"] == calm["comparisons"]
 
 
-def test_the_decision_states_its_alpha_and_what_it_implies(night: Path, tmp_path: Path) -> None:
-    decision = decided(night, tmp_path)
-    assert (decision["target"], decision["targets"]) == ("arithmetic-1-2", ["arithmetic-1-2"])
-    assert (decision["alpha"], decision["alpha_spending"], decision["exams_sat"]) == (0.025, "fixed", 1)
-    assert decision["false_promotions_a_year"] == pytest.approx(365 * 0.025)
-
-
 def test_the_target_is_tested_at_the_spent_alpha(night: Path, tmp_path: Path) -> None:
     """The thousandth exam: α = 0.025 · 6 / (1000 π)² = 1.5e-8; the candidate's p-value is far below even that."""
     spending = EXAM.model_copy(update={"alpha_spending": "quadratic"})

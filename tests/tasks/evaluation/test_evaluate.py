@@ -9,8 +9,6 @@ import pytest
 
 from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
-from rewards.gsm8k import Gsm8k
-from rewards.verifier import Attempt, Score
 from tasks.evaluation.evaluate import evaluate, exam_problems
 from tasks.evaluation.metrics import exam_figures
 from tasks.tables import EVALUATIONS, read_table
@@ -123,29 +121,6 @@ def test_a_question_that_is_too_long_counts_as_not_answered(tmp_path: Path, stud
     assert sampled["sample"].tolist() == [0, 1] * 3
     assert sampled.finish_reason.tolist() == ["stop"] * 2 + ["length"] * 2 + ["stop"] * 2
     assert evaluated(tmp_path / "longer", student, [part], FRUIT)[0].correct.all()
-
-
-def test_the_longest_question_leaves_room_for_one_token(tmp_path: Path, student: Path) -> None:
-    part = fruit_exam(tmp_path, "apples")
-    tokens = len(evaluated(tmp_path / "exam", student, [part], {})[1].asked[0])
-    assert len(evaluated(tmp_path / "one", student, [part], {}, longest=tokens + 1)[1].asked) == 1
-    assert len(evaluated(tmp_path / "none", student, [part], {}, longest=tokens)[1].asked) == 0
-
-
-def test_a_benchmark_grades_all_of_its_answers_in_one_call(
-    tmp_path: Path, student: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Starting a sandbox, or a worker that knows algebra, may take a second."""
-    calls: list[int] = []
-    score = Gsm8k.score
-
-    def counted(self: Gsm8k, attempts: Sequence[Attempt]) -> list[Score]:
-        calls.append(len(attempts))
-        return score(self, attempts)
-
-    monkeypatch.setattr(Gsm8k, "score", counted)
-    evaluated(tmp_path / "exam", student, [fruit_exam(tmp_path, "apples", "pears", "figs")], {})
-    assert calls == [3]
 
 
 def test_problems_that_a_benchmark_left_out_are_noted(tmp_path: Path, student: Path) -> None:

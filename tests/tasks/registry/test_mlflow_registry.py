@@ -1,23 +1,20 @@
-"""The registry on a real MLflow database: versions, aliases, promotion, rollback, and kills between any two calls."""
+"""The registry on a real MLflow database: versions, aliases, promotion, and kills between any two calls."""
 
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-import mlflow
 import pytest
 
 from conf.storage.home import Home
 from models.checkpoint import keep, verify, write_lineage
-from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS, Registry
+from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS, ROLLBACK, Registry
 from tests.models.support.tiny import plain_model, write_tiny
-from tests.tasks.doubles.registry import Interrupted, School, forget_moves, interrupted_at_each_call
+from tests.tasks.doubles.registry import School, forget_moves, interrupted_at_each_call
 
 
 @pytest.fixture
@@ -54,19 +51,16 @@ def test_mlflow_compares_the_exams_of_two_versions(school: School) -> None:
     assert client.get_run(school.tracking.run_id).data.metrics == {}
 
 
-def test_promotion_and_rollback_move_the_aliases(school: School) -> None:
+def test_a_promotion_moves_the_aliases(school: School) -> None:
     one, two = school.register(0).version, school.register(1).version
     school.registry.promote(one)
-    assert (school.aliases(), school.registry.rollback()) == ((one, None), None)
+    assert school.aliases() == (one, None)
     for _ in range(2):  # twice changes nothing
         school.registry.promote(two)
         assert school.aliases() == (two, one)
         assert [version.promoted for version in school.registry.versions()] == [True, True]
-    for expected in ((one, two), (two, one)):  # a second rollback undoes the first
-        before = school.registry.rollback()
-        assert before is not None
-        assert before.version == expected[0]
-        assert school.aliases() == expected
+    school.registry.promote(one, ROLLBACK)
+    assert school.aliases() == (one, two)
 
 
 def test_every_move_is_noted_with_its_time_and_who_moved_it(school: School) -> None:
@@ -74,7 +68,7 @@ def test_every_move_is_noted_with_its_time_and_who_moved_it(school: School) -> N
     school.registry.promote(one.version, "night 2026-11-20")
     school.registry.promote(two.version, "night 2026-11-20")
     school.registry.promote(two.version)  # no move
-    school.registry.rollback()
+    school.registry.promote(one.version, ROLLBACK)
     school.registry.promote(two.version)
     moves = school.registry.moves()
     assert [(move.number, move.version, move.by, move.by_hand) for move in moves] == [
@@ -121,25 +115,10 @@ def test_the_alias_loads_in_a_fresh_process_with_its_tokenizer_and_template(
     verify(checkpoint)  # and nothing was written into it
 
 
-def test_the_alias_leads_to_the_checkpoints_own_folder(school: School) -> None:
-    school.registry.promote(school.register(1).version)
-    client = school.tracking.client
-    before = mlflow.get_tracking_uri(), mlflow.get_registry_uri()
-    try:
-        mlflow.set_tracking_uri(client.tracking_uri)
-        mlflow.set_registry_uri(client.tracking_uri)
-        folder = mlflow.artifacts.download_artifacts("models:/student@daytime")
-    finally:
-        mlflow.set_tracking_uri(before[0])
-        mlflow.set_registry_uri(before[1])
-    assert Path(folder).resolve() == school.checkpoints[1].resolve()
-    assert school.registry.source("1") == school.checkpoints[1].as_uri()
-
-
 def test_models_and_versions_of_others_are_not_seen(school: School) -> None:
     """A version without a digest would otherwise name the folder of all checkpoints."""
     assert school.registry.versions() == []
-    assert (school.aliases(), school.registry.rollback()) == ((None, None), None)
+    assert school.aliases() == (None, None)
     school.register(0)
     for name in ("studen", "student-2"):
         assert Registry(school.tracking.client, name).versions() == []
@@ -201,20 +180,3 @@ def test_a_move_is_finished_however_often_that_is_interrupted(school: School) ->
         ("2", "night 2026-11-20"),
     ]
     assert not school.registry.finish_alias_move()
-
-
-def test_a_rollback_that_is_interrupted_at_any_call_keeps_the_way_back(school: School) -> None:
-    one, two = school.register(0), school.register(1)
-    school.registry.promote(one.version)
-    school.registry.promote(two.version)
-    client = school.registry.client
-    for calls in range(9):
-        stand_in: Any = Interrupted(client, calls)
-        school.registry.client = stand_in
-        before = school.aliases()
-        with suppress(KeyboardInterrupt):
-            school.registry.rollback()
-        school.registry.client = client
-        school.registry.finish_alias_move()
-        assert school.aliases() in (before, before[::-1])
-    assert set(school.aliases()) == {one.version, two.version}

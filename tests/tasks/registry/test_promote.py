@@ -13,7 +13,7 @@ from conf.storage.home import Home
 from conf.storage.locks import alias_lock
 from flows.commands.promote import promote_version
 from models.checkpoint import DamagedCheckpointError
-from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
+from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry
 from tasks.registry.promote import DRY_RUN, OUTCOME, accuracy_of, intervals_of, promote
 from tasks.stage import Artifact
 from tasks.tracking import Tracking
@@ -145,7 +145,7 @@ def test_a_promotion_that_is_killed_at_any_call_is_carried_out_once(
     for stopped in interrupted_at_each_call(morning.tracking, morning.promote):
         gone_back[stopped] = owner_goes_back and morning.serving()[0] == "candidate"
         if gone_back[stopped]:
-            morning.registry.rollback()
+            morning.registry.promote("1", ROLLBACK)
         carried_out = morning.promote()
         assert (carried_out["promote"], carried_out["reasons"]) == (True, morning.decision["reasons"])
         expected = ("champion", "candidate") if gone_back[stopped] else ("candidate", "champion")

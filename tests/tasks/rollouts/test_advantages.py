@@ -60,33 +60,6 @@ def test_what_was_not_graded_is_left_out_of_the_baseline(tmp_path: Path) -> None
     assert all(math.isnan(found[1, sample]) for sample in range(4))
 
 
-def test_divided_by_the_groups_deviation(tmp_path: Path) -> None:
-    rows = [score("a", 0, sample, reward) for sample, reward in enumerate([1.0, 0.0, 0.0, 0.0])]
-    found = by_sample(run(tmp_path, rows, 4, scale="std"))
-    assert found[0, 0] == pytest.approx(0.75 / (0.5 + 1e-4))  # the deviation with n − 1 is √((9/16 + 3/16) / 3) = 0.5
-    assert found[0, 1] == pytest.approx(-0.25 / (0.5 + 1e-4))
-
-
-def test_completions_that_were_cut_leave_the_baseline_if_masked(tmp_path: Path) -> None:
-    rows = [score("a", 0, sample, reward) for sample, reward in enumerate([1.0, 0.0, 1.0, 0.0])]
-    lengths = [20, 5, 20, 5]
-    rows += [score("b", 1, sample, reward) for sample, reward in enumerate([0.0, 1.0, 1.0, 0.0])]
-    lengths += [20, 20, 5, 5]
-    found = by_sample(run(tmp_path, rows, 4, lengths=lengths, cut=20, overlong="mask", max_completion_tokens=20))
-    assert [key for key, value in found.items() if math.isnan(value)] == [(0, 0), (0, 2), (1, 0), (1, 1)]
-    assert (found[0, 1], found[0, 3]) == (0.0, 0.0)  # the cut ones' rewards were the group's signal
-    assert (found[1, 2], found[1, 3]) == (0.5, -0.5)
-
-
-def test_the_penalty_near_the_length_limit(tmp_path: Path) -> None:
-    """20 tokens, the last 10 of them with a penalty: 0.5 at 15 tokens, 1 at the end, whether cut or not."""
-    rows = [score("a", 0, sample, 1.0) for sample in range(4)]
-    settings = {"overlong": "shape", "overlong_share": 0.5, "max_completion_tokens": 20}
-    found = by_sample(run(tmp_path, rows, 4, lengths=[10, 15, 20, 9], cut=20, **settings))
-    mean = (1.0 + 0.5 + 0.0 + 1.0) / 4
-    assert [found[0, sample] for sample in range(4)] == pytest.approx([1 - mean, 0.5 - mean, -mean, 1 - mean])
-
-
 def test_which_groups_have_a_signal(tmp_path: Path) -> None:
     """One right and one wrong; all right; one graded; none graded; and one whose completions are all empty."""
     rewards = [[1.0, 0.0], [1.0, 1.0], [None, 1.0], [None, None], [1.0, 0.0]]

@@ -21,7 +21,7 @@ class Own:
     name = "own"
 
     def __init__(self, source):
-        self.cannot_travel = (lambda: 0) if source == "rooted" else None
+        pass
 
     def score(self, attempts):
         if attempts[0].completion == "hang":
@@ -64,13 +64,10 @@ def test_a_grader_of_ones_own_judges_in_a_child_that_may_hang_or_die(
     assert hung.detail == "the grader process had not finished after 5 s and was ended"
 
 
-def test_one_that_cannot_be_pickled_and_the_programs_own_judge_here(
-    module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_programs_own_graders_judge_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any) -> None:
         raise AssertionError("a child was started")
 
     monkeypatch.setattr(own_graders, "call_once", never)
-    assert scores_of(configured(BenchmarkConfig(name=module, source="rooted")), attempts("a"))[0].verdict == "correct"
     (problem, *_) = Arithmetic().problems("test")
     assert scores_of(Arithmetic(), [Attempt(problem, problem.truth)])[0].verdict in ("correct", "no_answer")

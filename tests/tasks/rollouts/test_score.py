@@ -10,8 +10,7 @@ import pytest
 
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
-from rewards.verifier import Attempt, Problem
-from tasks.rollouts.score import score, score_all
+from tasks.rollouts.score import score
 from tasks.stage import Artifact
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
 from tests.tasks.doubles.tables import prompt, rollout, solve_rate, write_stage
@@ -128,14 +127,6 @@ def test_problems_without_a_level_are_one_kind_from_round_to_round(tmp_path: Pat
     assert read_table(second.folder / "solve_rates.parquet", SOLVE_RATES).level.tolist() == [None]
 
 
-def test_each_attempt_is_judged_by_its_own_benchmark() -> None:
-    """`#### 1,000` is a number to GSM8K and none to Arithmetic."""
-    problems = [Problem("a", "arithmetic", "?", "1000"), Problem("g", "gsm8k", "?", "#### 1000")]
-    attempts = [Attempt(problems[n % 2], "#### 1,000") for n in range(4)]
-    verdicts = [found.verdict for found in score_all(attempts, [ARITHMETIC, GSM8K] * 2, SandboxConfig())]
-    assert verdicts == ["no_answer", "correct", "no_answer", "correct"]
-
-
 def test_two_entries_of_one_benchmark_judge_their_own(tmp_path: Path) -> None:
     """One of them takes a last number for an answer; the other does not."""
     lenient = BenchmarkConfig(name="gsm8k", source="elsewhere", lenient=True)
@@ -165,18 +156,6 @@ def test_the_verdicts_are_counted_by_benchmark(tmp_path: Path) -> None:
         "gsm8k": {"correct": 1, "no_answer": 1, "grader_failed": 1},
     }
     assert counts["arithmetic"]["timeout"] == 0
-
-
-def test_the_reward_is_composed_and_a_missing_one_stays_missing(tmp_path: Path) -> None:
-    asked = [ASKED[0], prompt("g/2", 1, "no marker", benchmark="gsm8k", kind="g/2", level=None, entry=1)]
-    answered = [*ANSWERED[:3], rollout("g/2", 1, 0, "#### 4")]
-    weights = RewardConfig(correct=1.0, format=0.25, length_penalty=0.5)
-    scored = run(tmp_path, asked, answered, reward=weights)
-    table = read_table(scored.folder / "scores.parquet", SCORES)
-    # 7, 7 and 6 bytes of text, a token each, of at most 100
-    assert table.reward.tolist()[:3] == pytest.approx([1.25 - 0.5 * 0.07, 0.25 - 0.5 * 0.07, -0.5 * 0.06])
-    assert table.reward.isna().tolist() == [False, False, False, True]
-    assert rates(scored) == {PLUS: (3, 1)}  # what is solved does not depend on what it is worth
 
 
 OWN = prompt("owner/1", 2, kind="owner") | {"benchmark": None, "truth": None, "level": None, "entry": None}

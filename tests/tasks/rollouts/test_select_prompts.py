@@ -173,14 +173,6 @@ def test_a_kind_that_is_never_solved_keeps_its_share(tmp_path: Path, student: Pa
     assert sum(without.values()) == 800
 
 
-def test_most_of_the_practice_is_where_there_is_most_to_learn(tmp_path: Path, student: Path) -> None:
-    others = {kind.split("/")[2]: 0.95 for kind in KINDS} | {"times": 0.5}
-    counts = drawn_kinds(tmp_path, student, rates(tmp_path / "rates", **others), 0.3)
-    # 0.25 against 12 × 0.0475 = 0.57: 0.7 × 0.305 + 0.3 / 13 = 0.237 of all, fewer as the pool of this kind runs low
-    assert counts.most_common(1)[0][0] == "arithmetic/1/times"
-    assert 0.1 < counts["arithmetic/1/times"] / 800 < 0.27
-
-
 def test_exploration_of_1_is_an_even_draw(tmp_path: Path, student: Path) -> None:
     """Whatever was solved before: the very same problems are drawn."""
     solved = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0, "times": 0.1})
@@ -233,14 +225,6 @@ def test_a_refill_draws_nothing_that_the_round_has(tmp_path: Path, student: Path
     assert len(nothing) == selection(tmp_path / "fourth")["drawn"] == 0
 
 
-def test_a_refill_of_an_endless_benchmark(tmp_path: Path, student: Path) -> None:
-    """With the seed of the round itself it would draw the same problems again."""
-    first = select(tmp_path / "first", student)
-    again = select(tmp_path / "again", student, drawn=[tmp_path / "first"])
-    assert len(again) == 40
-    assert not set(first.question) & set(again.question)
-
-
 def test_a_refill_of_one_prompt_has_every_kind_to_choose_from(tmp_path: Path, student: Path) -> None:
     only = rates(tmp_path / "rates", **{kind.split("/")[2]: 0.0 for kind in KINDS if not kind.endswith("/times")})
     for number in range(10):
@@ -248,29 +232,6 @@ def test_a_refill_of_one_prompt_has_every_kind_to_choose_from(tmp_path: Path, st
             tmp_path / str(number), student, count=1, exploration=0.0, solve_rates=only, seed=str(number)
         ).kind
         assert kind == "arithmetic/1/times"
-
-
-def test_prompts_are_shared_out_by_the_benchmarks_weights(tmp_path: Path, student: Path) -> None:
-    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC.model_copy(update={"weight": 3.0})]
-    table = select(tmp_path / "round", student, sources=sources)
-    assert Counter(table.benchmark) == {"gsm8k": 10, "arithmetic": 30}
-    assert table.group.tolist() == list(range(40))
-    assert table[table.benchmark == "gsm8k"].level.tolist() == [None] * 10
-    assert len(set(table[table.benchmark == "gsm8k"].problem_id)) == 10
-
-
-@pytest.mark.parametrize("small", ["gsm8k", "arithmetic"])
-def test_a_benchmark_whose_weight_comes_to_no_prompt(tmp_path: Path, student: Path, small: str) -> None:
-    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC]
-    sources = [source.model_copy(update={"weight": 0.001 if source.name == small else 1.0}) for source in sources]
-    table = select(tmp_path / "round", student, sources=sources)
-    assert len(table) == 40
-    assert small not in set(table.benchmark)
-
-
-def test_a_small_benchmark_is_taken_whole(tmp_path: Path, student: Path) -> None:
-    table = select(tmp_path / "round", student, sources=[gsm8k(tmp_path / "gsm8k", 5)])
-    assert sorted(table.problem_id) == [f"gsm8k/train/{n}" for n in range(5)]
 
 
 def test_prompts_that_leave_no_room_are_passed_over(tmp_path: Path, student: Path) -> None:
