@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from conf.section import HubRevision, NotInIdentity, Positive, Section, Share
 from conf.sections.benchmark import BenchmarkConfig
 from conf.sections.exam import ExamConfig
-from conf.sections.hours import time_of_day, time_zone
+from conf.sections.hours import TimeOfDay, TimeZone
 from conf.sections.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
 from conf.sections.rewards import RewardConfig, SandboxConfig
 from conf.sections.services import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
@@ -172,29 +172,14 @@ class NightConfig(Section):
     budget_minutes: NotInIdentity[Annotated[float, Field(gt=0)] | None] = Field(
         default=None, description="minutes from the (first) start to the end; null: no limit"
     )
-    deadline: NotInIdentity[str | None] = Field(default=None, description='time of day by which it ends: "06:30"')
-    deadline_time_zone: NotInIdentity[str | None] = Field(
+    deadline: NotInIdentity[TimeOfDay | None] = Field(default=None, description='time of day by which it ends: "06:30"')
+    deadline_time_zone: NotInIdentity[TimeZone | None] = Field(
         default=None, description="IANA name of the time zone of deadline and date; null: the machine's"
     )
     tracking: NotInIdentity[TrackingConfig] = TrackingConfig()
     prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
     alarms: NotInIdentity[AlarmsConfig] = AlarmsConfig()
     morning: NotInIdentity[MorningConfig] = MorningConfig()
-
-    @field_validator("deadline")
-    @classmethod
-    def deadline_is_a_time_of_day(cls, value: str | None) -> str | None:
-        """Refuse a deadline that is not a time of day."""
-        if value is not None:
-            time_of_day(value)
-        return value
-
-    @field_validator("deadline_time_zone")
-    @classmethod
-    def time_zone_is_known(cls, value: str | None) -> str | None:
-        """Refuse an unknown zone now rather than at night."""
-        time_zone(value)
-        return value
 
     @model_validator(mode="after")
     def benchmarks_differ(self) -> Self:
@@ -221,17 +206,6 @@ class NightConfig(Section):
                     f"{name}.max_completion_tokens: {longest} leaves no room for a prompt in engine.max_model_len: "
                     f"{self.engine.max_model_len}; lower the former or raise the latter"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def rounds_can_be_useful(self) -> Self:
-        """Refuse limits under which every round would be skipped."""
-        most = self.grpo.prompts_per_round * (1 + self.grpo.refills)
-        if self.grpo.min_useful_groups > most:
-            raise ValueError(
-                f"grpo.min_useful_groups: {self.grpo.min_useful_groups} is more than a round can have "
-                f"(prompts_per_round × (1 + refills) = {most})"
-            )
         return self
 
     @property

@@ -5,8 +5,11 @@ import difflib
 import re
 import time
 import zoneinfo
+from collections.abc import Callable
+from typing import Annotated
 
 import tzlocal
+from pydantic import AfterValidator
 
 CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 NOON = datetime.time(12)
@@ -30,6 +33,15 @@ def time_zone(name: str | None) -> datetime.tzinfo | None:
         near = difflib.get_close_matches(name, zoneinfo.available_timezones(), n=1)
         example = f"did you mean {near[0]}?" if near else "write it as Europe/Berlin"
         raise ValueError(f'"{name}" is not a time zone; {example}') from None
+
+
+def _checked(check: Callable[[str], object]) -> AfterValidator:
+    """Refuse a wrong text now rather than at night."""
+    return AfterValidator(lambda text: (check(text), text)[1])
+
+
+TimeOfDay = Annotated[str, _checked(time_of_day)]
+TimeZone = Annotated[str, _checked(time_zone)]
 
 
 def machine_zone() -> str:

@@ -27,7 +27,8 @@ def with_exam(config: NightConfig, names: Sequence[str], problems: int | None = 
     that benchmark, or for the published exam with room for its answers. Raises InputError for an unknown name.
     """
     parts = list(dict.fromkeys(part for name in names for part in _parts(config, name)))
-    room = max([config.exam.max_completion_tokens, *(_room(part) for part in parts if part not in config.exam.parts)])
+    published = [PUBLISHED[part.benchmark][1] for part in parts if part not in config.exam.parts]
+    room = max([config.exam.max_completion_tokens, *published])
     if problems is not None:
         parts = [part.model_copy(update={"problems": min(problems, part.problems)}) for part in parts]
     only_these = {"target": parts[0], "further_targets": (), "guards": tuple(parts[1:]), "vault": None}
@@ -49,7 +50,3 @@ def _parts(config: NightConfig, name: str) -> list[ExamPart]:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise InputError(f"--benchmarks: unknown benchmark {name!r}; {hint}known are {', '.join(known)}")
     return [PUBLISHED[name][0]]
-
-
-def _room(part: ExamPart) -> int:
-    return PUBLISHED[part.benchmark][1]

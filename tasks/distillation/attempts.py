@@ -28,6 +28,12 @@ class PractisedProblem:
     solved: int = 0
     correct: list[str] = field(default_factory=list)  # finished correct answers; empty unless asked for
 
+    def trace(self, response: str, teacher: str, source: str) -> dict[str, Any]:
+        """Return a solution as a row of the traces table."""
+        known = {"benchmark": self.problem.benchmark, "truth": self.problem.truth}
+        messages = json.dumps(self.messages)
+        return {"messages": messages, "response": response, "teacher": teacher, "source": source, **known}
+
 
 def earlier_rounds(nights: Path, before: str, model: str) -> list[Path]:
     """Return the folders of rounds and refills of a model's seven last nights before a date, in order.

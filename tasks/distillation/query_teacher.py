@@ -43,14 +43,7 @@ def ask_teacher(
     questions = [(entry, question) for entry in problems for question in _questions(entry, config)]
     outcome = ask([question for _, question in questions], config, cache, until, date) if questions else Outcome([])
     rows = [
-        {
-            "messages": json.dumps(entry.messages),
-            "response": answer,
-            "teacher": config.model,
-            "benchmark": entry.problem.benchmark,
-            "truth": entry.problem.truth,
-            "source": "asked by night",
-        }
+        entry.trace(answer, config.model, "asked by night")
         for (entry, _), answer in zip(questions, outcome.answers, strict=True)
         if answer is not None
     ]

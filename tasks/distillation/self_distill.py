@@ -1,6 +1,5 @@
 """Rejection-sampling self-distillation: the student's own correct answers to problems that it mostly fails."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +36,4 @@ def own_answers(
 
 def _traces(practised: PractisedProblem, per_problem: int) -> list[dict[str, Any]]:
     shortest = sorted(set(practised.correct), key=lambda text: (len(text), text))
-    return [
-        {
-            "messages": json.dumps(practised.messages),
-            "response": response,
-            "teacher": "itself",
-            "benchmark": practised.problem.benchmark,
-            "truth": practised.problem.truth,
-            "source": "own answers",
-        }
-        for response in shortest[:per_problem]
-    ]
+    return [practised.trace(response, "itself", "own answers") for response in shortest[:per_problem]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from conf.sections.lessons import DayConfig
 from conf.storage.durable import sync
-from conf.storage.journal import IMPORTED, Correction, Entry, Feedback, Preference, Trace, Words, lesson_of, parse_line
+from conf.storage.journal import IMPORTED, Entry, lesson_of, parse_line
 from conf.storage.journal_file import is_over, whole_lines
 from models.checkpoint import parent_of
 from rewards.data.synthetic_journal import Lessons, generated_lines
@@ -26,6 +26,15 @@ LESSONS = {
     "feedback": FEEDBACK,
     "words": WORDS,
     "traces": TRACES,
+}
+
+
+TABLES = {
+    "preference": "preferences",
+    "correction": "corrections",
+    "feedback": "feedback",
+    "words": "words",
+    "trace": "traces",
 }
 
 
@@ -144,21 +153,11 @@ def _take(file: Path, taken: Spans, date: str, line: Sequence[Taught], lessons: 
 
 
 def table_row(entry: Entry) -> tuple[str, dict[str, Any]]:
-    """Return the name of an entry's table and its row there, without source and night."""
-    if isinstance(entry, Words):
-        return "words", {"text": entry.text}
-    messages = {"messages": json.dumps([message.model_dump() for message in entry.messages])}
-    match entry:
-        case Preference():
-            picked = {"responses": json.dumps(entry.responses), "chosen": entry.chosen, "policy": entry.policy}
-            return "preferences", messages | picked
-        case Correction():
-            return "corrections", messages | {"response": entry.response, "correction": entry.correction}
-        case Feedback():
-            return "feedback", messages | {"response": entry.response, "value": entry.value}
-        case Trace():
-            known = {"teacher": entry.teacher, "benchmark": entry.benchmark, "truth": entry.truth}
-            return "traces", messages | {"response": entry.response} | known
+    """Return the name of an entry's table and its row there, without source and night; lists as JSON."""
+    known = type(entry).model_fields.keys() - {"version", "kind", "at", "imported_from"}
+    fields = entry.model_dump(include={*known})
+    row = {name: json.dumps(value) if isinstance(value, list) else value for name, value in fields.items()}
+    return TABLES[entry.kind], row
 
 
 def _generated(

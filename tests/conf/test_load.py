@@ -150,7 +150,6 @@ def test_a_mistake_in_the_file_is_one_line(in_folder: Path, was: str, becomes: s
         ),
         ("grpo.max_completion_tokens=512", "grpo.max_completion_tokens: 512 leaves no room for a prompt in engine."),
         ("exam.max_completion_tokens=999", "exam.max_completion_tokens: 999 leaves no room for a prompt in engine."),
-        ("grpo.min_useful_groups=100", "grpo.min_useful_groups: 100 is more than a round can have"),
         ("deadline=25:00", '"25:00" is not a time of day; write it as "06:30"'),
         ("deadline_time_zone=Europe/Berln", '"Europe/Berln" is not a time zone; did you mean Europe/Berlin?'),
         (f"{TEACHER[:-1]}, budget_usd: 1.5}}", "budget_usd: 1.5 is never reached at prices of 0"),
