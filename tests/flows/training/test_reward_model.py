@@ -86,8 +86,8 @@ def breaks(answer: list[int]) -> float:
 class JudgingTrainer:
     """The trainer's process, with a stand-in for the reward model."""
 
-    def __init__(self, worker: Worker, taste: Taste) -> None:
-        self.worker, self.taste, self.judged = worker, taste, 0
+    def __init__(self, worker: Worker, taste: Taste, killed_at: int | None) -> None:
+        self.worker, self.taste, self.judged, self.killed_at = worker, taste, 0, killed_at
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.worker, name)
@@ -95,6 +95,8 @@ class JudgingTrainer:
     def call(self, function: Any, *arguments: Any, **options: Any) -> Any:
         if function is process.judge:
             self.judged += 1
+            if self.judged == self.killed_at:
+                raise KeyboardInterrupt
             return [[self.taste(answer) for answer in answers] for _, answers in arguments[1]]
         return self.worker.call(function, *arguments, **options)
 
@@ -119,9 +121,11 @@ class Studied:
         return json.loads((folder / "rank_picks" / "ranking.json").read_text())["accuracy"]
 
 
-def study(school: School, name: str, taste: Taste, *settings: str, serves: bool = True) -> Studied:
-    """Run or resume the rounds of a night."""
-    engine, trainer = TinyEngine(), JudgingTrainer(school.trainer, taste)
+def study(
+    school: School, name: str, taste: Taste, *settings: str, serves: bool = True, killed_at: int | None = None
+) -> Studied:
+    """Run or resume the rounds of a night; it is killed at the given call of the reward model."""
+    engine, trainer = TinyEngine(), JudgingTrainer(school.trainer, taste, killed_at)
     night = school.night(name, engine, *SETTINGS, *settings)
     night.trainer = trainer  # pyright: ignore
     base = night.home.checkpoints / school.student.name
@@ -218,7 +222,7 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
     assert ended is not None
     assert ended < ROUNDS
     lengths = [figures["completion_length"] for figures in hacked.figures]
-    assert lengths[ended - 1] > 1.2 * lengths[0]
+    assert lengths[ended - 1] > 1.1 * lengths[0]
     assert hacked.ranked(ended) < hacked.ranked(0) - 0.1
     for number, figures in enumerate(hacked.figures, 1):
         assert ("reward/learned" in figures) == (number <= ended)
@@ -263,22 +267,16 @@ def test_the_picks_are_ranked_as_each_block_begins_and_ends(taught: School) -> N
 
 @pytest.mark.full
 def test_a_night_killed_while_the_reward_model_judges_comes_to_the_same_end(taught: School, hacked: Studied) -> None:
-    shutil.copytree(taught.root / "hacked", taught.root / "killed")
-    night, alarm = taught.root / "killed" / "nights" / DATE, hacked.rounds.monitor.hacked
+    alarm = hacked.rounds.monitor.hacked
     assert alarm is not None
     assert alarm.round is not None
-    (night / "alarms.json").unlink()
-    for lost in ("judge", "score", "credit", "checkpoint", "rank_picks"):
-        shutil.rmtree(night / f"round-{alarm.round:02d}" / lost)
-    for number in range(alarm.round + 1, ROUNDS + 1):
-        shutil.rmtree(night / f"round-{number:02d}")
-    studied = study(taught, "killed", likes_length)
-    assert (studied.engine.calls, studied.trainer.judged) == (ROUNDS - alarm.round, 1)
-    assert studied.candidate.name == hacked.candidate.name
-    assert studied.rounds.monitor.hacked == alarm
-    over = study(taught, "killed", likes_length)
-    assert (over.engine.calls, over.trainer.judged) == (0, 0)
-    assert over.candidate.name == hacked.candidate.name
+    with pytest.raises(KeyboardInterrupt):
+        study(taught, "killed", likes_length, killed_at=alarm.round)
+    for calls, judged in ((ROUNDS - alarm.round, 1), (0, 0)):
+        studied = study(taught, "killed", likes_length)
+        assert (studied.engine.calls, studied.trainer.judged) == (calls, judged)
+        assert studied.candidate.name == hacked.candidate.name
+        assert studied.rounds.monitor.hacked == alarm
 
 
 def test_a_reward_model_that_fails_costs_no_night_and_is_not_asked_again(school: School) -> None:
