@@ -67,10 +67,11 @@ def room_for(path: Path, needed: int = 0) -> Iterator[None]:
     except Exception as error:
         if not disk_is_full(error):
             raise
+        written = size_of(path)
         _remove(path)
         if isinstance(error, DiskFullError):  # from a nested guard, which knows better what was needed
             raise
-        raise full_disk(path, needed) from error
+        raise full_disk(path, needed, written) from error
 
 
 def disk_is_full(error: BaseException) -> bool:
@@ -80,11 +81,12 @@ def disk_is_full(error: BaseException) -> bool:
     return full or isinstance(error, DiskFullError)
 
 
-def full_disk(path: Path, needed: int = 0) -> DiskFullError:
-    """Return the error that says where, how many bytes were needed (0: unknown), and what is free."""
-    room = f"about {needed / 1e6:.1f} MB are needed, and " if needed else ""
+def full_disk(path: Path, needed: int = 0, written: int = 0) -> DiskFullError:
+    """Return the error that says where, how many bytes were needed (0: more than were `written`), and what is free."""
+    room = f"about {needed / 1e6:.1f} MB are needed" if needed else f"more than {written / 1e6:.1f} MB are needed"
     return DiskFullError(
-        f"{path}: the disk is full: {room}{_free(path) / 1e6:.1f} MB are free; make room, and the same command goes on"
+        f"{path}: the disk is full: {room}, and {_free(path) / 1e6:.1f} MB are free; "
+        "make room, and the same command goes on"
     )
 
 

@@ -1,6 +1,7 @@
 """What the student practised: the problems of earlier rounds and nights, with its attempts and correct answers."""
 
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +13,13 @@ from conf.load import config_of
 from rewards.verifier import Problem
 from tasks.layout import passes, rounds
 from tasks.rollouts.verdicts import FAILED
-from tasks.stage import committed
+from tasks.stage import MANIFEST, committed
+
+log = logging.getLogger("nightschool")
 
 RECENT_NIGHTS = 7  # few of the older ones still have their tables
 KEY = ["problem_id", "group"]
+TABLES = ("score/scores.parquet", "select_prompts/prompts.parquet", "sample/rollouts.parquet")
 
 
 @dataclass
@@ -53,7 +57,7 @@ def rounds_of(night: Path, upto: int | None = None) -> list[Path]:
 def practised_problems(rounds: Iterable[Path], *, answers: bool) -> list[PractisedProblem]:
     """Return the problems of these rounds in the order of their first attempt, if `answers` with the correct answers.
 
-    Skips rounds that were not scored, and whose tables were pruned or are damaged.
+    Skips rounds that were not scored, whose tables were pruned, or, with a warning, whose tables are damaged.
     """
     practised: dict[tuple[str, str, str], PractisedProblem] = {}
     for folder in rounds:
@@ -70,14 +74,17 @@ def practised_problems(rounds: Iterable[Path], *, answers: bool) -> list[Practis
 
 def _graded(folder: Path, answers: bool) -> Sequence[dict[str, Any]]:
     """Return the graded answers to problems with a truth, joined with their problems."""
-    parts = [committed(folder / part) for part in ("score", "select_prompts", "sample")[: 3 if answers else 2]]
-    if None in parts:
-        return []
-    rows = pd.read_parquet(folder / "score/scores.parquet", columns=[*KEY, "sample", "verdict"])
-    prompts = [*KEY, "messages", "question", "benchmark", "truth", "level"]
-    rows = rows.merge(pd.read_parquet(folder / "select_prompts/prompts.parquet", columns=prompts), on=KEY)
+    scores, prompts, rollouts = (folder / name for name in TABLES)
+    for table in (scores, prompts, rollouts) if answers else (scores, prompts):
+        if committed(table.parent) is None:
+            if table.exists() and table.with_name(MANIFEST).exists():
+                log.warning("%s is damaged: this round is not used for lessons", table)
+            return []
+    rows = pd.read_parquet(scores, columns=[*KEY, "sample", "verdict"])
+    asked = [*KEY, "messages", "question", "benchmark", "truth", "level"]
+    rows = rows.merge(pd.read_parquet(prompts, columns=asked), on=KEY)
     if answers:
         texts = [*KEY, "sample", "text", "finish_reason"]
-        rows = rows.merge(pd.read_parquet(folder / "sample/rollouts.parquet", columns=texts), on=[*KEY, "sample"])
+        rows = rows.merge(pd.read_parquet(rollouts, columns=texts), on=[*KEY, "sample"])
     rows = rows[rows["benchmark"].notna() & rows["truth"].notna() & (rows["verdict"] != FAILED)]
     return rows.astype(object).where(rows.notna(), None).to_dict("records")  # pyright: ignore

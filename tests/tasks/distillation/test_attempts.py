@@ -17,7 +17,7 @@ def problems_of(rounds: list[Path], *, answers: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("table", ["score/scores", "select_prompts/prompts", "sample/rollouts"])
-def test_a_round_with_a_flipped_bit_is_skipped(tmp_path: Path, table: str) -> None:
+def test_a_round_with_a_flipped_bit_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture, table: str) -> None:
     rounds = [tmp_path / f"round-0{number}" for number in (1, 2)]
     for number, folder in enumerate(rounds, start=1):
         write_round(folder, {f"problem {number}": [("an answer that is right", 1.0), WRONG]})
@@ -26,6 +26,7 @@ def test_a_round_with_a_flipped_bit_is_skipped(tmp_path: Path, table: str) -> No
     content[len(content) // 2] ^= 1
     damaged.write_bytes(content)
     assert problems_of(rounds, answers=True) == ["problem 1"]
+    assert caplog.messages == [f"{damaged} is damaged: this round is not used for lessons"]
 
 
 def test_uncommitted_and_pruned_rounds_are_skipped(tmp_path: Path) -> None:
