@@ -253,14 +253,14 @@ def test_a_state_that_is_not_the_predecessors_is_refused(
         trainer_process.save_state(night.current, night.state(2))
 
 
-def test_a_trainer_that_stands_elsewhere_is_loaded_anew(night: Night, expected: Bits) -> None:
-    """Back to the first round from the last."""
-    night.rounds()
-    trainer: Any = trainer_process._trainer
-    night.current = expected[0][0]
-    night.rounds(first=2)
-    assert trainer_process._trainer is not trainer
-    assert night.bits() == expected
+def test_a_new_block_begins_with_a_new_optimizer(night: Night) -> None:
+    """Even where the trainer holds the weights that it begins with."""
+    night.rounds(last=1)
+    block = Predecessor(night.checkpoints / night.current, night.current, None)
+    arguments = (block, night.config, night.rollouts, ADVANTAGES, night.checkpoints)
+    updated = trainer_process.update(*arguments)
+    new_process()
+    assert trainer_process.update(*arguments).checkpoint == updated.checkpoint
 
 
 @pytest.mark.parametrize("config", ["adapters"])
