@@ -106,7 +106,6 @@ def incompatibility(first: Path, second: Path) -> str | None:
 
 
 def _read_json(file: Path) -> dict[str, str | None]:
-    """Return a JSON file's content; empty if there is no such file."""
     return json.loads(file.read_text()) if file.exists() else {}
 
 
@@ -117,10 +116,7 @@ def same_weights(first: Path, second: Path) -> bool:
 
 
 def _tensors(checkpoint: Path) -> dict[str, Tensor]:
-    tensors: dict[str, Tensor] = {}
-    for file in checkpoint.glob("*.safetensors"):
-        tensors |= load_file(file)
-    return tensors
+    return {name: tensor for file in checkpoint.glob("*.safetensors") for name, tensor in load_file(file).items()}
 
 
 def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:

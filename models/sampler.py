@@ -87,7 +87,17 @@ class Sampler:
             if not missing:
                 return sampled
             requests: Any = [{"prompt_token_ids": prompts[index]} for index in missing]
-            params = [_params(size - len(sampled[index]), temperature, limits[index]) for index in missing]
+            params = [
+                SamplingParams(
+                    n=size - len(sampled[i]),
+                    temperature=temperature,
+                    top_p=1.0,
+                    top_k=0,
+                    max_tokens=limits[i],
+                    logprobs=0,
+                )
+                for i in missing
+            ]
             for index, output in zip(missing, self._generate(requests, params), strict=True):
                 for completion in output.outputs:
                     if completion.finish_reason in ("stop", "length"):
@@ -129,7 +139,6 @@ class Sampler:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
     def _serve(self, adapter: Path | None) -> None:
-        """Load an adapter to sample with from now on; None: the base alone."""
         self._adapter = None
         if adapter is None:
             return
@@ -143,7 +152,6 @@ class Sampler:
             _fail(adapter, f"the engine holds other values than the file for {_listed(wrong) or 'every matrix'}")
 
     def _check_probe(self, checkpoint: Path, probe: Probe, before: Sequence[float], previous: Path | None) -> None:
-        """Compare the probe's log-probabilities with the trainer's and with the engine's own before the sync."""
         after = self._logprobs(probe)
         self.probe_difference = probe.difference(after)
         if not self.probe_difference <= TOLERANCE:
@@ -177,18 +185,8 @@ class Sampler:
     def _rollout(self, group: int, sample: int, prompt: list[int], completion: Any) -> Rollout:
         token_ids = list(completion.token_ids)
         logprobs = [step[token].logprob for step, token in zip(completion.logprobs, token_ids, strict=True)]
-        return Rollout(
-            problem_id="",
-            group=group,
-            sample=sample,
-            prompt_token_ids=prompt,
-            token_ids=token_ids,
-            sampler_logprobs=logprobs,
-            loss_mask=[True] * len(token_ids),
-            finish_reason=completion.finish_reason,
-            text=completion.text,
-            policy_digest=self.digest,
-        )
+        written, reason = [True] * len(token_ids), completion.finish_reason
+        return Rollout("", group, sample, prompt, token_ids, logprobs, written, reason, completion.text, self.digest)
 
 
 def _check_room(prompts: Sequence[list[int]], context: int) -> None:
@@ -198,10 +196,6 @@ def _check_room(prompts: Sequence[list[int]], context: int) -> None:
                 f"prompt {index} has {len(prompt)} tokens, and the engine takes 1 to {context - 1}: "
                 "raise engine.max_model_len, or leave the problem out"
             )
-
-
-def _params(count: int, temperature: float, max_tokens: int) -> SamplingParams:
-    return SamplingParams(n=count, temperature=temperature, top_p=1.0, top_k=0, max_tokens=max_tokens, logprobs=0)
 
 
 def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from models.hf.loading import load_model, load_tokenizer
 from models.optim.master_weights import MasterWeights
 from models.optim.rng import RandomState
 from models.optim.step_metrics import round_means
-from models.optim.trainer_state import StateError, TrainerState, read_state, write_state
-from models.packing.batches import advantage_rows, grouped, logprobs_by_row, padded_rows, rollout_logprobs
+from models.optim.trainer_state import TrainerState, read_state, write_state
+from models.packing.batches import grouped, logprobs_by_row, padded_rows, rollout_logprobs
 from models.packing.packing import Group, Pack, pack, split
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
@@ -85,10 +85,7 @@ class Trainer:
         saved = None if state is None else read_state(state, checkpoint_digest)
         trainer = cls(checkpoint, config, reference)
         if saved is not None:
-            try:
-                trainer.weights.restore(saved.weights, saved.step)
-            except ValueError as error:
-                raise StateError(f"{state}: {error}") from error
+            trainer.weights.restore(saved.weights, saved.step)
             trainer.random.restore(saved.random)
             trainer.non_finite = saved.non_finite
         return trainer
@@ -249,7 +246,7 @@ class Trainer:
             total, metrics = grpo_loss(
                 policy,
                 before,
-                advantage_rows([advantages[row] for row in packed.rows], packed.lengths),
+                pad_sequence([advantages[row] for row in packed.rows], True),
                 mask,
                 config=self.config.grpo,
                 denominator=denominator,
@@ -261,7 +258,6 @@ class Trainer:
         self.optimizer_step(groups, loss, sums)
 
     def _count(self, finite: bool, norm: float) -> None:
-        """Count and log consecutive non-finite steps. Raises NonFiniteError at the third."""
         if math.isfinite(norm):
             self.non_finite = 0
             return

@@ -41,7 +41,7 @@ def engine_environment(kv_cache_gb: float) -> dict[str, str]:
     if core_quota() < len(cores()):
         environment |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(math.ceil(core_quota()))}
     else:
-        environment["VLLM_CPU_OMP_THREADS_BIND"] = format_cores(cores())
+        environment["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores()))
     if preload:
         environment["LD_PRELOAD"] = ":".join(dict.fromkeys(preload))
     return environment
@@ -79,17 +79,6 @@ def preload_libraries() -> list[Path]:
     )
     libiomp5 = _first("libiomp5.so", [Path(sys.prefix) / "lib", *packages.glob("*/lib"), *packages.glob("*.libs")])
     return [library for library in (tcmalloc, libiomp5) if library]
-
-
-def format_cores(numbers: Sequence[int]) -> str:
-    """Return ascending core numbers in vLLM's format: 0, 1, 2, 5 is `0-2,5`."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][-1] + 1:
-            ranges[-1] = [ranges[-1][0], number]
-        else:
-            ranges.append([number])
-    return ",".join("-".join(map(str, ends)) for ends in ranges)
 
 
 def _first(pattern: str, folders: Sequence[Path]) -> Path | None:

@@ -53,7 +53,6 @@ def core_quota() -> float:
 
 
 def _settings(controller: str, version2: str, version1: str) -> Iterator[str]:
-    """Yield the values of one setting in this process's control group and all groups around it."""
     for line in (PROC / "self" / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):

@@ -58,10 +58,6 @@ class Usage(NamedTuple):
     prompt: int = 0
     answer: int = 0
 
-    def plus(self, other: "Usage") -> "Usage":
-        """Return the sum of both."""
-        return Usage(self.prompt + other.prompt, self.answer + other.answer)
-
     def usd(self, config: TeacherConfig) -> float:
         """Return the price in US dollars."""
         prompts = self.prompt * config.usd_per_million_prompt_tokens
@@ -103,7 +99,7 @@ class _Client:
     def __init__(self, questions: Sequence[Question], config: TeacherConfig, cache: Path, night: str) -> None:
         self.questions, self.config, self.cache, self.night = questions, config, cache, night
         self.usage_file = cache / f"{night}.spent"
-        self.spent = _read_usage(self.usage_file)
+        self.spent = Usage(*(_read_json(self.usage_file) or ()))  # by earlier calls
         self.outcome = Outcome([None] * len(questions))
         self.failures = 0  # in a row
 
@@ -157,7 +153,6 @@ class _Client:
             write_atomically(file, json.dumps(kept))
 
     def _limit_reached(self) -> str | None:
-        """Return which of the night's limits is reached, None if neither."""
         if sum(self.spent) >= self.config.budget_tokens:
             return f"the night's budget of {self.config.budget_tokens} tokens (budget_tokens) is spent"
         limit = self.config.budget_usd
@@ -195,12 +190,11 @@ class _Client:
         if not (isinstance(prompt, int) and isinstance(answer, int) and prompt >= 0 and answer >= 0):
             prompt = sum(len(content.encode("utf-8", "replace")) for _, content in question.messages)
             answer = self.config.max_tokens
-        self.spent = self.spent.plus(Usage(prompt, answer))
+        self.spent = Usage(self.spent.prompt + prompt, self.spent.answer + answer)
         write_atomically(self.usage_file, json.dumps(self.spent))
 
 
 def _text(reply: Any) -> str:
-    """Return a reply's answer. Raises NoAnswerError if it has none."""
     try:
         text = reply.choices[0].message.content
     except (AttributeError, IndexError, TypeError):
@@ -215,13 +209,7 @@ def _answer_file(question: Question, config: TeacherConfig, cache: Path) -> Path
     return cache / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}.json"
 
 
-def _read_usage(file: Path) -> Usage:
-    """Return what a night has spent in earlier calls."""
-    return Usage(*(_read_json(file) or ()))
-
-
 def _read_json(file: Path) -> Any:
-    """Return a cache file's content, None if there is no such file."""
     try:
         return json.loads(file.read_text()) if file.exists() else None
     except ValueError as error:

@@ -152,14 +152,10 @@ def by_length(rewards: Rewards, picks: Sequence[Pick], right: Sequence[float]) -
     residuals = [reward - fmean(row) for row in rewards for reward in row]
     lengths = [length - fmean(pick.lengths) for pick in picks for length in pick.lengths]
     return ByLength(
-        longest_alone=_mean(longest),
-        shortest_alone=_mean(shortest),
-        longest_top=_mean(tops),
+        longest_alone=fmean(longest or [0.0]),
+        shortest_alone=fmean(shortest or [0.0]),
+        longest_top=fmean(tops or [0.0]),
         where_longest=wilson_interval(sum(long), len(long)),
         elsewhere=wilson_interval(sum(others), len(others)),
         correlation=correlation(residuals, lengths) if len(set(residuals)) > 1 and len(set(lengths)) > 1 else None,
     )
-
-
-def _mean(shares: Sequence[float]) -> float:
-    return fmean(shares) if shares else 0.0

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from conf.schema import OptimizerConfig, TrainerConfig
+from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from models import lora
 from models.lessons.preference_data import Pick
@@ -30,39 +30,23 @@ def fit(
     model = RewardModel(backbone, trainer)
     with torch.random.fork_rng([model.device] if model.device.type == "cuda" else [], device_type="cuda"):
         torch.manual_seed(seed)  # the adapters' first weights
-        _freeze(model, trainer)
+        if trainer.lora is not None:
+            lora.attach(model.model, trainer.lora.model_copy(update={"dropout": 0.0}))
+    transformer: Any = model.model
+    transformer.get_input_embeddings().requires_grad_(False)
+    transformer.get_output_embeddings().requires_grad_(False)
+    optimizer = trainer.optimizer.model_copy(update={"warmup_steps": config.warmup_steps})
     optimizers = [
-        MasterWeights(model.model, _optimizer(trainer, config, config.learning_rate)),
-        MasterWeights(model.head, _optimizer(trainer, config, config.head_learning_rate)),
+        MasterWeights(part, optimizer.model_copy(update={"learning_rate": rate}))
+        for part, rate in ((transformer, config.learning_rate), (model.head, config.head_learning_rate))
     ]
-    curve = [_step(model, optimizers, picks, batch, config) for batch in _batches(picks, config, seed)]
+    rng, size = random.Random(seed), config.picks_per_step
+    orders = [rng.sample(range(len(picks)), len(picks)) for _ in range(config.epochs)]
+    batches = [order[start : start + size] for order in orders for start in range(0, len(order), size)]
+    curve = [_step(model, optimizers, picks, batch, config) for batch in batches]
     model.model.requires_grad_(False)
     model.head.requires_grad_(False)
     return model, curve
-
-
-def _freeze(model: RewardModel, trainer: TrainerConfig) -> None:
-    """Leave adapters trainable if the night has them, else all layers; neither the embeddings nor the LM head."""
-    if trainer.lora is not None:
-        lora.attach(model.model, trainer.lora.model_copy(update={"dropout": 0.0}))
-    backbone: Any = model.model
-    backbone.get_input_embeddings().requires_grad_(False)
-    backbone.get_output_embeddings().requires_grad_(False)
-
-
-def _optimizer(trainer: TrainerConfig, config: RewardModelConfig, rate: float) -> OptimizerConfig:
-    changes = {"learning_rate": rate, "warmup_steps": config.warmup_steps}
-    return trainer.optimizer.model_copy(update=changes)
-
-
-def _batches(picks: Sequence[Pick], config: RewardModelConfig, seed: int) -> Iterator[list[int]]:
-    """Yield the indices of each step's picks: all of them once an epoch, shuffled."""
-    rng = random.Random(seed)
-    for _ in range(config.epochs):
-        order = rng.sample(range(len(picks)), len(picks))
-        yield from (
-            order[start : start + config.picks_per_step] for start in range(0, len(order), config.picks_per_step)
-        )
 
 
 def _step(
@@ -72,7 +56,6 @@ def _step(
     batch: Sequence[int],
     config: RewardModelConfig,
 ) -> dict[str, float]:
-    """Take one step on a batch's mean loss, however it is cut into microbatches; none if the loss is not finite."""
     mean_weight = sum(pick.weight for pick in picks) / len(picks) or 1.0  # all may be too old to count
     groups = [answer_group(picks[i].prompt, picks[i].answers, [i] * len(picks[i].answers)) for i in batch]
     budget = max(model.config.microbatch_tokens, *(group.tokens for group in groups))  # no pick may be cut

@@ -100,12 +100,9 @@ def dpo(trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int)
 
 
 def _dpo_of_pairs(
-    policy: Float[Tensor, "answers"],
-    reference: Float[Tensor, "answers"],
-    pairs: Sequence[tuple[int, int]],
-    beta: float,
+    policy: Tensor, reference: Tensor, pairs: Sequence[tuple[int, int]], beta: float
 ) -> tuple[Tensor, Metrics]:
-    """Return `dpo_loss`; `pairs`: the rows of the chosen and of a rejected answer."""
+    """Return `dpo_loss` of log-probabilities [answers]; `pairs`: the rows of the chosen and of a rejected answer."""
     chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
     return dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
 

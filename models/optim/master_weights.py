@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.optim.adamw import adamw
 
 from conf.schema import OptimizerConfig
+from models.optim.trainer_state import StateError
 
 PART = 2**18  # elements updated at a time: few enough to stay in the processor's cache
 HALF = 2**15  # half of a bf16's last place, in the bits of an fp32
@@ -56,7 +57,6 @@ class MasterWeights:
 
     @torch.no_grad()
     def _adamw(self, scale: float) -> None:
-        """Update the weights with the gradients times `scale`, one part at a time."""
         for name in self.trained:
             for parameter, remainder, gradient, *moments in self._parts(name):
                 master = parameter if remainder is None else join_bits(parameter, remainder)
@@ -107,22 +107,18 @@ class MasterWeights:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the optimizer's state by kind and name: `weight/…`, `remainder/…`, `exp_avg/…`, `exp_avg_sq/…`."""
-        kinds = {
-            "weight": self.trained,
-            "remainder": self.remainders,
-            "exp_avg": self.exp_avg,
-            "exp_avg_sq": self.exp_avg_sq,
-        }
+        moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
+        kinds = {"weight": self.trained, "remainder": self.remainders} | moments
         return {f"{kind}/{name}": tensor.detach() for kind, named in kinds.items() for name, tensor in named.items()}
 
     def restore(self, tensors: Mapping[str, Tensor], step: int) -> None:
         """Continue, bit for bit, from what `tensors` returned after `step` steps.
 
-        Raises ValueError if those are tensors of other weights.
+        Raises StateError if those are tensors of other weights.
         """
         current = self.tensors()
         if {k: (x.shape, x.dtype) for k, x in tensors.items()} != {k: (x.shape, x.dtype) for k, x in current.items()}:
-            raise ValueError("the state belongs to other weights: another model, or other adapters")
+            raise StateError("the trainer state belongs to other weights: another model, or other adapters")
         for key, tensor in current.items():
             tensor.copy_(tensors[key])
         self.step_count = step

@@ -76,7 +76,6 @@ def read_state(folder: Path, checkpoint: str | None = None) -> TrainerState:
 
 
 def _read_note(folder: Path) -> dict[str, Any]:
-    """Return the note, checked against the tensors' digest."""
     try:
         note = json.loads((folder / NOTE).read_text())
         if note["version"] == VERSION and note["tensors"] == digest_file(folder / TENSORS):

@@ -144,7 +144,6 @@ class _PackedAttention(torch.autograd.Function):
 
 
 def _tables(layout: Layout) -> list[tuple[Table, bool]]:
-    """Return the non-empty tables, each with whether a prompt precedes its rows."""
     return [(layout.prompts, False), *([(layout.completions, True)] if layout.completions.tokens else [])]
 
 

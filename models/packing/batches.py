@@ -30,12 +30,6 @@ def padded_rows(flat: Float[Tensor, "tokens"], packed: Pack) -> Float[Tensor, "B
     return pad_sequence(list(flat.split(packed.lengths)), batch_first=True)
 
 
-def advantage_rows(advantages: Sequence[Tensor], lengths: Sequence[int]) -> Float[Tensor, "B T"]:
-    """Return rows padded with 0 from one advantage per completion or per token; `lengths` in tokens."""
-    expanded = [a.expand(length) for a, length in zip(advantages, lengths, strict=True)]
-    return pad_sequence(expanded, batch_first=True)
-
-
 def rollout_logprobs(
     model: PreTrainedModel, logprobs: LogProbs, rollouts: Sequence[Rollout], budget: int
 ) -> list[list[float]]:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.nn import Linear
 from torch.nn.functional import linear, silu
@@ -35,29 +34,12 @@ def make_lean(model: PreTrainedModel) -> None:
                 module.forward = lean
 
 
-def rms_norm(
-    weight: Float[Tensor, "width"], epsilon: float, inputs: Float[Tensor, "... width"]
-) -> Float[Tensor, "... width"]:
-    """Return inputs ÷ √(mean square + epsilon) · weight (Zhang and Sennrich 2019, arXiv 1910.07467, equation 4).
+class _RmsNorm(torch.autograd.Function):
+    """inputs ÷ √(mean square + epsilon) · weight (Zhang and Sennrich 2019, arXiv 1910.07467, equation 4).
 
     The quotient is computed in fp32 and rounded before it is multiplied with the weight, as in transformers.
     """
-    return _RmsNorm.apply(inputs, weight, epsilon)  # pyright: ignore[reportReturnType]
 
-
-def gated(gate: Float[Tensor, "... width"], factor: Float[Tensor, "... width"]) -> Float[Tensor, "... width"]:
-    """Return silu(gate) · factor (SwiGLU: Shazeer 2020, arXiv 2002.05202, equation 6)."""
-    return _Gated.apply(gate, factor)  # pyright: ignore[reportReturnType]
-
-
-def gated_down(
-    gate: Float[Tensor, "... width"], factor: Float[Tensor, "... width"], weight: Float[Tensor, "hidden width"]
-) -> Float[Tensor, "... hidden"]:
-    """Return (silu(gate) · factor) · weightᵀ, the rest of the layer, without keeping the product."""
-    return _GatedDown.apply(gate, factor, weight)  # pyright: ignore[reportReturnType]
-
-
-class _RmsNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         scale = inputs.float().square().mean(-1, keepdim=True).add_(epsilon).rsqrt_()
@@ -77,6 +59,8 @@ class _RmsNorm(torch.autograd.Function):
 
 
 class _Gated(torch.autograd.Function):
+    """silu(gate) · factor (SwiGLU: Shazeer 2020, arXiv 2002.05202, equation 6)."""
+
     @staticmethod
     def forward(ctx: Any, gate: Tensor, factor: Tensor) -> Tensor:
         ctx.save_for_backward(gate, factor)
@@ -90,6 +74,8 @@ class _Gated(torch.autograd.Function):
 
 
 class _GatedDown(torch.autograd.Function):
+    """(silu(gate) · factor) · weightᵀ, the rest of the layer, without keeping the product."""
+
     @staticmethod
     def forward(ctx: Any, gate: Tensor, factor: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(gate, factor, weight)
@@ -112,7 +98,7 @@ def _lean_forward(module: Any) -> Forward | None:
     """Return the function that may replace a module's forward pass; None for other kinds of modules."""
     if type(module).__name__.endswith("RMSNorm"):
         epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
-        return None if epsilon is None or module.weight is None else lambda x: rms_norm(module.weight, epsilon, x)
+        return None if epsilon is None or module.weight is None else lambda x: _RmsNorm.apply(x, module.weight, epsilon)
     if all(hasattr(module, name) for name in ("gate_proj", "up_proj", "down_proj", "act_fn")):
         return partial(_feed_forward, module)
     return None
@@ -121,8 +107,8 @@ def _lean_forward(module: Any) -> Forward | None:
 def _feed_forward(module: Any, inputs: Tensor) -> Tensor:
     gate, factor, down = module.gate_proj(inputs), module.up_proj(inputs), module.down_proj
     if type(down) is Linear and down.bias is None:
-        return gated_down(gate, factor, down.weight)
-    return down(gated(gate, factor))  # such as one with an adapter
+        return _GatedDown.apply(gate, factor, down.weight)
+    return down(_Gated.apply(gate, factor))  # such as one with an adapter
 
 
 @torch.no_grad()

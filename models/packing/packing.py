@@ -110,7 +110,6 @@ def pack(groups: Sequence[Group], device: torch.device) -> Pack:
 
 
 def _table(start: int, lengths: Sequence[int], device: torch.device) -> Table:
-    """Return the table of contiguous sequences of these lengths, from `start` on."""
     sizes = torch.tensor(lengths, dtype=torch.long)
     columns = torch.arange(max(lengths, default=0))
     valid = columns < sizes[:, None]

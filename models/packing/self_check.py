@@ -63,7 +63,6 @@ def _is_packed(model: PreTrainedModel) -> bool:
 
 
 def _kind(model: PreTrainedModel) -> str:
-    """Return what distinguishes models that may compute differently: class, device and configuration."""
     config = {name: value for name, value in model.config.to_dict().items() if name != "_name_or_path"}
     return json.dumps([type(model).__qualname__, str(model.device), config], sort_keys=True, default=str)
 
@@ -133,7 +132,6 @@ def _in_fp32(model: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
-    """Record the outputs of the model's input embeddings, a tensor per forward pass."""
     seen: list[Tensor] = []
 
     def keep(module: torch.nn.Module, inputs: tuple[Int[Tensor, "..."]], output: Tensor) -> None:
@@ -147,7 +145,6 @@ def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
 
 
 def _difference(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> str | None:
-    """Return what differs by more than the tolerances, as half a sentence; None if nothing does."""
     logprobs = float((found[0] - expected[0]).abs().mean())
     gradients = float((found[1] - expected[1]).float().norm() / expected[1].float().norm())
     if logprobs <= NATS and gradients <= SHARE:

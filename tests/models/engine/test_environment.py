@@ -25,7 +25,7 @@ def test_private_in_one_process_and_a_cache_of_whole_gib() -> None:
 @pytest.mark.parametrize(
     ("quota", "cores", "bound"),
     [
-        (float("inf"), [2, 3], {"VLLM_CPU_OMP_THREADS_BIND": "2-3"}),
+        (float("inf"), [2, 3], {"VLLM_CPU_OMP_THREADS_BIND": "2,3"}),
         (2.0, [*range(64)], {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "2"}),
     ],
 )

@@ -120,20 +120,6 @@ def test_masked_values_have_no_influence(batch: Batch, config: GrpoConfig, junk:
     assert clean[2] == dirty[2]
 
 
-@given(BATCHES, configs(), st.sampled_from(["policy", "old", "sampler", "ref"]))
-def test_identical_log_probabilities(batch: Batch, config: GrpoConfig, name: str) -> None:
-    """All four the same: ratio 1 everywhere, no mismatch, nothing clipped, no pull to the reference."""
-    same = batch | dict.fromkeys(("policy", "old", "sampler", "ref"), batch[name])
-    loss, slope, metrics = evaluate(same, config)
-    without = {key: value for key, value in same.items() if key not in ("sampler", "ref")}
-    plain, expected, _ = evaluate(without, config)
-    assert loss.equal(plain)
-    torch.testing.assert_close(slope, expected, atol=1e-7, rtol=1e-6)
-    assert metrics["clipped"] == metrics["mismatch"] == metrics["masked_sequences"] == metrics["sampler_k3"] == 0.0
-    assert metrics["sampler_ratio"] == metrics["sampler_ratio_squared"] == metrics["tokens"]
-    assert metrics["sampler_ratio_max"] == metrics["sampler_inverse_ratio_max"] == 1.0
-
-
 # --- extreme log-probabilities
 
 

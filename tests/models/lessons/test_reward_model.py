@@ -1,9 +1,7 @@
 """The reward model: the loss of a choice, packed rewards against each answer alone, and saving."""
 
 import math
-from collections import defaultdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
-from trl import RewardTrainer
 
 from conf.schema import TrainerConfig
 from models.packing.packing import pack
@@ -141,27 +138,6 @@ def test_weights_count_picks() -> None:
 def test_what_was_not_shown_cannot_have_been_chosen(chosen: int) -> None:
     with pytest.raises((ValueError, IndexError, RuntimeError)):
         loss([[1.0, NOT_SHOWN]], [chosen])
-
-
-@pytest.mark.parametrize("coefficient", [None, 0.04])
-def test_two_answers_are_trls_reward_loss(coefficient: float | None) -> None:
-    """TRL's centering is that of the sum of both rewards, ours of their mean: four times as much."""
-    chosen, rejected = torch.randn(2, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    own = choice_loss(torch.stack([rejected, chosen], dim=1), torch.ones(7, dtype=torch.long), 4 * (coefficient or 0.0))
-    assert float(own) == pytest.approx(float(trl_loss(chosen, rejected, coefficient)))
-
-
-def trl_loss(chosen: Tensor, rejected: Tensor, coefficient: float | None) -> Tensor:
-    """TRL's own code, on a model that has given these rewards already."""
-    trainer: Any = SimpleNamespace(
-        model=SimpleNamespace(training=False),
-        args=SimpleNamespace(center_rewards_coefficient=coefficient),
-        accelerator=SimpleNamespace(gather=lambda x: x, gather_for_metrics=lambda x: x),
-        _metrics={"eval": defaultdict(list)},
-        _total_train_tokens=0,
-    )
-    outputs = SimpleNamespace(logits=torch.cat([chosen, rejected])[:, None])
-    return RewardTrainer.compute_loss(trainer, lambda **_: outputs, {})
 
 
 @given(REWARDS, st.floats(-5, 5), st.integers(0, 5))

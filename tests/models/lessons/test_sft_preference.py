@@ -15,10 +15,10 @@ from torch.nn.functional import logsigmoid
 
 from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, PicksConfig
 from models.lessons.preference_data import Pick, RatedAnswer
-from models.lessons.sft_preference import answer_groups, answer_logprobs, batches, distill, dpo, imitation, kto
+from models.lessons.sft_preference import batches, distill, dpo, kto
 from models.trainer import Trainer
 from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens, trainer_config
-from tests.models.support.weights import assert_close, gradients_of_steps, plain_gradients, same, weights_of
+from tests.models.support.weights import assert_close, gradients_of_steps, plain_gradients, weights_of
 
 END = 1
 SHOWN = [[4, 5, 1, 0], [2, 4], [7, 3, 1, 1, 6]]  # tokens of the answers before their end tokens
@@ -107,34 +107,7 @@ def test_a_kto_step_of_one_example_has_no_kl_term(folder: Path) -> None:
     assert curve[-1]["loss"] < curve[0]["loss"]
 
 
-def test_the_answers_log_probabilities_come_in_the_order_of_the_rows(folder: Path) -> None:
-    trainer, model = Trainer.load(folder, trainer_config(microbatch_tokens=9)), plain_model(folder)
-    groups = answer_groups([(pick.prompt, pick.answers) for pick in PICKS])
-    with torch.no_grad():
-        expected = [plain_answer(model, g.prompt, answer) for g in groups for answer in g.completions]
-    torch.testing.assert_close(answer_logprobs(trainer, groups), torch.stack(expected), atol=0.1, rtol=0.02)
-    assert answer_logprobs(trainer, []).shape == (0,)
-
-
 # --- what they teach
-
-
-@pytest.mark.parametrize("channel", ["imitation", "kto", "dpo"])
-def test_a_lesson_is_reproducible_bit_for_bit(folder: Path, channel: str) -> None:
-    def learn(seed: int) -> dict[str, Tensor]:
-        trainer = Trainer.load(folder, trainer_config(microbatch_tokens=20))
-        list(
-            {
-                "imitation": lambda: imitation(trainer, [(one.prompt, one.answer) for one in JUDGED], two, seed),
-                "kto": lambda: kto(trainer, JUDGED, FeedbackConfig(batch_size=2), seed),
-                "dpo": lambda: dpo(trainer, PICKS, PicksConfig(batch_size=2), seed),
-            }[channel]()
-        )
-        return weights_of(trainer)
-
-    two = CorrectionsConfig(epochs=1, batch_size=2)
-    assert same(learn(1), learn(1))
-    assert not same(learn(1), learn(5))
 
 
 # --- the order

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from conf.schema import OptimizerConfig
 from models.optim.master_weights import PART, MasterWeights, join_bits, split_bits
+from models.optim.trainer_state import StateError
 from tests.models.support.weights import masters_of
 
 CONFIG = OptimizerConfig(learning_rate=0.1, warmup_steps=0, max_grad_norm=1e9)
@@ -199,6 +200,6 @@ def test_the_state_of_other_weights_is_refused() -> None:
     shaped = saved | {"weight/0.bias": torch.zeros(5)}
     rounded = saved | {"weight/0.bias": saved["weight/0.bias"].bfloat16()}
     for other in (named, shaped, rounded):
-        with pytest.raises(ValueError, match="belongs to other weights"):
+        with pytest.raises(StateError, match="belongs to other weights"):
             weights.restore(other, 1)
     assert same_bits(bits(model, weights), before)

@@ -30,22 +30,6 @@ def test_neither_the_trainer_nor_the_process_notices_the_other() -> None:
     assert torch.cat(others).equal(seeded(5, 6))
 
 
-def test_an_interrupted_draw_leaves_the_state_as_it_was() -> None:
-    state = RandomState(7, CPU)
-
-    def interrupted() -> None:
-        with state.drawing():
-            torch.rand(4)
-            raise MemoryError
-
-    drawn(state, 2)
-    torch.manual_seed(5)
-    with pytest.raises(MemoryError):
-        interrupted()
-    assert torch.rand(3).equal(seeded(5, 3))
-    assert drawn(state).equal(seeded(7, 5)[2:])
-
-
 @pytest.mark.parametrize("device", [CPU, GPU])
 def test_a_restored_state_continues(device: torch.device) -> None:
     state, other = RandomState(7, device), RandomState(8, device)

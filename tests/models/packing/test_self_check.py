@@ -90,42 +90,38 @@ def test_models_that_are_not(config: PretrainedConfig, reason: str, caplog: pyte
     assert entropies[2].item() == pytest.approx(float(-(logits[1][2].exp() * logits[1][2]).sum()), abs=1e-4)
 
 
-def off_by_one(seen: torch.Tensor, prefixed: bool, prompt: int) -> None:
-    seen[:, 1:, -1] |= prefixed  # the last key is shown too early
-
-
-def no_prompt(seen: torch.Tensor, prefixed: bool, prompt: int) -> None:
-    seen[..., :prompt] = False
-
-
-@pytest.mark.parametrize("fault", [off_by_one, no_prompt])
-def test_a_wrong_mask_is_found(fault: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def off_by_one(patch: pytest.MonkeyPatch) -> None:
     visible = attention._visible
 
-    def wrong(layout: Any, prefixed: bool, columns: slice, keys: int, window: Any) -> Any:
-        seen = visible(layout, prefixed, columns, keys, window)
-        fault(seen, prefixed, keys - columns.stop)
+    def wrong(layout: Any, prefixed: bool, *others: Any) -> Any:
+        seen = visible(layout, prefixed, *others)
+        seen[:, 1:, -1] |= prefixed  # the last key is shown too early
         return seen
 
-    monkeypatch.setattr(attention, "_visible", wrong)
-    assert choose_packing(model_of(LlamaConfig(**SHAPE), torch.bfloat16)) is plain_logprobs
+    patch.setattr(attention, "_visible", wrong)
 
 
-def test_wrong_positions_and_lost_gradients_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    collect = attention._collect
-
-    def shifted(groups: Any, device: Any) -> Any:
+def shifted_positions(patch: pytest.MonkeyPatch) -> None:
+    def wrong(groups: Any, device: Any) -> Any:
         packed = pack(groups, device)
         packed.position_ids[0, -3:] += 1
         return packed
 
-    def lost(whole: Any, d_rows: Any, layout: Any, prefixed: bool) -> None:
+    patch.setattr(self_check, "pack", wrong)
+
+
+def lost_gradients(patch: pytest.MonkeyPatch) -> None:
+    collect = attention._collect
+
+    def wrong(whole: Any, d_rows: Any, layout: Any, prefixed: bool) -> None:
         collect(whole, d_rows, layout, prefixed)
         if prefixed:
             whole[: layout.prompts.tokens] *= 0.5
 
-    for module, name, fault in ((self_check, "pack", shifted), (attention, "_collect", lost)):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, name, fault)
-            patch.setattr(self_check, "_packed", {})
-            assert choose_packing(model_of(LlamaConfig(**SHAPE), torch.bfloat16)) is plain_logprobs
+    patch.setattr(attention, "_collect", wrong)
+
+
+@pytest.mark.parametrize("fault", [off_by_one, shifted_positions, lost_gradients])
+def test_faults_are_found(fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    fault(monkeypatch)
+    assert choose_packing(model_of(LlamaConfig(**SHAPE), torch.bfloat16)) is plain_logprobs

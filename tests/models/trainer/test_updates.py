@@ -238,18 +238,6 @@ def test_groups_of_one_number_of_two_problems_keep_their_prompts(folder: Path, r
 # --- what is reported
 
 
-@pytest.mark.parametrize("budget", [2048, 12], ids=["one microbatch", "several"])
-def test_the_extremes_against_the_sampler(folder: Path, rollouts: list[Rollout], budget: int) -> None:
-    shifted = [
-        dataclasses.replace(row, sampler_logprobs=[p + shift for p in row.sampler_logprobs])
-        for row, shift in zip(rollouts, [math.log(2), -math.log(1.5), *[0.0] * 7], strict=True)
-    ]
-    config = trainer_config(microbatch_tokens=budget, sampler_ratio_band=(0.1, 10.0))
-    _, metrics = round_of(folder, config, shifted, ADVANTAGES)
-    assert metrics["sampler_ratio_min"] == pytest.approx(0.5, rel=1e-4)
-    assert metrics["sampler_ratio_max"] == pytest.approx(1.5, rel=1e-4)
-
-
 def test_log_probabilities_in_the_order_of_the_rollouts(folder: Path, rollouts: list[Rollout]) -> None:
     trainer = Trainer.load(folder, trainer_config(microbatch_tokens=12))
     found = trainer.logprobs([rollout(rollouts[0].prompt_token_ids, [], 0, 9), *rollouts])

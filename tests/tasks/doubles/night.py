@@ -12,6 +12,7 @@ import pandas as pd
 from conf.load import STARTER, frozen_yaml, load_night
 from tasks.evaluation.statistics import compare, decide
 from tasks.tables import EVALUATIONS, PROMPTS, ROLLOUTS, SCORES, read_table, write_table
+from tests.tasks.doubles import exam, tables
 
 DIGESTS = {"champion": "c0ffee" * 4, "distilled": "d15711" * 4, "candidate": "cafe42" * 4}
 PARTS = {"arithmetic-1-2": 400, "arithmetic-3": 100, "arithmetic-4": 100}
@@ -140,10 +141,10 @@ def write_exam(folder: Path, hostile: str = "", skill: Mapping[str, float] = SKI
         ]
         _commit(folder / "evaluate" / who, {}, 20.0)
         write_table(folder / "evaluate" / who / "evaluations.parquet", EVALUATIONS, rows)
-    tables = {who: read_table(folder / "evaluate" / who / "evaluations.parquet", EVALUATIONS) for who in skill}
+    read = {who: read_table(folder / "evaluate" / who / "evaluations.parquet", EVALUATIONS) for who in skill}
 
     def comparison(before: str, after: str, part: str) -> Any:
-        pair: list[pd.DataFrame] = [tables[who][tables[who].benchmark == part] for who in (before, after)]
+        pair: list[pd.DataFrame] = [read[who][read[who].benchmark == part] for who in (before, after)]
         return compare(part, pair[0], pair[1], samples=2000, seed=1)
 
     against = {part: comparison("champion", "candidate", part) for part in PARTS}
@@ -182,59 +183,29 @@ def _accuracies(found: Mapping[str, Any], part: str) -> dict[str, Any]:
 def _prompt(number: int, group: int) -> dict[str, Any]:
     kind = KINDS[(group + number) % len(KINDS)]
     question = f"Noah has {20 + group} stamps. Noah gives away 8. How many stamps does Noah have now?"
-    return {
-        "problem_id": f"arithmetic/{kind}/{20 + group} - 8",
-        "group": group,
-        "benchmark": "arithmetic",
-        "messages": json.dumps([{"role": "user", "content": question}]),
-        "prompt_token_ids": [1, 2, 3],
-        "question": question,
-        "truth": "12",
-        "level": kind[0],
-        "source": "benchmark",
-        "kind": f"arithmetic/{kind}",
-        "entry": 0,
-    }
+    name = f"arithmetic/{kind}/{20 + group} - 8"
+    row = tables.prompt(name, group, kind=f"arithmetic/{kind}", level=kind[0], question=question)
+    return row | {"messages": json.dumps([{"role": "user", "content": question}])}
 
 
 def _rollout(prompt: Mapping[str, Any], sample: int, text: str) -> dict[str, Any]:
-    return {
-        "problem_id": prompt["problem_id"],
-        "group": prompt["group"],
-        "sample": sample,
-        "prompt_token_ids": [1, 2, 3],
-        "token_ids": [4, 5, 2],
-        "sampler_logprobs": [-0.1, -0.2, -0.1],
-        "loss_mask": [True, True, True],
-        "finish_reason": "stop" if sample else "length",
-        "text": text,
-        "policy_digest": DIGESTS["distilled"],
-    }
+    row = tables.rollout(prompt["problem_id"], prompt["group"], sample, text)
+    return row | {"finish_reason": "stop" if sample else "length", "policy_digest": DIGESTS["distilled"]}
 
 
 def _score(prompt: Mapping[str, Any], sample: int, correct: bool) -> dict[str, Any]:
-    return {
-        "problem_id": prompt["problem_id"],
-        "group": prompt["group"],
-        "sample": sample,
-        "reward": float(correct),
-        "verdict": "correct" if correct else "no_answer" if sample == 1 else "wrong",
-        "parts": "{}",
-        "seconds": 0.001,
-    }
+    row = tables.score(prompt["problem_id"], prompt["group"], sample, float(correct))
+    return row | ({"verdict": "no_answer"} if sample == 1 and not correct else {})
 
 
 def _evaluation(who: str, part: str, number: int, correct: bool, digest: str, hostile: str) -> dict[str, Any]:
-    return {
-        "policy_digest": digest,
-        "benchmark": part,
-        "problem_id": f"{part}/{number}",
-        "sample": 0,
-        "correct": correct,
-        "verdict": "correct" if correct else "wrong",
-        "question": f"What is {number} plus 3?",
-        "text": f"{hostile}{who}: {number} + 3 = {number + 3}\n#### {number + 3 if correct else number}",
-        "level": "1",
-        "tokens": 12,
-        "finish_reason": "stop",
-    }
+    return exam.row(
+        f"{part}/{number}",
+        "correct" if correct else "wrong",
+        policy_digest=digest,
+        benchmark=part,
+        question=f"What is {number} plus 3?",
+        text=f"{hostile}{who}: {number} + 3 = {number + 3}\n#### {number + 3 if correct else number}",
+        level="1",
+        tokens=12,
+    )
