@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -71,20 +72,20 @@ class Tracking:
         self.run_id = ""
 
     def _experiment(self, name: str, home: Home) -> str:
-        tags = KIND | {MLFLOW_RUN_NOTE: EXPERIMENT_NOTE}
-        known = self.client.get_experiment_by_name(name)
-        if known is not None:
-            for tag in tags.keys() - known.tags.keys():
-                self.client.set_experiment_tag(known.experiment_id, tag, tags[tag])
+        if known := self.client.get_experiment_by_name(name):
             return known.experiment_id
+        tags = KIND | {MLFLOW_RUN_NOTE: EXPERIMENT_NOTE}
         location = (home.root / "mlartifacts").as_uri() if self.uri == home.database else None
         return self.client.create_experiment(name, artifact_location=location, tags=tags)
 
     def open_run(self, night: Path, config: NightConfig, links: Mapping[str, str]) -> None:
         """Open the night's run: its earlier one if it was interrupted, else a new one with the frozen configuration."""
         file = night / RUN_FILE
-        if file.exists() and self._resume(file.read_text()):
-            return
+        if file.exists():
+            with suppress(MlflowException):  # it was deleted since
+                self.client.update_run(file.read_text(), status="RUNNING")
+                self.run_id = file.read_text()
+                return
         tags = {"mlflow.source.name": "nightschool night", "night": night.name} | code_version() | dict(links)
         tags[MLFLOW_RUN_NOTE] = f"The night {night.name} of `{config.name}`. Its report is among the artifacts."
         run = self.client.create_run(self.experiment_id, run_name=f"{config.name} {night.name}", tags=tags)
@@ -92,14 +93,6 @@ class Tracking:
         self.client.log_batch(self.run_id, params=_params(config))
         self.client.log_text(self.run_id, frozen_yaml(config), "config.yaml")
         write_atomically(file, self.run_id)
-
-    def _resume(self, run_id: str) -> bool:
-        try:
-            self.client.update_run(run_id, status="RUNNING")
-        except MlflowException:
-            return False
-        self.run_id = run_id
-        return True
 
     def log_round(self, number: int, metrics: Mapping[str, float]) -> None:
         """Log the figures of a round, at step `number`."""

@@ -73,7 +73,7 @@ def show_who_serves(registry: Registry) -> None:
     now = ""
     if serving is not None:
         accuracy = "" if serving.accuracy is None else f", accuracy {serving.accuracy:.3f}"
-        now = f"Version {serving.version} serves: checkpoint `{serving.digest}`{accuracy}.\n\n"
+        now = f"After the last night version {serving.version} serves: checkpoint `{serving.digest}`{accuracy}.\n\n"
     show_text(DAYTIME, now + table, f"Who serves by day: {registry.model}")
 
 

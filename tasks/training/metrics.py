@@ -55,10 +55,7 @@ def round_metrics(passes: Sequence[Pass], trained: Mapping[str, float]) -> dict[
 
 
 def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
-    """Refills, groups replaced, and the share with signal that the solve rates predict.
-
-    `even_signal_share` is the same for problems drawn evenly. Without solve rates there is no prediction.
-    """
+    """Return the refills, and the shares of groups with signal that the solve rates predict, if there are any."""
     drawn: list[dict[str, float]] = [artifact.read_json("selection.json") for artifact in prompts]
     figures = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
     if not all(name in one for one in drawn for name in OUTLOOK):
@@ -68,8 +65,8 @@ def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
 
 
 def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:
-    """What sampler and graders saw. `reward` is that of the problems that have a verifier: a learned reward,
-    standardised within its group, has no mean to speak of.
+    """Return the figures of completions and scores. `reward`: of problems with a verifier, as a learned reward is
+    standardised within its group.
     """
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
@@ -94,7 +91,7 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
 
 
 def _teacher_kl(advantages: Sequence[Artifact]) -> dict[str, float]:
-    """Of a round of on-policy distillation: the mean reverse KL to the teacher, in nats a token."""
+    """Return the mean reverse KL to the teacher in nats a token, in a round of on-policy distillation."""
     scored = [artifact.read_json(TEACHER) for artifact in advantages if (artifact.folder / TEACHER).exists()]
     tokens = sum(one["tokens"] for one in scored)
     return {"teacher_kl": sum(one["tokens"] * one["kl"] for one in scored) / tokens} if tokens else {}
@@ -109,13 +106,12 @@ PARTS = ("learned_z", "tie_breaker", "language")
 
 
 def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
-    """The figures of `metrics.json`, of the graded answers, a row each: group, verdict, tokens, whether it came to its
-    end (`ended`); and of the parts of their scores, in the same order. A user's grader may give parts of any name.
+    """Return the reward model's figures by name; NaN where there is nothing to compute one from.
 
-    `reward/learned` is the mean of what the reward model says of all answers that came to their end (of another its
-    word may be anything), `reward/learned_owner` of those to the owner's own prompts alone. `reward/learned_spread` is
-    its standard deviation within a group (of these, where there are any), `reward/learned_length` its correlation with
-    the number of tokens, within groups too. What cannot be known is NaN.
+    `graded`: a row for each graded answer with group, verdict, tokens and `ended` (not cut off). `parts`: the parts of
+    the same answers' scores. The figures are of ended answers only, as the model has learnt from no others: the mean
+    reward, also of the owner's prompts alone (`learned_owner`); its standard deviation within groups, of the owner's
+    prompts where there are any (`learned_spread`); its correlation with length within groups (`learned_length`).
     """
     answers = graded[COLUMNS].join(parts.filter(["learned", *PARTS]))
     judged = answers[answers["learned"].notna()]

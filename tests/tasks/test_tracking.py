@@ -90,20 +90,6 @@ def test_which_mlflow_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert tracking_uri(home, configured) == "http://here:5000"
 
 
-def test_an_experiment_that_is_there_already_gets_the_tag_unless_its_owner_chose(home: Home) -> None:
-    from mlflow import MlflowClient
-
-    client = MlflowClient(tracking_uri=home.database)
-    made = {name: client.create_experiment(name) for name in ("untagged", "tagged")}
-    client.set_experiment_tag(made["tagged"], "mlflow.experimentKind", "finetuning")
-    for name, kind in (("untagged", "custom_model_development"), ("tagged", "finetuning")):
-        tracking = Tracking(home, load_night(STARTER, [f"tracking.experiment={name}"]))
-        assert tracking.experiment_id == made[name]
-        tags = client.get_experiment(made[name]).tags
-        assert tags["mlflow.experimentKind"] == kind
-        assert tags["mlflow.note.content"].startswith("One run a night.")
-
-
 def test_a_password_in_mlflows_url_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:s3cret@elsewhere")
     with pytest.raises(

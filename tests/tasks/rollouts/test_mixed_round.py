@@ -95,18 +95,11 @@ EXPECTED = {
 }
 
 
-def test_no_problem_of_the_exam_is_drawn(round_one: tuple[Any, Artifact]) -> None:
-    exam = [problem for part in CONFIG.exam.parts for problem in exam_problems(part, CONFIG.sandbox)]
-    assert len(exam) == 220
-    assert not {problem.problem_id for problem in exam} & set(round_one[0].problem_id)
-    assert not {problem.question for problem in exam} & set(round_one[0].question)
-
-
 def test_every_answer_gets_the_verdict_that_it_deserves(round_one: tuple[Any, Artifact]) -> None:
     table, scored = round_one
     scores = read_table(scored.folder / "scores.parquet", SCORES).set_index(["group", "sample"])
     for group, benchmark, problem_id in zip(table.group, table.benchmark, table.problem_id, strict=True):
         found = [scores.verdict[group, sample] for sample in range(4)]
-        assert found == EXPECTED[benchmark], (problem_id, [scores.detail[group, sample] for sample in range(4)])
+        assert found == EXPECTED[benchmark], problem_id
         rewards = [scores.reward[group, sample] for sample in range(4)]
         assert rewards == pytest.approx([(v == "correct") + 0.1 * (v != "no_answer") for v in found]), problem_id

@@ -202,16 +202,6 @@ def test_what_the_solve_rates_let_hope_for(tmp_path: Path, student: Path) -> Non
     assert selection(tmp_path / "first") == {"drawn": 40}
 
 
-def test_an_even_draw_is_even_within_each_benchmarks_share(tmp_path: Path, student: Path) -> None:
-    """Ten of GSM8K, of which nothing is known, and thirty of Arithmetic."""
-    sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC.model_copy(update={"weight": 3.0})]
-    solved = rates(tmp_path / "rates", **{kind.split("/")[2]: 0.0 for kind in KINDS[:10]})
-    select(tmp_path / "round", student, sources=sources, solve_rates=solved)
-    usual = 3 / 13 * 0.5
-    unknown, half = 1 - usual**8 - (1 - usual) ** 8, 1 - 2 * 0.5**8
-    assert selection(tmp_path / "round")["even_signal_share"] == pytest.approx((unknown + 3 * half * 3 / 13) / 4)
-
-
 def test_a_refill_draws_nothing_that_the_round_has(tmp_path: Path, student: Path) -> None:
     source = [gsm8k(tmp_path / "gsm8k", 12)]
     first = select(tmp_path / "first", student, sources=source, count=7)

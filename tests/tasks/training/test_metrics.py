@@ -204,17 +204,6 @@ def test_answers_that_were_cut_count_only_in_the_parts() -> None:
     assert known == parts.keys()
 
 
-def test_a_reward_that_follows_length_alone_shows() -> None:
-    rows = [(group, "judged", tokens, group + 0.1 * tokens, 0.0, None) for group in (0, 9) for tokens in (3, 5, 9)]
-    assert learned(rows)["reward/learned_length"] == pytest.approx(1.0)
-
-
-def test_an_unknown_figure_is_nan() -> None:
-    found = learned([(0, "correct", 4, 1.0, 0.0, 0.0), (0, "correct", 4, 1.0, 0.0, 0.0)])
-    assert math.isnan(found["reward/learned_length"])
-    assert math.isnan(found["reward/learned_owner"])
-
-
 def test_the_spread_is_that_of_the_owners_prompts_where_there_are_any() -> None:
     verified = [(0, "correct", 4, 0.0, -1.0, 0.0), (0, "wrong", 4, 8.0, None, 0.0)]
     owned = [(1, "judged", 10, -2.0, 1.0, None), (1, "judged", 20, -4.0, -1.0, None)]

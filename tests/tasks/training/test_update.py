@@ -31,24 +31,15 @@ from tests.tasks.doubles.workers import InProcessWorker
 CONFIG = trainer_config(steps_per_round=2)
 
 
-def written(tmp_path: Path, rows: list[tuple[int, float | None, list[float] | None]]) -> dict[tuple[int, int], Any]:
-    """Rows of group 3 by sample, advantage and the tokens' advantages, written and read back."""
+def test_advantages_are_the_tokens_own_where_there_are_some(tmp_path: Path) -> None:
     table = [
         {"problem_id": "p", "group": 3, "sample": sample, "advantage": advantage, "token_advantages": tokens}
-        for sample, advantage, tokens in rows
+        for sample, (advantage, tokens) in enumerate([(0.5, [0.25, -1.0]), (None, [1.0]), (-0.5, None), (None, None)])
     ]
     write_table(tmp_path / "advantages.parquet", ADVANTAGES, table)
-    return advantages_by_sample(read_table(tmp_path / "advantages.parquet", ADVANTAGES))
-
-
-def test_one_advantage_a_completion(tmp_path: Path) -> None:
-    found = written(tmp_path, [(0, 0.5, None), (1, None, None), (2, -0.5, None)])
-    assert (found[3, 0], found[3, 2]) == (0.5, -0.5)
-    assert math.isnan(found[3, 1])
-
-
-def test_the_tokens_own_advantages_where_there_are_some(tmp_path: Path) -> None:
-    found = written(tmp_path, [(0, 0.5, [0.25, -1.0]), (1, None, [1.0]), (2, -0.5, None)])
+    found = advantages_by_sample(read_table(tmp_path / "advantages.parquet", ADVANTAGES))
+    ungraded: Any = found.pop((3, 3))
+    assert math.isnan(ungraded)
     assert found == {(3, 0): [0.25, -1.0], (3, 1): [1.0], (3, 2): -0.5}
 
 
