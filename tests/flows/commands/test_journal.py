@@ -30,17 +30,6 @@ ADDED = {
 }
 
 
-def test_the_help_says_what_every_kind_is_for(run: Run) -> None:
-    text = run("--help").out
-    for kind in KINDS:
-        line = next(line for line in text.splitlines() if line.strip().startswith(f"{kind}  "))
-        assert {"preference": "reward model", "feedback": "KTO", "words": "pretraining"}.get(kind, "lesson") in line
-    for example in ("add words --text", "add --help", "import", "show", "check"):
-        assert f"nightschool journal {example}" in text
-    assert max(map(len, text.splitlines())) <= 80
-    assert "nightschool journal add" in run("add", "--help").out
-
-
 def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Home) -> None:
     for kind, options in ADDED.items():
         outcome = run("add", kind, *options)

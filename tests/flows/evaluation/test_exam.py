@@ -123,16 +123,6 @@ def test_a_damaged_checkpoint_is_refused_and_a_damaged_copy_gets_its_own_digest(
     assert link.name == digest_folder(copy) != copy.name
 
 
-def test_a_hub_id_without_a_network_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub.constants
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(InputError) as error:
-        resolve_model("nobody/at-all", "--against", StudentConfig(), Home(tmp_path / "school"))
-    assert str(error.value).startswith("--against: nobody/at-all cannot be loaded from the hub (")
-    assert "\n" not in str(error.value)
-
-
 def test_no_more_context_than_the_model_has(tmp_path: Path) -> None:
     folder = write_tiny(tmp_path / "tiny")
     assert engine_for(EngineConfig(max_model_len=4096), folder).max_model_len == 128

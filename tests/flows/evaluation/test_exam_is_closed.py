@@ -188,18 +188,6 @@ def journal_traces(inputs: LessonInputs, *rows: dict[str, Any]) -> list[str]:
     return distilled(inputs, write_stage(inputs.folder / "day", {"traces": (TRACES, [*rows, innocent])}))
 
 
-def traces_that_ask(inputs: LessonInputs, leak: str) -> list[str]:
-    return journal_traces(inputs, trace("10 of 36.", leak))
-
-
-def traces_that_asked_before(inputs: LessonInputs, leak: str) -> list[str]:
-    return journal_traces(inputs, trace("Because.", leak, "10 of 36.", "Why?"))
-
-
-def traces_that_answer_with_it(inputs: LessonInputs, leak: str) -> list[str]:
-    return journal_traces(inputs, trace(f"{leak}\n\nIt is 10 of 36.", "Give me an exercise, and solve it."))
-
-
 def files_of_traces(inputs: LessonInputs, leak: str) -> list[str]:
     file = inputs.folder / "traces.jsonl"
     rows = [{"question": question, "response": "#### 4"} for question in (leak, INNOCENT)]
@@ -223,44 +211,40 @@ def own_answers_of_nights_with_another_exam(inputs: LessonInputs, leak: str) -> 
         night=nights / "2026-11-20",
         nights=nights,
     )
-    rows = read_table(folder / "traces.parquet", TRACES)
-    assert len(rows) == 2
-    rows["benchmark"] = None  # whatever their verifier says
-    return distilled(inputs, write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
+    return distilled(inputs, of_no_benchmark(inputs, folder))
 
 
-def ask(inputs: LessonInputs, folder: Path, url: str) -> None:
-    ask_teacher.write(
-        folder,
-        config=TeacherConfig(base_url=url, model="wise", retries=0, answers=1),
-        exam_questions=(EXAM,),
-        model="starter",
-        scores=(),
-        upto=0,
-        date="2026-11-20",
-        night=inputs.folder / "nights" / "2026-11-20",
-        nights=inputs.folder / "nights",
-        cache=inputs.folder / "teacher",
-    )
-
-
-def asked_of_a_teacher(inputs: LessonInputs, leak: str) -> list[str]:
-    write_round(inputs.folder / "nights/2026-11-19/round-01", {question: [WRONG] for question in (leak, INNOCENT)})
-    with chat_server(lambda _: said("About 4.")) as server:
-        ask(inputs, inputs.make("ask_teacher"), server.url)
-    return [json.dumps(request["messages"]) for request in server.requests]
+def asked(inputs: LessonInputs, leak: str, *questions: str) -> tuple[Path, list[str]]:
+    """Query a teacher that tells the exam's question where it hears "tell". Return the stage, and what was asked."""
+    write_round(inputs.folder / "nights/2026-11-19/round-01", {question: [WRONG] for question in questions})
+    folder = inputs.make("ask_teacher")
+    with chat_server(lambda asked: said(leak if "tell" in str(asked["messages"]) else "About 4.")) as server:
+        ask_teacher.write(
+            folder,
+            config=TeacherConfig(base_url=server.url, model="wise", retries=0, answers=1),
+            exam_questions=(EXAM,),
+            model="starter",
+            scores=(),
+            upto=0,
+            date="2026-11-20",
+            night=inputs.folder / "nights" / "2026-11-20",
+            nights=inputs.folder / "nights",
+            cache=inputs.folder / "teacher",
+        )
+    return folder, [json.dumps(request["messages"]) for request in server.requests]
 
 
 def answers_of_a_teacher(inputs: LessonInputs, leak: str) -> list[str]:
-    """A teacher that tells the exam's question when it is asked something else."""
-    write_round(inputs.folder / "nights/2026-11-19/round-01", {name: [WRONG] for name in ("tell", INNOCENT)})
-    folder = inputs.make("ask_teacher")
-    with chat_server(lambda asked: said(leak if "tell" in str(asked["messages"]) else "About 4.")) as server:
-        ask(inputs, folder, server.url)
+    folder, _ = asked(inputs, leak, "tell", INNOCENT)
+    return distilled(inputs, of_no_benchmark(inputs, folder))
+
+
+def of_no_benchmark(inputs: LessonInputs, folder: Path) -> Artifact:
+    """The two traces of a stage, whatever their verifier would say."""
     rows = read_table(folder / "traces.parquet", TRACES)
     assert len(rows) == 2
     rows["benchmark"] = None
-    return distilled(inputs, write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))}))  # pyright: ignore
+    return write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))})  # pyright: ignore
 
 
 def learnt(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
@@ -268,20 +252,12 @@ def learnt(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema: 
     return taught(inputs, stage, config=config, day=day, unseen_share=0.0, max_tokens=10_000)
 
 
-def corrected(inputs: LessonInputs, leak: str, question: str, correction: str) -> list[str]:
+def corrected(inputs: LessonInputs, question: str, correction: str) -> list[str]:
     rows = [
         {"messages": said_in(question), "response": "Hm.", "correction": correction},
         {"messages": said_in(INNOCENT), "response": "Hm.", "correction": "About 4."},
     ]
     return learnt(inputs, train.corrections, CorrectionsConfig(), "corrections", CORRECTIONS, rows)
-
-
-def corrections(inputs: LessonInputs, leak: str) -> list[str]:
-    return corrected(inputs, leak, leak, "10 of 36.")
-
-
-def corrections_that_tell_it(inputs: LessonInputs, leak: str) -> list[str]:
-    return corrected(inputs, leak, "Tell me something.", f"{leak}\n10 of 36.")
 
 
 def words(inputs: LessonInputs, leak: str) -> list[str]:
@@ -342,25 +318,25 @@ def owners_prompts(inputs: LessonInputs, leak: str) -> list[str]:
     return list(read_table(folder / "owner_prompts.parquet", OWNER_PROMPTS).messages)
 
 
-WAYS_IN = [
-    selected,
-    refilled,
-    quizzed,
-    traces_that_ask,
-    traces_that_asked_before,
-    traces_that_answer_with_it,
-    files_of_traces,
-    own_answers_of_nights_with_another_exam,
-    asked_of_a_teacher,
-    answers_of_a_teacher,
-    corrections,
-    corrections_that_tell_it,
-    words,
-    feedback,
-    picks,
-    reward_model,
-    owners_prompts,
-]
+WAYS_IN: dict[str, Callable[[LessonInputs, str], list[str]]] = {
+    "selected": selected,
+    "refilled": refilled,
+    "quizzed": quizzed,
+    "traces that ask": lambda inputs, leak: journal_traces(inputs, trace("10 of 36.", leak)),
+    "traces that asked before": lambda inputs, leak: journal_traces(inputs, trace("No.", leak, "10 of 36.", "Why?")),
+    "traces that answer with it": lambda inputs, leak: journal_traces(inputs, trace(f"{leak}\n\n10.", "An exercise!")),
+    "files of traces": files_of_traces,
+    "own answers of nights with another exam": own_answers_of_nights_with_another_exam,
+    "questions to a teacher": lambda inputs, leak: asked(inputs, leak, leak, INNOCENT)[1],
+    "answers of a teacher": answers_of_a_teacher,
+    "corrections": lambda inputs, leak: corrected(inputs, leak, "10 of 36."),
+    "corrections that tell it": lambda inputs, leak: corrected(inputs, "Tell me something.", f"{leak}\n10 of 36."),
+    "words": words,
+    "feedback": feedback,
+    "picks": picks,
+    "reward model": reward_model,
+    "the owner's prompts": owners_prompts,
+}
 
 
 @pytest.fixture(scope="module")
@@ -369,19 +345,19 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("dress", LEAKS)
-@pytest.mark.parametrize("way_in", WAYS_IN, ids=lambda way: way.__name__)
-def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in: Any, dress: str) -> None:
-    entered = "\n".join(way_in(LessonInputs(tmp_path, student), LEAKS[dress])).lower()
+@pytest.mark.parametrize("way_in", WAYS_IN)
+def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in: str, dress: str) -> None:
+    entered = "\n".join(WAYS_IN[way_in](LessonInputs(tmp_path, student), LEAKS[dress])).lower()
     leaked, innocent = (sign in entered for sign in SIGNS)
     assert not leaked
     assert innocent  # otherwise the way would be closed to everything
 
 
-@pytest.mark.parametrize("way_in", WAYS_IN, ids=lambda way: way.__name__)
-def test_another_problem_of_the_same_template_does_come_in(tmp_path: Path, student: Path, way_in: Any) -> None:
+@pytest.mark.parametrize("way_in", WAYS_IN)
+def test_another_problem_of_the_same_template_does_come_in(tmp_path: Path, student: Path, way_in: str) -> None:
     """It may be learnt, and shows that each way is open to what these tests look for."""
     other = EXAM.replace("9", "10")
-    assert SIGNS[0] in "\n".join(way_in(LessonInputs(tmp_path, student), other)).lower()
+    assert SIGNS[0] in "\n".join(WAYS_IN[way_in](LessonInputs(tmp_path, student), other)).lower()
 
 
 def test_an_id_of_the_exam_is_never_drawn_whatever_it_asks(tmp_path: Path, student: Path) -> None:

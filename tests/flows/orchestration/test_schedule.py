@@ -3,7 +3,6 @@
 import datetime
 import json
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -20,8 +19,6 @@ import yaml
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.objects import FlowRun, StateType
-from prefect.client.schemas.responses import DeploymentResponse
-from prefect.states import Scheduled
 
 from conf.load import load_night
 from conf.schema import NightConfig
@@ -37,7 +34,6 @@ from tests.tasks.doubles.webhook import listening
 
 pytestmark = pytest.mark.timeout(1200)
 
-UTC = datetime.UTC
 LIMIT = 600  # seconds for a run of a worker
 TINY_RUN = shlex.join([sys.executable, "-m", "tests.chaos.worker_run"])
 
@@ -140,15 +136,11 @@ def runs_of(client: SyncPrefectClient, deployment: str) -> list[FlowRun]:
     return client.read_flow_runs(deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[deployment])))
 
 
-def start(client: SyncPrefectClient, deployment: DeploymentResponse, *, minutes: float = 0, **parameters: Any) -> UUID:
-    """Have the worker start a run that was scheduled for so many minutes ago, with the tiny engine."""
-    moment = datetime.datetime.now(UTC) - datetime.timedelta(minutes=minutes)
-    return client.create_flow_run_from_deployment(
-        deployment.id,
-        parameters=parameters,
-        state=Scheduled(scheduled_time=moment),
-        job_variables={"command": TINY_RUN},
-    ).id
+def start(client: SyncPrefectClient, **parameters: Any) -> UUID:
+    """Have the worker start a night of `starter`, with the tiny engine."""
+    deployment = client.read_deployment_by_name("nightly/starter").id
+    variables = {"command": TINY_RUN}
+    return client.create_flow_run_from_deployment(deployment, parameters=parameters, job_variables=variables).id
 
 
 # --- what is deployed
@@ -265,40 +257,12 @@ def test_a_schedule_of_seconds_fires_and_the_owner_is_notified(
 
 
 @pytest.mark.full
-def test_a_start_hours_late_is_refused(services: Services, client: SyncPrefectClient, tiny: dict[str, Any]) -> None:
-    """The machine slept at one o'clock."""
-    deployment = client.read_deployment_by_name("nightly/nightly")
-    before = sorted(services.home.nights.glob("*"))
-    late = ended(client, start(client, deployment, minutes=180, config=tiny))
-    assert late.state is not None
-    assert (late.state.type, late.state.name) == (StateType.COMPLETED, "Refused")
-    assert "started 18" in str(late.state.message)
-    assert sorted(services.home.nights.glob("*")) == before
-
-
-@pytest.mark.full
-def test_the_exam_of_a_named_checkpoint(
-    services: Services, client: SyncPrefectClient, tiny: dict[str, Any], school: School
-) -> None:
-    rows = school.root / "rows.jsonl"
-    given = {"checkpoint": str(school.root / "student"), "config": json.dumps(tiny), "rows": str(rows)}
-    parameters = [word for name, value in given.items() for word in ("-p", f"{name}={value}")]
-    services.prefect("deployment", "run", "exam/exam", *parameters, "--job-variable", f"command={TINY_RUN}")
-    run = ended(client, runs_of(client, "exam")[0].id)
-    assert run.state is not None
-    assert (run.name, run.state.type) == (f"exam of {given['checkpoint']}", StateType.COMPLETED), run.state.message
-    assert {json.loads(line)["checkpoint"] for line in rows.read_text().splitlines()} == {given["checkpoint"]}
-    artifacts = {artifact.key: str(artifact.data) for artifact in client.read_latest_artifacts()}
-    assert re.search(r"gsm8k .* n = 16 ", artifacts["exam"])
-
-
-@pytest.mark.full
 @pytest.mark.usefixtures("requested")
 def test_everything_ends_with_services_that_are_killed_while_a_night_runs(
     services: Services, client: SyncPrefectClient, tiny: dict[str, Any]
 ) -> None:
     long = tiny | {"grpo": tiny["grpo"] | {"rounds": 500}}
-    start(client, client.read_deployment_by_name("nightly/starter"), config=long, date="2026-01-02")
+    start(client, config=long, date="2026-01-02")
     folder = services.home.night("2026-01-02")
     awaited(lambda: [*folder.glob("round-01/manifest.json"), *folder.glob("round-01/*/manifest.json")], "round")
     assert len(processes_of(services.home, 0)) > 5
@@ -310,7 +274,7 @@ def test_an_interrupted_night_is_resumed_by_the_next_services(school: School, ti
     home = school.home("again")
     services = start_services(home)
     with client_of(services.api) as client:
-        run = start(client, client.read_deployment_by_name("nightly/starter"), config=tiny)
+        run = start(client, config=tiny)
         awaited(lambda: list(home.nights.glob("*/round-01/sample/manifest.json")), "round")
         services.process.send_signal(signal.SIGINT)
         assert services.process.wait(60) == 130
