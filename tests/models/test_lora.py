@@ -1,4 +1,4 @@
-"""Adapters: what is adapted, that they start as nothing, their folder, and that merging keeps what was learned."""
+"""Adapters: what is adapted, their folder, and that merging keeps what was learned."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Group-relative advantages: by hand, against TRL; and rewards near the length limit."""
+"""Group-relative advantages: laws, and against TRL; and rewards near the length limit."""
 
 import math
 from typing import Any

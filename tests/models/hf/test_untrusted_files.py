@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
 
 from conf.storage.home import InputError, NightError
 from models.checkpoint import base_of
@@ -61,17 +60,6 @@ def test_a_student_in_a_pickle_is_refused_with_the_way_to_convert_it(pickled: Pa
     assert "save_pretrained" in message
     assert "\n" not in message
     assert not trace.exists()
-
-
-def test_the_advice_makes_a_student_of_an_honest_pickle(tmp_path: Path) -> None:
-    folder = write_tiny(tmp_path / "honest")
-    before = load_model(folder, torch.bfloat16, CPU).state_dict()
-    (folder / "model.safetensors").unlink()
-    torch.save(before, folder / "pytorch_model.bin")
-    AutoModelForCausalLM.from_pretrained(folder, weights_only=True).save_pretrained(folder)  # as the line says
-    check_student(folder)
-    after = load_model(folder, torch.bfloat16, CPU).state_dict()
-    assert all(after[name].equal(tensor) for name, tensor in before.items())
 
 
 @pytest.fixture

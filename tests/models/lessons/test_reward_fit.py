@@ -58,17 +58,10 @@ def test_a_step_does_not_depend_on_how_it_is_cut(folder: Path, monkeypatch: pyte
 
 
 def test_embeddings_are_frozen_and_layers_move(folder: Path) -> None:
-    before = RewardModel(folder, TRAINER)
+    before = dict(RewardModel(folder, TRAINER).model.named_parameters())
     after, _ = fit(folder, tiny_picks(16, seed=1), QUICK, TRAINER, seed=1)
-    moved = {
-        name
-        for (name, old), new in zip(before.model.named_parameters(), after.model.parameters(), strict=True)
-        if not old.equal(new)
-    }
-    assert "model.embed_tokens.weight" not in moved
-    assert any("q_proj" in name for name in moved)
-    assert any("down_proj" in name for name in moved)
-    assert after.head.weight.abs().sum() > 0
+    moved = {name for name, weights in after.model.named_parameters() if not weights.equal(before[name])}
+    assert moved == before.keys() - {"model.embed_tokens.weight"}
 
 
 def test_steps_that_are_not_finite_are_not_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

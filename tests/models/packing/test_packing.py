@@ -1,4 +1,4 @@
-"""Packed groups: the layout by hand, splitting, and log-probabilities and gradients as the plain model's."""
+"""Packed groups: splitting, and log-probabilities and gradients as the plain model's."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,25 +105,6 @@ def test_any_groups_and_any_budget(tmp_path_factory: pytest.TempPathFactory, sha
 
 
 # --- the layout
-
-
-def test_the_layout_by_hand() -> None:
-    groups = [Group([10, 11], [[20, 21, 22], [30]], [4, 2]), Group([12], [[40, 41]], [0])]
-    packed = pack(groups, CPU)
-    assert packed.input_ids.tolist() == [[10, 11, 12, 20, 21, 40]]
-    assert packed.position_ids.tolist() == [[0, 1, 0, 2, 3, 1]]
-    assert packed.predictors.tolist() == [1, 3, 4, 1, 2, 5]
-    assert packed.targets.tolist() == [20, 21, 22, 30, 40, 41]
-    assert (packed.lengths, packed.rows) == ((3, 1, 2), (4, 2, 0))
-    prompts, completions = packed.layout.prompts, packed.layout.completions
-    assert (prompts.start, prompts.tokens, completions.start, completions.tokens) == (0, 3, 3, 3)
-    assert prompts.places.tolist() == [[0, 1], [2, 0]]
-    assert prompts.valid.tolist() == [[True, True], [True, False]]
-    assert prompts.slots.tolist() == [0, 1, 2]
-    assert completions.places.tolist() == [[0, 1], [2, 0]]  # the completion of one token has no row
-    assert packed.layout.owners.tolist() == [0, 1]
-    assert not prompts.full
-    assert pack([groups[0]], CPU).layout.prompts.full
 
 
 @given(SHAPES, st.integers(1, 120))

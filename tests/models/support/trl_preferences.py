@@ -1,4 +1,4 @@
-"""TRL's own DPO and KTO on log-probabilities of ours: no model, no data set, only the trainers' loss methods."""
+"""TRL's own KTO on log-probabilities of ours: no model, no data set, only the trainer's loss method."""
 
 import warnings
 from collections import defaultdict
@@ -13,25 +13,12 @@ ACCELERATOR = SimpleNamespace(gather_for_metrics=lambda x: x, gather=lambda x: x
 
 
 @cache
-def trainers() -> tuple[Any, Any]:
-    """TRL's DPOTrainer and KTOTrainer; imported late, since that takes seconds."""
+def kto_trainer() -> Any:
+    """TRL's KTOTrainer; imported late, since that takes seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from trl.trainer.dpo_trainer import DPOTrainer
         from trl.trainer.kto_trainer import KTOTrainer
-    return DPOTrainer, KTOTrainer
-
-
-def trl_dpo(
-    picked: Tensor, other: Tensor, reference_picked: Tensor, reference_other: Tensor, beta: float
-) -> tuple[Tensor, dict[str, float]]:
-    """`_compute_loss` of a DPOTrainer whose answers are of one token, and the metrics that it logged."""
-    trainer, logged = _trainer(trainers()[0], beta)
-    trainer.ld_alpha, trainer.f_divergence_type, trainer.use_weighting = None, "reverse_kl", False
-    trainer.loss_types, trainer.loss_weights = ["sigmoid"], [1.0]
-    inputs = _sequences(2 * len(picked)) | {"ref_chosen_logps": reference_picked, "ref_rejected_logps": reference_other}
-    loss = trainer._compute_loss(_model(torch.cat([picked, other])), inputs, return_outputs=False)
-    return loss, {name: values[-1] for name, values in logged.items()}
+    return KTOTrainer
 
 
 def trl_kto(
@@ -45,8 +32,15 @@ def trl_kto(
     desirable_weight: float,
     undesirable_weight: float,
 ) -> tuple[Tensor, dict[str, float]]:
-    """The same of a KTOTrainer; `mismatched`: log-probabilities of each prompt with another's answer."""
-    trainer, logged = _trainer(trainers()[1], beta)
+    """`_compute_loss` of a KTOTrainer whose answers are of one token, and the metrics that it logged.
+
+    `mismatched`: log-probabilities of each prompt with another's answer.
+    """
+    trainer: Any = object.__new__(kto_trainer())
+    logged: dict[str, list[float]] = defaultdict(list)
+    trainer.beta, trainer.accelerator, trainer._metrics = beta, ACCELERATOR, {"eval": logged}
+    trainer.model = SimpleNamespace(training=False)
+    trainer.precompute_ref_logps, trainer.aux_loss_enabled, trainer._total_train_tokens = True, False, 0
     trainer.loss_type, trainer.calculate_KL = "kto", True
     trainer.desirable_weight, trainer.undesirable_weight = desirable_weight, undesirable_weight
     own = _sequences(len(policy))
@@ -54,15 +48,6 @@ def trl_kto(
     inputs |= {"label": desirable, "ref_logps": reference, "ref_KL_logps": reference_mismatched}
     loss = trainer._compute_loss(_model(policy, mismatched), inputs, return_outputs=False)
     return loss, {name: values[-1] for name, values in logged.items()}
-
-
-def _trainer(kind: Any, beta: float) -> tuple[Any, dict[str, list[float]]]:
-    trainer: Any = object.__new__(kind)
-    logged: dict[str, list[float]] = defaultdict(list)
-    trainer.beta, trainer.accelerator, trainer._metrics = beta, ACCELERATOR, {"eval": logged}
-    trainer.model = SimpleNamespace(training=False)
-    trainer.precompute_ref_logps, trainer.aux_loss_enabled, trainer._total_train_tokens = True, False, 0
-    return trainer, logged
 
 
 def _sequences(count: int) -> dict[str, Tensor]:
@@ -74,11 +59,11 @@ def _sequences(count: int) -> dict[str, Tensor]:
     }
 
 
-def _model(logprobs: Tensor, mismatched: Tensor | None = None) -> Any:
+def _model(logprobs: Tensor, mismatched: Tensor) -> Any:
     """Gives these log-probabilities to each answer; `mismatched` where the tokens are 1."""
 
     def forward(*, input_ids: Tensor, **_: Any) -> SimpleNamespace:
-        found = logprobs if mismatched is None or not input_ids.any() else mismatched
+        found = mismatched if input_ids.any() else logprobs
         nothing = torch.zeros(len(found), 1)
         return SimpleNamespace(
             log_probs=found[:, None], entropy=nothing, mean_logits=nothing, is_top1=nothing.bool(), loss=None
