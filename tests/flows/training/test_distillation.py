@@ -1,4 +1,4 @@
-"""The lessons of worked solutions in a night: all sources into one lesson, and the student's own answers after it."""
+"""Lessons of worked solutions: all sources make one lesson, and the student's own answers another."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,17 +19,18 @@ from tests.tasks.doubles.tables import WRONG, write_round, write_stage
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 DATE = "2026-11-20"
-UNSEEN = '[{"role": "user", "content": "How are you?"}]'  # its hash says that it judges the reward model
+UNSEEN = '[{"role": "user", "content": "How are you?"}]'  # held out by its hash
 
 
 @pytest.fixture
 def night(tmp_path: Path) -> Iterator[Callable[..., Night]]:
-    """Makes nights of one home; their children end with the test."""
+    """Return nights of one home."""
     made: list[Night] = []
 
     def make(*settings: str) -> Night:
         small = "distill={steps: 2, batch_size: 2, learning_rate: 0.01, warmup_steps: 0}"
-        config = load_night(STARTER, [small, "engine.max_model_len=128", "student.system=null", *settings])
+        stages = "stages=[distill, {grpo: 2}, self_distill]"
+        config = load_night(STARTER, [small, stages, "engine.max_model_len=128", "student.system=null", *settings])
         made.append(Night(Home(tmp_path / "school"), DATE, config))
         return made[-1]
 
@@ -73,13 +74,13 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         ("some.jsonl", 1, 0),
     }
     assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 2
-    assert learn_traces(tonight, day, 0, before, exam) == after  # committed: the server is down, and nobody misses it
+    assert learn_traces(tonight, day, 0, before, exam) == after  # committed: the teacher is not asked again
 
 
 def test_its_own_answers(night: Callable[..., Night]) -> None:
     tonight = night()
     before = champion(tonight.home)
-    assert learn_own_answers(tonight, 1, before, ()) == before  # none yet: nothing is learnt
+    assert learn_own_answers(tonight, 1, before, ()) == before  # no answers yet
     right = ("#### 12", 1.0)
     write_round(tonight.folder / "round-01", {"7 + 5?": [right, WRONG, WRONG], "7 + 6?": [WRONG, WRONG]})
     write_round(tonight.folder / "round-02", {"7 + 7?": [right, WRONG, WRONG]})

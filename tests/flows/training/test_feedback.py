@@ -1,4 +1,4 @@
-"""The owner's channels in their order: the real stages, a tiny student, and an engine that knows no answer."""
+"""The owner's channels in their order, on the real stages and a tiny student."""
 
 import json
 from collections.abc import Callable
@@ -11,10 +11,10 @@ from prefect import flow
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
-from flows.training.feedback import channels
+from flows.training.feedback import channels, learn_feedback
 from models.checkpoint import keep, write_lineage
 from models.rollout import Rollout
-from tasks.rollouts import engine_process as in_engine
+from tasks.rollouts import engine_process
 from tasks.stage import MANIFEST, Artifact
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import trainer_process
@@ -37,17 +37,17 @@ LINES: dict[str, Any] = {
 
 
 class Engine:
-    """In vLLM's place: every answer is wrong. It notes who sat the exam."""
+    """An engine whose answers are all wrong; `examined` are the digests of the exams' checkpoints."""
 
     running = True
 
     def __init__(self) -> None:
-        self.sat: list[str] = []
+        self.examined: list[str] = []
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is in_engine.sample:
+        if function is engine_process.sample:
             checkpoint, _, prompts, *_ = arguments
-            self.sat.append(checkpoint.name)
+            self.examined.append(checkpoint.name)
             return [[Rollout("", n, 0, p, [1], [-1.0], [True], "stop", "", "x")] for n, p in enumerate(prompts)], {}
         return None
 
@@ -62,12 +62,12 @@ def night(tmp_path: Path, prefect_server: Path) -> Any:
 
     def begin(*settings: str) -> tuple[Night, Artifact, Path]:
         config = load_night(STARTER, [*SETTINGS, *settings])
-        found = Night(home, DATE, config)
-        found.engine, found.trainer = Engine(), InProcessWorker()  # pyright: ignore
-        found.folder.mkdir(parents=True, exist_ok=True)
-        folder = found.folder / "freeze_journal"
+        night = Night(home, DATE, config)
+        night.engine, night.trainer = Engine(), InProcessWorker()  # pyright: ignore
+        night.folder.mkdir(parents=True, exist_ok=True)
+        folder = night.folder / "freeze_journal"
         day = Artifact(folder=folder, digest="day") if folder.exists() else write_stage(folder, LINES)
-        return found, day.model_copy(update={"digest": "day"}), base
+        return night, day.model_copy(update={"digest": "day"}), base
 
     return begin
 
@@ -80,7 +80,8 @@ def run(night: Night, day: Artifact, base: Path) -> Path:
     return lessons()
 
 
-def noted(night: Night, channel: str) -> str:
+def digest(night: Night, channel: str) -> str:
+    """The checkpoint after a channel."""
     return (night.folder / "lessons" / channel / "checkpoint.txt").read_text()
 
 
@@ -88,28 +89,28 @@ def test_each_channel_goes_on_from_the_one_before_it(night: Any) -> None:
     one, day, base = night("preference_learning=direct")
     last = run(one, day, base)
     assert one.trainer.functions == [trainer_process.lesson] * 3
-    chain = [noted(one, channel) for channel in ("corrections", "words", "feedback", "picks")]
-    assert chain[1] == chain[0]  # without a line the checkpoint is passed on
+    chain = [digest(one, channel) for channel in ("corrections", "words", "feedback", "picks")]
+    assert chain[1] == chain[0]  # without a line the checkpoint stays
     assert chain[3] == last.name
     assert len({base.name, *chain}) == 4
-    assert one.engine.sat == []
+    assert one.engine.examined == []
     again, _, _ = night("preference_learning=direct")
     assert run(again, day, base) == last
-    assert again.trainer.functions == []  # nothing committed is learnt twice
+    assert again.trainer.functions == []  # nothing is learned twice
 
 
 def test_a_channel_that_is_switched_off_is_left_out(night: Any) -> None:
     one, day, base = night("lessons.corrections.enabled=false", "lessons.words.enabled=false")
     last = run(one, day, base)
     assert one.trainer.functions == [trainer_process.lesson]
-    assert noted(one, "feedback") == last.name
+    assert digest(one, "feedback") == last.name
     assert sorted(folder.name for folder in (one.folder / "lessons").iterdir()) == ["feedback"]
 
 
-def test_the_exam_is_sat_around_each_channel_that_taught_something(night: Any) -> None:
+def test_an_exam_follows_each_channel_that_taught_something(night: Any) -> None:
     one, day, base = night("lessons.examine=true", "preference_learning=direct")
     last = run(one, day, base)
-    assert one.engine.sat == [base.name, noted(one, "corrections"), noted(one, "feedback"), last.name]
+    assert one.engine.examined == [base.name, digest(one, "corrections"), digest(one, "feedback"), last.name]
     lessons = one.folder / "lessons"
     assert sorted(str(file.parent.relative_to(lessons)) for file in lessons.rglob(f"evaluate/{MANIFEST}")) == [
         "corrections/evaluate",
@@ -120,16 +121,16 @@ def test_the_exam_is_sat_around_each_channel_that_taught_something(night: Any) -
 
 
 @pytest.mark.parametrize(("how", "picks"), [("reward_model", False), ("direct", True), ("both", True)])
-def test_the_picks_are_learnt_directly_where_that_is_asked_for(how: str, picks: bool) -> None:
+def test_preference_learning_chooses_whether_picks_are_a_channel(how: str, picks: bool) -> None:
     config = load_night(STARTER, [f"preference_learning={how}"])
     assert [channel.name for channel, _ in channels(config)] == ["corrections", "words", "feedback", *["picks"] * picks]
-    assert {channel.name: own for channel, own in channels(config)}["words"] == config.lessons.words
+    assert {channel.name: lesson for channel, lesson in channels(config)}["words"] == config.lessons.words
 
 
 @pytest.mark.parametrize(("how", "learnt"), [("reward_model", 0), ("both", 0), ("direct", 1)])
-def test_what_judges_a_reward_model_is_learnt_by_no_channel(night: Any, how: str, learnt: int) -> None:
+def test_held_out_conversations_are_learned_by_no_channel(night: Any, how: str, learnt: int) -> None:
     one, day, base = night(f"preference_learning={how}", "reward_model.held_out_share=0.999999")
     run(one, day, base)
     counts = {file.parent.name: json.loads(file.read_text()) for file in one.folder.glob("lessons/*/counts.json")}
-    used = {channel: own["used"] for channel, own in counts.items() if channel != "words"}
+    used = {channel: count["used"] for channel, count in counts.items() if channel != "words"}
     assert used == {"corrections": learnt, "feedback": learnt} | ({} if how == "reward_model" else {"picks": learnt})

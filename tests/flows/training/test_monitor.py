@@ -18,7 +18,7 @@ def test_an_unwatchable_block_is_logged_when_it_begins(tmp_path: Path, caplog: p
     warning = "from round 3 on the learned reward cannot be watched: the student ranks 4 of 20 held-out picks first"
     for right, number, logged in ((4, 2, True), (4, 5, False), (5, 2, False)):  # once, before the block
         caplog.clear()
-        picks = [place < right for place in range(20)]
+        picks = [pick < right for pick in range(20)]
         (tmp_path / "ranking.json").write_text(json.dumps({"accuracy": right / 20, "right": picks}))
         monitor.add_ranking(3, number, ranking)
         assert (warning in caplog.text) is logged

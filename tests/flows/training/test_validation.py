@@ -31,7 +31,7 @@ def test_a_committed_quiz_is_not_run_again(tmp_path: Path) -> None:
     night.trainer.end()
 
 
-def test_a_quiz_that_nobody_could_grade_has_no_accuracy(tmp_path: Path) -> None:
+def test_a_quiz_without_graded_answers_has_no_accuracy(tmp_path: Path) -> None:
     row = {"policy_digest": "p", "benchmark": "own", "problem_id": "1", "sample": 0, "verdict": "grader_failed"}
     row |= {"question": "?", "text": "", "tokens": 0, "finish_reason": "stop"}
     for name, rows in {"none": [], "failed": [row]}.items():

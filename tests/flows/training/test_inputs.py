@@ -1,4 +1,4 @@
-"""The night's reward model: what MLflow keeps of it, and what its fit is told of the nights before."""
+"""The night's reward model: what MLflow keeps of it, and a fit that fails."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from conf.storage.home import Home
 from flows.run.context import Night
 from flows.training.inputs import reward_model_of
 from models.checkpoint import is_intact
-from tasks.reward_model.fit import figures, fit_reward_model
+from tasks.reward_model.fit import figures
 from tasks.stage import Artifact
 from tasks.tables import CORRECTIONS, PREFERENCES
 from tasks.tracking import Tracking
@@ -36,10 +36,8 @@ def home(home_with_mlflow: Callable[[str], Home]) -> Iterator[Home]:
 
 
 def fitted(home: Home, picks: int, trainer: InProcessWorker | None = None) -> tuple[Artifact, Any, Path]:
-    """The stage, what MLflow has of its night, and the outcome that it keeps."""
+    """Return the stage, MLflow's data of the run, and the outcome that it keeps as an artifact."""
     night = Night(home, "2026-11-20", load_night(STARTER, SETTINGS))
-    night.engine.end()
-    night.trainer.end()
     night.trainer = trainer or InProcessWorker()  # pyright: ignore
     night.folder.mkdir(parents=True, exist_ok=True)
     tracking = Tracking(home, night.config)
@@ -56,7 +54,7 @@ def fitted(home: Home, picks: int, trainer: InProcessWorker | None = None) -> tu
     return artifact, tracking.client.get_run(tracking.run_id).data, kept
 
 
-def test_mlflow_tells_which_reward_model_served(home: Home, prefect_server: Path) -> None:
+def test_mlflow_names_the_reward_model_that_served(home: Home, prefect_server: Path) -> None:
     artifact, run, kept = fitted(home, 160)
     outcome = artifact.read_json("outcome.json")
     assert outcome["serves"]
@@ -66,14 +64,14 @@ def test_mlflow_tells_which_reward_model_served(home: Home, prefect_server: Path
     assert {name: value for name, value in run.metrics.items() if name.startswith("reward_model/")} == figures(outcome)
 
 
-def test_of_a_refusal_it_keeps_the_reason(home: Home, prefect_server: Path) -> None:
+def test_mlflow_keeps_the_reason_of_a_refusal(home: Home, prefect_server: Path) -> None:
     _, run, kept = fitted(home, 20)
     assert json.loads(kept.read_text())["reason"] == "with fewer than 30 usable picks none is fitted"
     assert run.metrics["reward_model/serves"] == 0
     assert "reward_model" not in run.tags
 
 
-def test_a_fit_that_breaks_each_time_costs_no_night_and_stays_a_refusal(home: Home, prefect_server: Path) -> None:
+def test_a_fit_that_fails_costs_no_night_and_stays_a_refusal(home: Home, prefect_server: Path) -> None:
     broken = FailingWorker(RuntimeError("not enough\nmemory"))
     artifact, _, kept = fitted(home, 40, broken)
     outcome = artifact.read_json("outcome.json")
@@ -85,25 +83,22 @@ def test_a_fit_that_breaks_each_time_costs_no_night_and_stays_a_refusal(home: Ho
     assert again.digest == artifact.digest
 
 
-class ToldError(Exception):
-    """Ends the stage before it begins, with what it was given."""
-
-
-@pytest.mark.parametrize(("how", "nights_with_smaller_holdout"), [("both", ((DAYS[0], 0.0),)), ("direct", ())])
-def test_what_a_direct_night_taught_the_champion_is_told_to_the_next_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, nights_with_smaller_holdout: Any
+@pytest.mark.parametrize(("how", "nights"), [("both", ((DAYS[0], 0.0),)), ("direct", ())])
+def test_the_fit_knows_what_a_direct_night_taught_the_champion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, nights: Any
 ) -> None:
     home = Home(tmp_path)
     decided(home.root, DAYS[0], "first", "winner", "", "preference_learning=direct")
-
-    def told(stage: Any, place: str, **arguments: Any) -> Any:
-        assert stage is fit_reward_model
-        stage._inputs(arguments)  # all of it has a digest
-        raise ToldError(arguments["nights_with_smaller_holdout"])
-
     night = Night(home, DAYS[1], load_night(STARTER, [f"preference_learning={how}"]))
-    monkeypatch.setattr(night, "run", told)
+    given: list[dict[str, Any]] = []
+
+    def run(stage: Any, path: str, **arguments: Any) -> Any:
+        stage._inputs(arguments)  # every input has a digest
+        given.append(arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(night, "run", run)
     day = write_stage(night.folder / "freeze_journal", {})
-    with pytest.raises(ToldError) as found:
+    with pytest.raises(KeyboardInterrupt):
         reward_model_of(night, day, home.checkpoints / "winner", None, ())  # pyright: ignore[reportArgumentType]
-    assert found.value.args == (nights_with_smaller_holdout,)
+    assert given[0]["nights_with_smaller_holdout"] == nights
