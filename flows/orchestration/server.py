@@ -2,7 +2,6 @@
 
 import logging
 import os
-import subprocess
 import sys
 import time
 import urllib.request
@@ -14,8 +13,8 @@ from urllib.error import URLError
 
 from conf.redact import PREFECT, without_password
 from conf.storage.home import Home, NightError
+from flows.run.child import Child, start_child
 from flows.web.address import HERE, HOSTS, PREFECT_PORT, Address, free_port
-from tasks.workers import die_with_parent
 
 # The client keeps idle connections for longer than the server's default of 5 s. It would then find a closed one and
 # retry only after 2 s: two to six seconds of every round.
@@ -105,12 +104,11 @@ def _send_what_is_left(seconds: float) -> None:
 
 def start_server(
     folder: Path, port: int, log: Path, address: Address = HERE, idle: Sequence[str] = IDLE_SERVICES
-) -> tuple[subprocess.Popen[bytes], str]:
+) -> tuple[Child, str]:
     """Start a Prefect server with its files in `folder`; return it and the URL of its API.
 
     `idle`: its services that do not run. The server is killed when the calling thread ends.
     """
-    parent = os.getpid()
     pages = address.url(port)
     environment = os.environ | {
         "PREFECT_HOME": str(folder),
@@ -126,20 +124,10 @@ def start_server(
     environment.pop("PREFECT_API_URL", None)
     if address.key:
         environment["PREFECT_SERVER_API_AUTH_STRING"] = address.key
-    with log.open("ab") as output:
-        server = subprocess.Popen(
-            [*SERVER, "--host", address.host, "--port", str(port)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,  # Ctrl-C is for the night, which ends its server itself
-            preexec_fn=lambda: die_with_parent(parent),
-        )
-    return server, f"{pages}/api"
+    return start_child([*SERVER, "--host", address.host, "--port", str(port)], environment, log), f"{pages}/api"
 
 
-def wait_until_ready(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+def wait_until_ready(server: Child, url: str, log: Path) -> None:
     """Wait until the API answers. Raises ServerError if the server ends or takes too long."""
     limit = time.monotonic() + START_LIMIT
     while time.monotonic() < limit:

@@ -2,8 +2,6 @@
 
 import datetime
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -20,12 +18,13 @@ from prefect.workers.process import ProcessWorker
 from conf.storage.home import Home
 from flows.orchestration.reconcile import client_of, resume_crashed
 from flows.orchestration.server import ServerError
-from tasks.workers import die_with_parent
+from flows.run.child import Child, end_child, start_child
 
 POOL, NIGHT = "nightschool", "nightly"  # the work pool and the nightly deployment, as prefect.yaml names them
 PROJECT = Path(__file__).parents[2]
 DEPLOYMENTS = PROJECT / "prefect.yaml"
 PREFECT = [sys.executable, "-m", "prefect"]
+DEPLOY = [*PREFECT, "--no-prompt", "deploy", "--all"]
 # One run at a time: the machine has no room for a second model.
 WORKER = [*PREFECT, "worker", "start", "--pool", POOL, "--type", "process", "--name", POOL, "--limit", "1"]
 STOP_LIMIT = 20  # seconds; an interrupted night needs a few
@@ -33,7 +32,7 @@ SCHEDULE_LIMIT = 30  # seconds until the server has scheduled the next night
 
 
 @contextmanager
-def working(home: Home, api: str, key: str | None) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+def working(home: Home, api: str, key: str | None) -> Iterator[tuple[Child, Path]]:
     """Run a worker of a home, with the server `api` and its `key` (user:password), until the block ends.
 
     First prefect.yaml is deployed and a crashed night resumed; what becomes of its nights is printed. Yields the
@@ -44,16 +43,16 @@ def working(home: Home, api: str, key: str | None) -> Iterator[tuple[subprocess.
         template = ProcessWorker.get_default_base_job_template()
         with suppress(ObjectAlreadyExists):
             client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
-        if _start([*PREFECT, "--no-prompt", "deploy", "--all"], environment, logs / "deploy.log").wait():
+        if start_child(DEPLOY, environment, logs / "deploy.log", cwd=PROJECT).wait():
             raise ServerError(f"{DEPLOYMENTS} could not be deployed; see {logs / 'deploy.log'}")
         for date in resume_crashed(client):
             print(f"Resuming the interrupted night {date}.")
-        process = _start(WORKER, environment, logs / "worker.log")
+        process = start_child(WORKER, environment, logs / "worker.log", cwd=PROJECT)
         try:
             print(f"Next night: {next_night(client)}")
             yield process, logs / "worker.log"
         finally:
-            _stop(process)
+            end_child(process, STOP_LIMIT)  # its run is then shown as crashed
 
 
 def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
@@ -82,28 +81,3 @@ def next_night(client: SyncPrefectClient) -> str:
             return f"{moment.astimezone():%Y-%m-%d %H:%M %Z}"
         time.sleep(0.5)
     return "not scheduled yet; the page of its deployment shows why"
-
-
-def _stop(worker: subprocess.Popen[bytes]) -> None:
-    """End the worker and its run, which is then shown as crashed; kill what takes too long."""
-    worker.terminate()
-    with suppress(subprocess.TimeoutExpired):
-        worker.wait(STOP_LIMIT)
-    with suppress(ProcessLookupError):
-        os.killpg(worker.pid, signal.SIGKILL)
-    worker.wait()
-
-
-def _start(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    parent = os.getpid()
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            command,
-            cwd=PROJECT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,  # Ctrl-C is for the services, which end it
-            preexec_fn=lambda: die_with_parent(parent),
-        )

@@ -1,9 +1,7 @@
 """`vllm serve` as a child process: one checkpoint, behind a socket file."""
 
 import json
-import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,10 +12,10 @@ import torch
 
 from conf.schema import NightConfig, StudentConfig
 from conf.storage.home import NightError
+from flows.run.child import end_child, start_child
 from models.engine.environment import CPU_BLOCK, SERVER, server_environment
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
-from tasks.workers import die_with_parent
 
 NAME = "daytime"  # the model that clients ask for; answers name the digest
 SOCKET, TEMPLATE = "socket", "template.jinja"  # files in the server's own folder
@@ -38,21 +36,12 @@ class EngineServer:
         self.socket, self.log = folder / SOCKET, log
         self.socket.unlink(missing_ok=True)
         (folder / TEMPLATE).write_text(template(checkpoint, config.student))
-        parent = os.getpid()
         environment = server_environment(config.engine.kv_cache_gb)
         environment.pop("VLLM_API_KEY", None)  # the gate checks the key
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                command(checkpoint, config, folder),
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,  # Ctrl-C reaches the supervisor alone, which ends it
-                pass_fds=holds,
-                # SIGTERM, because killed it would leave its engine behind as an orphan
-                preexec_fn=lambda: die_with_parent(parent, signal.SIGTERM),
-            )
+        # SIGTERM, because killed it would leave its engine behind as an orphan
+        self.process = start_child(
+            command(checkpoint, config, folder), environment, log, signal.SIGTERM, pass_fds=holds
+        )
 
     @property
     def running(self) -> bool:
@@ -75,12 +64,7 @@ class EngineServer:
 
     def end(self) -> None:
         """End it and all that it started; answers under way are lost."""
-        self.process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(STOP_LIMIT)
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        end_child(self.process, STOP_LIMIT)
 
 
 def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:

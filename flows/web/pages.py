@@ -1,22 +1,20 @@
 """Serve Prefect's and MLflow's pages of a home."""
 
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 from conf.storage.home import Home
 from flows.orchestration.reconcile import show_crashed, show_killed
 from flows.orchestration.server import IDLE_SERVICES, ServerError, start_server, wait_until_ready
+from flows.run.child import Child, end_child, start_child
 from flows.web.address import PASSWORD, USER, Address, require_free
-from tasks.workers import die_with_parent
 
-Servers = dict[str, tuple[subprocess.Popen[bytes], Path]]  # each process with its log, by name
+Servers = dict[str, tuple[Child, Path]]  # each process with its log, by name
 
 
 @contextmanager
@@ -47,7 +45,7 @@ def pages(
         yield api, {"Prefect's server": (prefect, log), "MLflow's server": (mlflow, home.root / "mlflow.log")}
     finally:
         for server in (prefect, mlflow):
-            end(server)
+            end_child(server)
 
 
 def wait_for_end(servers: Servers) -> NoReturn:
@@ -57,13 +55,6 @@ def wait_for_end(servers: Servers) -> NoReturn:
             if process.poll() is not None:
                 raise ServerError(f"{name} ended with code {process.returncode}; its log: {log}")
         time.sleep(0.5)
-
-
-def end(server: subprocess.Popen[bytes]) -> None:
-    """Kill a server and the processes that it started; it leads a session of its own."""
-    with suppress(ProcessLookupError):
-        os.killpg(server.pid, signal.SIGKILL)
-    server.wait()
 
 
 def experiment_page(home: Home) -> str:
@@ -78,21 +69,12 @@ def experiment_page(home: Home) -> str:
     return f"#/experiments{f'/{ids[0]}' if len(ids) == 1 else ''}?{TRAINING_VIEW}"
 
 
-def _start_mlflow(home: Home, port: int, address: Address) -> subprocess.Popen[bytes]:
-    parent = os.getpid()
+def _start_mlflow(home: Home, port: int, address: Address) -> Child:
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", home.database]
     command += ["--default-artifact-root", (home.root / "mlartifacts").as_uri(), "--app-name", "nightschool"]
     # MLflow's default list takes the name 10.evil.example for an address of a private network
     hosts = [f"{name}:{port}" for name in address.names]
     command += ["--allowed-hosts", ",".join(hosts)]
     command += ["--cors-allowed-origins", ",".join(f"http://{host}" for host in hosts)]
-    with (home.root / "mlflow.log").open("ab") as output:
-        return subprocess.Popen(
-            [*command, "--host", address.host, "--port", str(port), "--workers", "1"],
-            env=os.environ | {PASSWORD: address.password or ""},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            preexec_fn=lambda: die_with_parent(parent),
-        )
+    command += ["--host", address.host, "--port", str(port), "--workers", "1"]
+    return start_child(command, os.environ | {PASSWORD: address.password or ""}, home.root / "mlflow.log")

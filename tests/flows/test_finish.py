@@ -23,10 +23,11 @@ from conf.storage.durable import DiskFullError
 from conf.storage.home import SUMMARY, Home, NightError
 from flows import nightly
 from flows.evaluation.vault import Vault
+from flows.run.child import end_child
 from flows.run.context import Night
 from flows.training.monitor import Monitor
 from flows.web.address import LOOPBACK, Address, free_port
-from flows.web.pages import _start_mlflow, end
+from flows.web.pages import _start_mlflow
 from models.checkpoint import CARD
 from tasks.monitoring.alarms import Alarm
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
@@ -118,7 +119,7 @@ def mlflow_server(home: Home, port: int) -> Iterator[subprocess.Popen[bytes]]:
         _wait(port)
         yield server
     finally:
-        end(server)
+        end_child(server)
 
 
 def _wait(port: int) -> None:

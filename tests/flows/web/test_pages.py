@@ -16,8 +16,9 @@ from starlette.websockets import WebSocketDisconnect
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
+from flows.run.child import end_child
 from flows.web.address import LOOPBACK, PASSWORD, Address, free_port
-from flows.web.pages import _start_mlflow, end, experiment_page
+from flows.web.pages import _start_mlflow, experiment_page
 from tasks.tracking import Tracking
 
 ALL = "#/experiments?workflowType=machine_learning"
@@ -83,7 +84,7 @@ def test_mlflow_behind_a_password(home_with_mlflow: Callable[[str], Home], monke
             with pytest.raises(httpx.ConnectError):
                 client.get("/")
     finally:
-        end(server)
+        end_child(server)
     log = (home.root / "mlflow.log").read_bytes()
     assert b"401" in log
     assert b"planted" not in log

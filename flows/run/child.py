@@ -1,0 +1,50 @@
+"""Programs that a command starts: each in a session of its own, with a log, and gone when the command is."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tasks.workers import die_with_parent
+
+Child = subprocess.Popen[bytes]
+
+
+def start_child(
+    command: Sequence[str],
+    environment: dict[str, str],
+    log: Path,
+    orphaned: signal.Signals = signal.SIGKILL,
+    cwd: Path | None = None,
+    pass_fds: Sequence[int] = (),
+) -> Child:
+    """Start a program that writes into a log. Ctrl-C does not reach it.
+
+    `orphaned`: the signal it gets when the calling thread ends. `cwd`, `pass_fds`: as for `subprocess.Popen`.
+    """
+    parent = os.getpid()
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=lambda: die_with_parent(parent, orphaned),
+            cwd=cwd,
+            pass_fds=pass_fds,
+        )
+
+
+def end_child(child: Child, grace: float = 0.0) -> None:
+    """Ask a program to end if it has `grace` seconds for that; then kill it with all that it started."""
+    if grace:
+        child.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(grace)
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
