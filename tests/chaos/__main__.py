@@ -1,6 +1,6 @@
-"""`python -m tests.chaos --kills 40 --seed 7 [--real 6]`: kills a night at many points, goes on with it, and counts.
+"""`python -m tests.chaos --kills 40 --seed 7 [--real 6]`: kill nights at many points, resume them, check outcomes.
 
-Prints one line: `kills 40, lost 0, repeated 0, orphans 0`; exits with 1 if any of the last three is not 0.
+Prints one line: `kills 40, lost 0, repeated 0, orphans 0`; exits with 1 unless the last three are 0.
 """
 
 import argparse
@@ -29,9 +29,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--kills", type=int, default=40, help="kills of nights of a tiny student")
     parser.add_argument("--seed", type=int, default=7, help="of the list of kills")
-    parser.add_argument("--real", type=int, default=0, help="and of nights on the real engine with the starter model")
+    parser.add_argument("--real", type=int, default=0, help="kills of nights on the real engine with the starter model")
     parser.add_argument("--jobs", type=int, default=1, help="nights at a time")
-    parser.add_argument("--keep", type=Path, help="folder to keep the nights in, to look at")
+    parser.add_argument("--keep", type=Path, help="folder to keep the nights in")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = chosen.keep or Path(folder)
@@ -46,28 +46,28 @@ def _tiny(root: Path, chosen: argparse.Namespace) -> Iterator[Verdict]:
     with _prefect(root.parent / "server") as server:
         school = open_school(root, server)
         reference = undisturbed(school)
-        yield from _struck(school, reference, kill_list(reference.events, chosen.kills, chosen.seed), chosen.jobs)
+        yield from _strikes(school, reference, kill_list(reference.events, chosen.kills, chosen.seed), chosen.jobs)
 
 
 def _real(root: Path, chosen: argparse.Namespace) -> Iterator[Verdict]:
-    """Each of these nights starts a Prefect server of its own."""
+    """Strike nights that start their own Prefect servers."""
     school = open_school(root, None, real=True)
     reference = undisturbed(school)
-    yield from _struck(school, reference, kill_list(reference.events, chosen.real, chosen.seed), 1)
+    yield from _strikes(school, reference, kill_list(reference.events, chosen.real, chosen.seed), 1)
 
 
-def _struck(school: School, reference: Reference, kills: list[Trap], jobs: int) -> Iterator[Verdict]:
+def _strikes(school: School, reference: Reference, kills: list[Trap], jobs: int) -> Iterator[Verdict]:
     with ThreadPoolExecutor(jobs) as pool:
         names = [f"kill-{number:02d}" for number in range(1, len(kills) + 1)]
-        found = pool.map(lambda name, trap: strike(school, name, [trap], reference), names, kills)
-        for number, (trap, verdict) in enumerate(zip(kills, found, strict=True), 1):
+        verdicts = pool.map(lambda name, trap: strike(school, name, [trap], reference), names, kills)
+        for number, (trap, verdict) in enumerate(zip(kills, verdicts, strict=True), 1):
             print(f"{number:3}/{len(kills)}  {trap}: {verdict}", file=sys.stderr, flush=True)
             yield verdict
 
 
 @contextmanager
 def _prefect(folder: Path) -> Iterator[str]:
-    """One Prefect server for all nights: to start one takes longer than such a night."""
+    """Start one Prefect server for all nights: it takes longer than such a night."""
     folder.mkdir(parents=True)
     os.environ.pop("PREFECT_API_URL", None)
     server, url = start_server(folder, free_port(), folder / "server.log")

@@ -1,4 +1,4 @@
-"""What must hold of a night that was killed and gone on with: nothing lost, nothing repeated, nobody left behind."""
+"""The checks of a killed and resumed night: nothing lost, nothing repeated, no process left behind."""
 
 import hashlib
 import json
@@ -18,13 +18,13 @@ from tests.chaos.school import DATE, NAME
 from tests.models.support.tiny import plain_model
 
 MOVED = f"/{MANIFEST}"
-BY_THE_CLOCK = ("slow_round", "disk_short")  # alarms that may differ from run to run
+TIMING_ALARMS = ("slow_round", "disk_short")  # they may differ from run to run
 TABLES = ("rollouts.parquet", "advantages.parquet", "evaluations.parquet", "prompts.parquet")
 
 
 @dataclass
 class Verdict:
-    """What was found wrong, each in a sentence."""
+    """Violations, each a sentence."""
 
     lost: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
@@ -35,22 +35,22 @@ class Verdict:
 
 
 def committed_stages(home: Home) -> dict[str, str]:
-    """The stages that stand, their files undamaged: by place, with the digest of their manifest."""
+    """Return the committed, undamaged stages: by path, with the digest of their manifest."""
     manifests = home.night(DATE).rglob(MANIFEST)
     whole = [manifest.parent for manifest in manifests if committed(manifest.parent)]
     return {str(folder.relative_to(home.root)): _digest(folder / MANIFEST) for folder in whole}
 
 
 def outcome(home: Home) -> dict[str, Any]:
-    """What a night came to: its tables, its checkpoints, its decision; without anything that tells the time."""
+    """Return a night's tables, checkpoints and decision, without times."""
     night = home.night(DATE)
     summary = json.loads((night / "summary.json").read_text())
-    told = ("decision", "reasons", "digests", "accuracy", "benchmarks", "rounds", "verdicts")
+    keys = ("decision", "reasons", "digests", "accuracy", "benchmarks", "rounds", "verdicts")
     tables = {str(file.relative_to(night)): _digest(file) for name in TABLES for file in night.rglob(name)}
     policies = {str(file.relative_to(night)): file.read_text() for file in night.rglob("checkpoint.txt")}
-    alarms = [(one["name"], one["severe"], one["round"]) for one in _alarms(night) if one["name"] not in BY_THE_CLOCK]
-    found = {name: summary[name] for name in told} | tables | policies
-    return found | {"registry": _registered(home), "alarms": sorted(alarms)}
+    alarms = [(one["name"], one["severe"], one["round"]) for one in _alarms(night) if one["name"] not in TIMING_ALARMS]
+    outcome = {name: summary[name] for name in keys} | tables | policies
+    return outcome | {"registry": _registered(home), "alarms": sorted(alarms)}
 
 
 def _alarms(night: Path) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ def _alarms(night: Path) -> list[dict[str, Any]]:
 
 
 def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Where an outcome is another than the undisturbed night's."""
+    """Return where an outcome differs from the undisturbed night's."""
     keys = sorted({*found, *expected})
     return [
         f"{key} is {found.get(key)}, not {expected.get(key)}" for key in keys if found.get(key) != expected.get(key)
@@ -67,36 +67,36 @@ def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[s
 
 
 def repeated(trace: Iterable[tuple[float, str]], kept: Iterable[str] = ()) -> list[str]:
-    """Stages that the last start in a log began although they were committed: before it (`kept`), or by itself."""
+    """Return stages that the last start began although they were committed, before it (`kept`) or by itself."""
     events = [event for _, event in trace]
     last = max(number for number, event in enumerate(events) if event == "start")
     done, found = set(kept), []
     for event in events[last:]:
-        verb, _, what = event.partition(" ")
-        if verb == "renamed" and what.endswith(MOVED):
-            done.add(what.removesuffix(MOVED))
-        elif verb == "begin" and what in done:
-            found.append(f"{what} was run again")
+        verb, _, path = event.partition(" ")
+        if verb == "renamed" and path.endswith(MOVED):
+            done.add(path.removesuffix(MOVED))
+        elif verb == "begin" and path in done:
+            found.append(f"{path} was run again")
     return found
 
 
 def aliases(home: Home) -> dict[str, str]:
-    """The digests behind `daytime` and `previous`."""
+    """Return the digests behind `daytime` and `previous`."""
     named = {alias: _registry(home).named(alias) for alias in (DAYTIME, PREVIOUS)}
     return {alias: version.digest for alias, version in named.items() if version}
 
 
 def broken_aliases(home: Home) -> list[str]:
-    """Aliases that name no whole, loadable checkpoint."""
+    """Return aliases that do not name an intact, loadable checkpoint."""
     return [
-        f"{alias} names {digest}, which is not whole"
+        f"{alias} names {digest}, which is not intact"
         for alias, digest in aliases(home).items()
         if not is_intact(home.checkpoints / digest) or not _loads(home.checkpoints / digest)
     ]
 
 
 def _registered(home: Home) -> list[Any]:
-    """Aliases, versions, and how many models stand behind those: a registration that was repeated would show."""
+    """Return aliases, versions, and the number of logged models, by which a repeated registration shows."""
     registry = _registry(home)
     (experiment,) = registry.client.search_experiments(filter_string="name = 'nightschool'")
     models = registry.client.search_logged_models([experiment.experiment_id])

@@ -1,8 +1,8 @@
-"""A power cut: what was forced to the disk, and what goes when the current does.
+"""A power cut: lose what was not forced to the disk.
 
-A file's content is safe once it was synced and not changed since; a name (of a folder made, of a file or folder moved)
-once its folder was synced afterwards. SQLite and the logs are left as they are: the first syncs for itself, out of
-sight of this, and nothing depends on the others.
+A file's content is safe once it was synced and not changed since; a new name (of a folder, or of a moved file) once its
+folder was synced afterwards. SQLite and the logs are left alone: SQLite syncs unseen from here, and nothing depends on
+the logs.
 """
 
 import os
@@ -16,30 +16,30 @@ _log: Path | None = None
 
 
 def watch(folder: Path) -> None:
-    """Notes from now on, in a file of this folder, what this process syncs, and which folders it makes."""
+    """Log from now on what this process syncs and which folders it makes, in a file of this folder."""
     global _log
     _log = folder / "disk.log"
-    synced, made = os.fsync, os.mkdir
+    sync_file, make_folder = os.fsync, os.mkdir
 
     def fsync(handle: Any) -> None:
-        synced(handle)
-        found = os.fstat(handle)
-        _note("D" if stat.S_ISDIR(found.st_mode) else "F", found.st_ino, found.st_mtime_ns)
+        sync_file(handle)
+        status = os.fstat(handle)
+        _note("D" if stat.S_ISDIR(status.st_mode) else "F", status.st_ino, status.st_mtime_ns)
 
     def mkdir(path: Any, *arguments: Any, **options: Any) -> None:
-        made(path, *arguments, **options)
+        make_folder(path, *arguments, **options)
         note_entry(Path(path))
 
     os.fsync, os.mkdir = fsync, mkdir
 
 
 def note_entry(path: Path) -> None:
-    """A name is new in its folder."""
+    """Log that a name is new in its folder."""
     _note("E", path.absolute().parent.stat().st_ino, path.absolute())
 
 
 def cut_power(home: Path, folder: Path) -> list[str]:
-    """Takes from a home whose processes are gone what was not safe; returns what that was."""
+    """Remove what was not safe from a home without processes. Returns the paths."""
     files, folders, entries = _read(folder / "disk.log")
     lost = []
     for path in sorted(home.rglob("*")):
@@ -63,8 +63,8 @@ def _note(kind: str, number: int, what: object) -> None:
 
 
 def _read(log: Path) -> tuple[dict[int, int], dict[int, int], dict[str, tuple[int, int]]]:
-    """By inode: a file's time of change when it was synced, and a folder's last sync; by path: when its name was new,
-    and in which folder. Times are lines of the log.
+    """Return a file's mtime when it was synced and a folder's last sync by inode; and when a name was new, with its
+    folder, by path. Times are lines of the log.
     """
     files: dict[int, int] = {}
     folders: dict[int, int] = {}

@@ -1,6 +1,6 @@
-"""What happens in a night, as named events in a log outside of its home; and the traps that kill at some of them.
+"""The events of a night, in a log outside of its home, and traps that kill at some of them.
 
-It is installed in the night's process and, on the first call, in the trainer's: the product knows nothing of it.
+Installed in the night's process and, on the first call, in the trainer's; the product knows nothing of it.
 """
 
 import json
@@ -17,16 +17,16 @@ from typing import Any, Literal
 
 from tests.chaos import disk
 
-DRAWN = re.compile(r"(?<=/draft-[0-9a-f]{20})-[0-9a-f]+")  # a draft of kept exams ends in what is drawn by lot
+DRAWN = re.compile(r"(?<=/draft-[0-9a-f]{20})-[0-9a-f]+")  # the random end of a cached exam's draft
 
-WATCH, FLOW = "CHAOS_WATCH", "CHAOS_FLOW"  # the folder of log and trap, and the night's process id
-Victim = Literal["flow", "trainer", "engine", "server", "all", "power"]  # power: all, and what was not synced is gone
+WATCH, FLOW = "CHAOS_WATCH", "CHAOS_FLOW"  # the folder of log and traps, and the night's process id
+Victim = Literal["flow", "trainer", "engine", "server", "all", "power"]  # power: all, and unsynced data is lost
 CHILDREN = ("trainer", "engine", "server")
 
 
 @dataclass(frozen=True)
 class Trap:
-    """Whom to kill, how many seconds after which event."""
+    """Kills a process some seconds after an event."""
 
     event: str
     victim: Victim
@@ -37,19 +37,19 @@ class Trap:
 
 
 def set_traps(watch: Path, *traps: Trap) -> None:
-    """For the next start of the night; without any nothing happens to it."""
+    """Set the traps of the night's next start."""
     for mark in watch.glob("sprung-*"):
         mark.unlink()
     (watch / "traps.json").write_text(json.dumps([asdict(trap) for trap in traps]))
 
 
 def sprung(watch: Path, number: int) -> bool:
-    """Whether this one of the traps of the latest start has sprung."""
+    """Whether this trap of the latest start has sprung."""
     return (watch / f"sprung-{number}").exists()
 
 
 def watch_night() -> None:
-    """In the night's process, once everything is imported."""
+    """Log events of the night's process, once everything is imported."""
     from mlflow import MlflowClient
 
     from flows import grpo
@@ -59,14 +59,14 @@ def watch_night() -> None:
     os.environ[FLOW] = str(os.getpid())
     watch_files()
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("tasks.")]
-    for stage in {id(found): found for module in modules for found in vars(module).values()}.values():
+    for stage in {id(value): value for module in modules for value in vars(module).values()}.values():
         if isinstance(stage, Stage):
-            stage.write = _told(stage.write, lambda arguments: f"begin {_place(arguments[0])}")
-    update: Any = _told(grpo.Rounds._update, lambda a: f"update round {a[1]}", done="updated")
+            stage.write = _watched_stage(stage.write)
+    update: Any = _logged(grpo.Rounds._update, lambda a: f"update round {a[1]}", done="updated")
     grpo.Rounds._update = update
-    alias = _told(MlflowClient.set_registered_model_alias, lambda a: f"alias {a[2]} {a[3]}", done="aliased")
+    alias = _logged(MlflowClient.set_registered_model_alias, lambda a: f"alias {a[2]} {a[3]}", done="aliased")
     MlflowClient.set_registered_model_alias = alias
-    version = _told(MlflowClient.create_model_version, lambda a: f"register {Path(a[2]).name}", done="registered")
+    version = _logged(MlflowClient.create_model_version, lambda a: f"register {Path(a[2]).name}", done="registered")
     MlflowClient.create_model_version = version
     for function in (lesson, update_in_trainer, save_state):
         setattr(trainer_process, function.__name__.removesuffix("_in_trainer"), function)
@@ -74,20 +74,20 @@ def watch_night() -> None:
 
 
 def watch_files() -> None:
-    """Every move of a file or folder in the home, which is how things come to count."""
+    """Log every rename of a file or folder in the home: renames are what commits."""
     if getattr(os.rename, "watched", False):
         return
     disk.watch(Path(os.environ[WATCH]))
-    moved = os.rename
+    rename_file = os.rename
 
     def rename(source: Any, target: Any, **options: Any) -> None:
-        what = _place(target)
-        if what is not None:
-            fire(f"rename {what}")
-        moved(source, target, **options)
-        if what is not None:
+        path = _relative(target)
+        if path is not None:
+            fire(f"rename {path}")
+        rename_file(source, target, **options)
+        if path is not None:
             disk.note_entry(Path(target))
-            fire(f"renamed {what}")
+            fire(f"renamed {path}")
 
     rename.watched = True  # pyright: ignore
     os.rename = rename
@@ -106,7 +106,7 @@ def save_state(*arguments: Any, **options: Any) -> Any:
 
 
 def _in_trainer(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Runs in the trainer's process, where `tasks.training.trainer_process` is as it was written."""
+    """Run in the trainer's process, where `tasks.training.trainer_process` is not patched."""
     from tasks.training import trainer_process
 
     watch_files()
@@ -116,13 +116,13 @@ def _in_trainer(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) 
 
 
 def fire(event: str) -> None:
-    """Notes the event, and springs the trap that is set there and has not sprung yet."""
+    """Log the event, and spring a trap set for it that has not sprung yet."""
     watch = Path(os.environ[WATCH])
     with (watch / "events.log").open("a") as log:
         log.write(f"{time.monotonic():.6f} {event}\n")
-    for number, found in enumerate(json.loads((watch / "traps.json").read_text())):
-        if found["event"] == event and _first(watch, number):
-            _spring(Trap(**found))
+    for number, trap in enumerate(json.loads((watch / "traps.json").read_text())):
+        if trap["event"] == event and _is_first(watch, number):
+            _spring(Trap(**trap))
 
 
 def _spring(trap: Trap) -> None:
@@ -135,7 +135,7 @@ def _spring(trap: Trap) -> None:
 
 
 def kill(victim: Victim) -> None:
-    """A child that is not there at that moment cannot be killed: then the night is."""
+    """Kill a process; the night itself where the child does not exist at this moment."""
     flow = int(os.environ[FLOW])
     if victim in ("all", "power"):
         os.killpg(flow, signal.SIGKILL)
@@ -147,13 +147,13 @@ def kill(victim: Victim) -> None:
 
 
 def trace(watch: Path) -> list[tuple[float, str]]:
-    """All events of all starts so far, with their seconds."""
+    """Return all events of all starts so far, with their seconds."""
     lines = (watch / "events.log").read_text().splitlines()
     return [(float(seconds), event) for seconds, _, event in (line.partition(" ") for line in lines)]
 
 
 def _children(flow: int, role: Victim) -> Iterator[int]:
-    """The night's child in this role; what vLLM needs stands in the environment of the engine's alone."""
+    """Yield the night's children in this role; only the engine has vLLM's variables in its environment."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
@@ -172,7 +172,7 @@ def _role(command: bytes, environment: bytes) -> Victim | None:
     return "engine" if b"VLLM_CPU_KVCACHE_SPACE=" in environment else "trainer"
 
 
-def _first(watch: Path, number: int) -> bool:
+def _is_first(watch: Path, number: int) -> bool:
     try:
         os.close(os.open(watch / f"sprung-{number}", os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -180,22 +180,36 @@ def _first(watch: Path, number: int) -> bool:
     return True
 
 
-def _place(path: Any) -> str | None:
-    """A path in the home as the log calls it; None of what lies elsewhere, or is not ours to promise."""
+def _relative(path: Any) -> str | None:
+    """Return a path relative to the home; None for other paths, and for files about which nothing is promised."""
     home = Path(os.environ["NIGHTSCHOOL_HOME"])
     path = Path(path)
-    ours = path.is_relative_to(home) and not {"prefect", "mlartifacts", "progress.json"} & set(path.parts)
-    return DRAWN.sub("", str(path.relative_to(home))) if ours else None
+    promised = path.is_relative_to(home) and not {"prefect", "mlartifacts", "progress.json"} & set(path.parts)
+    return DRAWN.sub("", str(path.relative_to(home))) if promised else None
 
 
-def _told(function: Callable[..., Any], event: Callable[[Any], str], done: str | None = None) -> Callable[..., Any]:
-    """The function, with an event before it and, if wanted, one of the same name with another verb after it."""
+def _logged(function: Callable[..., Any], event: Callable[[Any], str], done: str) -> Callable[..., Any]:
+    """Log an event before the function, and one with another verb after it."""
 
-    def told(*arguments: Any, **options: Any) -> Any:
+    def logged(*arguments: Any, **options: Any) -> Any:
         fire(name := event(arguments))
-        found = function(*arguments, **options)
-        if done is not None:
-            fire(f"{done} {name.partition(' ')[2]}")
-        return found
+        result = function(*arguments, **options)
+        fire(f"{done} {name.partition(' ')[2]}")
+        return result
 
-    return told
+    return logged
+
+
+def _watched_stage(write: Callable[..., Any]) -> Callable[..., Any]:
+    """Log that a stage begins, and, in `inputs.jsonl`, the artifacts that it takes."""
+    from tasks.stage import Artifact
+
+    def watched(folder: Path, **arguments: Any) -> Any:
+        values = [item for value in arguments.values() for item in (value if isinstance(value, tuple) else (value,))]
+        taken = [str(value.folder) for value in values if isinstance(value, Artifact)]
+        with (Path(os.environ[WATCH]) / "inputs.jsonl").open("a") as log:
+            log.write(json.dumps([str(folder), taken]) + "\n")
+        fire(f"begin {_relative(folder)}")
+        return write(folder, **arguments)
+
+    return watched

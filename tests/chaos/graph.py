@@ -1,4 +1,4 @@
-"""The graph of a night as Prefect's server has it: nodes by name and the edges between them, nested runs included."""
+"""The graph of a night on Prefect's server: nodes by name, and edges, with those of nested runs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class Graph:
     top: list[str] = field(default_factory=list)
 
     def reachable(self, name: str) -> set[str]:
-        """Everything that comes after a node."""
+        """Return all nodes that come after a node."""
         found: set[str] = set()
         waiting = [name]
         while waiting:
@@ -25,7 +25,7 @@ class Graph:
 
 
 def night_graph(api: str, run_name: str) -> Graph:
-    """Read the graph of the newest flow run of a name; an edge enters a nested run before it goes on behind it."""
+    """Read the graph of the newest flow run of a name. The nodes of a nested run come before what follows the run."""
     with httpx.Client(base_url=f"{api}/", timeout=60) as client:
         wanted = {"flow_runs": {"name": {"any_": [run_name]}}, "sort": "START_TIME_DESC", "limit": 1}
         (run,) = client.post("flow_runs/filter", json=wanted).raise_for_status().json()

@@ -1,4 +1,4 @@
-"""Where a night is killed: at the boundaries of its stages, at its other turns, and at random instants inside."""
+"""The kills of a night: at the boundaries of its stages, at other events, and at random instants."""
 
 import itertools
 import random
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from tests.chaos.events import Trap, Victim
 from tests.chaos.school import DATE
 
-SHORTEST = 0.02  # seconds; a gap between two events that is worth a random instant
+SHORTEST = 0.02  # seconds; the shortest gap between two events for a random instant
 VERBS = re.compile(r"^(renam|updat|alias|regist)(ered|er|ed|e|) ")  # before and after
-BUSY = {  # within which events which child is at work
+BUSY = {  # the events after which a child is at work
     "trainer": re.compile(r"trainer "),
     "engine": re.compile(r"begin .*/(sample|quiz|evaluate/\w+)$"),
 }
 
 
 def kill_list(trace: Sequence[tuple[float, str]], count: int, seed: int) -> list[Trap]:
-    """`count` kills over an undisturbed night's events, the same for the same seed: about a third are instants.
+    """Return `count` kills over an undisturbed night's events, the same for the same seed; about a third are instants.
 
-    Of every stage one boundary, before its manifest counts or right after it, in a round drawn by lot; then the other
-    turns (alias moves, checkpoints, notes, the state, the update) as far as there is room.
+    One boundary of every stage, right before or after its manifest, in a random round; then other events (alias moves,
+    checkpoints, notes, trainer state, update) up to the count.
     """
     chance = random.Random(seed)
     points = _boundaries(trace, chance)[: count - count // 3]
@@ -32,25 +32,25 @@ def kill_list(trace: Sequence[tuple[float, str]], count: int, seed: int) -> list
 
 
 def _boundaries(trace: Sequence[tuple[float, str]], chance: random.Random) -> list[str]:
-    """One event of each kind; what differs only by number, digest, or before and after is of one kind. Stages first."""
+    """Return one event of each kind, stages first. Events of a kind differ only by number, digest or verb."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for _, event in trace:
         if not event.startswith(("begin ", "start")):
             plain = re.sub(r"[0-9a-f]{20}|\d+", "N", event.replace(DATE, "night"))
             kinds[VERBS.sub(r"\1 ", plain)].append(event)
     stages = sorted(kind for kind in kinds if kind.endswith("/manifest.json"))
-    turns = sorted(kinds.keys() - set(stages))
+    others = sorted(kinds.keys() - set(stages))
     chance.shuffle(stages)
-    chance.shuffle(turns)
-    return [chance.choice(kinds[kind]) for kind in (*stages, *turns)]
+    chance.shuffle(others)
+    return [chance.choice(kinds[kind]) for kind in (*stages, *others)]
 
 
 def _instant(trace: Sequence[tuple[float, str]], victim: Victim, chance: random.Random) -> Trap:
-    """A moment within a gap between two events; the longer the gap, the likelier."""
+    """Return a random moment between two events; longer gaps are likelier."""
     gaps = [
-        (event, later - sooner)
-        for (sooner, event), (later, _) in itertools.pairwise(trace)
-        if later - sooner > SHORTEST and (victim not in BUSY or BUSY[victim].match(event))
+        (event, end - start)
+        for (start, event), (end, _) in itertools.pairwise(trace)
+        if end - start > SHORTEST and (victim not in BUSY or BUSY[victim].match(event))
     ]
     event, seconds = chance.choices(gaps, weights=[seconds for _, seconds in gaps])[0]
     return Trap(event, victim, round(chance.uniform(0, seconds), 3))

@@ -1,4 +1,4 @@
-"""A night as a process of its own: the real command, its events watched, and a tiny engine in vLLM's place if asked."""
+"""A night's process: the real command with its events logged, and a tiny engine in vLLM's place if asked."""
 
 import os
 
@@ -9,7 +9,7 @@ def main() -> None:
     from flows import cli, environment
 
     environment.prepare()
-    import flows.nightly  # noqa: F401  # with everything that is to be watched
+    import flows.nightly  # noqa: F401  # with everything to be watched
     from tasks.rollouts import engine_process
     from tests.chaos import events, tiny_engine
 

@@ -1,4 +1,4 @@
-"""What all nights of a list share: a student, its problems and settings; and how one of them is started."""
+"""The student, problems and settings that nights share, and how one is started."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.chaos.night import REAL
 from tests.models.support.tiny import write_tiny
 
 DATE, NAME = "2026-01-01", "chaos"
-ANSWERS = ("7", "7", "7", "3")  # what the lessons teach, in these shares; only the first is right
+ANSWERS = ("7", "7", "7", "3")  # what the lessons teach, in these shares; only 7 is correct
 LIMIT = 1200  # seconds for one start of a night
 
 TINY = (
@@ -43,7 +43,7 @@ STARTERS = (
 
 @dataclass(frozen=True)
 class School:
-    """`server`: the Prefect API of all nights; None: each starts its own, as a night does that has none configured."""
+    """Nights of one student. `server`: their Prefect API; None: each starts its own server."""
 
     root: Path
     settings: tuple[str, ...]
@@ -51,7 +51,7 @@ class School:
     real: bool = False
 
     def home(self, name: str) -> Home:
-        """A new home with a journal, and the folder beside it for what is seen of its night."""
+        """Return a new home with a journal; its parent folder is for the log of its night."""
         home = Home(self.root / name / "school")
         home.journal.mkdir(parents=True)
         lines = [json.dumps(_lesson(n)) for n in range(24)] if not self.real else []
@@ -61,7 +61,7 @@ class School:
         return home
 
     def watch(self, home: Home) -> Path:
-        """Where events and traps of a home's night lie."""
+        """Return the folder of a home's events and traps."""
         return home.root.parent
 
     def start(
@@ -72,9 +72,9 @@ class School:
         settings: Sequence[str] = (),
         config: Path = STARTER,
     ) -> int:
-        """Starts the night, or goes on with it, and waits for its end. Returns its exit code.
+        """Start or resume the night and wait for its end. Returns its exit code.
 
-        `settings`: further ones than the school's.
+        `settings`: added to the school's.
         """
         set_traps(self.watch(home), *traps)
         environment = os.environ | {
@@ -87,12 +87,12 @@ class School:
         environment.pop("MLFLOW_TRACKING_URI", None)
         if not self.server:
             environment.pop("PREFECT_API_URL", None)
-        fixed = (f"name={NAME}", "budget_minutes=null")  # what a night is killed for takes longer
+        fixed = (f"name={NAME}", "budget_minutes=null")  # kills take time
         options = [f"--set={setting}" for setting in (*fixed, *self.settings, *settings)]
         command = ["-m", "tests.chaos.night", "night", "--config", str(config), "--date", date, *options]
-        with (self.watch(home) / "said.log").open("ab") as said:
+        with (self.watch(home) / "said.log").open("ab") as output:
             night = subprocess.Popen(
-                [sys.executable, *command], env=environment, stdout=said, stderr=said, start_new_session=True
+                [sys.executable, *command], env=environment, stdout=output, stderr=output, start_new_session=True
             )
             try:
                 return night.wait(LIMIT)
@@ -102,7 +102,7 @@ class School:
 
 
 def open_school(root: Path, server: str | None, *, real: bool = False) -> School:
-    """Writes student and problems of a new school."""
+    """Write the student and the problems of a new school."""
     root = root.resolve()
     root.mkdir(parents=True)
     database = Home(root).database
@@ -125,7 +125,7 @@ def open_school(root: Path, server: str | None, *, real: bool = False) -> School
 
 
 def processes_of(home: Home, patience: float) -> list[str]:
-    """What still runs with this home in its environment after `patience` seconds: the commands."""
+    """Return the commands that still run with this home in their environment after `patience` seconds."""
     limit = time.monotonic() + patience
     while (found := _running(home)) and time.monotonic() < limit:
         time.sleep(0.1)
@@ -144,7 +144,7 @@ def _running(home: Home) -> list[str]:
 
 
 def _write_problems(folder: Path) -> None:
-    """Problems that a tiny student can come to solve: the answer is always the same."""
+    """Write problems that a tiny student can learn to solve: the answer is always the same."""
     folder.mkdir()
     for split, word, count in (("train", "many", 60), ("test", "much", 16)):
         rows = [json.dumps({"question": f"How {word}? {n}", "answer": f"#### {ANSWERS[0]}"}) for n in range(count)]
@@ -152,7 +152,7 @@ def _write_problems(folder: Path) -> None:
 
 
 def _lesson(number: int) -> dict[str, object]:
-    """A worked answer whose truth nobody knows, so that wrong ones are learnt as well, and GRPO has something to do."""
+    """Return a worked answer without truth: wrong ones are learned too, and GRPO has something to improve."""
     asked = {"role": "user", "content": f"How many? {number}\n{INSTRUCTION}"}
     answer = f"#### {ANSWERS[number % len(ANSWERS)]}"
     line = {"version": 1, "kind": "trace", "at": DATE, "messages": [asked]}

@@ -1,4 +1,4 @@
-"""One night, killed and gone on with, against one that nobody disturbed."""
+"""A night that is killed and resumed, compared with an undisturbed one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,20 +18,20 @@ from tests.chaos.checks import (
 from tests.chaos.events import CHILDREN, Trap, sprung, trace
 from tests.chaos.school import School, processes_of
 
-PATIENCE = 10.0  # seconds until whoever is still there is an orphan
+PATIENCE = 10.0  # seconds after which a remaining process is an orphan
 IN_FLIGHT = 0.1  # seconds before a power cut in which a manifest may have been moved and not synced
 
 
 @dataclass(frozen=True)
 class Reference:
-    """An undisturbed night: its events, and what it came to."""
+    """An undisturbed night: its events and its outcome."""
 
     events: Sequence[tuple[float, str]]
     outcome: Mapping[str, Any]
 
 
 def undisturbed(school: School) -> Reference:
-    """Runs a night that nobody disturbs. Raises RuntimeError where even that fails."""
+    """Run an undisturbed night. Raises RuntimeError where it fails."""
     home = school.home("undisturbed")
     if code := school.start(home):
         raise RuntimeError(f"the undisturbed night ended with {code}: {school.watch(home) / 'said.log'}")
@@ -39,7 +39,7 @@ def undisturbed(school: School) -> Reference:
 
 
 def strike(school: School, name: str, traps: Sequence[Trap], reference: Reference) -> Verdict:
-    """Starts a night with each of the traps in turn, then once more where it was not ended by itself.
+    """Start a night with each of the traps in turn, and once more without, until it ends by itself.
 
     A trap for a child alone, which the night survives, is set together with the next one.
     """
@@ -60,7 +60,7 @@ def strike(school: School, name: str, traps: Sequence[Trap], reference: Referenc
 
 
 def _starts(traps: Sequence[Trap]) -> Iterator[list[Trap]]:
-    """The traps of each start; the last start has none."""
+    """Yield the traps of each start; the last start has none."""
     together: list[Trap] = []
     for trap in traps:
         together.append(trap)
@@ -75,7 +75,7 @@ def _starts(traps: Sequence[Trap]) -> Iterator[list[Trap]]:
 def _surviving(
     home: Home, school: School, traps: Sequence[Trap], before: Mapping[str, str], verdict: Verdict
 ) -> dict[str, str]:
-    """The stages that stand after a start, the power cut included; whatever stood before, or was committed, must."""
+    """Return the stages committed after a start and its power cut; none committed before may be missing."""
     standing = committed_stages(home)
     if traps and traps[-1].victim == "power":
         events = trace(school.watch(home))
@@ -92,7 +92,7 @@ def _surviving(
 
 
 def _check_the_traps(school: School, home: Home, traps: Sequence[Trap], code: int, verdict: Verdict) -> None:
-    """A trap that never sprang shows nothing; and the night itself does not end with one of its children."""
+    """Check that every trap sprang, and that the night did not end with one of its children."""
     watch = school.watch(home)
     struck = [event for _, event in trace(watch) if event.startswith("no ")]
     quiet = [trap for number, trap in enumerate(traps) if not sprung(watch, number)]

@@ -1,12 +1,11 @@
-"""A seeded selection of the kill list (`python -m tests.chaos` runs the whole of it), and that its checks can fail."""
+"""Nights that are killed and resumed, and that the checks of them can fail. See `python -m tests.chaos`."""
 
+import json
 import os
 import random
 import re
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,19 +13,19 @@ from pathlib import Path
 import pytest
 from prefect.settings import get_current_settings
 
+from conf.load import load_night
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import Home
 from flows.run.history import round_metrics
-from models.checkpoint import CARD, keep, write_lineage
+from models.checkpoint import CARD
+from tasks.plan import Plan, plan_night
 from tests.chaos import disk
-from tests.chaos.checks import Verdict, aliases, broken_aliases, differences, repeated
+from tests.chaos.checks import MOVED, Verdict, differences, repeated
 from tests.chaos.events import WATCH, Trap, set_traps, trace, watch_files
 from tests.chaos.graph import night_graph
 from tests.chaos.kills import kill_list
-from tests.chaos.school import DATE, NAME, School, open_school, processes_of
+from tests.chaos.school import DATE, NAME, School, open_school
 from tests.chaos.strike import Reference, _check_the_traps, _starts, strike, undisturbed
-from tests.models.support.tiny import write_tiny
-from tests.tasks.doubles.registry import School as Registered
 
 
 @pytest.fixture(scope="module")
@@ -70,26 +69,67 @@ def test_prefect_draws_the_whole_night(school: School, reference: Reference) -> 
     assert "round 2 > round 2 · checkpoint" in graph.edges["round 2 > round 2 · update"]
 
 
-def test_a_seeded_selection_of_kills(school: School, reference: Reference) -> None:
-    """One night, whose power is cut in its first round, whose trainer is killed in its third, and which is killed
-    itself between the draft of the candidate's card and the card.
+def test_the_plan_has_every_artifact_that_a_stage_takes(school: School, reference: Reference) -> None:
+    """Whatever stage made it comes before, possibly through others."""
+    home = Home(school.root / "undisturbed" / "school")
+    night = home.night(DATE)
+    plan = plan_night(load_night(night / "config.yaml"))
+    taken = 0
+    for line in (school.watch(home) / "inputs.jsonl").read_text().splitlines():
+        folder, artifacts = json.loads(line)
+        for artifact in artifacts:
+            path, input_path = (str(Path(one).relative_to(night)) for one in (folder, artifact))
+            assert _comes_before(plan, input_path, path), f"{path} takes {input_path}"
+            taken += 1
+    assert taken > 40
+
+
+def _comes_before(plan: Plan, earlier: str, later: str) -> bool:
+    (run, name), (other, before) = (_split(plan, path) for path in (later, earlier))
+    if run == other:
+        return before in _ancestors(plan.nested[run] if run else plan, name)
+    return (other or before) in _ancestors(plan, run or name)
+
+
+def _split(plan: Plan, path: str) -> tuple[str, str]:
+    """The nested run of a stage ("": none), and its path there."""
+    run, _, name = path.partition("/")
+    return (run, name) if name and run in plan.nested else ("", path)
+
+
+def _ancestors(plan: Plan, path: str) -> set[str]:
+    inputs = next(stage.inputs for stage in plan.stages if stage.path == path)
+    return set(inputs).union(*(_ancestors(plan, name) for name in inputs))
+
+
+def test_a_night_survives_kills_a_power_cut_and_the_death_of_its_prefect_server(
+    school: School, reference: Reference
+) -> None:
+    """The trainer is killed in round 1, and the power cut in round 2. The resumed night loses its server in round 3; at
+    the end another one has all its stages.
     """
-    stages = [event for _, event in reference.events if event.startswith("renamed ") and "/round-01/" in event]
-    power = random.Random(7).choice([event for event in stages if event.endswith("manifest.json")])
-    update = [event for _, event in reference.events if event.startswith("trainer update")][2]
-    card = f"rename checkpoints/{reference.outcome['digests']['candidate']}/{CARD}"
-    traps = [Trap(power, "power"), Trap(update, "trainer"), Trap(card, "flow")]
-    assert str(strike(school, "selection", traps, reference)) == "nothing"
+    update = next(event for _, event in reference.events if event.startswith("trainer update"))
+    commits = [event for _, event in reference.events if event.startswith("renamed ") and event.endswith(MOVED)]
+    power = random.Random(7).choice([event for event in commits if "/round-02/" in event])
+    server = next(event for event in commits if event.endswith("/round-03/score/manifest.json"))
+    traps = [Trap(update, "trainer"), Trap(power, "power"), Trap(server, "server")]
+    assert str(strike(replace(school, server=None), "struck", traps, reference)) == "nothing"
+    of_the_night = (
+        "SELECT task_run.name, task_run.state_name FROM task_run JOIN flow_run ON flow_run.id = task_run.flow_run_id "
+        "WHERE flow_run.state_type = 'COMPLETED'"
+    )
+    with closing(sqlite3.connect(school.root / "struck" / "school" / "prefect" / "prefect.db")) as database:
+        tasks = dict(database.execute(of_the_night))
+    assert tasks.keys() >= {"round 1 · sample", "round 3 · sample", "round 3 · update", "decide", "report"}
+    assert {*tasks.values()} <= {"Completed", "Cached"}
 
 
-def test_a_night_outlives_its_prefect_server(school: School, reference: Reference) -> None:
-    """Its own is killed in the first round; at the end another is started and shows all stages."""
-    own = replace(school, server=None)
-    event = next(event for _, event in reference.events if event.endswith("/round-01/score/manifest.json"))
-    assert str(strike(own, "server", [Trap(event, "server")], reference)) == "nothing"
-    with sqlite3.connect(school.root / "server" / "school" / "prefect" / "prefect.db") as database:
-        tasks = dict(database.execute("SELECT name, state_name FROM task_run"))
-    assert tasks["round 1 · sample"] == tasks["round 3 · update"] == tasks["decide"] == "Completed"
+@pytest.mark.full
+@pytest.mark.timeout(7200)
+def test_a_night_survives_every_kill_of_the_list(school: School, reference: Reference) -> None:
+    card = Trap(f"rename checkpoints/{reference.outcome['digests']['candidate']}/{CARD}", "flow")
+    for number, trap in enumerate([card, *kill_list(reference.events, 40, 7)]):
+        assert str(strike(school, f"kill-{number}", [trap], reference)) == "nothing", trap
 
 
 def test_the_list_is_seeded_and_has_every_stage(reference: Reference) -> None:
@@ -103,7 +143,7 @@ def test_the_list_is_seeded_and_has_every_stage(reference: Reference) -> None:
 
 
 def _stage(event: str) -> str:
-    """The stage whose manifest is moved; a kept exam is named by a digest."""
+    """Return the stage whose manifest is moved; a cached exam is named by a digest."""
     return re.sub(r"[0-9a-f]{20}", "N", Path(event).parent.name)
 
 
@@ -147,32 +187,11 @@ def test_a_kill_that_the_night_survives_shares_its_start_with_the_next() -> None
     assert list(_starts([trainer])) == [[trainer], []]
 
 
-def test_who_is_left_behind_is_seen(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "import time; time.sleep(600)"]
-    with subprocess.Popen(command, env=os.environ | {"NIGHTSCHOOL_HOME": str(tmp_path)}) as orphan:
-        assert "time.sleep(600)" in processes_of(Home(tmp_path), 0)[0]
-        assert processes_of(Home(tmp_path.parent), 0) == []
-        orphan.kill()
-    assert processes_of(Home(tmp_path), 2) == []
-
-
-def test_an_alias_of_a_damaged_checkpoint_is_seen(home_with_mlflow: Callable[[str], Home]) -> None:
-    registered = Registered(home := home_with_mlflow("school"))
-    registered.registry.model = NAME
-    draft = write_tiny(home.checkpoints / "draft")
-    write_lineage(draft, None)
-    registered.checkpoints[0] = serving = keep(draft, home.checkpoints)
-    registered.registry.promote(registered.register(0).version)
-    assert (aliases(home), broken_aliases(home)) == ({"daytime": serving.name}, [])
-    (serving / "config.json").write_text("{}")
-    assert broken_aliases(home) == [f"daytime names {serving.name}, which is not whole"]
-
-
 def test_a_power_cut_takes_what_was_not_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "school"
     home.mkdir()
     for name in ("fsync", "mkdir", "rename"):
-        monkeypatch.setattr(os, name, getattr(os, name))  # put back after the test
+        monkeypatch.setattr(os, name, getattr(os, name))  # restored after the test
     monkeypatch.setattr(disk, "_log", None)
     monkeypatch.setenv(WATCH, str(tmp_path))
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home))

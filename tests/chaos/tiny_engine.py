@@ -1,4 +1,4 @@
-"""In vLLM's place: a tiny student's own completions, sampled by plain PyTorch; the same seed gives the same ones."""
+"""In vLLM's place: completions of a tiny student, sampled by plain PyTorch; the same seed gives the same ones."""
 
 import sys
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tests.models.support.tiny import END, plain_model
 
 
 def sample(*arguments: Any, **options: Any) -> Any:
-    """`engine_process.sample`, called in the engine's process, where this module stands in for `models.sampler`."""
+    """Run `engine_process.sample` in the engine's process, with this module in place of `models.sampler`."""
     sys.modules.setdefault("models.sampler", sys.modules[__name__])
     from tasks.rollouts import engine_process
 
@@ -20,7 +20,7 @@ def sample(*arguments: Any, **options: Any) -> Any:
 
 
 class Sampler:
-    """The sampler, as far as `tasks/rollouts/engine_process.py` knows it."""
+    """The part of the sampler that `tasks/rollouts/engine_process.py` uses."""
 
     probe_difference = 0.0
 
