@@ -1,7 +1,8 @@
-"""Scores, and the running solve rates: what was tried fades, what was not graded does not count."""
+"""Scores and the running solve rates: earlier tries fade, ungraded ones do not count."""
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,10 @@ import pytest
 
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
-from tasks.rollouts.score import score
+from rewards.arithmetic import Arithmetic
+from rewards.benchmarks import configured
+from rewards.verifier import Attempt, Problem
+from tasks.rollouts.score import score, scores_of
 from tasks.stage import Artifact
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
 from tests.tasks.doubles.tables import prompt, rollout, solve_rate, write_stage
@@ -31,13 +35,13 @@ def run(
     learned: Sequence[float | None] | None = None,
     scale: Literal["none", "std"] = "none",
 ) -> Artifact:
-    """Scores a round in `folder` and returns it as the next round sees it."""
-    taught: dict[str, Any] = {}
+    """Score a round in `folder`. Returns the stage."""
+    with_learned: dict[str, Any] = {}
     if learned is not None:
-        places = [{name: row[name] for name in ("problem_id", "group", "sample")} for row in rollouts]
-        rows = [place | {"learned": reward} for place, reward in zip(places, learned, strict=True)]
+        keys = [{name: row[name] for name in ("problem_id", "group", "sample")} for row in rollouts]
+        rows = [key | {"learned": reward} for key, reward in zip(keys, learned, strict=True)]
         judged = write_stage(folder / "judge", {"learned": (LEARNED, rows)})
-        taught = {"learned": judged, "learned_reward": LearnedRewardConfig()}
+        with_learned = {"learned": judged, "learned_reward": LearnedRewardConfig()}
     asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
     sampled = write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
     scored = folder / "score"
@@ -53,7 +57,7 @@ def run(
         solve_rates=before,
         decay=decay,
         night="2026-11-20",
-        **taught,
+        **with_learned,
     )
     return Artifact(folder=scored, digest="score")
 
@@ -105,7 +109,7 @@ def test_earlier_tries_fade_and_kinds_that_were_not_drawn_stay(tmp_path: Path) -
 
 
 def test_what_the_grader_could_not_judge_is_no_try(tmp_path: Path) -> None:
-    """The truth of the first problem cannot be read: its completions have no reward, which is not a 0."""
+    """The truth of the first problem cannot be read: its completions have no reward, not 0."""
     asked = [
         prompt("g/0", 0, "no marker", benchmark="gsm8k", kind="g/0", level=None, entry=1),
         prompt("g/1", 1, "2 + 2 = 4 #### 4", benchmark="gsm8k", kind="g/1", level=None, entry=1),
@@ -128,7 +132,7 @@ def test_problems_without_a_level_are_one_kind_from_round_to_round(tmp_path: Pat
 
 
 def test_two_entries_of_one_benchmark_judge_their_own(tmp_path: Path) -> None:
-    """One of them takes a last number for an answer; the other does not."""
+    """One of them accepts the last number as an answer; the other does not."""
     lenient = BenchmarkConfig(name="gsm8k", source="elsewhere", lenient=True)
     asked = [
         prompt("gsm8k/train/0", 0, "#### 4", benchmark="gsm8k", kind="here", level=None, entry=0),
@@ -150,8 +154,8 @@ def test_the_verdicts_are_counted_by_benchmark(tmp_path: Path) -> None:
     ]
     answered = [*ANSWERED, rollout("g/1", 2, 0, "#### 4"), rollout("g/1", 2, 1, "four"), rollout("g/2", 3, 0, "#### 4")]
     counts = run(tmp_path, asked, answered).read_json("verdicts.json")
-    told = {name: {verdict: number for verdict, number in own.items() if number} for name, own in counts.items()}
-    assert told == {
+    given = {name: {verdict: n for verdict, n in numbers.items() if n} for name, numbers in counts.items()}
+    assert given == {
         "arithmetic": {"correct": 2, "wrong": 1, "no_answer": 1},
         "gsm8k": {"correct": 1, "no_answer": 1, "grader_failed": 1},
     }
@@ -162,7 +166,7 @@ OWN = prompt("owner/1", 2, kind="owner") | {"benchmark": None, "truth": None, "l
 OWN_ANSWERS = [rollout("owner/1", 2, 0, "Gladly."), rollout("owner/1", 2, 1, ""), rollout("owner/1", 2, 2, "Well.")]
 
 
-def test_an_owners_prompt_is_judged_and_counts_in_no_solve_rate(tmp_path: Path) -> None:
+def test_an_owners_prompt_has_a_learned_reward_and_no_solve_rate(tmp_path: Path) -> None:
     scored = run(tmp_path, [*ASKED, OWN], [*ANSWERED, *OWN_ANSWERS], learned=[0.5, 0.5, 0.5, 0.5, 1.0, 0.0, None])
     table = read_table(scored.folder / "scores.parquet", SCORES)
     assert table.verdict.tolist() == ["correct", "wrong", "no_answer", "correct", "judged", "judged", "grader_failed"]
@@ -181,12 +185,72 @@ def test_an_owners_prompt_is_judged_and_counts_in_no_solve_rate(tmp_path: Path) 
     assert "judged" not in counts["arithmetic"]
 
 
-def test_a_tie_breaker_is_bounded_beside_what_a_right_answer_brings(tmp_path: Path) -> None:
+def test_a_tie_breaker_is_bounded_by_a_share_of_a_correct_answer(tmp_path: Path) -> None:
     answered = [rollout("a", 0, sample, text) for sample, text in enumerate(["#### 12", "#### 12", "#### 13"])]
     step = 0.05 * math.tanh(1.0)
     for correct in (1.0, 0.1):
         scored = run(tmp_path / str(correct), ASKED, answered, learned=[1, 3, 9], reward=RewardConfig(correct=correct))
         found = read_table(scored.folder / "scores.parquet", SCORES).reward.tolist()
         assert found == pytest.approx([correct * (1 - step), correct * (1 + step), 0.0])
-    scaled = run(tmp_path / "std", ASKED, answered, learned=[1, 3, 9], scale="std")  # the group would be blown up
+    scaled = run(
+        tmp_path / "std", ASKED, answered, learned=[1, 3, 9], scale="std"
+    )  # a group of ties would count as much as any other
     assert read_table(scaled.folder / "scores.parquet", SCORES).reward.tolist() == [1.0, 1.0, 0.0]
+
+
+# --- a user's benchmark
+
+BENCHMARK = """
+import os, time
+from rewards.verifier import Score
+
+class Own:
+    name = "own"
+
+    def __init__(self, source):
+        pass
+
+    def score(self, attempts):
+        if attempts[0].completion == "hang":
+            while True:
+                pass
+        if attempts[0].completion == "die":
+            os._exit(1)
+        if attempts[0].completion == "raise":
+            raise LookupError("mine")
+        return [Score(1.0, "correct", str(os.getpid())) for _ in attempts]
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a user's benchmark."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_users_own.py").write_text(BENCHMARK)
+    return "a_users_own:Own"
+
+
+def attempts(*completions: str) -> list[Attempt]:
+    return [Attempt(Problem("p", "own", "?", ""), completion) for completion in completions]
+
+
+def test_a_users_grader_runs_in_a_child_that_may_hang_or_die(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = configured(BenchmarkConfig(name=own))
+    one, two = scores_of(benchmark, attempts("a", "b"))
+    assert (one.verdict, one.detail) == ("correct", two.detail)
+    assert one.detail != str(os.getpid())
+    with pytest.raises(LookupError, match="mine"):
+        scores_of(benchmark, attempts("raise"))
+    died = scores_of(benchmark, attempts("die", "a"))
+    assert [(score.reward, score.verdict) for score in died] == [(None, "grader_failed")] * 2
+    assert died[0].detail.startswith("the grader process died")
+    monkeypatch.setattr("tasks.rollouts.score.LIMIT", 3.0)
+    (hung,) = scores_of(benchmark, attempts("hang"))
+    assert (hung.reward, hung.verdict) == (None, "grader_failed")
+    assert hung.detail == "the grader process had not finished after 3 s and was ended"
+
+
+def test_a_built_in_benchmark_needs_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.rollouts.score.call_once", None)
+    (problem, *_) = Arithmetic().problems("test")
+    assert scores_of(Arithmetic(), [Attempt(problem, f"#### {problem.truth}")])[0].verdict == "correct"
