@@ -1,18 +1,20 @@
 """`nightschool journal`: add lines to the day's log, show and check them, and import data sets."""
 
-import datetime
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError
 from conf.storage.journal import KINDS, Correction, Entry, Feedback, Preference, Trace, Words, entry_of, read_object
 from conf.storage.journal import schema as json_schema
 from conf.storage.journal_file import append, read_file
 from flows.commands.options import AsJson, print_json
+from flows.run.dates import checked_date
 
 # \b keeps the line breaks of a paragraph; at most 76 columns
 HELP = """The day's log: what you teach by day, and the night learns.
@@ -81,11 +83,10 @@ def add(
     On standard input the keys `version` and `at` (default: now) may be left out.
     """
     home = Home.here()
-    if policy is not None:
-        policy = home.full_digest(policy)
+    policy = policy and home.full_digest(policy)
     given = {
-        **({"messages": _messages(system, prompt)} if prompt is not None else {}),
-        **({"responses" if kind == "preference" else "response": _answers(kind, response)} if response else {}),
+        "messages": None if prompt is None else _messages(system, prompt),
+        "responses" if kind == "preference" else "response": _answers(kind, response) if response else None,
         **{"chosen": chosen, "policy": policy, "correction": correction, "value": value},
         **{"text": text, "teacher": teacher, "benchmark": benchmark, "truth": truth},
     }
@@ -121,7 +122,10 @@ def show(
     file = _file_of(date)
     good, bad = read_file(file)
     lines = [{"line": number} | entry.model_dump(mode="json", exclude_none=True) for number, entry in good]
-    listed = [f"{number:>5}  {_time(entry)}  {entry.kind:10}  {_shown(entry)}" for number, entry in good]
+    listed = [
+        f"{number:>5}  {datetime.fromisoformat(entry.at):%H:%M}  {entry.kind:10}  {_shown(entry)}"
+        for number, entry in good
+    ]
     _print({"file": str(file), "lines": lines, "bad": bad}, as_json, str(file), *listed, *map(_bad, bad))
 
 
@@ -161,8 +165,8 @@ def schema() -> None:
 
 
 def _messages(system: str | None, prompt: str) -> list[dict[str, str]]:
-    turns = {"system": system, "user": prompt}
-    return [{"role": role, "content": content} for role, content in turns.items() if content is not None]
+    asked = {"role": "user", "content": prompt}
+    return [asked] if system is None else [{"role": "system", "content": system}, asked]
 
 
 def _answers(kind: str | None, response: list[str]) -> list[str] | str:
@@ -206,17 +210,10 @@ def _file_of(date: str | None) -> Path:
         if not files:
             raise InputError(f"{journal}: no journal yet; `nightschool journal add --help` shows how to start one")
         return files[-1]
-    try:
-        file = journal / f"{datetime.date.fromisoformat(date)}.jsonl"
-    except ValueError:
-        raise InputError(f"show: {date} is not a date; write it as 2026-11-20") from None
+    file = journal / f"{checked_date(date, 'show', clocks_in(None))}.jsonl"
     if not file.is_file():
         raise InputError(f"{journal}: no journal for {file.stem}")
     return file
-
-
-def _time(entry: Entry) -> str:
-    return datetime.datetime.fromisoformat(entry.at).strftime("%H:%M")
 
 
 def _shown(entry: Entry) -> str:
