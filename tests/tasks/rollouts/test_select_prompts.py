@@ -1,4 +1,4 @@
-"""Which problems a round practises: where there is something to learn, everything sometimes, the exam never."""
+"""The problems of a round: where there is something to learn, everything sometimes, the exam never."""
 
 import json
 import math
@@ -104,13 +104,6 @@ def test_expected_signal_is_that_of_the_binomial_distribution(rate: float, size:
     assert expected_signal(["kind"], {"kind": rate}, size) == pytest.approx(mixed, abs=1e-12)
 
 
-def test_shares_by_hand() -> None:
-    assert shares([1, 1, 1], 10) == [4, 3, 3]
-    assert shares([3, 1], 40) == [30, 10]
-    assert shares([0.001, 1], 10) == [0, 10]
-    assert shares([5], 7) == [7]
-
-
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=6), st.integers(0, 200))
 def test_shares_add_up_and_are_fair(weights: list[float], count: int) -> None:
     found = shares(weights, count)
@@ -162,7 +155,6 @@ def drawn_kinds(tmp_path: Path, student: Path, solve_rates: Artifact, exploratio
 
 
 def test_a_kind_that_is_never_solved_keeps_its_share(tmp_path: Path, student: Path) -> None:
-    """Without its share a kind that fell to 0 is never practised again, and nobody notices."""
     solve_rates = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0})
     with_share = drawn_kinds(tmp_path, student, solve_rates, 0.3)
     expected = 800 * 0.3 / len(KINDS)  # 18 of 800
@@ -173,19 +165,11 @@ def test_a_kind_that_is_never_solved_keeps_its_share(tmp_path: Path, student: Pa
     assert sum(without.values()) == 800
 
 
-def test_exploration_of_1_is_an_even_draw(tmp_path: Path, student: Path) -> None:
-    """Whatever was solved before: the very same problems are drawn."""
-    solved = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0, "times": 0.1})
-    knowing = select(tmp_path / "knowing", student, exploration=1.0, solve_rates=solved)
-    assert knowing.question.tolist() == select(tmp_path / "not", student, exploration=1.0).question.tolist()
-    assert knowing.question.tolist() != select(tmp_path / "weighted", student, solve_rates=solved).question.tolist()
-
-
 def selection(folder: Path) -> dict[str, float]:
     return json.loads((folder / "selection.json").read_text())
 
 
-def test_what_the_solve_rates_let_hope_for(tmp_path: Path, student: Path) -> None:
+def test_the_solve_rates_predict_the_share_with_signal(tmp_path: Path, student: Path) -> None:
     """Two kinds of thirteen have no signal, the others of eight completions at p = ½ nearly always."""
     half = 1 - 2 * 0.5**8
     solved = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0})
@@ -224,7 +208,7 @@ def test_a_refill_of_one_prompt_has_every_kind_to_choose_from(tmp_path: Path, st
         assert kind == "arithmetic/1/times"
 
 
-def test_prompts_that_leave_no_room_are_passed_over(tmp_path: Path, student: Path) -> None:
+def test_prompts_that_leave_no_room_are_skipped(tmp_path: Path, student: Path) -> None:
     lengths = select(tmp_path / "all", student).prompt_token_ids.map(len)
     longest = int(lengths.median())
     table = select(tmp_path / "short", student, longest=longest)
@@ -243,12 +227,12 @@ def test_thousands_of_kinds_do_not_make_the_weights_vanish(tmp_path: Path, stude
         table: Any = select(tmp_path / str(number), student, sources=[source], solve_rates=known, seed=str(number))
         assert len(set(table.problem_id)) == 40
         counts.update(table.problem_id)
-    # the one that was never tried has 0.7 of the weight; of all others hardly any comes twice
+    # the one never tried has 0.7 of the weight; hardly any other comes twice
     assert counts["gsm8k/train/3999"] == 3
     assert len(counts) > 100
 
 
-def test_every_prompt_knows_the_entry_that_it_came_from(tmp_path: Path, student: Path) -> None:
+def test_every_prompt_notes_its_entry(tmp_path: Path, student: Path) -> None:
     sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC, BenchmarkConfig(name="arithmetic", levels=("3",), weight=2.0)]
     table = select(tmp_path / "round", student, sources=sources)
     assert Counter(table.entry) == {0: 10, 1: 10, 2: 20}
@@ -257,14 +241,8 @@ def test_every_prompt_knows_the_entry_that_it_came_from(tmp_path: Path, student:
     assert set(table.level[table.entry == 2]) == {"3"}
 
 
-def test_entries_that_share_problems_never_draw_one_twice(tmp_path: Path, student: Path) -> None:
-    sources = [gsm8k(tmp_path / "one", 12), gsm8k(tmp_path / "same", 12)]
-    table = select(tmp_path / "round", student, sources=sources, count=20)
-    assert len(table) == len(set(table.problem_id)) == 12
-
-
-def test_two_sources_of_one_benchmark_are_practised_by_their_own_solve_rates(tmp_path: Path, student: Path) -> None:
-    """Both have a `gsm8k/train/0`: the same name, and another problem."""
+def test_two_sources_of_one_benchmark_have_solve_rates_of_their_own(tmp_path: Path, student: Path) -> None:
+    """Both have a problem `gsm8k/train/0`."""
     sources = [gsm8k(tmp_path / "easy", 20), gsm8k(tmp_path / "hard", 20, question="How many more?")]
     table = select(tmp_path / "round", student, sources=sources)
     assert len(table) == len(set(table.question)) == len(set(table.kind)) == 40
@@ -283,7 +261,7 @@ def test_an_exam_question_is_not_drawn_under_another_id(tmp_path: Path, student:
     assert sorted(set(range(20)) - {int(name.rpartition("/")[2]) for name in table.problem_id}) == [3, 7]
 
 
-def test_what_a_benchmark_left_out_is_noted(tmp_path: Path, student: Path) -> None:
+def test_problems_that_a_benchmark_leaves_out_are_noted(tmp_path: Path, student: Path) -> None:
     source = gsm8k(tmp_path / "gsm8k", 5)
     with (tmp_path / "gsm8k" / "train.jsonl").open("a") as file:
         file.write('{"question": "How many?", "answer": "nobody knows"}\n')
@@ -309,16 +287,11 @@ def test_the_owner_has_a_share_of_the_round_and_others_in_the_next(tmp_path: Pat
     assert (len(first), len(own)) == (40, 10)
     assert sorted(first.group) == list(range(40))
     assert own.problem_id.is_unique
-    assert (set(own.source), set(own.kind), own.truth.notna().any(), own.entry.notna().any()) == (
-        {"journal"},
-        {"owner"},
-        False,
-        False,
-    )
+    assert (set(own.source), set(own.kind)) == ({"journal"}, {"owner"})
+    assert own[["truth", "entry"]].isna().all(axis=None)
     other = select(tmp_path / "2", student, owner=owner, owner_share=0.25, seed="1 2026-11-20 round 2")
     assert set(other[other.benchmark.isna()].problem_id) != set(own.problem_id)
-    selection = json.loads((tmp_path / "1" / "selection.json").read_text())
-    assert selection["drawn"] == 40
+    assert selection(tmp_path / "1")["drawn"] == 40
 
 
 def test_few_prompts_of_the_owner_leave_the_rest_to_the_benchmarks(tmp_path: Path, student: Path) -> None:
@@ -326,7 +299,7 @@ def test_few_prompts_of_the_owner_leave_the_rest_to_the_benchmarks(tmp_path: Pat
     found = select(tmp_path / "1", student, owner=owner, owner_share=0.5, count=10)
     assert (len(found), int(found.benchmark.isna().sum())) == (10, 3)
     refill = select(tmp_path / "2", student, owner=owner, owner_share=0.5, count=4, drawn=[tmp_path / "1"])
-    assert not refill.benchmark.isna().any()  # the round has them already
+    assert not refill.benchmark.isna().any()  # the round has all of them
     assert sorted(refill.group) == [10, 11, 12, 13]
     alone = select(tmp_path / "3", student, owner=owner, owner_share=1.0, count=3)
     assert alone.benchmark.isna().all()

@@ -273,41 +273,31 @@ def test_a_trainer_that_was_loaded_to_read_is_not_the_one_that_learns(night: Nig
     assert night.bits() == expected
 
 
-def test_retired_folders_go_right_before_others_are_written(
+def test_retired_folders_are_removed_once_there_is_something_to_write(
     night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither while the steps are taken, nor where they fail."""
     night.rounds(last=1)
-    old = [tmp_path / "old checkpoint", tmp_path / "old state"]
-    for folder in old:
-        (folder / "inner").mkdir(parents=True)
-    trainer: Any = trainer_process._trainer
-    seen: list[list[bool]] = []
-
-    def watched(method: Any) -> Any:
-        def noting(*arguments: Any) -> Any:
-            seen.append([folder.exists() for folder in old])
-            return method(*arguments)
-
-        return noting
+    checkpoint, state = tmp_path / "old checkpoint", tmp_path / "old state"
+    checkpoint.mkdir()
+    state.mkdir()
+    arguments = (night.predecessor(2), night.config, night.rollouts, ADVANTAGES, night.checkpoints, [checkpoint])
 
     def fails(*_: Any) -> None:
+        assert checkpoint.exists()
         raise OSError("no space left")
 
-    arguments = (night.predecessor(2), night.config, night.rollouts, ADVANTAGES, night.checkpoints, old[:1])
     with monkeypatch.context() as patch:
-        patch.setattr(trainer, "update", fails)
+        patch.setattr(Trainer, "update", fails)
         with pytest.raises(OSError, match="no space left"):
             trainer_process.update(*arguments)
-    trainer_process._held = night.current
-    monkeypatch.setattr(trainer, "update", watched(trainer.update))
-    monkeypatch.setattr(trainer, "save_state", watched(trainer.save_state))
     updated = trainer_process.update(*arguments)
-    assert not old[0].exists()
+    assert not checkpoint.exists()
     with pytest.raises(ElsewhereError):
-        trainer_process.save_state("elsewhere", night.state(2), old[1:])
-    trainer_process.save_state(updated.checkpoint.name, night.state(2), old[1:])
-    assert seen == [[True, True], [False, False]]
+        trainer_process.save_state("elsewhere", night.state(2), [state])
+    assert state.exists()
+    trainer_process.save_state(updated.checkpoint.name, night.state(2), [state])
+    assert not state.exists()
 
 
 def test_a_trainer_that_is_let_go_gives_back_its_memory_at_once(night: Night) -> None:
