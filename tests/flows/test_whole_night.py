@@ -30,19 +30,14 @@ CONFIG = Path(__file__).parents[2] / "conf" / "starter.yaml"
 MIXED_CONFIG = CONFIG.with_name("mixed.yaml")
 SMALL = [
     "budget_minutes=null",
-    "grpo.rounds=2",
-    "grpo.prompts_per_round=6",
-    "grpo.refills=1",
-    "grpo.quiz_every_rounds=2",
-    "grpo.quiz_problems=10",
-    "grpo.min_useful_groups=1",
-    "distill.steps=4",
+    "grpo={rounds: 1, prompts_per_round: 6, group_size: 8, refills: 1, quiz_every_rounds: 1, quiz_problems: 10, "
+    "min_useful_groups: 1, max_completion_tokens: 24}",
+    "distill.steps=2",
     "distill.batch_size=4",
     "day.generated_preferences=8",  # too few for a reward model
     "exam.target.problems=40",
     'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 40}]',
     "exam.max_completion_tokens=24",
-    "grpo.max_completion_tokens=24",
     CHAT,
 ]
 
@@ -54,7 +49,7 @@ def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
 
 
 def connections(home: Path) -> Path:
-    """Where the watcher writes down what the nights of a home send to others."""
+    """The file in which the watcher notes what the nights of a home send to others."""
     return home.with_name(f"{home.name}-connections.txt")
 
 
@@ -69,35 +64,35 @@ def night(home: Path, *arguments: str, settings: list[str] = SMALL) -> subproces
 
 @dataclass(frozen=True)
 class Interruption:
-    """What was seen of a night ended by Ctrl-C: its exit and last words, and when its first rollouts were written."""
+    """A night ended by Ctrl-C: its exit, its output, and when its rollouts were written."""
 
     returncode: int
     seconds: float
-    said: str
+    output: str
     left_running: list[str]
     written: int
 
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Interruption]:
-    """A home whose night was ended in its second round, while the first one's state was being written."""
+    """A home whose night was ended while the round's trainer state was being written."""
     home = tmp_path_factory.mktemp("night") / "school"
     argv, environment = command(home, *small_night())
-    going = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    rounds = home / "nights" / "2026-01-01"
-    wait_for(lambda: list(rounds.glob("state/*.draft")), 1000)
+    running = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    folder = home / "nights" / "2026-01-01"
+    wait_for(lambda: list(folder.glob("state/*.draft")), 1000)
     asked = time.monotonic()
-    os.killpg(going.pid, signal.SIGINT)
-    _, said = going.communicate(timeout=60)
+    os.killpg(running.pid, signal.SIGINT)
+    _, output = running.communicate(timeout=60)
     seconds = time.monotonic() - asked
     time.sleep(2)
-    written = (rounds / "round-01" / "sample" / "rollouts.parquet").stat().st_mtime_ns
-    return home, Interruption(going.returncode, seconds, said, processes_of(home), written)
+    written = (folder / "round-01" / "sample" / "rollouts.parquet").stat().st_mtime_ns
+    return home, Interruption(running.returncode, seconds, output, processes_of(home), written)
 
 
 @pytest.fixture(scope="module")
 def finished(interrupted: tuple[Path, Interruption]) -> tuple[Path, dict[str, Any]]:
-    """The same home, once the same command was given again."""
+    """The same home after the same command was given again."""
     home, _ = interrupted
     done = night(home, "--json")
     assert done.returncode == 0, done.stderr
@@ -109,28 +104,28 @@ def finished(interrupted: tuple[Path, Interruption]) -> tuple[Path, dict[str, An
 def test_ctrl_c_ends_a_night_within_ten_seconds_and_leaves_nothing_running(
     interrupted: tuple[Path, Interruption],
 ) -> None:
-    _, seen = interrupted
-    assert seen.returncode == 130
-    assert seen.seconds < 10
-    assert "go on with: nightschool night" in seen.said
-    assert MARK not in seen.said
-    assert seen.left_running == []
+    _, interruption = interrupted
+    assert interruption.returncode == 130
+    assert interruption.seconds < 10
+    assert "resume with: nightschool night" in interruption.output
+    assert MARK not in interruption.output
+    assert interruption.left_running == []
 
 
 def test_an_interrupted_night_goes_on_and_samples_no_round_again(
     interrupted: tuple[Path, Interruption], finished: tuple[Path, dict[str, Any]]
 ) -> None:
-    home, seen = interrupted
+    home, interruption = interrupted
     rollouts = home / "nights" / "2026-01-01" / "round-01" / "sample" / "rollouts.parquet"
-    assert rollouts.stat().st_mtime_ns == seen.written
-    assert finished[1]["rounds"] == 2
+    assert rollouts.stat().st_mtime_ns == interruption.written
+    assert finished[1]["rounds"] == 1
 
 
 def test_the_line_for_machines(finished: tuple[Path, dict[str, Any]]) -> None:
     home, summary = finished
     assert summary["night"] == "2026-01-01"
     assert summary["decision"] in ("promoted", "kept")
-    assert summary["rounds"] == 2
+    assert summary["rounds"] == 1
     for who in ("champion", "distilled", "candidate"):
         assert summary["accuracy"][who].keys() == {"accuracy", "low", "high", "n"}
         assert summary["accuracy"][who]["n"] == 40
@@ -140,19 +135,17 @@ def test_the_line_for_machines(finished: tuple[Path, dict[str, Any]]) -> None:
     assert Path(summary["report"]).read_text().startswith("<!DOCTYPE html>")
 
 
-def test_the_rounds_left_what_the_design_says(finished: tuple[Path, dict[str, Any]]) -> None:
+def test_the_round_left_its_stages_and_figures(finished: tuple[Path, dict[str, Any]]) -> None:
     folder = finished[0] / "nights" / "2026-01-01"
-    for number in ("01", "02"):
-        for stage in ("select_prompts", "sample", "score", "credit", "checkpoint"):
-            assert (folder / f"round-{number}" / stage / "manifest.json").exists()
-        metrics = json.loads((folder / f"round-{number}" / "checkpoint" / "metrics.json").read_text())
-        refills = list(folder.glob(f"round-{number}/refill-*/credit/manifest.json"))
-        assert metrics["refills"] == len(refills) <= 1
-        assert metrics["groups"] == 6 + metrics["replaced_groups"] <= 12
-        for part in ("sample", "generate", "sync", "score", "update", "checkpoint"):
-            assert metrics[f"seconds_{part}"] > 0
-        if number == "01":
-            assert "seconds_round" not in metrics  # it was cut in two; the second may have begun afterwards
+    for stage in ("select_prompts", "sample", "score", "credit", "checkpoint", "quiz"):
+        assert (folder / "round-01" / stage / "manifest.json").exists()
+    metrics = json.loads((folder / "round-01" / "checkpoint" / "metrics.json").read_text())
+    refills = list(folder.glob("round-01/refill-*/credit/manifest.json"))
+    assert metrics["refills"] == len(refills) <= 1
+    assert metrics["groups"] == 6 + metrics["replaced_groups"] <= 12
+    for part in ("sample", "generate", "sync", "score", "update", "checkpoint"):
+        assert metrics[f"seconds_{part}"] > 0
+    assert "seconds_round" not in metrics  # it was interrupted
     assert not list(folder.rglob("*.draft"))
 
 
@@ -166,7 +159,7 @@ def test_mlflow_has_the_run_and_the_versions(finished: tuple[Path, dict[str, Any
     assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id], NIGHT_RUNS)
     assert run.info.status == "FINISHED"
-    assert run.data.params["grpo.rounds"] == "2"
+    assert run.data.params["grpo.rounds"] == "1"
     assert {"reward/reward", "sampler/mismatch", "seconds/sample", "speed/tokens_per_second"} <= run.data.metrics.keys()
     versions = client.search_model_versions("name = 'starter'")
     assert {v.tags["digest"] for v in versions} == set(summary["digests"].values())
@@ -177,7 +170,7 @@ def test_mlflow_has_the_run_and_the_versions(finished: tuple[Path, dict[str, Any
 
 @pytest.mark.skipif(not can_watch(), reason="no network can be made here: it takes root, TUN, and ip")
 def test_a_night_sends_nothing_to_others_and_lets_nobody_connect(finished: tuple[Path, dict[str, Any]]) -> None:
-    """From enrolment to report, interruption included; its environment is that of a shell, not of a test."""
+    """From the student's import to the report, with the interruption, in the environment of a user's shell."""
     assert connections(finished[0]).read_text() == ""
 
 
@@ -195,14 +188,14 @@ def test_what_prefect_writes_lies_under_the_home(finished: tuple[Path, dict[str,
 
 
 def test_prefect_has_every_stage_as_a_run_that_is_over(finished: tuple[Path, dict[str, Any]]) -> None:
-    """Also the last one, right after which its server ended with the night."""
+    """Also the last one, right after which the server ended with the night."""
     of_the_night = (
         "SELECT task_run.name, task_run.state_name FROM task_run JOIN flow_run ON flow_run.id = task_run.flow_run_id "
         "WHERE flow_run.state_type = 'COMPLETED'"
     )
     with closing(sqlite3.connect(finished[0] / "prefect" / "prefect.db")) as database:
         runs = dict(database.execute(of_the_night))
-    assert {"round 2 · sample", "round 2 · update", "evaluate · candidate", "decide", "report"} <= {*runs}
+    assert {"round 1 · sample", "round 1 · quiz", "evaluate · candidate", "decide", "report"} <= {*runs}
     assert {*runs.values()} <= {"Completed", "Cached"}  # what was committed before the interruption
 
 
@@ -210,27 +203,9 @@ def test_the_home_is_its_owners_alone(finished: tuple[Path, dict[str, Any]]) -> 
     assert stat.S_IMODE(finished[0].stat().st_mode) == 0o700
 
 
-def test_a_finished_night_is_not_run_again(finished: tuple[Path, dict[str, Any]]) -> None:
-    home, summary = finished
-    started = time.monotonic()
-    again = night(home, "--json")
-    assert again.returncode == 0
-    assert json.loads(again.stdout) == summary
-    assert "--date" in again.stderr
-    assert "--fresh" in again.stderr
-    assert time.monotonic() - started < 30
-
-
-def test_another_configuration_is_another_night(finished: tuple[Path, dict[str, Any]]) -> None:
-    refused = night(finished[0], settings=[*SMALL, "grpo.rounds=3"])
-    assert refused.returncode == 2
-    assert "grpo.rounds: 2 → 3" in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
-
-
 @pytest.mark.full
 def test_a_night_of_adapters(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    """They are served and trained as adapters; the exam is sat by a full checkpoint, and it alone stays."""
+    """Adapters are sampled and trained; the exam examines a full checkpoint, which alone stays."""
     home, summary = finished
     student = home / "checkpoints" / summary["digests"]["champion"]
     adapters = ["lora={rank: 8, dropout: 0.05}", "optimizer.learning_rate=2e-4", "grpo.rounds=3"]
@@ -259,6 +234,7 @@ MIXED = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no files to read")
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed: programs cannot be judged")
 def test_a_mixed_night_shows_its_verdicts_by_benchmark(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
@@ -272,15 +248,19 @@ def test_a_mixed_night_shows_its_verdicts_by_benchmark(finished: tuple[Path, dic
     done = subprocess.run([*argv, "--json"], env=environment, capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stderr
     mixed = json.loads(done.stdout)
-    assert {name: sum(own.values()) for name, own in mixed["verdicts"].items()} == {"gsm8k": 12, "math": 8, "mbpp": 4}
-    assert all(own["grader_failed"] == 0 for own in mixed["verdicts"].values())
+    assert {name: sum(counts.values()) for name, counts in mixed["verdicts"].items()} == {
+        "gsm8k": 12,
+        "math": 8,
+        "mbpp": 4,
+    }
+    assert all(counts["grader_failed"] == 0 for counts in mixed["verdicts"].values())
     assert mixed["benchmarks"].keys() == {"gsm8k", "math-500", "mbpp"}
 
     page = Path(mixed["report"]).read_text()
-    for name, own in mixed["verdicts"].items():
+    for name, counts in mixed["verdicts"].items():
         row = re.search(rf'<tr><th scope="row">{name}, training</th>(.*?)</tr>', page)
         assert row is not None
-        assert sum(int(number) for number in re.findall(r"<td>(\d+)</td>", row[1])) == sum(own.values())
+        assert sum(int(number) for number in re.findall(r"<td>(\d+)</td>", row[1])) == sum(counts.values())
     assert "Verdicts, by benchmark" in page
 
     database = Home(tmp_path).database
@@ -288,7 +268,9 @@ def test_a_mixed_night_shows_its_verdicts_by_benchmark(finished: tuple[Path, dic
     experiment = client.get_experiment_by_name("nightschool")
     assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id], NIGHT_RUNS)
-    logged = {f"verdicts/{name}/{verdict}": n for name, own in mixed["verdicts"].items() for verdict, n in own.items()}
+    logged = {
+        f"verdicts/{name}/{verdict}": n for name, counts in mixed["verdicts"].items() for verdict, n in counts.items()
+    }
     assert logged.items() <= run.data.metrics.items()
     assert (run.data.metrics["reward/correct"], run.data.metrics["reward/format"] >= 0) == (
         run.data.metrics["reward/reward"],
@@ -304,7 +286,7 @@ def wait_for(condition: Any, seconds: float) -> None:
 
 
 def processes_of(home: Path) -> list[str]:
-    """What still runs with this home in its environment: the command, its workers, its servers."""
+    """Return the commands that still run with this home in their environment."""
     found = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         try:

@@ -1,0 +1,99 @@
+"""A whole night whose reward model serves: the real command, trainer, Prefect and MLflow, and a tiny student.
+
+In vLLM's place the student samples for itself. The other lessons of a whole night are in test_full_day.py.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.settings import get_current_settings
+
+from conf.load import load_night
+from flows.run.estimate import seconds_left
+from flows.run.history import round_metrics
+from models.lessons.preference_data import is_held_out
+from tasks.layout import is_round
+from tasks.plan import plan_night
+from tasks.stage import committed
+from tasks.tables import PROMPTS, read_table
+from tests.chaos.school import DATE, open_school
+from tests.models.support.tiny_picks import QUICK
+from tests.tasks.doubles.picks import preference_rows
+
+pytestmark = pytest.mark.full
+
+PICKS = 120
+SETTINGS = (
+    f"reward_model={QUICK.model_dump_json()}",
+    "learned_reward.owner_share=0.5",
+    "grpo={rounds: 2, prompts_per_round: 16, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
+    "refills: 0, quiz_every_rounds: 2, quiz_problems: 6, sampler_ratio_band: [0.0, 1000.0]}",
+)
+
+
+def said(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def journal() -> Iterator[dict[str, Any]]:
+    """Picks of the shortest of five answers, and a few lines of the other channels."""
+    for row in preference_rows(PICKS):
+        lists = {name: json.loads(row[name]) for name in ("messages", "responses")}
+        yield {"kind": "preference", **row, **lists, "policy": "imported"}
+    for number in range(12):
+        asked = {"messages": said(f"Say {number}"), "response": "no no no"}
+        yield {"kind": "correction", **asked, "correction": "no"}
+        yield {"kind": "feedback", **asked, "value": -1}
+        yield {"kind": "words", "text": f"We count: {number}, {number + 1}."}
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> Path:
+    """The folder of the night."""
+    school = open_school(tmp_path_factory.mktemp("taught") / "tiny", get_current_settings().api.url)
+    home = school.home("home")
+    with (home.journal / f"{DATE}.jsonl").open("a") as file:
+        file.writelines(json.dumps({"version": 1, "at": DATE, **line}) + "\n" for line in journal())
+    code = school.start(home, settings=SETTINGS)
+    assert code == 0, (school.watch(home) / "said.log").read_text()[-3000:]
+    return home.night(DATE)
+
+
+def prompts(night: Path, source: str) -> list[list[dict[str, str]]]:
+    """The conversations that the rounds practised, of the owner ("journal") or of benchmarks."""
+    tables = [read_table(file, PROMPTS) for file in sorted(night.glob("round-*/select_prompts/prompts.parquet"))]
+    return [json.loads(text) for table in tables for text in table.messages[table.source == source]]
+
+
+def test_a_reward_model_is_fitted_and_used(night: Path) -> None:
+    outcome = json.loads((night / "fit_reward_model" / "outcome.json").read_text())
+    assert outcome["serves"]
+    assert outcome["accuracy"]["low"] > outcome["chance"]
+    assert outcome["picks"] == PICKS + 12 - outcome["left_out"]["correction"]
+    checkpoint = (night / "fit_reward_model" / "checkpoint.txt").read_text()
+    assert (night.parents[1] / "checkpoints" / checkpoint / "reward_head.safetensors").exists()
+    for metrics in round_metrics(night):
+        assert metrics["reward/learned_spread"] > 0
+        assert "kl" in metrics
+    assert len(prompts(night, "journal")) == len(prompts(night, "benchmark")) == 16
+    assert "A reward model was used" in (night / "report.html").read_text()
+
+
+def test_held_out_conversations_are_in_no_lesson_and_no_round(night: Path) -> None:
+    share = QUICK.held_out_share
+    held_out = sum(is_held_out(said(f"Say {number}"), share) for number in range(12))
+    assert 0 < held_out < 12
+    for channel in ("corrections", "feedback"):
+        counts = json.loads((night / "lessons" / channel / "counts.json").read_text())
+        assert (counts["lines"], counts["used"], counts["held_out"]) == (12, 12 - held_out, held_out)
+    assert not [messages for messages in prompts(night, "journal") if is_held_out(messages, share)]
+
+
+def test_every_planned_stage_was_committed(night: Path, tmp_path: Path) -> None:
+    config = load_night(night / "config.yaml")
+    planned = [stage for stage in plan_night(config).timeline if not (stage.optional or is_round(stage.path))]
+    assert all(committed(night / stage.path) for stage in planned)
+    assert (seconds_left(tmp_path, config, "starting", 0.0, night) or 0) > 0
