@@ -1,7 +1,6 @@
-"""conf/full_day.yaml, whole: every part of it, on the real command, trainer, Prefect and MLflow.
+"""A night of conf/full_day.yaml with all its parts: the real command, trainer, Prefect and MLflow, and a tiny student.
 
-The student is tiny and samples for itself in vLLM's place, so the numbers are small; `vllm serve` as the teacher has a
-test of its own (tests/models/hf/test_served_teacher.py).
+In vLLM's place the student samples for itself. `vllm serve` as a teacher is tested in tests/models/hf.
 """
 
 import json
@@ -34,25 +33,26 @@ SMALL = (
 
 @dataclass
 class FullDay:
-    """The finished night: its folder, its report as text, what the teacher was asked and with which keys, and what the
-    command said.
+    """The finished night.
+
+    `report`: its text. `asked`, `keys`: the teacher's requests and their authorization. `output`: the command's.
     """
 
     folder: Path
     report: str
     asked: list[dict[str, Any]]
     keys: list[str]
-    said: Path
+    output: Path
 
-    def read(self, place: str) -> Any:
-        return json.loads((self.folder / place).read_text())
+    def read(self, path: str) -> Any:
+        return json.loads((self.folder / path).read_text())
 
 
 @pytest.fixture(scope="module")
 def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> FullDay:
     school = open_school(tmp_path_factory.mktemp("full") / "tiny", get_current_settings().api.url)
     home = school.home("home")
-    (home.journal / f"{DATE}.jsonl").unlink()  # all of its day is generated
+    (home.journal / f"{DATE}.jsonl").unlink()  # the day is generated
     named = (*school.settings[:3], f"on_policy.teacher={school.root / 'student'}")
     with chat_server(lambda request: said("The answer is 7.")) as server:
         teacher = f"distill.teacher.base_url={server.url}"
@@ -60,34 +60,34 @@ def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> 
             for name, key in KEYS.items():
                 owners.setenv(name, key)
             code = replace(school, settings=(*named, *SMALL, teacher, CHAT)).start(home, config=FULL_DAY)
-        said_log = school.watch(home) / "said.log"
-        assert code == 0, said_log.read_text()[-3000:]
+        output = school.watch(home) / "said.log"
+        assert code == 0, output.read_text()[-3000:]
         folder = home.night(DATE)
         page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", (folder / "report.html").read_text()))
-        return FullDay(folder, page, server.requests, server.keys, said_log)
+        return FullDay(folder, page, server.requests, server.keys, output)
 
 
 def test_every_step_was_taken_and_followed_by_an_exam(full_day: FullDay) -> None:
     kinds = [step.kind for step in load_night(full_day.folder / "config.yaml").steps]
     assert kinds == [step.kind for step in load_night(FULL_DAY).steps]
-    for place in ("distill", "self_distill", *(f"lessons/{channel}" for channel in CHANNELS)):
-        assert (full_day.folder / place / "manifest.json").exists(), place
+    for path in ("distill", "self_distill", *(f"lessons/{channel}" for channel in CHANNELS)):
+        assert (full_day.folder / path / "manifest.json").exists(), path
     assert len(full_day.read("distill/curve.json")) == 4
     examined = {file.parent.name for file in full_day.folder.glob("evaluate/*/manifest.json")}
     assert {"champion", "distilled", "candidate", "step-3", "step-5"} <= examined
     assert ["teacher_kl" in figures for figures in round_metrics(full_day.folder)] == [False, False, True, False]
 
 
-def test_the_teacher_was_asked_for_what_tonights_first_rounds_did_not_solve(full_day: FullDay) -> None:
+def test_the_teacher_was_asked_what_the_first_rounds_did_not_solve(full_day: FullDay) -> None:
     asked = full_day.read("ask_teacher/asked.json")
     assert 0 < asked["answered"] == asked["problems"] == len(full_day.asked) <= 8
     (row,) = [row for row in full_day.read("distill/sources.json") if row["source"] == "asked by night"]
-    assert row["kept"] == asked["answered"]  # its form is not the benchmark's: they were rewritten
+    assert row["kept"] == asked["answered"]  # rewritten into the benchmark's format
 
 
-def test_keys_that_the_night_used_are_in_nothing_that_it_wrote(full_day: FullDay) -> None:
+def test_no_key_that_the_night_used_is_in_its_files(full_day: FullDay) -> None:
     assert set(full_day.keys) == {f"Bearer {KEYS['NIGHTSCHOOL_TEACHER_KEY']}"}
-    assert MARK not in full_day.said.read_text()
+    assert MARK not in full_day.output.read_text()
     assert list(with_keys(full_day.folder.parents[1])) == []
 
 
@@ -101,12 +101,14 @@ def test_each_channels_lines_were_used(full_day: FullDay) -> None:
         assert full_day.read(f"lessons/{channel}/curve.json")
 
 
-def test_the_report_tells_of_every_part(full_day: FullDay) -> None:
+def test_the_report_has_every_part(full_day: FullDay) -> None:
     parts = full_day.report.split("What each part taught")[1].split("The night")[0]
     for part in ("worked solutions", *CHANNELS, "on-policy round 3"):
         assert part in parts
     outcome = full_day.read("fit_reward_model/outcome.json")
-    told = "A reward model was used" if outcome["serves"] else f"No reward model was used ({outcome['picks']} picks)"
-    assert told in full_day.report
+    sentence = (
+        "A reward model was used" if outcome["serves"] else f"No reward model was used ({outcome['picks']} picks)"
+    )
+    assert sentence in full_day.report
     assert "The teacher studied-starter answered" in full_day.report
     assert ("The learned reward" in full_day.report) == outcome["serves"]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import sqlite3
@@ -237,10 +236,8 @@ MIXED = [
 @pytest.mark.full
 @pytest.mark.skipif(not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no files to read")
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed: programs cannot be judged")
-def test_a_mixed_night_shows_its_verdicts_by_benchmark(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_a_mixed_night(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     """GSM8K, MATH and MBPP by weights 2, 2 and 1: of six prompts of four completions each, three, two and one."""
-    from mlflow import MlflowClient
-
     home, summary = finished
     student = home / "checkpoints" / summary["digests"]["champion"]
     options = [f"--set={setting}" for setting in (*MIXED, f"student.source={student}")]
@@ -248,34 +245,11 @@ def test_a_mixed_night_shows_its_verdicts_by_benchmark(finished: tuple[Path, dic
     done = subprocess.run([*argv, "--json"], env=environment, capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stderr
     mixed = json.loads(done.stdout)
-    assert {name: sum(counts.values()) for name, counts in mixed["verdicts"].items()} == {
-        "gsm8k": 12,
-        "math": 8,
-        "mbpp": 4,
-    }
-    assert all(counts["grader_failed"] == 0 for counts in mixed["verdicts"].values())
+    verdicts = mixed["verdicts"]
+    assert {name: sum(counts.values()) for name, counts in verdicts.items()} == {"gsm8k": 12, "math": 8, "mbpp": 4}
+    assert all(counts["grader_failed"] == 0 for counts in verdicts.values())
     assert mixed["benchmarks"].keys() == {"gsm8k", "math-500", "mbpp"}
-
-    page = Path(mixed["report"]).read_text()
-    for name, counts in mixed["verdicts"].items():
-        row = re.search(rf'<tr><th scope="row">{name}, training</th>(.*?)</tr>', page)
-        assert row is not None
-        assert sum(int(number) for number in re.findall(r"<td>(\d+)</td>", row[1])) == sum(counts.values())
-    assert "Verdicts, by benchmark" in page
-
-    database = Home(tmp_path).database
-    client = MlflowClient(tracking_uri=database, registry_uri=database)
-    experiment = client.get_experiment_by_name("nightschool")
-    assert experiment is not None
-    (run,) = client.search_runs([experiment.experiment_id], NIGHT_RUNS)
-    logged = {
-        f"verdicts/{name}/{verdict}": n for name, counts in mixed["verdicts"].items() for verdict, n in counts.items()
-    }
-    assert logged.items() <= run.data.metrics.items()
-    assert (run.data.metrics["reward/correct"], run.data.metrics["reward/format"] >= 0) == (
-        run.data.metrics["reward/reward"],
-        True,
-    )
+    assert "Verdicts, by benchmark" in Path(mixed["report"]).read_text()
 
 
 def wait_for(condition: Any, seconds: float) -> None:
