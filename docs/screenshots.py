@@ -1,9 +1,9 @@
 """Take the pictures of README and docs from a real home.
 
-    NIGHTSCHOOL_HOME=… python -m docs.screenshots
+    NIGHTSCHOOL_HOME=… python -m docs.screenshots [DATE]
 
-Needs Chromium (Debian: chromium) and a home with two finished nights; the last is shown. Prefect's parameter form is
-only there if the flow was deployed to the home's server (see prefect.yaml). The home is not changed.
+Needs Chromium (Debian: chromium) and a home with two finished nights; that of DATE is shown, or the last. Prefect's
+parameter form is only there if the flow was deployed to the home's server (see prefect.yaml). The home is not changed.
 """
 
 import json
@@ -49,7 +49,7 @@ class Picture:
 def main() -> None:
     """Serve the pages of the home and photograph them."""
     home = Home.here()
-    report = last_report(home, None)
+    report = last_report(home, sys.argv[1] if len(sys.argv) > 1 else None)
     with _pages() as (prefect, mlflow), browser() as page:
         pictures = [*of_report(report), *of_prefect(home, report, prefect), *of_mlflow(home, report, mlflow)]
         for picture in pictures:
@@ -73,7 +73,7 @@ def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
     run = f"{server}/runs/flow-run/{_runs(home, report)[0].data.tags['prefect.flow_run']}"
     pictures = [
         Picture("prefect-runs", f"{server}/runs", height=1200),
-        Picture("prefect", run),
+        Picture("prefect", run, 1800, 1100),  # names in the graph can be read
         Picture("prefect-artifacts", f"{server}/artifacts"),
     ]
     for key, name in (("morning-report", "prefect-report"), ("daytime", "prefect-daytime")):
@@ -132,11 +132,12 @@ def _pages() -> Iterator[tuple[str, str]]:
 
 
 def _runs(home: Home, report: Path) -> list[Any]:
-    """Return the finished nights in MLflow, the newest first."""
+    """Return the finished nights in MLflow up to the report's, the newest first."""
     tracking = Tracking(home, load_night(report.parent / "config.yaml"))
-    return tracking.client.search_runs(
+    runs = tracking.client.search_runs(
         [tracking.experiment_id], f"attributes.status = 'FINISHED' and {NIGHT_RUNS}", order_by=["start_time DESC"]
     )
+    return [run for run in runs if run.data.tags["night"] <= report.parent.name]
 
 
 def _asked(url: str, what: dict[str, Any]) -> list[dict[str, Any]]:
