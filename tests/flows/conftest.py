@@ -13,17 +13,25 @@ from tests.flows.rounds import School
 from tests.models.support.tiny import write_teacher, write_tiny
 
 
+@pytest.fixture(scope="session")
+def trainer() -> Iterator[Worker]:
+    """A trainer's process, which all tests of rounds share."""
+    worker = Worker("trainer", trainer_environment())
+    yield worker
+    worker.close()
+
+
 @pytest.fixture(scope="module")
-def school(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path, _empty_mlflow: Path) -> Iterator[School]:
-    """A tiny student, and a trainer's process that all nights of a test file share."""
+def school(
+    tmp_path_factory: pytest.TempPathFactory, prefect_server: Path, _empty_mlflow: Path, trainer: Worker
+) -> Iterator[School]:
+    """A tiny student's nights of one test file."""
     root = tmp_path_factory.mktemp("rounds")
     draft = write_tiny(root / "draft")
     write_lineage(draft, None)
-    trainer = Worker("trainer", trainer_environment())
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         yield School(root, _empty_mlflow, keep(draft, root / "students"), trainer)
-    trainer.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Rounds of a tiny student on the real stages, trainer, Prefect and MLflow, with a script in place of the engine."""
 
 import json
+import math
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -154,6 +155,7 @@ class School:
         config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]", *settings])
         night = Night(self.home(name), DATE, config)
         night.engine, night.trainer = engine, self.trainer  # pyright: ignore
+        self.trainer.until = math.inf  # not that of an earlier night
         night.folder.mkdir(parents=True, exist_ok=True)
         return night
 
