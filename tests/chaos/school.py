@@ -81,7 +81,7 @@ class School:
             "NIGHTSCHOOL_HOME": str(home.root),
             WATCH: str(self.watch(home)),
             "PREFECT_HOME": str(self.root / "prefect"),
-            **({"PREFECT_API_URL": self.server} if self.server else {"PREFECT_CLIENT_MAX_RETRIES": "2"}),  # 6 s, not 14
+            **({"PREFECT_API_URL": self.server} if self.server else {"PREFECT_CLIENT_MAX_RETRIES": "1"}),  # 2 s, not 14
             **({REAL: "1"} if self.real else {"OMP_NUM_THREADS": "1"}),
         }
         environment.pop("MLFLOW_TRACKING_URI", None)

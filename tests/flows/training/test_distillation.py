@@ -1,7 +1,7 @@
 """Lessons of worked solutions: all sources make one lesson, and the student's own answers another."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from flows.training.distillation import learn_own_answers, learn_traces
 from models.checkpoint import keep
 from rewards.arithmetic import Arithmetic
 from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
+from tasks.workers import Worker
 from tests.models.support.chat_server import chat_server, said
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.tables import WRONG, write_round, write_stage
@@ -23,20 +24,18 @@ UNSEEN = '[{"role": "user", "content": "How are you?"}]'  # held out by its hash
 
 
 @pytest.fixture
-def night(tmp_path: Path) -> Iterator[Callable[..., Night]]:
-    """Return nights of one home."""
-    made: list[Night] = []
+def night(tmp_path: Path, trainer: Worker) -> Callable[..., Night]:
+    """Returns nights of one home."""
 
     def make(*settings: str) -> Night:
         small = "distill={steps: 2, batch_size: 2, learning_rate: 0.01, warmup_steps: 0}"
         stages = "stages=[distill, {grpo: 2}, self_distill]"
         config = load_night(STARTER, [small, stages, "engine.max_model_len=128", "student.system=null", *settings])
-        made.append(Night(Home(tmp_path / "school"), DATE, config))
-        return made[-1]
+        night = Night(Home(tmp_path / "school"), DATE, config)
+        night.trainer = trainer
+        return night
 
-    yield make
-    for one in made:
-        one.close(grace=0)
+    return make
 
 
 def champion(home: Home) -> Path:
