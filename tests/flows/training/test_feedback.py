@@ -1,7 +1,8 @@
 """The owner's channels in their order, on the real stages and a tiny student."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,110 +10,91 @@ import pytest
 from prefect import flow
 
 from conf.load import STARTER, load_night
-from conf.storage.home import Home
 from flows.run.context import Night
 from flows.training.feedback import channels, learn_feedback
-from models.checkpoint import keep, write_lineage
-from models.rollout import Rollout
-from tasks.rollouts import engine_process
 from tasks.stage import MANIFEST, Artifact
 from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import trainer_process
-from tests.models.support.tiny import write_tiny
+from tests.flows.rounds import School, ScriptedEngine
 from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
-DATE = "2026-11-20"
+STAGES = "stages=[lessons, grpo]"
+EXAM = "exam={target: {benchmark: arithmetic, levels: ['1'], problems: 20}}"
 ASKED = json.dumps([{"role": "user", "content": "Hi"}])
-SETTINGS = ["engine.max_model_len=1000", "exam={target: {benchmark: arithmetic, levels: ['1'], problems: 20}}"]
+PICK = {"messages": ASKED, "responses": json.dumps(["Fine.", "So so."]), "chosen": 0, "policy": "x"}
 LINES: dict[str, Any] = {
     "corrections": (CORRECTIONS, [{"messages": ASKED, "response": "Bad.", "correction": "Fine."}]),
     "words": (WORDS, []),
     "feedback": (FEEDBACK, [{"messages": ASKED, "response": "Well.", "value": 1.0}]),
-    "preferences": (
-        PREFERENCES,
-        [{"messages": ASKED, "responses": json.dumps(["Fine.", "So so."]), "chosen": 0, "policy": "x"}],
-    ),
+    "preferences": (PREFERENCES, [PICK]),
 }
 
 
-class Engine:
-    """An engine whose answers are all wrong; `examined` are the digests of the exams' checkpoints."""
+@dataclass
+class Lessons:
+    """The owner's lessons of one night."""
 
-    running = True
+    night: Night
+    base: Path
+    engine: ScriptedEngine
+    trainer: InProcessWorker
 
-    def __init__(self) -> None:
-        self.examined: list[str] = []
+    def run(self) -> Path:
+        """Run or resume them. Returns the last checkpoint."""
+        folder = self.night.folder / "freeze_journal"
+        day = Artifact(folder=(folder if folder.exists() else write_stage(folder, LINES).folder), digest="day")
 
-    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is engine_process.sample:
-            checkpoint, _, prompts, *_ = arguments
-            self.examined.append(checkpoint.name)
-            return [[Rollout("", n, 0, p, [1], [-1.0], [True], "stop", "", "x")] for n, p in enumerate(prompts)], {}
-        return None
+        @flow
+        def lessons() -> Path:
+            return learn_feedback(self.night, day, self.base, ())
+
+        return lessons()
+
+    def digest(self, channel: str) -> str:
+        """The checkpoint after a channel."""
+        return (self.night.folder / "lessons" / channel / "checkpoint.txt").read_text()
 
 
 @pytest.fixture
-def night(tmp_path: Path, prefect_server: Path) -> Any:
-    trainer_process._trainer, trainer_process._held = None, None
-    home = Home(tmp_path / "school")
-    draft = write_tiny(home.checkpoints / "new")
-    write_lineage(draft, None)
-    base = keep(draft, home.checkpoints)
+def lessons(school: School, request: pytest.FixtureRequest) -> Iterator[Callable[..., Lessons]]:
+    def begin(*settings: str) -> Lessons:
+        engine, trainer = ScriptedEngine(school.student, []), InProcessWorker()
+        night = school.night(request.node.name, engine, STAGES, EXAM, *settings)
+        night.trainer = trainer  # pyright: ignore
+        return Lessons(night, night.home.checkpoints / school.student.name, engine, trainer)
 
-    def begin(*settings: str) -> tuple[Night, Artifact, Path]:
-        config = load_night(STARTER, [*SETTINGS, *settings])
-        night = Night(home, DATE, config)
-        night.engine, night.trainer = Engine(), InProcessWorker()  # pyright: ignore
-        night.folder.mkdir(parents=True, exist_ok=True)
-        folder = night.folder / "freeze_journal"
-        day = Artifact(folder=folder, digest="day") if folder.exists() else write_stage(folder, LINES)
-        return night, day.model_copy(update={"digest": "day"}), base
-
-    return begin
+    yield begin
+    trainer_process._let_go()
 
 
-def run(night: Night, day: Artifact, base: Path) -> Path:
-    @flow
-    def lessons() -> Path:
-        return learn_feedback(night, day, base, ())
-
-    return lessons()
-
-
-def digest(night: Night, channel: str) -> str:
-    """The checkpoint after a channel."""
-    return (night.folder / "lessons" / channel / "checkpoint.txt").read_text()
-
-
-def test_each_channel_goes_on_from_the_one_before_it(night: Any) -> None:
-    one, day, base = night("preference_learning=direct")
-    last = run(one, day, base)
-    assert one.trainer.functions == [trainer_process.lesson] * 3
-    chain = [digest(one, channel) for channel in ("corrections", "words", "feedback", "picks")]
+def test_each_channel_goes_on_from_the_one_before(lessons: Callable[..., Lessons]) -> None:
+    direct = lessons("preference_learning=direct")
+    last = direct.run()
+    assert direct.trainer.functions == [trainer_process.lesson] * 3
+    chain = [direct.digest(channel) for channel in ("corrections", "words", "feedback", "picks")]
     assert chain[1] == chain[0]  # without a line the checkpoint stays
     assert chain[3] == last.name
-    assert len({base.name, *chain}) == 4
-    assert one.engine.examined == []
-    again, _, _ = night("preference_learning=direct")
-    assert run(again, day, base) == last
+    assert len({direct.base.name, *chain}) == 4
+    assert direct.engine.examined == []
+    again = lessons("preference_learning=direct")
+    assert again.run() == last
     assert again.trainer.functions == []  # nothing is learned twice
 
 
-def test_a_channel_that_is_switched_off_is_left_out(night: Any) -> None:
-    one, day, base = night("lessons.corrections.enabled=false", "lessons.words.enabled=false")
-    last = run(one, day, base)
+def test_a_channel_that_is_switched_off_is_left_out(lessons: Callable[..., Lessons]) -> None:
+    one = lessons("lessons.corrections.enabled=false", "lessons.words.enabled=false")
+    assert one.run().name == one.digest("feedback")
     assert one.trainer.functions == [trainer_process.lesson]
-    assert digest(one, "feedback") == last.name
-    assert sorted(folder.name for folder in (one.folder / "lessons").iterdir()) == ["feedback"]
+    assert [folder.name for folder in (one.night.folder / "lessons").iterdir()] == ["feedback"]
 
 
-def test_an_exam_follows_each_channel_that_taught_something(night: Any) -> None:
-    one, day, base = night("lessons.examine=true", "preference_learning=direct")
-    last = run(one, day, base)
-    assert one.engine.examined == [base.name, digest(one, "corrections"), digest(one, "feedback"), last.name]
-    lessons = one.folder / "lessons"
-    assert sorted(str(file.parent.relative_to(lessons)) for file in lessons.rglob(f"evaluate/{MANIFEST}")) == [
+def test_an_exam_follows_each_channel_that_taught_something(lessons: Callable[..., Lessons]) -> None:
+    one = lessons("lessons.examine=true", "preference_learning=direct")
+    last = one.run()
+    assert one.engine.examined == [one.base.name, one.digest("corrections"), one.digest("feedback"), last.name]
+    folder = one.night.folder / "lessons"
+    assert sorted(str(file.parent.relative_to(folder)) for file in folder.rglob(f"evaluate/{MANIFEST}")) == [
         "corrections/evaluate",
         "evaluate",
         "feedback/evaluate",
@@ -127,10 +109,13 @@ def test_preference_learning_chooses_whether_picks_are_a_channel(how: str, picks
     assert {channel.name: lesson for channel, lesson in channels(config)}["words"] == config.lessons.words
 
 
-@pytest.mark.parametrize(("how", "learnt"), [("reward_model", 0), ("both", 0), ("direct", 1)])
-def test_held_out_conversations_are_learned_by_no_channel(night: Any, how: str, learnt: int) -> None:
-    one, day, base = night(f"preference_learning={how}", "reward_model.held_out_share=0.999999")
-    run(one, day, base)
-    counts = {file.parent.name: json.loads(file.read_text()) for file in one.folder.glob("lessons/*/counts.json")}
+@pytest.mark.parametrize(("how", "learned"), [("both", 0), ("direct", 1)])
+def test_held_out_conversations_are_learned_by_no_channel(
+    lessons: Callable[..., Lessons], how: str, learned: int
+) -> None:
+    """Without a reward model nothing is held out."""
+    one = lessons(f"preference_learning={how}", "reward_model.held_out_share=0.999999")
+    one.run()
+    counts = {file.parent.name: json.loads(file.read_text()) for file in one.night.folder.glob("lessons/*/counts.json")}
     used = {channel: count["used"] for channel, count in counts.items() if channel != "words"}
-    assert used == {"corrections": learnt, "feedback": learnt} | ({} if how == "reward_model" else {"picks": learnt})
+    assert used == dict.fromkeys(("corrections", "feedback", "picks"), learned)

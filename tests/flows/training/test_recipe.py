@@ -2,17 +2,14 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from flows.run.history import round_metrics
 from models.checkpoint import DamagedCheckpointError, base_of, parent_of
 from tasks.incidents import EarlyEnd, ended_early
-from tasks.rollouts import engine_process as in_engine
-from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, TinyEngine, rollout
+from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, TinyEngine
 
 SCRIPT = [(1, 1, 1, 1), (1, 0, 1, 1), (0, 1, 1, 1)]
 TWICE = ("stages=[distill, {grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0")
@@ -122,32 +119,17 @@ def test_a_night_without_time_for_the_second_block_keeps_the_lesson(finished: Fi
     assert school.study("late", engine, *TWICE)[1] == candidate
 
 
-class ExaminedEngine(ScriptedEngine):
-    """An engine that answers no exam question; `examined` are the digests of the exams' checkpoints."""
-
-    def __init__(self, student: Path, script: Any) -> None:
-        super().__init__(student, script)
-        self.examined: list[str] = []
-
-    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is in_engine.sample and options.get("temperature") == 0.0:
-            checkpoint, _, prompts, _ = arguments
-            self.examined.append(checkpoint.name)
-            return [[rollout(n, 0, prompt, "?", checkpoint.name)] for n, prompt in enumerate(prompts)], {}
-        return super().call(function, *arguments, **options)
-
-
 @pytest.mark.full
 def test_an_exam_follows_every_step_with_lessons_examine(school: School) -> None:
     exam = 'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 20}}'
     settings = (*TWICE, "lessons.examine=true", exam)
-    engine = ExaminedEngine(school.student, SCRIPT)
+    engine = ScriptedEngine(school.student, SCRIPT)
     folder, candidate = school.study("examined", engine, *settings)
     assert engine.examined == [digest(folder, path) for path in CHAIN]
     assert sorted(file.parent.name for file in folder.glob("evaluate/*/manifest.json")) == [
         f"step-{number}" for number in (1, 2, 3, 4)
     ]
-    again = ExaminedEngine(school.student, [])
+    again = ScriptedEngine(school.student, [])
     assert school.study("examined", again, *settings) == (folder, candidate)
     assert again.examined == []
 

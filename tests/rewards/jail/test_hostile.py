@@ -118,7 +118,9 @@ def test_no_attack_earns_a_reward_and_none_goes_unjudged(whole_run: Run) -> None
 
 @needs_bubblewrap
 def test_nothing_is_left_behind(whole_run: Run) -> None:
-    assert whole_run.after == whole_run.before
+    before, after = dict(whole_run.before), dict(whole_run.after)
+    assert set(after.pop("descriptors")) <= set(before.pop("descriptors"))  # what other tests left may be closed since
+    assert after == before
 
 
 @needs_bubblewrap
