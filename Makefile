@@ -25,9 +25,9 @@ night: setup ## the starter night: a small model studies arithmetic, sits its ex
 services: setup ## every night at 01:00 by itself, and the pages to watch it: until Ctrl-C (docs/how-to/every-night.md)
 	@.venv/bin/nightschool services $(ARGS)
 
-# Two at a time, because most wait for processes that start; the tests of a file share what takes long to start. One
-# thread each: on two cores two OpenMP teams of two would wait for each other.
-PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Three at a time, because most wait for processes that start; the tests of a file share what takes long to start. One
+# thread each: on two cores, OpenMP teams of two would wait for each other.
+PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: lint ## lint, then the tests of every change (ARGS go to pytest)
 	@$(PYTEST) $(ARGS)

@@ -156,14 +156,6 @@ def test_a_program_finds_nothing_of_the_one_before_it_in_the_same_worker() -> No
     assert in_one_worker.offences == {}
 
 
-@needs_bubblewrap
-def test_the_same_program_gets_the_same_verdict() -> None:
-    sample = random.Random(20261120).sample(QUICK, 30)
-    first, second = run(sample), run(sample[::-1])
-    verdicts = {hostile.name: score.verdict for hostile, score in first.judged}
-    assert {hostile.name: score.verdict for hostile, score in second.judged} == verdicts
-
-
 @pytest.mark.full
 @needs_bubblewrap
 def test_the_whole_corpus_gets_the_same_verdicts(whole_run: Run) -> None:

@@ -190,7 +190,7 @@ def test_the_answer_was_lost(night: Night, expected: Bits) -> None:
     assert night.bits() == expected
 
 
-@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("config", ["full", "adapters", pytest.param("kl", marks=pytest.mark.full)])
 def test_the_process_died_after_each_step_and_after_each_state(night: Night, expected: Bits) -> None:
     """Between checkpoint and state the update is repeated; half a checkpoint that was left does not matter."""
     for number in range(1, ROUNDS + 1):
