@@ -52,7 +52,7 @@ def _running(home: Home) -> dict[str, Any] | None:
         "round": int(in_round[1]) if in_round else None,
         "rounds": config and config.rounds,
         "seconds_left": config
-        and seconds_left(folder, config, stage, _elapsed(progress), last_finished(home.nights, config.name)),
+        and seconds_left(folder, config, _elapsed(progress), last_finished(home.nights, config.name)),
     }
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from conf.schema import NightConfig
 from conf.sections.hours import deadline_of
 from flows.run.estimate import stages_left
-from flows.run.history import finished, round_metrics
-from tasks.layout import is_round
+from flows.run.history import finished, round_seconds
 from tasks.workers import HoursOverError
 
 # Seconds that exam, decision and report may take after the night's hours: a late outcome is better than none.
@@ -80,15 +79,14 @@ class Allowance:
 def end_of_asking(hours: Hours, config: NightConfig, folder: Path, before: Path | None) -> float:
     """Return until when a teacher may be queried, in seconds since the epoch: all stages but the rounds still fit then.
 
-    The last night tells what the other stages take; where it does not, they are given half of the time left.
+    They take as long as in the night before; without one, half of the time left.
     """
     if math.isinf(hours.end):
         return math.inf
+    if before is None:
+        return hours.end - REST - (hours.end - time.time() - REST) / 2
     waiting = stages_left(folder, config, before).items()
-    others = [seconds for path, seconds in waiting if not path.startswith("ask_teacher") and not is_round(path)]
-    known = sum(seconds for seconds in others if seconds is not None)
-    left = hours.end - time.time() - REST
-    return hours.end - REST - (max(known, left / 2) if None in others else known)
+    return hours.end - REST - sum(s for path, s in waiting if not path.startswith(("ask_teacher", "round-")))
 
 
 def expected_seconds(rounds: Sequence[float]) -> float:
@@ -98,10 +96,7 @@ def expected_seconds(rounds: Sequence[float]) -> float:
 
 def past_rounds(nights: Path, name: str) -> list[float]:
     """Return the seconds of the uninterrupted rounds of the newest finished night of a configuration's name."""
-    for night in finished(nights, name):
-        if seconds := [one["seconds_round"] for one in round_metrics(night) if "seconds_round" in one]:
-            return seconds
-    return []
+    return next(filter(None, map(round_seconds, finished(nights, name))), [])
 
 
 def _minutes(seconds: float) -> str:

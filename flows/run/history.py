@@ -88,6 +88,11 @@ def round_metrics(folder: Path) -> list[dict[str, float]]:
     return [json.loads((path / "checkpoint" / "metrics.json").read_text()) for path in committed_rounds(folder)]
 
 
+def round_seconds(folder: Path) -> list[float]:
+    """Return the seconds of a night's rounds that were not interrupted, in order."""
+    return [figures["seconds_round"] for figures in round_metrics(folder) if "seconds_round" in figures]
+
+
 def _entry(folder: Path, running: str | None) -> dict[str, Any]:
     if (folder / SUMMARY).exists():
         summary = json.loads((folder / SUMMARY).read_text())

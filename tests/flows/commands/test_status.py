@@ -47,7 +47,7 @@ def test_a_night_that_runs(tmp_path: Path) -> None:
         first, *others = lines_of(home, state)
         assert first == (
             f"running: the night {DATE} since {running['since']} (process {os.getpid()}), "
-            "round 2 of 6 · refill 1 · sample; the time left is not known yet"
+            "round 2 of 6 · refill 1 · sample; about a minute left, or less"
         )
         assert others[1] == "            alarm: the grader failed on 3 completions"
     assert status(home)["running"] is None

@@ -170,8 +170,4 @@ def test_asking_a_teacher_leaves_time_for_all_other_stages(tmp_path: Path, clock
     (tonight / "freeze_journal").mkdir(parents=True)
     (tonight / "freeze_journal" / "manifest.json").write_text(json.dumps({"seconds": 9.0}))
     assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 130
-    (before / "fit_reward_model" / "manifest.json").unlink()
-    assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 250  # half is more than the 90 s known
-    clock[0] += 460
-    assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 90
     assert end_of_asking(Hours(), config, tonight, before) == float("inf")
