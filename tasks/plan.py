@@ -1,7 +1,6 @@
 """The plan of a night: its stages in their order, and what each one takes from those before it.
 
-The night runs by it and Prefect draws it (`flows/run/context.py`); progress, the time left, and the report's table of
-stages read it too.
+The night runs by it and Prefect draws it (`flows/run/context.py`); the progress bar reads it too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,10 +1,9 @@
 """What `nightschool night` shows in the terminal: progress while it runs, and its outcome."""
 
 import logging
-import re
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 from rich.console import Console
@@ -13,16 +12,14 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Table
 
 from conf.schema import NightConfig
-from tasks.layout import is_round, run_name
-from tasks.plan import Planned, plan_night, plan_round
+from tasks.layout import run_name
+from tasks.plan import plan_night
 from tasks.report.markdown import moved_meanwhile, to_do
 from tasks.report.text import percent
 from tasks.rollouts.verdicts import describe
 
 err = Console(stderr=True)
 out = Console()
-
-ROUND = re.compile(r"round \d+ · (.+)")
 
 
 class NightProgress(logging.Handler):
@@ -41,10 +38,8 @@ class NightProgress(logging.Handler):
             transient=True,
             disable=not err.is_terminal,
         )
-        self.per_night = _expected(stage for stage in plan_night(config).timeline if not is_round(stage.path))
-        self.per_round = _expected(stage for stage in plan_round(config).stages if stage.path != "checkpoint")
-        self.done: set[str] = set()
-        self.bar = self.progress.add_task("starting Prefect's server", total=self._stages(config.rounds))
+        self.stages = [run_name(stage.path) for stage in plan_night(config).timeline]  # a round is one of them
+        self.bar = self.progress.add_task("starting Prefect's server", total=len(self.stages))
 
     def __enter__(self) -> Self:
         self.progress.start()
@@ -57,30 +52,17 @@ class NightProgress(logging.Handler):
         self.progress.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show that a stage begins (`seconds` is None) or is done, or that the night has fewer `rounds`."""
+        """Show that a stage begins (`seconds` is None) or is done."""
         what, seconds = getattr(record, "stage", None), getattr(record, "seconds", None)
-        if (rounds := getattr(record, "rounds", None)) is not None:
-            self.progress.update(self.bar, total=self._stages(rounds))
         if what is None:
             return
         if seconds is None:
-            self.progress.update(self.bar, description=what)
+            at = next((at for at, stage in enumerate(self.stages) if f"{what} ·".startswith(f"{stage} ·")), 0)
+            self.progress.update(self.bar, description=what, completed=max(at, self.progress.tasks[self.bar].completed))
             return
-        in_round = ROUND.fullmatch(what)
-        if what in self.per_night or (in_round and in_round[1] in self.per_round):
-            self.done.add(what)
-            self.progress.update(self.bar, completed=len(self.done))
         if not err.is_terminal:
             minutes, rest = divmod(int(time.monotonic() - self.started), 60)
             print(f"{minutes:3d}:{rest:02d}  {what:34} {seconds:6.1f} s", file=sys.stderr, flush=True)
-
-    def _stages(self, rounds: int) -> int:
-        return len(self.per_night) + len(self.per_round) * rounds
-
-
-def _expected(stages: Iterable[Planned]) -> set[str]:
-    """Return the names of the stages that every night has."""
-    return {run_name(stage.path) for stage in stages if not stage.optional}
 
 
 def print_summary(summary: Mapping[str, Any]) -> None:

@@ -12,14 +12,12 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
-from conf.load import load_night
 from conf.storage.durable import write_atomically
 from conf.storage.home import SHORT_REPORT, SUMMARY
 from tasks.evaluation.metrics import ROLES
 from tasks.incidents import ended_early, incidents
 from tasks.layout import MANIFEST, is_round
 from tasks.monitoring.prefect_artifacts import show_link, show_text
-from tasks.plan import Planned, plan_night
 from tasks.registry.promote import intervals_of
 from tasks.report.history import past_nights
 from tasks.report.lessons import lesson_figures, lessons_of
@@ -110,20 +108,14 @@ def summarise(
 
 
 def stage_seconds(folder: Path) -> dict[str, float]:
-    """Return the seconds of each stage, summed over rounds and repeated lessons, in the order of the night."""
-    config = load_night(folder / "config.yaml")
-    order = [name for stage in plan_night(config).stages for name in _names(stage)]
-    seconds = dict.fromkeys(reversed(dict.fromkeys(reversed(order))), 0.0)  # a stage that repeats stands at its last
-    for file in sorted(folder.rglob(MANIFEST)):
-        name = _name(str(file.parent.relative_to(folder)))
-        seconds[name] = seconds.get(name, 0.0) + json.loads(file.read_text())["seconds"]
-    for file in folder.glob("round-*/checkpoint/metrics.json"):
-        seconds["update"] = seconds.get("update", 0.0) + json.loads(file.read_text())["seconds_update"]
+    """Return the seconds of each stage, summed over rounds and repeated lessons, in the order of their last commits."""
+    seconds: dict[str, float] = {}
+    files = [*folder.rglob(MANIFEST), *folder.glob("round-*/checkpoint/metrics.json")]
+    for file in sorted(files, key=lambda file: (file.stat().st_mtime, file)):
+        noted, is_update = json.loads(file.read_text()), file.name != MANIFEST
+        name = "update" if is_update else _name(str(file.parent.relative_to(folder)))
+        seconds[name] = seconds.pop(name, 0.0) + noted["seconds_update" if is_update else "seconds"]
     return {name: round(value, 2) for name, value in seconds.items() if value}
-
-
-def _names(stage: Planned) -> list[str]:
-    return [_name(f"{stage.path}/{nested.path}") for nested in stage.stages] or [_name(stage.path)]
 
 
 def _name(path: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from tasks.incidents import end_early, note
 from tasks.report.page import render
 from tasks.report.report import report, stage_seconds, summarise, wall_seconds
-from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET, write_config
+from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET
 
 Night = tuple[Path, dict[str, Any]]
 
@@ -78,21 +78,22 @@ def write_manifest(stage: Path, seconds: float, end: float = 0.0) -> None:
 def test_seconds_are_summed_over_rounds_models_and_repeated_lessons(tmp_path: Path) -> None:
     seconds = {
         "freeze_journal": 0.5,
+        "evaluate/champion": 20.0,
         "distill": 30.0,
         "distill-2": 10.0,
-        "evaluate/champion": 20.0,
-        "evaluate/candidate": 22.5,
         "round-01/sample": 12.0,
         "round-02/sample": 13.0,
         "round-02/refill-1/sample": 2.0,
         "round-01/checkpoint": 6.0,
+        "evaluate/candidate": 22.5,
     }
-    write_config(tmp_path)
-    for path, value in seconds.items():
-        write_manifest(tmp_path / path, value)
-    (tmp_path / "round-01/checkpoint/metrics.json").write_text(json.dumps({"seconds_update": 17.254}))
+    for end, (path, value) in enumerate(seconds.items()):
+        write_manifest(tmp_path / path, value, end)
+    figures = tmp_path / "round-01/checkpoint/metrics.json"
+    figures.write_text(json.dumps({"seconds_update": 17.254}))
+    os.utime(figures, (6.5, 6.5))
     (tmp_path / "round-03/sample").mkdir(parents=True)  # under way
-    assert list(stage_seconds(tmp_path).items()) == [  # in the order of the night
+    assert list(stage_seconds(tmp_path).items()) == [  # in the order of the last commits
         ("freeze_journal", 0.5),
         ("distill", 40.0),
         ("sample", 27.0),
