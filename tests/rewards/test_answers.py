@@ -48,7 +48,6 @@ TRICKS = [
     ("triviaqa", "Quiz. Answer: York. Where?", YORK, "Quiz. Answer: York. Where?", "no_answer"),
     ("triviaqa", "Quiz. Answer: York. Where?", YORK, "Quiz. Answer: York. Where?\nAnswer: York", "correct"),
 ]
-ODD_TEXTS = ["", "\x00", "\ud800", "\x00" * 100_000, "x" * 100_000, "\ud800#### \udfff \\boxed{\ud800}"]
 UNREADABLE = {
     "arithmetic": ["twelve", "", "#### 12", "1/0", "1" * 40],
     "gsm8k": ["18", "", "####", "#### eighteen", "#### 18 or 19", "#### 18/2", "18 ####"],
@@ -88,26 +87,6 @@ def test_tricks(name: str, question: str, truth: str, completion: str, verdict: 
     assert scored(name, question, truth, completion).verdict == verdict
 
 
-@pytest.mark.parametrize("text", ODD_TEXTS)
-@pytest.mark.parametrize(
-    ("name", "truth"),
-    [
-        (name, texts)
-        for name, texts in [
-            ("arithmetic", "18"),
-            ("gsm8k", "#### 1"),
-            ("gsm8k_lenient", "#### 1"),
-            ("math", r"\boxed{5}"),
-            ("triviaqa", YORK),
-        ]
-    ],
-)
-def test_odd_texts_have_a_verdict(name: str, truth: str, text: str) -> None:
-    score = scored(name, QUESTION, truth, text)
-    assert score.verdict in ("wrong", "no_answer")
-    assert score.reward == 0.0
-
-
 @pytest.mark.parametrize(("name", "truth"), [(name, truth) for name, truths in UNREADABLE.items() for truth in truths])
 def test_an_unreadable_truth_is_the_graders_failure_never_a_zero(name: str, truth: str) -> None:
     score = scored(name, QUESTION, truth, "#### 12\n\\boxed{5}\nAnswer: York")
@@ -123,18 +102,3 @@ def test_repeating_the_prompt_is_worth_nothing(name: str, truth: str) -> None:
     completions = [benchmark.prompt(problem), f"{benchmark.prompt(problem)}\n{benchmark.prompt(problem)}"]
     scores = benchmark.score([Attempt(problem, text) for text in completions])
     assert [score.reward for score in scores] == [0.0, 0.0]
-
-
-def test_scores_come_in_the_attempts_order_and_need_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(tmp_path))
-    texts = ["#### 1 Answer: London", "#### 12\nAnswer: York", r"\boxed{2\sqrt3}", r"\boxed{\sqrt{12}}", r"\boxed{7}"]
-    for name, truth, rewards in [
-        ("gsm8k", "#### 12", [0.0, 1.0, 0.0, 0.0, 0.0]),
-        ("triviaqa", YORK, [0.0, 1.0, 0.0, 0.0, 0.0]),
-        ("math", r"2\sqrt{3}", [0.0, 0.0, 1.0, 1.0, 0.0]),
-    ]:
-        benchmark = BENCHMARKS[name]
-        problem = Problem("", benchmark.name, QUESTION, truth)
-        scores = benchmark.score([Attempt(problem, text) for text in texts])
-        assert [score.reward for score in scores] == rewards
-        assert benchmark.score([]) == []

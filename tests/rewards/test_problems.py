@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from conf.sections.benchmark import ExamPart
-from conf.storage.home import InputError
 from rewards.benchmarks import configured, load
 from rewards.competition_math import SUBJECTS
 from rewards.verifier import Attempt, Split
@@ -119,20 +118,6 @@ def test_problems_with_an_unusable_truth_are_excluded_named_and_counted(
     assert all(f"{each} is excluded: " in caplog.text for each in excluded)
     assert all(reason in caplog.text for reason in data.unusable)
     assert f"{name}: {len(rows)} of {len(rows) + 1} {data.split} problems are excluded" in caplog.text
-
-
-@EACH
-def test_a_missing_field_and_a_missing_file_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    data = DATASETS[name]
-    for field in data.row:
-        write_rows(tmp_path / data.file, data.row, {key: value for key, value in data.row.items() if key != field})
-        with pytest.raises(InputError, match=f'{data.file}, line 2: the field "{field}" is missing'):
-            configured(ExamPart(benchmark=name, source=str(tmp_path))).problems(data.split)
-    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(InputError, match=f"nowhere/{name}/{data.file}.*: no such file"):
-        load(name).problems(data.split)
 
 
 @EACH

@@ -120,21 +120,6 @@ def test_a_night_without_time_for_the_second_block_keeps_the_lesson(finished: Fi
 
 
 @pytest.mark.full
-def test_an_exam_follows_every_step_with_lessons_examine(school: School) -> None:
-    exam = 'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 20}}'
-    settings = (*TWICE, "lessons.examine=true", exam)
-    engine = ScriptedEngine(school.student, SCRIPT)
-    folder, candidate = school.study("examined", engine, *settings)
-    assert engine.examined == [digest(folder, path) for path in CHAIN]
-    assert sorted(file.parent.name for file in folder.glob("evaluate/*/manifest.json")) == [
-        f"step-{number}" for number in (1, 2, 3, 4)
-    ]
-    again = ScriptedEngine(school.student, [])
-    assert school.study("examined", again, *settings) == (folder, candidate)
-    assert again.examined == []
-
-
-@pytest.mark.full
 def test_on_policy_distillation_after_grpo(school: School, teacher: Path) -> None:
     order = ("stages=[distill, {grpo: 1}, {on_policy: 3}]", f"on_policy.teacher={teacher}", "grpo.group_size=8")
     engine = TinyEngine()

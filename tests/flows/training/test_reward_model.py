@@ -28,7 +28,6 @@ from tasks.evaluation.metrics import ranking_accuracies
 from tasks.incidents import incidents
 from tasks.report.sections import learned_rounds
 from tasks.reward_model import process
-from tasks.reward_model.overoptimization import learned_reward_hacked
 from tasks.stage import Artifact, committed
 from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES, PROMPTS, SCORES, read_table
 from tasks.training import trainer_process
@@ -236,16 +235,6 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
 
 
 @pytest.mark.full
-def test_a_reward_that_likes_what_the_owner_picks_stays(taught: School) -> None:
-    studied = study(taught, "healthy", likes_brevity)
-    assert studied.rounds.monitor.hacked is None
-    assert learned_reward_hacked(studied.figures, studied.rounds.monitor.rankings) is None
-    assert studied.trainer.judged == ROUNDS
-    assert studied.figures[-1]["reward/learned"] > studied.figures[0]["reward/learned"]  # it is optimised all the same
-    assert studied.ranked(ROUNDS) >= studied.ranked(0)
-
-
-@pytest.mark.full
 def test_the_picks_are_ranked_as_each_block_begins_and_ends(taught: School) -> None:
     blocks = ("stages=[{grpo: 2}, {grpo: 1}]",)
     studied = study(taught, "blocks", likes_brevity, *blocks)
@@ -348,11 +337,6 @@ def test_each_model_ranks_the_picks_once(night: Night, tmp_path: Path) -> None:
     assert right[0] != right[1]
     assert rank(night, HELD_OUT_PICKS, **models) == found
     assert len(night.trainer.functions) == 2  # pyright: ignore
-
-
-def test_without_picks_nothing_is_ranked(night: Night, tmp_path: Path) -> None:
-    assert rank(night, [], champion=tmp_path / "gone") == {}
-    assert night.trainer.functions == []  # pyright: ignore
 
 
 def test_a_trainer_that_dies_costs_a_warning(night: Night, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

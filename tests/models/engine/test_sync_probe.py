@@ -1,12 +1,11 @@
 """The probe: what it is made of, and how far two sets of log-probabilities are apart."""
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
 
-from models.engine.sync_probe import LENGTH, PROBE_FILE, Probe, file_logprobs, read_probe, write_probe
+from models.engine.sync_probe import LENGTH, Probe, file_logprobs, read_probe
 from models.trainer import Trainer
 from tests.models.support.tiny import plain_logprobs, plain_model, trainer_config, write_tiny
 
@@ -16,14 +15,6 @@ def test_the_difference_by_hand() -> None:
     assert probe.difference([-1.5, -2.0, -3.0]) == pytest.approx(0.5)
     assert probe.difference([-1.5]) == pytest.approx(0.5)  # an engine with little context: the first tokens
     assert not probe.difference([-1.0, float("nan"), -4.0]) <= 10.0
-
-
-def test_written_and_read(tmp_path: Path) -> None:
-    assert read_probe(tmp_path) is None
-    probe = Probe([3, 1, 2], [-0.1, torch.tensor(1 / 3).item()])
-    write_probe(tmp_path, probe)
-    assert read_probe(tmp_path) == probe
-    assert json.loads((tmp_path / PROBE_FILE).read_text()).keys() == {"version", "token_ids", "logprobs"}
 
 
 @pytest.mark.parametrize("architecture", ["llama", "qwen3"])

@@ -30,48 +30,6 @@ def number(response: str) -> str:
     return response.rpartition("####")[2].strip()
 
 
-def test_one_trace_in_full() -> None:
-    [trace] = generated_lines("traces", "1", 1, ["2"], AT)
-    prompt = (
-        "Mia has 2 apples. Cora has 5 more than Mia. How many apples do they have together?\n"
-        "Give the steps, then the answer on a last line as #### <number>."
-    )
-    assert trace == {
-        "version": 1,
-        "kind": "trace",
-        "messages": [{"role": "user", "content": prompt}],
-        "response": "2 + 5 = 7\n2 + 7 = 9\n#### 9",
-        "teacher": "generated",
-        "benchmark": "arithmetic",
-        "truth": "9",
-        "problem_id": "arithmetic/2/compare/2 + 5; 2 + 7",
-        "generated": True,
-        "at": AT,
-    }
-
-
-def test_one_preference_in_full() -> None:
-    [preference] = generated_lines("preferences", "1", 1, ["2"], AT)
-    prompt = "What is 3 + 4 - 2?\nGive the steps, then the answer on a last line as #### <number>."
-    assert preference == {
-        "version": 1,
-        "kind": "preference",
-        "messages": [{"role": "user", "content": prompt}],
-        "responses": [
-            "3 + 4 = 7\n7 - 2 = 5\nThe answer is 5.",
-            "Let me think about this. First I look at the numbers. We have 3 + 4 = 7, then 7 - 2 = 5. So it "
-            "should be 5, or maybe 3, let me check that again.\n#### 5 is what I think, but it could be 3.",
-            "3 + 4 = 7\n#### 7",
-            "3 + 4 = 7\n7 - 2 = 3\n#### 3",
-            "3 + 4 = 7\n7 - 2 = 5\n#### 5",
-        ],
-        "chosen": 4,
-        "policy": "generated",
-        "generated": True,
-        "at": AT,
-    }
-
-
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_correction_is_right_and_what_it_corrects_is_not(level: str) -> None:
     for line in generated_lines("corrections", "a day", 300, (level,), AT):
@@ -122,6 +80,11 @@ def test_the_same_arguments_give_the_same_lines(lessons: Lessons) -> None:
     assert generated_lines(lessons, "1", 50, None, AT)[:20] == generated_lines(lessons, "1", 20, None, AT)
     assert generated_lines(lessons, "1", 50, None, AT) != generated_lines(lessons, "2", 50, None, AT)
     assert generated_lines(lessons, "1", 0, None, AT) == []
+
+
+def test_every_line_is_marked_as_generated() -> None:
+    lines = [line for lessons in ALL for line in generated_lines(lessons, "1", 10, None, AT)]
+    assert {(line["generated"], line["at"], line["version"]) for line in lines} == {(True, AT, 1)}
 
 
 @given(st.text(max_size=20), st.sets(st.sampled_from(LEVELS), min_size=1))

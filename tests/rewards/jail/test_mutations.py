@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import random
 import subprocess
 import sys
@@ -17,38 +16,27 @@ from rewards.humaneval import HumanEval
 from rewards.mbpp import Mbpp
 from rewards.programs.unit_tests import ProgramTests, judged
 from rewards.sandbox import Program
+from tests.rewards.datasets import needs_data
 
-needs_data = pytest.mark.skipif(
-    not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no reference programs to read"
-)
 RUNNER = Path(__file__).parent / "plain_runner.py"
 SECONDS = 2.0  # of CPU; the plain interpreter gets twice that, so that only an endless mutant times out in both
 LIMITS = SandboxConfig(seconds=SECONDS)
-SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
-    ast.Div: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-    ast.Pow: ast.Mult,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-    ast.BitXor: ast.BitOr,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
+PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
+    (ast.Add, ast.Sub),
+    (ast.Mult, ast.FloorDiv),
+    (ast.BitAnd, ast.BitOr),
+    (ast.LShift, ast.RShift),
+    (ast.And, ast.Or),
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.In, ast.NotIn),
+    (ast.Is, ast.IsNot),
+]
+SWAPPED = {
+    **dict(PAIRS),
+    **{second: first for first, second in PAIRS},
+    **{ast.Div: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitXor: ast.BitOr},
 }
 
 

@@ -13,10 +13,8 @@ from rewards.symbolic.boxed import last_boxed
 from rewards.symbolic.equivalence import compare
 from rewards.symbolic.limits import refusal
 from rewards.verifier import Attempt, Problem, Split
+from tests.rewards.datasets import needs_data
 
-needs_data = pytest.mark.skipif(
-    not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no MATH files to read"
-)
 SPLITS: tuple[Split, Split] = ("train", "test")
 
 
