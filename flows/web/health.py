@@ -1,6 +1,5 @@
 """Check MLflow's and Prefect's servers and databases before a night relies on them: they answer, and versions match."""
 
-import os
 import shlex
 import sqlite3
 from contextlib import closing
@@ -10,6 +9,9 @@ from pathlib import Path
 import httpx
 import prefect
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+from mlflow.tracking._tracking_service.utils import get_default_host_creds
+from mlflow.utils.rest_utils import http_request
 from packaging.version import InvalidVersion, Version
 from prefect.client.orchestration import get_client
 
@@ -17,7 +19,6 @@ from conf.redact import redact
 from conf.storage.home import InputError
 
 TIMEOUT = 10.0  # seconds
-YES = ("true", "1")
 SQLITE = "sqlite:///"
 INSTEAD = "or unset PREFECT_API_URL: then the night starts a server of its own"
 
@@ -27,28 +28,20 @@ def check_mlflow(uri: str) -> None:
     if uri.startswith(SQLITE):
         _check_database(uri, Path(uri.removeprefix(SQLITE)))
     elif uri.startswith("http"):
-        _check_mlflow_server(f"{uri.rstrip('/')}/version")
+        _check_mlflow_server(uri)
 
 
-def _check_mlflow_server(url: str) -> None:
-    shown, wanted = redact(url), installed("mlflow")
-    name, password = os.environ.get("MLFLOW_TRACKING_USERNAME"), os.environ.get("MLFLOW_TRACKING_PASSWORD")
-    token = os.environ.get("MLFLOW_TRACKING_TOKEN")
-    try:
-        answer = httpx.get(
-            url,
-            auth=(name, password) if name and password else None,
-            headers={"Authorization": f"Bearer {token}"} if token else {},
-            verify=os.environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() not in YES,
-            timeout=TIMEOUT,
+def _check_mlflow_server(uri: str) -> None:
+    shown, wanted = f"{redact(uri).rstrip('/')}/version", installed("mlflow")
+    try:  # with the user, password or token in MLflow's variables
+        answer = http_request(
+            get_default_host_creds(uri), "/version", "GET", max_retries=0, raise_on_status=False, timeout=TIMEOUT
         )
-    except httpx.HTTPError as error:
-        raise InputError(
-            f"MLflow's server does not answer at {shown} ({type(error).__name__}): start it, or name another"
-        ) from None
+    except MlflowException:
+        raise InputError(f"MLflow's server does not answer at {shown}: start it, or name another") from None
     if answer.status_code in (401, 403):
         raise InputError(f"MLflow's server at {shown} asks for a key (HTTP {answer.status_code})")
-    if answer.status_code != httpx.codes.OK:
+    if answer.status_code != 200:
         raise InputError(f"{shown} answers with HTTP {answer.status_code}: there is no MLflow server of {wanted} there")
     found, major = answer.text.strip(), wanted.split(".")[0]
     if found.split(".")[0] != major:
@@ -64,16 +57,13 @@ def _check_database(uri: str, file: Path) -> None:
     try:  # MLflow alone would retry for minutes
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as database:
             (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.OperationalError as error:
-        raise InputError(
-            f"{file}: this database cannot be opened ({error}); see what holds it, or its permissions"
-        ) from None
     except sqlite3.DatabaseError as error:
         found = str(error)
     if found != "ok":
         raise InputError(
-            f"{file}: this database is damaged ({found.splitlines()[-1]}); restore it from a backup, or move it away: "
-            "then the next night makes another, and starts from the student's source"
+            f"{file}: this database is damaged or cannot be opened ({found.splitlines()[-1]}); correct its "
+            "permissions, restore it from a backup, or move it away: then the next night starts from the student's "
+            "source"
         )
     try:
         MlflowClient(tracking_uri=uri, registry_uri=uri).search_registered_models(max_results=1)
