@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.learning import at, table
+from benchmarks.learning import at
 from benchmarks.nights.learning_runs import learn, learning_seconds
 from benchmarks.nights.timed import Round
 
@@ -13,22 +13,6 @@ CURVE = [[0.0, 0.2], [10.0, 0.4], [40.0, 0.7]]
 @pytest.mark.parametrize(("seconds", "share"), [(0, 0.2), (5, 0.3), (10, 0.4), (25, 0.55), (40, 0.7), (99, 0.7)])
 def test_the_curve_is_interpolated(seconds: float, share: float) -> None:
     assert at(CURVE, seconds) == pytest.approx(share)
-
-
-def run(variant: str, seed: int, curve: list[list[float]]) -> dict[str, object]:
-    return {"variant": variant, "seed": seed, "problems": 100, "curve": curve}
-
-
-RUNS = [run("choice", 1, CURVE), run("choice", 2, [[0.0, 0.4], [20.0, 0.8]]), run("TRL", 1, [[0.0, 0.2], [50.0, 0.7]])]
-
-
-def test_the_table_has_means_seeds_and_steps() -> None:
-    """Up to 40 s: TRL's only step is done later, and is not counted."""
-    lines = table(RUNS, 40 / 60).splitlines()
-    assert lines[0] == "| variant | 0 s | 10 s | 20 s | 30 s | 40 s | each seed at the end | steps |"
-    assert lines[2] == "| choice | 0.300 | 0.500 | 0.650 | 0.700 | 0.750 | 0.70, 0.80 | 1.5 |"
-    assert lines[3] == "| TRL | 0.200 | 0.300 | 0.400 | 0.500 | 0.600 | 0.60 | 0.0 |"
-    assert len(set(map(len, (line.split("|") for line in lines)))) == 1
 
 
 def test_the_start_of_engine_and_trainer_does_not_count() -> None:

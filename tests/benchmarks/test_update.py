@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from benchmarks.inputs.workloads import advantages, grown, workload
-from benchmarks.update import GROWTH, WORKLOADS, _slope, fastest, trl_settings
+from benchmarks.update import GROWTH, WORKLOADS, _slope, fastest
 
 
 def measured(weights: str, batch: int, seconds: float) -> dict[str, Any]:
@@ -21,19 +21,6 @@ def test_the_fastest_setting_of_a_precision_counts() -> None:
 @pytest.mark.parametrize(("power", "factor"), [(1.0, 3.0), (0.0, 2.0), (2.0, 0.1)])
 def test_the_growth_exponent_of_a_power_law(power: float, factor: float) -> None:
     assert _slope(GROWTH, [factor * x**power for x in GROWTH]) == pytest.approx(power)
-
-
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_trl_is_tried_with_and_without_checkpointing_and_in_both_precisions(name: str) -> None:
-    """Every batch divides the rollouts, and the larger is left out where it would take more memory than there is."""
-    rollouts = workload(name)
-    settings = trl_settings(rollouts)
-    assert {setting["checkpointing"] for setting in settings} == {True, False}
-    assert {setting["weights"] for setting in settings} == {"float32", "bfloat16"}
-    assert all(len(rollouts) % setting["batch"] == 0 for setting in settings)
-    assert {setting["batch"] for setting in settings} == (
-        {8} if name in ("long prompt", "long completion") else {8, 32}
-    )
 
 
 def test_workloads_have_the_stated_lengths() -> None:

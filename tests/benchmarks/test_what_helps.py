@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +15,9 @@ from benchmarks.nights.ablations import (
     Run,
     configured,
     needs_teacher,
-    record,
-    recorded,
     settings_of,
 )
-from benchmarks.what_helps import Effect, current, effects, missing, table
+from benchmarks.what_helps import Effect, current, effects, missing
 
 HERE, THERE = "a small machine, 2 cores", "a large machine, 64 cores"
 
@@ -84,32 +81,6 @@ def test_nights_of_different_commits_or_packages_are_no_pair(changes: dict[str, 
 def test_the_newer_of_two_equal_nights_counts() -> None:
     again = replace(RUNS[3], candidate=0.40)
     assert effects(current([RUNS[0], RUNS[3], again]))[0].differences == pytest.approx((0.20,))
-
-
-def test_lines_add_up_in_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "runs.jsonl"
-    assert recorded(file) == []
-    for one in RUNS[:3]:
-        record(one, file)
-    record(replace(RUNS[3], minutes=None), file)
-    assert recorded(file) == [*RUNS[:3], replace(RUNS[3], minutes=None)]
-
-
-def test_the_table() -> None:
-    lines = table(RUNS, effects(RUNS)).splitlines()
-    assert lines[2] == "| worked solutions | +0.283 | +0.094 to +0.473 | +0.300, +0.200, +0.350 | 0.267 |"
-    assert lines[3] == "| words | -0.050 | – | -0.050 | 0.650 |"
-    assert lines[5:8] == [
-        "- *all*: 0.020 before the night, 0.550 after it (0.600, 0.500, 0.550).",
-        "- *rounds only*: 0.020 before the night, 0.100 after it (0.100).",
-        "- The reward model served in 3 of 3 nights with all parts.",
-    ]
-    assert lines[9].startswith(
-        "- 1 nights on a large machine, 64 cores; 4.5 minutes a night, 4.5 the longest. At cafe42."
-    )
-    assert table([], []) == "Not measured yet."
-    rounds = [RUNS[0], night("without rounds", 1, 0.3)]
-    assert "- *rounds*: without them the teacher is asked nothing" in table(rounds, effects(rounds))
 
 
 @pytest.mark.parametrize("part", PARTS)

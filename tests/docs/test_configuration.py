@@ -36,14 +36,3 @@ def test_every_key_is_described_with_its_default() -> None:
         in_table = field.annotation not in set(sections(field.annotation))  # a section has a table of its own
         assert not in_table or field.description, f"{place}: no description"
         assert f"\n| `{name}` | " in page if in_table else f"{name}`" in page, place
-
-
-def test_rows_by_hand() -> None:
-    page = reference()
-    assert "\n| `temperature` | 1 | `1.0` | " in page
-    assert "\n## `exam.target`, `exam.further_targets.N`, `exam.guards.N`\n" in page
-    assert "\n## `distill.teacher`\n" in page
-    assert "\n| `clip_high` | a number, at least 0 | `0.28` | upper clip of the ratio: 1 + clip_high |\n" in page
-    assert '\n| `overlong` | `train`, `mask`, `shape` | `"train"` | completions cut by length: ' in page
-    assert "\n| `budget_minutes` | a number, more than 0, or null | `null` | minutes from" in page
-    assert "\n| `benchmarks` | a list of: a section, below, at least 1 | none: it must be given | what" in page

@@ -2,23 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from tasks.layout import committed_rounds, is_round, passes, ranking_path, rounds, run_name
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ("round-03/sample", "round 3 · sample"),
-        ("round-03/refill-1/select_prompts", "round 3 · refill 1 · select prompts"),
-        ("round-112", "round 112"),
-        ("evaluate/champion", "evaluate · champion"),
-        ("distill-2", "distill-2"),
-    ],
-)
-def test_a_stage_is_named_as_people_read_it(path: str, name: str) -> None:
-    assert run_name(path) == name
+from tasks.layout import committed_rounds, is_round, passes, ranking_path, rounds
 
 
 def test_the_ranking_before_a_blocks_first_round_lies_beside_the_rounds() -> None:

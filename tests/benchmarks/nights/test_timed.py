@@ -13,10 +13,8 @@ from benchmarks.nights.timed import (
     overhead_share,
     parts,
     rounds_of,
-    run_night,
     seconds_within,
 )
-from benchmarks.nights.trace import stage_events
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
@@ -158,18 +156,3 @@ def test_refills_count_within_their_round(tmp_path: Path) -> None:
     write_manifest(folder / "round-02" / "refill-1" / "sample", "sample", 1.5, {"sync": 0.25, "generate": 1.0})
     found = seconds_within(folder, 2)
     assert (found["sample"], found["generate"], found["sync"]) == pytest.approx((4.4, 3.5, 0.35))
-
-
-def test_a_trace_has_one_bar_a_stage() -> None:
-    found = stage_events(MOMENTS)
-    assert len(found) == len(TOLD)
-    update = next(event for event in found if event["name"] == "round 1 · update")
-    assert (update["ph"], update["ts"], update["dur"]) == ("X", pytest.approx(14.5e6), pytest.approx(5e6))
-
-
-@pytest.mark.full
-def test_a_night_makes_its_private_home(tmp_path: Path) -> None:
-    home = tmp_path / "homes" / "one"
-    folder = run_night(home, [], until=lambda night: (night / "config.yaml").exists())
-    assert folder == home / "nights" / DATE
-    assert home.stat().st_mode & 0o777 == 0o700

@@ -110,17 +110,6 @@ def test_prompt_and_answer_must_fit_together(tmp_path: Path, student: Path) -> N
     assert run(tmp_path / "short", student, [RIGHT], max_tokens=length - 1)[1] == {"too_long": 1}
 
 
-def test_a_users_benchmark_of_the_night_grades_its_traces(
-    tmp_path: Path, student: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tasks.distillation.trace_filter.scores_of", lambda grader, attempts: grader.score(attempts))
-    traces = [
-        Trace([{"role": "user", "content": "Say cat"}], answer, "me", "shouted", "CAT", None)
-        for answer in ("CAT", "cat")
-    ]
-    assert run(tmp_path, student, traces)[1] == {"kept": 1, "dropped": 1}
-
-
 def test_matches_with_the_exam_are_reported(tmp_path: Path, student: Path) -> None:
     problem = Arithmetic(levels=["1"]).problems("test")[17]
     asked = Trace([{"role": "user", "content": problem.question}], "?", "me", "arithmetic", problem.truth, "a.jsonl:9")

@@ -82,11 +82,6 @@ def test_problems_of_the_exam_are_never_asked(tmp_path: Path) -> None:
     assert (traces, outcome["problems"], server.requests) == ([], 0, [])
 
 
-def test_without_earlier_rounds_nothing_is_asked(tmp_path: Path) -> None:
-    traces, outcome = query(tmp_path, NOWHERE)
-    assert (traces, outcome["problems"], outcome["stopped"]) == ([], 0, None)
-
-
 def test_a_failing_teacher_costs_only_its_answers(tmp_path: Path) -> None:
     write_round(tmp_path / "nights/2026-11-19/round-01", {"one": [WRONG]})
     with chat_server(lambda request: Reply(b"<html>", 503, "text/html")) as server:

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric
 
-from tasks.evaluation.metrics import as_metrics, exam_figures, figures, night_figures, pass_at_k, ranking_accuracies
+from tasks.evaluation.metrics import as_metrics, figures, pass_at_k
 from tasks.evaluation.statistics import Accuracy
-from tasks.stage import commit
 from tasks.tables import EVALUATIONS, read_table, write_table
 from tests.tasks.doubles.exam import row
 
@@ -105,25 +104,3 @@ def test_pass_at_k_is_the_share_of_all_choices_of_k_with_a_correct_one(drawn: tu
     n, correct, k = drawn
     choices = list(itertools.combinations([True] * correct + [False] * (n - correct), k))
     assert pass_at_k(n, correct, k) == pytest.approx(float(Fraction(sum(map(any, choices)), len(choices))))
-
-
-def test_a_nights_figures_by_role_and_part(tmp_path: Path) -> None:
-    for who, verdict in (("champion", "wrong"), ("candidate", "correct")):
-        folder = tmp_path / "evaluate" / who
-        table(folder, "evaluations", [row("b", benchmark="mbpp"), row("a", verdict)])
-        table(folder, "samples", [])
-    both = night_figures(tmp_path)
-    assert list(both) == ["champion", "candidate"]
-    assert list(both["candidate"]) == ["mbpp", "math-500"]
-    accuracies = [both[who]["math-500"].accuracy.accuracy for who in both]
-    assert accuracies == [0.0, 1.0]
-    assert exam_figures(tmp_path / "evaluate" / "champion") == both["champion"]
-
-
-def test_rankings_of_the_held_out_picks(tmp_path: Path) -> None:
-    folder = tmp_path / "picks" / "candidate"
-    folder.mkdir(parents=True)
-    (folder / "ranking.json").write_text('{"accuracy": 0.75, "right": [true, true, true, false]}')
-    assert ranking_accuracies(tmp_path) == {}  # not committed
-    commit(folder, "rank_picks", {}, 1.0)
-    assert ranking_accuracies(tmp_path) == {"candidate": Accuracy.of(3, 4)}

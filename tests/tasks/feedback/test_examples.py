@@ -149,10 +149,6 @@ def test_text_of_one_token_or_none_is_counted(student: Path) -> None:
     assert dict(lines.counts) == {"lines": 3, "used": 1, "exam": 0, "too_long": 0, "too_short": 2}
 
 
-def test_pieces_fit_the_student(student: Path) -> None:
-    assert max(len(rest) for _, rest in reader(student, 4).words(table({"text": "x" * 20}), 256)) == 3
-
-
 def test_a_conversation_that_the_template_refuses_is_counted(tmp_path: Path) -> None:
     strict = write_student(tmp_path / "strict")
     tokenizer = load_tokenizer(strict, StudentConfig().trust_remote_code)  # it is cached
@@ -160,10 +156,3 @@ def test_a_conversation_that_the_template_refuses_is_counted(tmp_path: Path) -> 
     lines = reader(strict)
     assert lines.corrections(table(correction("How are you?", "Fine."))) == []
     assert (lines.counts["refused"], lines.counts["used"]) == (1, 0)
-
-
-def test_an_empty_table_needs_no_tokenizer(tmp_path: Path) -> None:
-    lines = reader(tmp_path / "nowhere")
-    empty = pd.DataFrame({"messages": [], "correction": [], "text": []})
-    assert lines.corrections(empty) == lines.words(empty, 9) == []
-    assert dict(lines.counts) == {"lines": 0, "used": 0, "exam": 0, "too_long": 0}

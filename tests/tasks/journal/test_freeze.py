@@ -222,13 +222,6 @@ def test_the_generated_days_lessons_are_for_the_student_as_it_came(tmp_path: Pat
     assert counts(freeze(tmp_path, "2026-11-21", day), "traces") == {"generated": 3}  # after a rollback
 
 
-def test_a_generated_day_keeps_what_it_has_drawn_twice(tmp_path: Path) -> None:
-    """It is a sample, and its size is what the configuration says."""
-    night = freeze(tmp_path, "2026-11-20", DayConfig(generated_traces=1000))
-    traces = table(night, "traces")
-    assert len(traces) == 1000 > len(set(traces.messages))
-
-
 def test_the_journal_itself_is_never_touched(tmp_path: Path) -> None:
     file = journal(tmp_path, words("one"), "bad")
     before = (file.read_bytes(), file.stat().st_mtime_ns)

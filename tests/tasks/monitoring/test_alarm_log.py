@@ -147,10 +147,3 @@ def test_a_night_killed_before_the_command_shows_the_alarm_and_does_not_run_it(
     assert evening.tags == {"alarms": "1", "alarm.slow_round": SLOW.sentence}
     evening.record(SLOW)
     assert heard() == []
-
-
-def test_without_alarms_nothing_is_shown(evening: Evening) -> None:
-    evening.record()
-    evening.log().publish()
-    assert (evening.tags, evening.shown) == ({}, [])
-    assert not (evening.folder / "alarms.json").exists()

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from conf.storage.home import InputError
 from tasks.monitoring.alarms import Alarm
 from tasks.monitoring.notify import post_report, run_alarm_command, webhook
+from tests.tasks.doubles.processes import gone_within
 from tests.tasks.doubles.webhook import KEY, Webhook, listening
 
 ALARM = Alarm("no_signal", False, "Hardly any “group” had a signal; $(touch owned)", 4)
@@ -39,19 +39,6 @@ def server() -> Iterator[Webhook]:
 
 def python(program: str, *arguments: str) -> list[str]:
     return [sys.executable, "-c", program, *arguments]
-
-
-def ends(pid: int) -> bool:
-    """Whether a process is gone, or a zombie, within five seconds."""
-    limit = time.monotonic() + 5
-    while time.monotonic() < limit:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_the_command_gets_the_alarm(output: Path, logged: pytest.LogCaptureFixture) -> None:
@@ -88,7 +75,7 @@ def test_what_the_command_started_ends_with_it(
 ) -> None:
     run_alarm_command(python(LEAVES, seconds), ALARM, "2026-11-20", output, limit=2 if warning else 30)
     assert (warning in logged.text) if warning else (logged.text == "")
-    assert ends(int(output.read_text()))
+    assert gone_within(5, int(output.read_text()))
 
 
 def post(monkeypatch: pytest.MonkeyPatch, url: str, limit: float = 20) -> None:

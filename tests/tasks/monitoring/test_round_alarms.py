@@ -105,38 +105,6 @@ def test_both_sides_of_a_threshold(silent: Any, loud: Any, alarm: tuple[str, boo
     assert raised(night(*loud)) == [alarm]
 
 
-@pytest.mark.parametrize(
-    ("rounds", "sentence"),
-    [
-        (
-            night({"useful_groups": 0.0}, {"useful_groups": 4.0}),
-            "Hardly any group had a signal (5 %) in rounds 1 to 2: "
-            "the problems are too hard or too easy to learn from.",
-        ),
-        (night({}, {"skipped": 1.0}), "No step was taken in round 2: too few groups had a signal."),
-        (
-            night({"masked_share": 0.02}, {}, {"masked_share": 0.1}),
-            "Sampler and trainer disagreed in rounds 1, 3: up to 10.0 % of the completions were masked, k3 was up to "
-            "0.001 nats.",
-        ),
-        (
-            night({}, {"completion_length": 300.0, "truncated_share": 0.4}, {}),
-            "Completions grew from 90 to 300 tokens by round 2, and 40 % of them were cut off.",
-        ),
-        (
-            night({}, {}, {}, {"seconds_round": 95.0}),
-            "More than three times slower than usual: round 4 (95 s, usually 30 s).",
-        ),
-        (
-            night({}, {"entropy": 0.002}),
-            "The student hardly explores any more: its entropy fell from 0.3 nats to below 0.01 in round 2.",
-        ),
-    ],
-)
-def test_the_sentences(rounds: list[Figures], sentence: str) -> None:
-    assert [alarm.sentence for alarm in round_alarms(rounds)] == [sentence]
-
-
 def test_the_graders_that_failed_are_named() -> None:
     rounds = night(
         {"null_rewards": 2, "verdicts/grader_failed": 2, "verdicts/mbpp/grader_failed": 2, "verdicts/mbpp/wrong": 9},
@@ -178,14 +146,6 @@ QUIET, LOUD = {5: (65, 100), 10: (45, 100)}, {5: (65, 100), 10: (44, 100)}  # th
 def test_a_reward_that_rises_while_the_quiz_falls(late: float, quizzes: Any, loud: bool) -> None:
     rounds = night(*[{}] * 5, *[{"reward": late}] * 5)
     assert raised(rounds, quizzes) == [("reward_up_quiz_down", True, 10)] * loud
-
-
-def test_the_sentence_on_reward_and_quiz() -> None:
-    (alarm,) = round_alarms(night(*[{}] * 5, *[{"reward": 0.6}] * 5), LOUD)
-    assert alarm.sentence == (
-        "The quiz fell from 65 % to 44 % between rounds 5 and 10 while the reward rose from 0.50 to 0.60: "
-        "it pays for something other than right answers."
-    )
 
 
 def test_a_round_whose_update_was_skipped_has_no_figures_of_one() -> None:

@@ -1,19 +1,13 @@
 """The registry on a real MLflow database: versions, aliases, promotion, and kills between any two calls."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from conf.storage.home import Home
-from models.checkpoint import keep, verify, write_lineage
 from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS, ROLLBACK, Registry
-from tests.models.support.tiny import plain_model, write_tiny
 from tests.tasks.doubles.registry import School, forget_moves, interrupted_at_each_call
 
 
@@ -82,37 +76,6 @@ def test_every_move_is_noted_with_its_time_and_who_moved_it(school: School) -> N
     assert all(abs(datetime.now(UTC) - at) < timedelta(minutes=10) for at in times)
     school.registry.remove("2")
     assert [move.number for move in school.registry.moves()] == [1, 3]
-
-
-LOADS = """
-import mlflow, json
-from transformers import AutoModelForCausalLM, AutoTokenizer
-folder = mlflow.artifacts.download_artifacts("models:/student@daytime")
-model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-prompt = tokenizer.apply_chat_template([{"role": "user", "content": "hi"}], add_generation_prompt=True, tokenize=False)
-print(json.dumps([folder, sum(weight.numel() for weight in model.parameters()), prompt]))
-"""
-
-
-@pytest.mark.full
-def test_the_alias_loads_in_a_fresh_process_with_its_tokenizer_and_template(
-    home_with_mlflow: Callable[[str], Home], tmp_path: Path
-) -> None:
-    """With nothing but MLflow's name and transformers."""
-    school = School(home_with_mlflow("school"))
-    draft = write_tiny(tmp_path / "tiny")
-    write_lineage(draft, None)
-    checkpoint = school.checkpoints[0] = keep(draft, tmp_path / "checkpoints")
-    weights = sum(weight.numel() for weight in plain_model(checkpoint).parameters())
-    school.registry.promote(school.register(0).version)
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}  # of other tests
-    environment = inherited | {"MLFLOW_TRACKING_URI": school.tracking.client.tracking_uri, "PYTHONPATH": ""}
-    loaded = subprocess.run(
-        [sys.executable, "-c", LOADS], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert loaded.returncode == 0, loaded.stderr[-2000:]
-    assert json.loads(loaded.stdout.splitlines()[-1]) == [str(checkpoint), weights, "<user>hi\n<assistant>"]
-    verify(checkpoint)  # and nothing was written into it
 
 
 def test_models_and_versions_of_others_are_not_seen(school: School) -> None:

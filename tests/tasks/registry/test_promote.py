@@ -100,20 +100,6 @@ def test_a_loser_does_not_serve(make_morning: Callable[[bool], Morning]) -> None
         assert morning.serving() == ("champion", None)
 
 
-def test_the_winner_of_the_first_night_is_the_champion_of_the_second_and_keeps_its_version(
-    make_morning: Callable[[bool], Morning], exam: dict[str, Any]
-) -> None:
-    morning = make_morning(True)
-    morning.promote()
-    first = morning.checkpoints["candidate"]
-    second = make_checkpoint(morning.home.checkpoints, "second night", first.name)
-    morning.checkpoints = {"champion": first, "distilled": first, "candidate": second}
-    morning.decide(exam | {"promote": False}, "2026-11-21")
-    morning.promote()
-    assert [version.digest for version in morning.registry.versions()][3:] == [second.name]
-    assert morning.serving_version() == "3"
-
-
 def test_a_night_does_not_displace_what_a_newer_one_promoted(make_morning: Callable[[bool], Morning]) -> None:
     """It was interrupted after its exam; meanwhile another night's winner was promoted."""
     morning = make_morning(True)

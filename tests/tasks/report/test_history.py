@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -98,18 +97,3 @@ def test_a_move_by_hand_is_shown_once_between_the_nights(three_nights: Night) ->
     decision = json.loads((night / "decide" / "decision.json").read_text())
     short = render_markdown(json.loads(json.dumps(summary)), decision, found[-1].by_hand)
     assert f"- By hand since the night before: {last}.\n" in short
-
-
-def test_a_move_before_the_first_night_is_not_shown(three_nights: Night) -> None:
-    night, summary = three_nights
-    write_past_night(night.parent / "2026-11-17", 0.1, 0.3, promoted=True, target="gsm8k", by_hand=MOVES[:1])
-    found = past_nights(night, summary | {"by_hand": MOVES[:2]})
-    assert [len(past.by_hand) for past in found] == [0, 0, 1]
-
-
-def test_a_move_around_a_night_of_another_target_is_shown_with_the_next_one(three_nights: Night) -> None:
-    night, summary = three_nights
-    shutil.rmtree(night.parent / "2026-11-19")
-    write_past_night(night.parent / "2026-11-19", 0.1, 0.3, promoted=True, target="gsm8k", by_hand=MOVES[:1])
-    found = past_nights(night, summary | {"by_hand": MOVES[:1]})
-    assert [(past.date, len(past.by_hand)) for past in found] == [("2026-11-18", 0), ("2026-11-20", 1)]

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tasks.report.markdown import headline, render_markdown
-from tasks.report.text import day, duration, number, percent
 
 Night = tuple[Path, dict[str, Any]]
 
@@ -90,13 +89,3 @@ def test_the_short_form_is_two_dozen_lines_with_the_same_numbers(night: Night, d
     assert "3 rounds; the night took 3 min 12 s." in text
     assert "[mlflow](http://localhost:5000/#/runs/1)" in text
     assert len(text.splitlines()) < 24
-
-
-def test_numbers_as_they_are_printed() -> None:
-    assert [percent(share) for share in (0.745, 0.0, None, float("nan"))] == ["74.5 %", "0.0 %", "–", "–"]
-    assert percent(0.745, 0) == "74 %"
-    assert [number(value, 2) for value in (-0.5, 1.0, float("nan"))] == ["−0.50", "1.00", "–"]
-    assert [duration(seconds) for seconds in (4.21, 59.9, 59.96, 187, 7500)] == [
-        *("4.2 s", "60 s", "1 min 00 s", "3 min 07 s", "2 h 05 min"),
-    ]
-    assert day("2026-11-02") == "2 November 2026"

@@ -91,17 +91,6 @@ def test_a_refused_line_does_not_fill_the_page_and_is_text(own_night: Night) -> 
     assert "These are the first" not in page
 
 
-def test_picks_of_unknown_checkpoints_are_counted(own_night: Night, page: str) -> None:
-    night, summary = own_night
-    write_journal(night, [], unknown=2)
-    sentence = "New picks from checkpoints unknown to this home, used all the same: 2."
-    later, short = rendered(night, summary)
-    assert f"<p>{sentence}</p>" in later
-    assert f"\n- {sentence}\n" in short
-    assert "refused" not in later + short
-    assert "unknown to this home" not in page
-
-
 def test_worked_solutions_by_source_and_their_remarks(own_night: Night) -> None:
     night, summary = own_night
     assert trace_sources(night) == []
@@ -130,12 +119,6 @@ def test_worked_solutions_by_source_and_their_remarks(own_night: Night) -> None:
         "The teacher wise answered 6 of 10 questions on 5 problems (2 from the cache) for 900 tokens and 0.0123 USD. "
         "Without an answer: 3 × HTTP 500. It was asked no further: HTTP 500."
     ) in page
-
-
-def test_a_teacher_that_was_not_asked(tmp_path: Path) -> None:
-    write_files(tmp_path / "ask_teacher", {"asked.json": ASKED | {"problems": 0}})
-    (line,) = trace_remarks(tmp_path)
-    assert line.startswith("The teacher wise was not asked: there is no problem")
 
 
 def test_sources_that_a_second_lesson_reads_again_are_counted_once(tmp_path: Path) -> None:

@@ -162,27 +162,3 @@ def test_an_unusable_backbone_is_refused(tmp_path: Path, tiny_student: Path, mak
     outcome, _, calls = run(tmp_path / "night", tiny_student, preference_rows(40), config)
     assert outcome["reason"].startswith(f"reward_model.backbone: {reason}")
     assert calls == 0
-
-
-def test_a_missing_backbone_is_refused(tmp_path: Path, tiny_student: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    config = QUICK.model_copy(update={"backbone": "nobody/nothing"})
-    outcome, _, _ = run(tmp_path, tiny_student, preference_rows(40), config)
-    assert outcome["reason"].startswith("reward_model.backbone: nobody/nothing cannot be loaded from the hub")
-
-
-def test_the_metrics_for_mlflow() -> None:
-    accuracy = {"value": 0.6, "low": 0.5, "high": 0.7, "n": 80}
-    length = {"longest_alone": 0.1, "longest_top": 0.2, "correlation": None}
-    outcome = {"serves": True, "picks": 200, "held_out": 80, "accuracy": accuracy, "chance": 0.2, "length": length}
-    assert figures(outcome | {"expected_calibration_error": 0.05}) == {
-        "reward_model/serves": 1.0,
-        "reward_model/picks": 200.0,
-        "reward_model/held_out": 80.0,
-        "reward_model/accuracy": 0.6,
-        "reward_model/low": 0.5,
-        "reward_model/chance": 0.2,
-        "reward_model/expected_calibration_error": 0.05,
-        "reward_model/length_longest_alone": 0.1,
-        "reward_model/length_longest_top": 0.2,
-    }

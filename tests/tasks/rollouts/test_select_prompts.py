@@ -303,10 +303,3 @@ def test_few_prompts_of_the_owner_leave_the_rest_to_the_benchmarks(tmp_path: Pat
     assert sorted(refill.group) == [10, 11, 12, 13]
     alone = select(tmp_path / "3", student, owner=owner, owner_share=1.0, count=3)
     assert alone.benchmark.isna().all()
-
-
-def test_the_owners_prompts_change_nothing_in_the_draw_of_the_others(tmp_path: Path, student: Path) -> None:
-    without = select(tmp_path / "1", student, count=10)
-    beside = select(tmp_path / "2", student, count=14, owner=owned(tmp_path / "owner", 4), owner_share=4 / 14)
-    drawn = ["problem_id", "group", "question", "kind", "entry"]
-    assert beside[drawn].head(10).to_dict("records") == without[drawn].to_dict("records")

@@ -12,17 +12,14 @@ from typing import Any
 import pytest
 from prefect import flow
 
-from conf.schema import LoraConfig
 from conf.storage.home import Home
-from models.checkpoint import base_of, keep, parent_of, verify, write_lineage
-from models.engine.sync_probe import read_probe
 from models.optim.trainer_state import NOTE
 from models.rollout import Rollout
 from tasks.stage import Artifact, committed
 from tasks.tables import ADVANTAGES, ROLLOUTS, read_table, write_table
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
-from tasks.training.update import UpdateChangedError, UpdateResources, advantages_by_sample, checkpoint, merge, update
+from tasks.training.update import UpdateChangedError, UpdateResources, advantages_by_sample, checkpoint, update
 from tasks.workers import WorkerDiedError
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 from tests.tasks.doubles.tables import write_stage
@@ -191,29 +188,3 @@ def test_an_update_that_comes_out_differently_the_second_time_does_not_count(the
         checkpoint.write(folder, **the_round.arguments(1, updated))
     assert committed(folder) is None
     assert not the_round.state(1).exists()
-
-
-def test_a_block_of_adapters_ends_in_one_full_checkpoint(tmp_path: Path) -> None:
-    draft = write_tiny(tmp_path / "draft")
-    write_lineage(draft, None)
-    current = base = keep(draft, tmp_path)
-    config = trainer_config(lora=LoraConfig(rank=4, alpha=8), learning_rate=0.01)
-    rollouts = sampled_groups(base, [[4, 5], [6, 3]])
-    for _ in range(2):
-        predecessor = Predecessor(base, current.name, None)
-        updated = trainer_process.update(predecessor, config, rollouts, [1.0, -1.0, 0.5, -0.5], tmp_path)
-        before, current = current, updated.checkpoint
-        verify(current)
-        assert (base_of(current), parent_of(current)) == (base, before.name)
-        assert not list(current.glob("model*"))
-    (tmp_path / "merge").mkdir()
-    arguments: dict[str, Any] = {"trust_remote_code": False, "checkpoints": tmp_path, "trainer": InProcessWorker()}
-    merge.write(tmp_path / "merge", adapter=current, **arguments)
-    merged = tmp_path / (tmp_path / "merge" / "checkpoint.txt").read_text()
-    verify(merged)
-    assert (base_of(merged), parent_of(merged)) == (merged, current.name)
-    assert {file.name for file in base.iterdir()} < {file.name for file in merged.iterdir()}
-    adapted, proven = read_probe(current), read_probe(merged)
-    assert adapted is not None
-    assert proven is not None
-    assert adapted.difference(proven.logprobs) < 0.05
