@@ -12,7 +12,6 @@ import pytest
 from conf.load import STARTER, load_night
 from flows.run.history import round_metrics
 from tasks.monitoring.round_alarms import round_alarms
-from tasks.report.queries import sampled_answers, verdict_counts
 from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
 from tasks.tracking import Tracking
 from tests.flows.rounds import DATE, SCRIPT, School, ScriptedEngine
@@ -129,15 +128,6 @@ def test_the_metrics_have_the_expected_signal_and_the_seconds(finished: Night, s
     client = Tracking(school.home("undisturbed"), load_night(STARTER)).client
     logged = client.get_metric_history((finished.folder / "mlflow_run.txt").read_text(), "reward/replaced_groups")
     assert [(metric.step, metric.value) for metric in logged] == [(1, 0), (2, 8), (3, 5)]
-
-
-def test_the_report_counts_the_refills(finished: Night) -> None:
-    assert verdict_counts(finished.folder)["training"].to_dict() == {"correct": 17, "wrong": 33}
-    solved = {answer.question for answer in sampled_answers(finished.folder) if answer.verdict == "correct"}
-    numbers = [number for numbers in finished.engine.asked[4:7] for number in numbers]
-    first, refilled = ({f"How many? {numbers[group]}" for group in groups} for groups in ((2,), (4, 6, 7, 8)))
-    assert solved <= first | refilled
-    assert solved & refilled
 
 
 def test_a_night_killed_in_a_refill_comes_to_the_same_end(finished: Night, school: School) -> None:

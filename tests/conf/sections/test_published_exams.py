@@ -1,10 +1,7 @@
 """An exam of named benchmarks: the configuration's own parts, or the published exams with room for their answers."""
 
-import pytest
-
 from conf.load import STARTER, load_night
 from conf.sections.published_exams import PROMPT_TOKENS, with_exam
-from conf.storage.home import InputError
 
 CONFIG = load_night(STARTER)
 
@@ -42,18 +39,3 @@ def test_at_most_so_many_problems_of_each() -> None:
     assert fewer.exam.target.problems == 7
     assert fewer.exam.max_completion_tokens == CONFIG.exam.max_completion_tokens  # it is asked as by night
     assert fewer.engine == CONFIG.engine
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("gms8k", "unknown benchmark 'gms8k'; did you mean 'gsm8k'? known are arithmetic, arithmetic-1-2"),
-        ("", "unknown benchmark ''; known are arithmetic"),
-        ("math500", "did you mean 'math'?"),
-    ],
-)
-def test_an_unknown_name(name: str, said: str) -> None:
-    with pytest.raises(InputError) as error:
-        with_exam(CONFIG, [name])
-    assert said in str(error.value)
-    assert "\n" not in str(error.value)

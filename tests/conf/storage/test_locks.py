@@ -85,13 +85,6 @@ def test_the_holder_may_take_the_lock_again(tmp_path: Path) -> None:
         assert (done.returncode, "the night 2026-11-19 is running" in done.stderr) == (1, True)
 
 
-def test_an_error_gives_the_lock_back(tmp_path: Path) -> None:
-    with pytest.raises(LookupError), hold(tmp_path, "the night 2026-11-19"):
-        raise LookupError
-    with holder(tmp_path):
-        pass
-
-
 @pytest.mark.parametrize("meet", [refuse_second, take])
 def test_prune_is_waited_for(tmp_path: Path, meet: Callable[[Path], None]) -> None:
     """A worker's start at 01:00 that was refused would be lost until the next night."""
@@ -126,14 +119,6 @@ def test_a_holder_without_a_name_yet_counts_as_a_night(tmp_path: Path) -> None:
         assert running_night(tmp_path) == "the night"
         with pytest.raises(NightRunningError, match="another night is just starting"):
             refuse_second(tmp_path)
-
-
-def test_which_night_holds_the_home(tmp_path: Path) -> None:
-    assert running_night(tmp_path) is None
-    with hold(tmp_path, "the night 2026-11-20"):
-        assert running_night(tmp_path) == "the night 2026-11-20"
-    with hold(tmp_path, "nightschool prune"):
-        assert running_night(tmp_path) is None
 
 
 def test_the_home_is_made_for_its_owner_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

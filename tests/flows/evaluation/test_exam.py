@@ -182,14 +182,3 @@ def test_a_deployed_exam_is_checked_by_the_flow(home: Home, tmp_path: Path, monk
         flow.exam(mine, load_night(STARTER, SETTINGS + SHORT), None, tmp_path / "rows.csv")
     assert not home.root.exists()
     assert TinyEngine.asked == []
-
-
-def test_a_comparison_without_a_difference_is_printed() -> None:
-    figures = {"accuracy": 0.5, "low": 0.4, "high": 0.6, "n": 9, "format_rate": None, "truncation_rate": None}
-    pair = {"difference": 0.0, "low": 0.0, "high": 0.0, "gained": 0, "lost": 0, "p_value": 1.0}
-    outcome = {"gsm8k": {**figures, "mean_tokens": 3.0, "pass_at": {}, "against": figures, "comparison": pair}}
-    assert flow.lines_of(outcome) == [
-        "gsm8k                    0.500  [0.400, 0.600]  n = 9  3 tokens",
-        "  against                0.500  [0.400, 0.600]  n = 9",
-        "  difference             0.000 [0.000, 0.000]  0 gained, 0 lost, p = 1.0000",
-    ]

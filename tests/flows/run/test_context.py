@@ -87,16 +87,6 @@ def test_the_lessons_leave_time_for_all_exams_and_rankings(tmp_path: Path) -> No
     assert Night(home, "2026-11-20", starter("exam.vault=100")).exam_seconds() == 112
 
 
-def test_the_folders_of_a_night(tmp_path: Path) -> None:
-    night = Night(Home(tmp_path), "2026-11-20", starter())
-    assert night.folder == tmp_path / "nights" / "2026-11-20"
-    distilled = Artifact(folder=tmp_path, digest="")
-    (tmp_path / "checkpoint.txt").write_text("cafe42")
-    assert night.checkpoint(distilled) == tmp_path / "checkpoints" / "cafe42"
-    night.close()
-    assert not night.folder.exists()  # the child processes start on first use
-
-
 @pytest.mark.parametrize("noted", ["..", "../../elsewhere", "/etc", ""])
 def test_a_note_that_names_no_checkpoint_is_refused(tmp_path: Path, noted: str) -> None:
     night = Night(Home(tmp_path), "2026-11-20", starter())

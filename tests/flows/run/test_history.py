@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
-from conf.storage.home import Home, InputError
-from flows.run.history import last_finished, last_report, nights, unfinished_before, usual_seconds
+from conf.storage.home import Home
+from flows.run.history import last_finished, nights, unfinished_before, usual_seconds
 
 
 @pytest.fixture
@@ -87,12 +87,3 @@ def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:
     (night / "round-01" / "checkpoint" / "manifest.json").write_text('{"stage": "checkpoint", "seconds": 2.0}')
     usual = {"sample": 5.0, "decide": 1.0, "evaluate": 61.0, "checkpoint": 2.0, "update": 7.0}
     assert usual_seconds(night) == usual
-
-
-def test_the_last_report_or_a_nights_own(home: Home) -> None:
-    for date in ("2026-11-18", "2026-11-19"):
-        (home.night(date) / "report.html").write_text("<html>")
-    assert last_report(home, None) == home.night("2026-11-19") / "report.html"
-    assert last_report(home, "2026-11-18") == home.night("2026-11-18") / "report.html"
-    with pytest.raises(InputError, match="no report of 2026-11-20 yet"):
-        last_report(home, "2026-11-20")

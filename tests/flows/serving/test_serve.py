@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ import pytest
 from conf.storage.home import Home, InputError
 from conf.storage.journal import Preference
 from conf.storage.journal_file import read_file
-from conf.storage.locks import take_server_lock
 from flows.commands.serve import serve
 from flows.serving.proxy import Gate
 from flows.serving.supervisor import Serving
@@ -139,22 +137,6 @@ def test_a_checkpoint_that_cannot_serve(school: School) -> None:
     (checkpoint / "model.safetensors").write_bytes(b"torn")
     back = "go back with `nightschool rollback`, or promote another version"
     assert refused() == f"serve: {checkpoint} was changed or damaged, or is not here; {back}"
-
-
-def test_a_port_that_is_taken(school: School) -> None:
-    with socket.create_server((LOOPBACK, 0)) as other:
-        port = other.getsockname()[1]
-        message = refused(port=port)
-    assert message.startswith(f"--port: http://127.0.0.1:{port} is not available (Address already in use); name")
-
-
-def test_a_second_server_is_refused_before_it_prints_anything(
-    school: School, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with take_server_lock(school.home.root, 4711):
-        home = school.home.root
-        assert refused() == f"{home}: process 4711 serves this home already; end it with Ctrl-C there"
-    assert capsys.readouterr().out == ""
 
 
 def test_an_address_for_others_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

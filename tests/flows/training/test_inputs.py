@@ -64,13 +64,6 @@ def test_mlflow_names_the_reward_model_that_served(home: Home, prefect_server: P
     assert {name: value for name, value in run.metrics.items() if name.startswith("reward_model/")} == figures(outcome)
 
 
-def test_mlflow_keeps_the_reason_of_a_refusal(home: Home, prefect_server: Path) -> None:
-    _, run, kept = fitted(home, 20)
-    assert json.loads(kept.read_text())["reason"] == "with fewer than 30 usable picks none is fitted"
-    assert run.metrics["reward_model/serves"] == 0
-    assert "reward_model" not in run.tags
-
-
 def test_a_fit_that_fails_costs_no_night_and_stays_a_refusal(home: Home, prefect_server: Path) -> None:
     broken = FailingWorker(RuntimeError("not enough\nmemory"))
     artifact, _, kept = fitted(home, 40, broken)

@@ -49,18 +49,11 @@ def test_refused(expression: str, reason: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        "5",
-        "x^2 + 2x + 1",
-        "2^{2005}",
         r"(\frac{1}{2})^{10}",
         "(x+1)^{10}(x-1)^{10}",
         "e^{2x}",
         r"2^{-n}",
-        r"\frac{1+\sqrt{5}}{2}",
         r"\log_2 5",
-        r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}",
-        r"(-\infty, 2) \cup [3, 4)",
-        "f(2)",
         "x_1 + x_2",
         r"\sin^2 x",
         "2x(3x+1)",

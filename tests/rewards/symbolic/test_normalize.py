@@ -1,4 +1,7 @@
-"""One form for the many ways to write an answer, and what texts and numbers alone decide."""
+"""One form for the many ways to write an answer, and what texts and numbers alone decide.
+
+Real answers in many forms, and their verdicts, are in `answers/math_forms.toml`.
+"""
 
 from fractions import Fraction
 
@@ -12,97 +15,44 @@ from rewards.symbolic.normalize import decided, passages, rational, read
 @pytest.mark.parametrize(
     ("answer", "normal"),
     [
-        (r"\dfrac12", r"\frac{1}{2}"),
         (r"\frac 1{ 2}", r"\frac{1}{2}"),
-        (r"\frac{a}b", r"\frac{a}{b}"),
         (r"\frac\pi 2", r"\frac{\pi}{2}"),
-        (r"\approx 8.24", "8.24"),
-        (r"1 \quad 2\qquad", "1,2"),
-        (r"72\phantom{0}", "72"),
         (r"\phantom -1", "1"),
         ("0 147", "0 147"),
         (r"\mbox{Four}", "4"),
         (r"\text{four or five}", "four,five"),
         ("5⁄11", "5/11"),
-        (r"\sqrt3 + \sqrt{x}", r"\sqrt{3}+\sqrt{x}"),
-        (r"\left( -\infty, 2 \right]", r"(-\infty,2]"),
         (r"\bigl(1\bigr)", "(1)"),
         (r"\left.5\right.", "5"),
         ("x^{2}_{1}", "x^2_1"),
         ("x^{12}", "x^{12}"),
-        (r"2 \times 3", r"2\cdot3"),
         ("2*3", r"2\cdot3"),
         (r"x \leq 5", r"x\le5"),
         (r"x\geqslant 5", r"x\ge5"),
         (r"\leftarrow", r"\leftarrow"),
-        (r"\$1{,}000", "1000"),
-        (r"3,\!110,\!400", "3110400"),
-        (r"11,\! 111,\! 111", "11111111"),
         ("1,234,567.5", "1234567.5"),
         ("x = 1,234", "x=1234"),
-        ("1, 234", "1,234"),
         ("(100,200)", "(100,200)"),
-        ("12 500", "12500"),
         ("1 2", "1 2"),
-        (r"90^{\circ}", "90"),
-        (r"\sin 30^\circ", r"\sin30^\circ"),
-        (r"5 \text{ cm}^2", "5"),
         (r"5\,\mathrm{m/s}", "5"),
         (r"5 \text{ feet per second}.", "5"),
         (r"\frac{1}{2} \text{ of a pie}", r"\frac{1}{2}"),
-        ("5 square units", "5"),
         (r"x=\text{ cm}", "x=cm"),
-        (r"5 \text{ or } 6", "5,6"),
-        (r"5 \text{ or 6}", "5,6"),
         (r"5 \text{ thousand}", "5thousand"),
         (r"2\text{i}", "2i"),
         ("3 xy", "3xy"),
-        ("5t", "5t"),
-        (r"10 \text{ p.m.}", "10pm"),
-        (r"\text{(C)}", "C"),
-        (r"\mathbf{(C)}", "C"),
-        (r"7, -2, \text{ and } -5", "7,-2,-5"),
         (r"0.1\overline{6}", r"\frac{1}{6}"),
         (r".\overline{3}", r"\frac{1}{3}"),
         ("+5", "5"),
-        (".5", "0.5"),
-        ("5.", "5"),
         (r"\text{Area} = 5", "5"),
         (r"\(5\)", "5"),
         (r"5\\", "5"),
-        (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
         ("", ""),
         (r"\$", ""),
     ],
 )
 def test_the_normal_form(answer: str, normal: str) -> None:
     assert read(answer).normal == normal
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "A",
-        "(B)",
-        r"\text{C}",
-        "A,B,D",
-        "even",
-        r"\text{June 20}",
-        "CBAD",
-        "12_7",
-        "-221_3",
-        "141_{13}",
-        "3:1",
-        "4:30",
-        r"\text{I don't know}",
-        r"5 \text{ is wrong}",
-        r"5 \text{ or six}",
-        r"\operatorname{lcm}(4,6)",
-        "1A_{16}",
-    ],
-)
-def test_what_has_no_value_compares_as_text(answer: str) -> None:
-    assert read(answer).text
 
 
 @pytest.mark.parametrize(
@@ -115,11 +65,8 @@ def test_what_has_a_value_does_not(answer: str) -> None:
 @pytest.mark.parametrize(
     ("normal", "value"),
     [
-        ("5", Fraction(5)),
-        ("-5", Fraction(-5)),
         ("007", Fraction(7)),
         ("2.50", Fraction(5, 2)),
-        (r"\frac{1}{2}", Fraction(1, 2)),
         (r"-\frac{1}{2}", Fraction(-1, 2)),
         (r"\frac{-1}{-2}", Fraction(1, 2)),
         (r"\frac{0.5}{2}", Fraction(1, 4)),
