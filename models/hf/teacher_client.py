@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from conf.sections.lessons import TeacherConfig
 from conf.storage.durable import make_folder, write_atomically
-from conf.storage.home import InputError
 
 CONCURRENT_REQUESTS = 4
 MAX_FAILURES = 3  # in a row, after which the teacher is left alone
@@ -210,7 +209,4 @@ def _answer_file(question: Question, config: TeacherConfig, cache: Path) -> Path
 
 
 def _read_json(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text()) if file.exists() else None
-    except ValueError as error:
-        raise InputError(f"{file}: not valid JSON; remove it") from error
+    return json.loads(file.read_text()) if file.exists() else None

@@ -3,7 +3,7 @@
 import datetime
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from conf.storage.journal import IMPORTED, Entry, lesson_of, parse_line
 from conf.storage.journal_file import is_over, whole_lines
 from models.checkpoint import parent_of
 from rewards.data.synthetic_journal import Lessons, generated_lines
-from tasks.journal.lineage import Taught, examined, taught_by
-from tasks.journal.replay import last_day, learnt, replayed
-from tasks.journal.spans import Spans, Taken, consumed, free, note_taken, taken_before
+from tasks.journal.lineage import examined, taught_by
+from tasks.journal.replay import last_day, replayed
+from tasks.journal.spans import Spans, consumed, free, note_taken, taken_before
 from tasks.stage import stage
 from tasks.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
 
@@ -66,7 +66,7 @@ def freeze_journal(
         lessons.add("replayed", again.night, again.source, again.entry, again.learnt)
     taken: dict[str, Spans] = {}
     for file in sorted(journal.glob("*.jsonl")):
-        if spans := _take(file, before.get(file.name, ()), date, line, lessons):
+        if spans := _take(file, before.get(file.name, ()), date, lessons):
             taken[file.name] = spans
     is_trained = parent_of(champion) is not None
     for generated in _generated(day, levels, seed, date, is_trained):
@@ -113,11 +113,10 @@ class _Lessons:
         self.quarantine.append({"file": file.name, "line": line, "reason": reason})
 
 
-def _take(file: Path, taken: Spans, date: str, line: Sequence[Taught], lessons: _Lessons) -> Spans:
+def _take(file: Path, taken: Spans, date: str, lessons: _Lessons) -> Spans:
     """Add the lines of a file that no night has taken, and return their spans.
 
-    The champion may have learnt some of them: a freeze that was removed had taken them, and a later night replayed
-    them. In a file that is complete, the last line needs no line break.
+    In a file that is complete, the last line needs no line break.
     """
     try:
         sync(file)  # a power cut must not undo what is recorded as taken
@@ -138,15 +137,13 @@ def _take(file: Path, taken: Spans, date: str, line: Sequence[Taught], lessons: 
     over, spans = is_over(file, datetime.date.fromisoformat(date)), []
     for start, until in free(taken):
         lines, end = whole_lines(content[:until], start, ended=over or until is not None)
-        part = Taken(date, file.name, start, end)
         for number, written in lines:
             try:
                 entry = parse_line(written, last_day(file, date))
             except ValueError as error:
                 lessons.refuse(file, number, str(error))
                 continue
-            if (known := learnt(entry, part, line)) is not None:
-                lessons.add("new", date, f"{file.name}:{number}", entry, known)
+            lessons.add("new", date, f"{file.name}:{number}", entry)
         if end > start:
             spans.append((start, end))
     return spans

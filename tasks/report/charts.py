@@ -72,26 +72,17 @@ def reward_parts(parts: pd.DataFrame) -> Picture:
 
 
 @in_style
-def signal(share: pd.Series, expected: Mapping[str, pd.Series], counts: Mapping[str, float]) -> Picture:
-    """Draw the share of groups whose rewards differ, and what was `expected`; `counts`: the night's groups."""
-    figure, (axes,) = canvas(2.2)
-    axes.plot(share.index, share, color=FIRST, label="observed", marker="o")
-    for (name, forecast), style in zip(expected.items(), ("--", ":"), strict=False):
-        axes.plot(forecast.index, forecast, color=SECOND, label=name, linestyle=style)
-    axes.set_ylim(-0.03, 1.03)
-    if expected:
-        axes.legend(ncol=3, **LEGEND)
+def signal(share: pd.Series, counts: Mapping[str, float]) -> Picture:
+    """Draw the share of groups whose rewards differ; `counts`: the night's groups."""
     night = ", ".join(f"{number:.0f} {name}" for name, number in counts.items())
     caption = (
         "Share of groups in which some completions were right and some wrong: only these teach. "
         f"Last round: {percent(share.iloc[-1], 0)}. Whole night: {night}."
     )
-    if expected:
-        caption += (
-            " Expected: what the solve rates predict if all problems of a kind are equally hard. Real ones are not, so "
-            "fewer groups have a signal. Even draw: the same if all kinds were drawn equally often."
-        )
-    return picture(figure, "Groups with signal", caption, readings({"observed": share, **expected}))
+    figure, (axes,) = canvas(2.2)
+    curve(axes, share, "")
+    axes.set_ylim(-0.03, 1.03)
+    return picture(figure, "Groups with signal", caption, readings({"observed": share}))
 
 
 @in_style

@@ -72,10 +72,8 @@ def history_curve(nights: Sequence[PastNight], target: str) -> Picture:
     """Draw the accuracy of the model that serves, night after night, and each candidate's: filled if promoted."""
     figure, (axes,) = canvas(2.9)
     places = list(range(1, len(nights) + 1))
-    axes.plot(*zip(*_serving(nights), strict=True), color=FIRST, label="serves by day")
-    moved = [(at - 0.5, night.champion) for at, night in zip(places, nights, strict=True) if night.by_hand]
-    if moved:
-        axes.plot(*zip(*moved, strict=True), "D", color=MUTED, label="by hand")
+    serving = [accuracy for night in nights for accuracy in (night.champion, night.serving)]
+    axes.plot([at for at in places for _ in range(2)], serving, color=FIRST, label="serves by day")
     axes.vlines(places, [night.low for night in nights], [night.high for night in nights], color=MUTED, linewidth=0.7)
     for promoted, label, colour in ((True, "promoted", FIRST), (False, "not promoted", SECOND)):
         dots = [(at, night.candidate) for at, night in zip(places, nights, strict=True) if night.promoted is promoted]
@@ -92,7 +90,6 @@ def history_curve(nights: Sequence[PastNight], target: str) -> Picture:
         f"its 95 % interval. {plural(promotions, 'promotion')} in {len(nights)} nights. Each night links to its report."
     )
     readings = [Reading(at, night.reading, night.link) for at, night in zip(places, nights, strict=True)]
-    readings += [Reading(at - 0.5, night.by_hand) for at, night in zip(places, nights, strict=True) if night.by_hand]
     return picture(figure, "Night by night", caption, readings, below="night")
 
 
@@ -108,15 +105,6 @@ def _past_night(summary: Mapping[str, Any], link: str | None, by_hand: tuple[str
         link=link,
         by_hand=by_hand,
     )
-
-
-def _serving(nights: Sequence[PastNight]) -> Iterator[tuple[float, float]]:
-    """Yield the points of the serving model's line: it changes at a night, or by hand between two nights."""
-    for place, night in enumerate(nights, 1):
-        if night.by_hand:
-            before = nights[place - 2].serving if place > 1 else night.champion
-            yield from ((place - 0.5, before), (place - 0.5, night.champion))
-        yield from ((place, night.champion), (place, night.serving))
 
 
 def _move(move: Mapping[str, str]) -> str:

@@ -1,6 +1,5 @@
 """What each part of the night taught: its lines, its losses, and the exam before and after it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,19 +64,6 @@ def lessons_of(night: Path, target: str) -> list[Lesson]:
             before = after if changed or after is not None else before
         found += taught
     return found
-
-
-def lesson_figures(lessons: Sequence[Lesson]) -> dict[str, float]:
-    """Return the lessons as MLflow metrics: `lessons/<channel>/…`."""
-    figures: dict[str, float] = {}
-    for lesson in lessons:
-        own: dict[str, float] = {"lines": lesson.lines, "used": lesson.used}
-        if lesson.losses is not None:
-            own |= {"loss_first": lesson.losses[0], "loss_last": lesson.losses[1]}
-        if lesson.exam is not None:
-            own |= {"exam_before": lesson.exam[0], "exam_after": lesson.exam[1]}
-        figures |= {f"lessons/{lesson.channel}/{name}": value for name, value in own.items()}
-    return figures
 
 
 def _channels(night: Path, target: str) -> list[Lesson]:

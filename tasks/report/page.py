@@ -55,7 +55,6 @@ PARTS = {
     "reward/tie_breaker": "learned tie-breaker",
     "reward/language": "language",
 }
-EXPECTED = {"expected_signal_share": "expected", "even_signal_share": "even draw"}
 GROUPS = {
     "groups": "groups sampled",
     "useful_groups": "with signal",
@@ -129,7 +128,8 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     found += [charts.reward_parts(parts)] if parts.size else []
     found += [charts.verdicts(verdicts)] if verdicts else []
     found += [charts.kinds(rates, tried)] if len(rates) else []
-    found += drawn(lambda share: charts.signal(share, *_signal_figures(metrics)), "signal_share")
+    groups = {label: float(metrics[name].sum()) for name, label in GROUPS.items() if name in metrics}
+    found += drawn(lambda share: charts.signal(share, groups), "signal_share")
     found += drawn(charts.gradients, "grad_norm")
     found += drawn(charts.lengths, "completion_length", "truncated_share")
     found += drawn(charts.health, "entropy", "mismatch")
@@ -141,14 +141,3 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
 def _figures(metrics: pd.DataFrame) -> pd.DataFrame:
     """Return the charts' figures as a table, rounds × figures, for those who read rather than point."""
     return metrics[[name for name in FIGURES if name in metrics]].rename(columns=FIGURES)
-
-
-def _signal_figures(metrics: pd.DataFrame) -> tuple[dict[str, pd.Series], dict[str, float]]:
-    """Return the expected shares of groups with signal, by name, and the night's numbers of groups.
-
-    Nothing is expected before a first problem is solved.
-    """
-    return (
-        {label: metrics[name].dropna() for name, label in EXPECTED.items() if name in metrics and metrics[name].any()},
-        {label: float(metrics[name].sum()) for name, label in GROUPS.items()},
-    )

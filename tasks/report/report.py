@@ -20,7 +20,6 @@ from tasks.layout import MANIFEST, is_round
 from tasks.monitoring.prefect_artifacts import show_link, show_text
 from tasks.registry.promote import intervals_of
 from tasks.report.history import past_nights
-from tasks.report.lessons import lesson_figures, lessons_of
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.queries import benchmark_verdicts, read_json
@@ -47,8 +46,6 @@ def report(
     write_report(folder, summary, decision)
     if "mlflow" in links:
         show_link("mlflow-run", links["mlflow"], f"the night of {folder.name} in MLflow")
-    if figures := lesson_figures(lessons_of(folder, summary["target"])):
-        tracking.log(figures, 0)
     tracking.log_artifact(folder / "report.html")
     tracking.log_artifact(folder / "decide" / "decision.json", "exam")
     for role in ROLES:

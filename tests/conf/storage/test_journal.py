@@ -100,23 +100,17 @@ BAD = {
     "no text at all": (b'{"text": "\xff\xfe"}', "not UTF-8 (byte 10)"),
     "no kind": (b'{"version": 1}', "kind is missing; use preference, correction, feedback, words, trace"),
     "unknown kind": (line("wrds"), "unknown kind 'wrds'; use preference, correction, feedback, words, trace"),
-    "another version": (line("words", text="x", version=2), "words.version: Input should be 1"),
     "no key": (line("words"), "words.text: is missing"),
     "empty": (line("words", text=""), "words.text: is blank"),
     "blank": (line("words", text=" \n\u2003"), "words.text: is blank"),
     "half a letter": (line("words", text="\ud800"), "words.text: Input should be a valid string"),
     "index too high": (pick(chosen=2), "preference: chosen is 2, but there are 2 responses (0 is the first)"),
-    "index below 0": (pick(chosen=-1), "preference.chosen: Input should be greater than or equal to 0"),
-    "one answer": (pick(responses=["a"]), "preference.responses: List should have at least 2 items"),
     "a blank answer": (pick(responses=["\t", "a"]), "preference.responses.0: is blank"),
     "all the same": (pick(responses=["a", "a"]), "preference: all 2 responses are the same: a pick among them says"),
-    "unknown role": (pick(messages=[{"role": "owl", "content": "hu"}]), "preference.messages.0.role: Input should be"),
-    "no messages": (pick(messages=[]), "preference.messages: List should have at least 1 item"),
     "no question": (
         pick(messages=[*ASKED, {"role": "assistant", "content": "4"}]),
         "preference: messages: the last turn is the assistant's, not the user's",
     ),
-    "value too high": (line("feedback", messages=ASKED, response="a", value=7), "feedback.value: Input should be less"),
     "no value": (line("feedback", messages=ASKED, response="a", value=float("nan")), "feedback.value: Input should be"),
     "nothing corrected": (
         line("correction", messages=ASKED, response="a", correction="a"),
@@ -139,6 +133,5 @@ def test_a_line_may_be_as_long_as_it_says_and_not_longer() -> None:
     room = LONGEST_LINE - len(line_of(entry_of({"kind": "words", "text": "x"})))
     entry = entry_of({"kind": "words", "text": "x" * room})
     assert parse_line(line_of(entry)[:-1]) == entry
-    assert isinstance(entry, Words)
     with pytest.raises(ValueError, match="bytes; at most 1000000 are allowed"):
-        line_of(entry.model_copy(update={"text": "x" * LONGEST_LINE}))
+        entry_of({"kind": "words", "text": "x" * LONGEST_LINE})

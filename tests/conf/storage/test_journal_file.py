@@ -136,13 +136,6 @@ def test_a_journal_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         append(tmp_path / "journal", [words("one")])
 
 
-def test_an_entry_too_long_leaves_nothing(tmp_path: Path) -> None:
-    entry = words("one")
-    with pytest.raises(InputError, match="an entry is too long: 1000.* bytes; at most 1000000 are allowed"):
-        append(tmp_path, [entry, entry.model_copy(update={"text": "x" * 1_000_000})])
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_whole_lines_by_hand() -> None:
     content = b"ab\n\ncde\nf"
     assert whole_lines(content) == ([(1, b"ab"), (3, b"cde")], 8)
@@ -151,20 +144,6 @@ def test_whole_lines_by_hand() -> None:
     assert whole_lines(content, 100) == ([], 100)  # somebody has shortened the file
     assert whole_lines(content, ended=True) == ([(1, b"ab"), (3, b"cde"), (4, b"f")], 9)
     assert whole_lines(content[:8], ended=True) == whole_lines(content)
-
-
-def test_a_file_is_read_as_a_freeze_would(tmp_path: Path) -> None:
-    file = append(tmp_path, [words("one")])
-    with file.open("a") as stream:
-        stream.write('bad\n\n{"version": 1, "kind": "words", "text": "two", "at": "2099-01-01"}\n')
-    append(tmp_path, [words("three")])
-    with file.open("a") as stream:
-        stream.write('{"version": 1')
-    good, bad = read_file(file)
-    assert [number for number, _ in good] == [1, 5]
-    assert [line["line"] for line in bad] == [2, 4, 6]
-    assert "is in the future" in bad[1]["reason"]
-    assert "cut off" in bad[2]["reason"]
 
 
 def test_a_file_named_after_a_later_day_may_hold_lines_of_it(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from conf.sections.lessons import TeacherConfig
-from conf.storage.home import InputError
 from models.hf import teacher_client
 from models.hf.teacher_client import CONCURRENT_REQUESTS, MAX_FAILURES, Question, ask
 from tests.models.support.chat_server import Reply, chat_server, said
@@ -63,15 +62,6 @@ def test_nothing_is_asked_twice_and_the_cache_is_free(tmp_path: Path) -> None:
         assert len(server.requests) == 7  # another length is another question
     down = ask(questions(4), config(server.url, budget_tokens=1), tmp_path)
     assert (down.answers, down.tokens, down.stopped) == (again.answers, 0, None)
-
-
-def test_a_damaged_cache_is_named_in_one_line(tmp_path: Path) -> None:
-    with chat_server(echo) as server:
-        ask(questions(1), config(server.url), tmp_path)
-        (answer,) = (file for file in tmp_path.iterdir() if file.suffix == ".json")
-        answer.write_text("{")
-        with pytest.raises(InputError, match=f"{answer}: not valid JSON; remove it"):
-            ask(questions(1), config(server.url), tmp_path)
 
 
 def test_the_key_is_written_nowhere(

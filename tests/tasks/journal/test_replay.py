@@ -201,21 +201,6 @@ def test_a_promotion_has_not_learnt_what_an_earlier_night_took_after_it(tmp_path
     assert unlearnt(freeze(tmp_path, DAYS[3], champion="another")) == {}
 
 
-def test_what_a_freeze_took_that_is_gone_may_be_in_the_champion_by_replay(tmp_path: Path) -> None:
-    journal(tmp_path, corrected("4"), words("owl"))
-    lost = freeze(tmp_path, DAYS[0], champion="first")
-    journal(tmp_path, words("towel"))
-    freeze(tmp_path, DAYS[1], champion="first")
-    decided(tmp_path, DAYS[1], "first", "winner")
-    shutil.rmtree(lost.folder)
-    night = freeze(tmp_path, DAYS[2], champion="winner")
-    assert unlearnt(night) == {}
-    assert len(list(choices(night.folder))) == 1  # it goes on to judge
-    assert table(night, "words").empty
-    shutil.rmtree(night.folder)
-    assert unlearnt(freeze(tmp_path, DAYS[2], champion="first")) == {"4": DAYS[2]}
-
-
 def test_a_line_that_was_made_blank_is_not_learnt_again_and_the_others_are(tmp_path: Path) -> None:
     """What docs/journal.md says to do with one that should go."""
     file = journal(tmp_path, corrected("1"), corrected("a secret 🌙"))

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlflow.utils.validation import _validate_metric_name
 
 from tasks.incidents import end_early
-from tasks.report.lessons import Lesson, lesson_figures, lessons_of
+from tasks.report.lessons import Lesson, lessons_of
 from tasks.stage import commit
 from tasks.tables import EVALUATIONS
 from tests.tasks.doubles.night import TARGET, write_config
@@ -115,10 +114,3 @@ def test_without_exams_lessons_have_no_accuracies_and_rounds_are_left_out(tmp_pa
         Lesson("worked solutions", 3, 3, {}, (2.0, 2.0), None),
         Lesson("words", 2, 2, {}, (3.0, 3.0), None),
     ]
-
-
-def test_mlflow_accepts_the_names_of_the_figures(full_day: Path) -> None:
-    figures = lesson_figures(lessons_of(full_day, TARGET))
-    assert (figures["lessons/picks/exam_before"], figures["lessons/corrections/exam_after"]) == (0.5, 0.5)
-    for name in figures:
-        _validate_metric_name(name)
