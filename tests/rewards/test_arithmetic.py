@@ -1,7 +1,6 @@
 """Arithmetic: its fixed exam, its endless training problems, and its strict reading of an answer."""
 
 import hashlib
-import itertools
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from conf.sections.benchmark import LEVELS
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
-from rewards.data.arithmetic_exercises import Exercise, exercises
+from rewards.data.arithmetic_exercises import Exercise
 from rewards.verifier import Attempt, Problem
 
 TWELVE = Exercise("1", "plus", "What is 7 + 5?", ("7 + 5 = 12",), 12)
@@ -33,13 +32,6 @@ def test_an_exercise_as_a_problem_with_its_prompt_kind_and_worked_solution() -> 
     assert Arithmetic().kind(problem) == "arithmetic/1/plus"
     split = Exercise("5", "gain-split", "", ("2 + 4 = 6", "6 / 3 = 2"), 2)
     assert Arithmetic().kind(as_problem(split)) == "arithmetic/5/gain-split"
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_every_worked_solution_is_correct(level: str) -> None:
-    drawn = list(itertools.islice(exercises("solutions", (level,), "train"), 500))
-    attempts = [Attempt(as_problem(exercise), worked_solution(exercise)) for exercise in drawn]
-    assert {score.verdict for score in Arithmetic().score(attempts)} == {"correct"}
 
 
 @pytest.mark.parametrize(
@@ -70,10 +62,3 @@ def test_no_training_draw_contains_an_exam_problem_in_any_wording(seed: str, lev
     drawn = Arithmetic(levels=sorted(levels)).draw(seed, 150)
     assert len(drawn) == 150
     assert not {problem.problem_id for problem in drawn} & EXAM_IDS
-
-
-def test_the_training_problems() -> None:
-    training = Arithmetic(levels=["2"]).problems("train")
-    assert len(training) == 2000
-    assert training == Arithmetic(levels=["2"]).problems("train")
-    assert {problem.level for problem in training} == {"2"}

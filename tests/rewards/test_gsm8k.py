@@ -31,8 +31,3 @@ def test_exactly_the_true_number_is_right_in_any_form(truth: int, other: int, fo
 )
 def test_the_truth_is_the_one_number_after_the_last_marker(truth: str, number: int | None) -> None:
     assert true_number(truth) == number
-
-
-def test_the_prompt() -> None:
-    problem = Problem("gsm8k/train/7", "gsm8k", "How many?", "#### 3")
-    assert Gsm8k().prompt(problem) == "How many?\nReason step by step and end with a last line `#### <number>`."

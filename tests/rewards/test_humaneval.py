@@ -49,11 +49,8 @@ VERDICTS = [
     ("its own check", "def check(candidate):\n    pass\n\ndef decode(s):\n    return s\n", "wrong"),
     ("another function", "def encode_back(s):\n    return s\n", "crashed"),
     ("prose", "It cannot be done.", "crashed"),
-    ("a NUL byte", f"{WHOLE}x = '\0'", "crashed"),
-    ("a lone surrogate", f"{WHOLE}x = '\udcff'", "crashed"),
     ("1 MB of body", BODY + "    # a comment\n" * 62_000, "correct"),
     ("2 MB of body", BODY + "    # a comment\n" * 140_000, "crashed"),
-    ("never ends", "    while True:\n        pass\n", "timeout"),
     ("blank", "\n    \n", "no_answer"),
 ]
 

@@ -36,16 +36,12 @@ VERDICTS = [
     ("f = lambda x: x + 1", "correct"),
     ("class f:\n    def __new__(cls, x): return x + 1", "correct"),
     ("def f(x): return x", "wrong"),
-    ("def f(x): return None", "wrong"),
     ("def f(x): return '2'", "wrong"),
     ("def f(x): raise AssertionError", "crashed"),
-    ("def f(x): raise ValueError('no')", "crashed"),
     ("class Own(Exception): pass\ndef f(x): raise Own", "crashed"),
     ("def f(x): raise StopIteration", "crashed"),
     ("def f(x): raise ExceptionGroup('no', [ValueError()])", "crashed"),
     ("def f(x): raise KeyboardInterrupt", "crashed"),
-    ("def f(x): return 1 / 0", "crashed"),
-    ("def f(): return 2", "crashed"),
     ("def f(x): return f(x)", "crashed"),
     ("def g(x): return x + 1", "crashed"),
     ("def f(x) return 2", "crashed"),
@@ -213,12 +209,6 @@ class TestTheGraderItself:
             scores = opened.run([Program("def f(x): return 2", ("assert f(1) == 2",), seconds=0.1)] * 3)
         assert [(score.reward, score.verdict) for score in scores] == [(None, "grader_failed")] * 3
         assert [score.detail for score in scores[1:]] == ["the sandbox is stuck"] * 2
-
-    def test_order_is_kept(self, sandbox: Sandbox) -> None:
-        programs = [Program(f"def f(x): return {n}", (f"assert f(1) == {n if n % 3 else -1}",)) for n in range(30)]
-        assert [score.verdict for score in sandbox.run(programs)] == [
-            "correct" if n % 3 else "wrong" for n in range(30)
-        ]
 
 
 @pytest.mark.parametrize("lowest", [*range(198, 206), 500])  # many machines allow 1,024

@@ -3,15 +3,7 @@
 import pytest
 
 from conf.load import STARTER, load_night
-from conf.sections.stages import Step, steps
-
-
-def test_the_default_order() -> None:
-    assert load_night(STARTER, ["grpo.rounds=3"]).steps == (
-        Step(1, "distill", "distill", range(1, 1)),
-        Step(2, "lessons", "lessons", range(1, 1)),
-        Step(3, "grpo", "merge", range(1, 4)),
-    )
+from conf.sections.stages import steps
 
 
 def test_rounds_are_numbered_on_and_what_comes_again_has_a_place_of_its_own() -> None:

@@ -15,7 +15,7 @@ from conf.storage.home import Home
 from conf.storage.locks import NIGHT, hold, take_server_lock
 from flows.commands.status import lines_of, status
 from flows.run.context import Night, freeze_config
-from flows.run.progress import note_progress, read_progress
+from flows.run.progress import note_progress
 from tests.conf.storage.lock_holder import holder
 from tests.flows.commands.command import finish
 
@@ -95,10 +95,3 @@ def test_it_imports_no_library_that_takes_seconds() -> None:
     found = "import sys, flows.cli, flows.commands.status as _; print({'torch', 'prefect', 'mlflow'} & {*sys.modules})"
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     assert subprocess.check_output([sys.executable, "-c", found], env=environment, text=True) == "set()\n"
-
-
-def test_a_progress_note_that_cannot_be_written_or_read_is_ignored(tmp_path: Path) -> None:
-    note_progress(tmp_path / "gone", "distill", done=False)
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "progress.json").write_text('{"stage": "dis')
-    assert read_progress(tmp_path, os.getpid()) is None

@@ -35,12 +35,12 @@ def starter(*overrides: str) -> NightConfig:
     return load_night(STARTER, overrides)
 
 
-def gsm8k(folder: Path, *, splits: tuple[str, ...] = ("train", "test"), rows: int = 400) -> Path:
+def gsm8k(folder: Path, *, splits: tuple[str, ...] = ("train", "test")) -> Path:
     """A folder as NIGHTSCHOOL_DATA names one."""
     (folder / "gsm8k").mkdir(parents=True)
     line = json.dumps({"question": "How many?", "answer": "#### 4"})
     for split in splits:
-        (folder / "gsm8k" / f"{split}.jsonl").write_text(f"{line}\n" * rows)
+        (folder / "gsm8k" / f"{split}.jsonl").write_text(f"{line}\n" * 400)
     return folder
 
 
@@ -108,11 +108,7 @@ def test_a_night_on_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         file.write_text(content)
 
 
-def test_benchmarks_with_too_few_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever number the configuration names; and where no truth can be read, none."""
-    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(gsm8k(tmp_path / "data", rows=20)))
-    few = refused(tmp_path, "exam.guards=[{benchmark: gsm8k, problems: 400}]")
-    assert few.startswith("exam.guards: gsm8k: 20 problems can never show a loss below its margin of 0.05; at")
+def test_a_benchmark_whose_truths_cannot_be_read_has_no_problems(tmp_path: Path) -> None:
     for split in ("train", "test"):
         (tmp_path / f"{split}.jsonl").write_text('{"question": "How many?", "answer": "four"}\n')
     none = refused(tmp_path, f"benchmarks=[{{name: gsm8k, source: {tmp_path}}}]")

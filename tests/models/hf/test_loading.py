@@ -13,7 +13,6 @@ from transformers import dynamic_module_utils
 
 from conf.schema import StudentConfig, TrainerConfig
 from conf.storage.home import InputError
-from models.hf import loading
 from models.hf.loading import (
     PLAIN_TEMPLATE,
     answer_tokens,
@@ -157,13 +156,6 @@ def test_another_tokenizer_is_refused(folder: Path, teacher: Path, tmp_path: Pat
 
 
 # --- the starter
-
-
-def test_the_starter_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "PACKAGE", "no_such_package_of_a_starter")
-    with pytest.raises(FileNotFoundError, match="make setup"):
-        write_starter(tmp_path / "starter")
-    assert not (tmp_path / "starter").exists()
 
 
 @pytest.mark.full

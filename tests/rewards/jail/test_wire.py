@@ -67,9 +67,6 @@ def test_edge_values(value: Any) -> None:
     assert arrived == value
     assert type(arrived) is type(value)
     assert not isinstance(value, float) or math.copysign(1, arrived) == math.copysign(1, value)
-
-
-def test_nan_stays_nan() -> None:
     assert math.isnan(crossed(math.nan))
 
 
