@@ -68,12 +68,9 @@ def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> s
         return f"unknown key; did you mean '{near[0]}'?" if near else f"unknown key; known are {', '.join(known)}"
     if first["type"] == "value_error" and len(group) == 1:
         return first["msg"].removeprefix("Value error, ")
-    allowed = " or ".join(dict.fromkeys(_allowed(error) for error in group))
+    messages = (error["msg"].removeprefix("Input should be ").removeprefix("Value error, ") for error in group)
+    allowed = " or ".join(dict.fromkeys(messages))
     return f"{shown(first['input'])} is not allowed; {allowed}"
-
-
-def _allowed(error: ErrorDetails) -> str:
-    return error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
 
 
 def _section(section: type[BaseModel], key: Key) -> type[BaseModel]:

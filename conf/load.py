@@ -42,7 +42,7 @@ class _Draft:
         for depth, part in enumerate(key):
             holder, part = _enter(holder, part, f"--set {text}", ".".join(key[:depth]))
             last = depth == len(key) - 1
-            if last or not _has(holder, part) or holder[part] is None:
+            if last or (isinstance(holder, dict) and part not in holder) or holder[part] is None:
                 self.origins[key[: depth + 1]] = (key, text)
                 holder[part] = _parse(value, f"--set {text}") if last else {}
             holder = holder[part]
@@ -112,17 +112,13 @@ def differences(one: NightConfig, other: NightConfig) -> list[str]:
 
 def _differences(one: Any, other: Any, key: Key) -> Iterator[str]:
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        one, other = _numbered(one), _numbered(other)
+        one, other = ({str(index): item for index, item in enumerate(side)} for side in (one, other))
     if isinstance(one, dict) and isinstance(other, dict):
         for name in [*one, *(name for name in other if name not in one)]:
             yield from _differences(one.get(name, _ABSENT), other.get(name, _ABSENT), (*key, name))
     elif one != other or type(one) is not type(other):
         was, becomes = ("absent" if side is _ABSENT else shown(side) for side in (one, other))
         yield f"{dotted(key)}: {was} → {becomes}"
-
-
-def _numbered(items: list[Any]) -> dict[str, Any]:
-    return {str(index): item for index, item in enumerate(items)}
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -169,7 +165,3 @@ def _enter(holder: Any, part: str, source: str, name: str) -> tuple[Any, str | i
         allowed = f"use 0 to {len(holder) - 1}" if holder else f"{name} is empty; give all of it: --set '{name}=[…]'"
         raise fault(f"{source}: {name}.{part} does not exist; {allowed}")
     return holder, int(part)
-
-
-def _has(holder: Any, part: str | int) -> bool:
-    return isinstance(holder, list) or part in holder

@@ -105,7 +105,6 @@ class ExamPart(Section):
 
 
 def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
-    """Raise ValueError for a setting that the benchmark does not have."""
     if entry.subset not in (None, SUBSETS.get(name)):
         known = f'the only subset of {name} is "{SUBSETS[name]}"' if name in SUBSETS else f"{name} has no subsets"
         raise ValueError(f'no subset "{entry.subset}"; {known}')

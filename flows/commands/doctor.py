@@ -58,16 +58,13 @@ def print_findings(findings: list[Finding]) -> None:
 
 
 def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
-    """Run the checks with which a night starts; a fault that several of them meet is reported once."""
-    faults: set[str] = set()
+    """Run the checks with which a night starts."""
     for name, check in night_checks(home, config).items():
         try:
             check()
         except InputError as error:
             found, _, advice = str(error).partition("; ")
-            if found not in faults:
-                yield Finding(name, "error", found, advice or "correct the configuration")
-            faults.add(found)
+            yield Finding(name, "error", found, advice or "correct the configuration")
         else:
             yield Finding(name, "ok", "ready")
 

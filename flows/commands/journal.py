@@ -217,7 +217,6 @@ def _file_of(date: str | None) -> Path:
 
 
 def _shown(entry: Entry) -> str:
-    """Return an entry as one line for a terminal."""
     if isinstance(entry, Words):
         return _printable(entry.text, 100)
     asked = _printable(entry.messages[-1].content, 50)
@@ -248,7 +247,6 @@ def _counted(count: int, what: str) -> str:
 
 
 def _print(result: dict[str, Any], as_json: bool, *lines: str) -> None:
-    """Print one line of JSON for a program, or lines for a person."""
     if as_json:
         print_json(result)
     else:

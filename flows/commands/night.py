@@ -102,7 +102,6 @@ def _summary(request: Request, date: str) -> dict[str, Any]:
 
 
 def _run(request: Request, date: str) -> dict[str, Any]:
-    """Run the flow, with a Prefect server of its own where none is configured."""
     from flows.commands.console import NightProgress
     from flows.orchestration.server import prefect_api
     from flows.run.context import freeze_config

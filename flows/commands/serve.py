@@ -58,7 +58,6 @@ def serve(
 
 
 def _listener(address: Address, port: int) -> socket.socket:
-    """Take the port."""
     try:
         return socket.create_server((address.host, port))
     except OSError as error:

@@ -109,7 +109,6 @@ def _date(run: FlowRun) -> str:
 
 
 def _tonight(run: FlowRun) -> str:
-    """Return the date of a night of the run's configuration that starts now."""
     config = run.parameters.get("config") or {}
     return date_of_night(clocks_in(config.get("deadline_time_zone")))
 
@@ -120,7 +119,6 @@ def _active_runs(client: SyncPrefectClient, **filters: Any) -> list[FlowRun]:
 
 
 def _end(client: SyncPrefectClient, run: FlowRun, home: Home) -> None:
-    """Show a run as crashed, or as completed if its night is finished."""
     state = Completed(message=FINISHED) if _is_finished(home, _date(run)) else Crashed(message=CRASHED)
     _end_with_children(client, run.id, state)
     log.info("the run %s of an earlier start is shown as %s", run.name, state.type.value.lower())

@@ -163,7 +163,6 @@ class Night:
         self.trainer.end(grace)
 
     def _upstream(self, path: str) -> list[Any]:
-        """The results that a stage takes by the plan."""
         run, name = self._nested(path)
         plan = self.plan.nested[run] if run else self.plan
         return plan.upstream(name, self.results[run])

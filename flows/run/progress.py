@@ -13,7 +13,8 @@ PROGRESS = "progress.json"
 def note_progress(folder: Path, stage: str, done: bool) -> None:
     """Note, in one rename, that a stage begins or is done. A failure to write is ignored."""
     draft = folder / f"{PROGRESS}.draft"
-    note = {"stage": stage, "done": done, "at": now(), "pid": os.getpid()}
+    now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    note = {"stage": stage, "done": done, "at": now, "pid": os.getpid()}
     with suppress(OSError):
         draft.write_text(json.dumps(note))
         draft.rename(folder / PROGRESS)
@@ -26,8 +27,3 @@ def read_progress(folder: Path, pid: int) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return note if note["pid"] == pid else None
-
-
-def now() -> str:
-    """Return the time in the machine's time zone, in ISO 8601."""
-    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")

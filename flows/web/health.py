@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 from importlib.metadata import version as installed
 from pathlib import Path
+from typing import Any
 
 import httpx
 import prefect
@@ -34,7 +35,7 @@ def check_mlflow(uri: str) -> None:
 def _check_mlflow_server(uri: str) -> None:
     shown, wanted = f"{redact(uri).rstrip('/')}/version", installed("mlflow")
     try:  # with the user, password or token in MLflow's variables
-        answer = http_request(
+        answer: Any = http_request(
             get_default_host_creds(uri), "/version", "GET", max_retries=0, raise_on_status=False, timeout=TIMEOUT
         )
     except MlflowException:

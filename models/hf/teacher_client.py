@@ -124,7 +124,6 @@ class _Client:
         return outcome
 
     async def _answer(self, index: int, client: Any, slots: asyncio.Semaphore) -> None:
-        """Answer one question, from the cache or by a request."""
         question = self.questions[index]
         file = _answer_file(question, self.config, self.cache)
         async with slots:

@@ -80,7 +80,6 @@ def _mistaken(exercise: Exercise, chance: random.Random) -> str:
 
 
 def _slip(exercise: Exercise, chance: random.Random) -> int:
-    """Return a wrong number near the answer."""
     near = [exercise.answer + offset for offset in (-10, -2, -1, 1, 2, 10)]
     return chance.choice([number for number in near if number >= 0])
 

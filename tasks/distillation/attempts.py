@@ -73,7 +73,6 @@ def practised_problems(rounds: Iterable[Path], *, answers: bool) -> list[Practis
 
 
 def _graded(folder: Path, answers: bool) -> Sequence[dict[str, Any]]:
-    """Return the graded answers to problems with a truth, joined with their problems."""
     scores, prompts, rollouts = (folder / name for name in TABLES)
     for table in (scores, prompts, rollouts) if answers else (scores, prompts):
         if committed(table.parent) is None:

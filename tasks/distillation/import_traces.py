@@ -46,7 +46,6 @@ def check_source(source: str) -> None:
 
 
 def _trace(row: Mapping[str, Any] | str, file: TraceFile) -> dict[str, Any]:
-    """Return the row as one of the traces table. Raises ValueError if it is not a worked solution."""
     if isinstance(row, str):
         raise ValueError(row)
     trace = entry_of({"benchmark": file.benchmark, **worked_solution(row, file.teacher)})

@@ -158,7 +158,6 @@ def _turn(message: Any) -> dict[str, str]:
 
 
 def _text(content: Any) -> str:
-    """Return a turn's text, joining OpenAI's parts. Raises ValueError for a part that is not text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list) and all(isinstance(part, Mapping) and part.get("text") for part in content):

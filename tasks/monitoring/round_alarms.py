@@ -172,7 +172,6 @@ CHECKS: tuple[Callable[[Sequence[Figures]], Alarm | None], ...] = (
 
 
 def _alarm(name: str, sentence: str, mild: Sequence[int] = (), severe: Sequence[int] = ()) -> Alarm | None:
-    """Return the alarm on the rounds with these numbers; None without any."""
     numbers = [*mild, *severe]
     return Alarm(name, bool(severe), f"{sentence}.", max(numbers)) if numbers else None
 

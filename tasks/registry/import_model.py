@@ -114,5 +114,4 @@ def _download(source: str, revision: str | None, key: str, patterns: Sequence[st
 
 
 def _reason(error: Exception) -> str:
-    """Return an error's type and message in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

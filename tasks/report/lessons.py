@@ -83,7 +83,6 @@ def _channels(night: Path, target: str) -> list[Lesson]:
 
 
 def _traces(night: Path, step: Step, exam: tuple[float, float] | None) -> Lesson | None:
-    """Return a lesson on worked solutions; None if it had none."""
     counts, losses = read_json(night / step.path, "counts.json") or {}, _losses(night / step.path)
     lines = sum(counts.get(fate, 0) for fate in FATES)
     if not lines:
@@ -107,7 +106,6 @@ def _block(night: Path, step: Step, exam: tuple[float, float] | None) -> Lesson 
 
 
 def _losses(folder: Path) -> tuple[float, float] | None:
-    """Return the first and the last loss of a lesson; None if it took no step."""
     curve = read_json(folder, "curve.json")
     return (curve[0]["loss"], curve[-1]["loss"]) if curve else None
 

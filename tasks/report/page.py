@@ -109,7 +109,6 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
 
 
 def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
-    """Return the charts for which the night has figures."""
     metrics, quiz = round_metrics(night), quiz_accuracies(night)
     exams = {MODELS[role]: found["accuracy"] for role, found in summary["accuracy"].items()}
     losses = lesson_losses(night)

@@ -268,5 +268,4 @@ def _round_table(folder: Path, stage: str, name: str) -> pd.DataFrame | None:
 
 
 def _committed(folder: Path, name: str) -> Path | None:
-    """Return a stage's file if the stage is committed."""
     return folder / name if (folder / "manifest.json").exists() and (folder / name).exists() else None
