@@ -13,7 +13,7 @@ from conf.storage.durable import sync
 from conf.storage.journal import IMPORTED, Entry, lesson_of, parse_line
 from conf.storage.journal_file import is_over, whole_lines
 from models.checkpoint import parent_of
-from rewards.data.synthetic_journal import Lessons, generated_lines
+from rewards.data.synthetic_journal import KINDS, Lessons, generated_lines
 from tasks.journal.lineage import examined, taught_by
 from tasks.journal.replay import last_day, replayed
 from tasks.journal.spans import Spans, consumed, free, note_taken, taken_before
@@ -27,15 +27,7 @@ LESSONS = {
     "words": WORDS,
     "traces": TRACES,
 }
-
-
-TABLES = {
-    "preference": "preferences",
-    "correction": "corrections",
-    "feedback": "feedback",
-    "words": "words",
-    "trace": "traces",
-}
+TABLES = {kind: table for table, kind in KINDS.items()}
 
 
 @stage(resources=("journal", "nights", "checkpoints"))

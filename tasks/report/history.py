@@ -50,20 +50,14 @@ class PastNight:
 def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
     """Return the finished nights of this configuration's name and target, the oldest first, tonight's the last.
 
-    `summary`: tonight's, which is not written yet. Accuracies of another target would mean nothing here; a move by hand
-    around such a night is shown with the next one.
+    `summary`: tonight's, which is not written yet. Accuracies of another target would mean nothing here.
     """
     found: list[PastNight] = []
     known: list[Mapping[str, str]] = []  # each summary repeats all moves before it
-    by_hand: tuple[str, ...] = ()
     for past, link in [*_earlier(night), (summary, None)]:
-        by_hand += tuple(_move(move) for move in past["by_hand"] if move not in known)
-        known += past["by_hand"]
         if past["target"] == summary["target"]:
-            found.append(_past_night(past, link, by_hand))
-            by_hand = ()
-        elif not found:
-            by_hand = ()  # before the first night that is shown
+            found.append(_past_night(past, link, tuple(_move(move) for move in past["by_hand"] if move not in known)))
+            known += past["by_hand"]
     return found
 
 
