@@ -14,6 +14,9 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
     """Make a registered version the one that serves by day. Return whether a rollback undoes it.
 
+    Where no version serves yet, because all nights were dry runs, its predecessor becomes the champion of its own
+    night: the last champion that was registered before it.
+
     Raises InputError for an unknown or damaged version, and for another model than the champion: its prompts would be
     other tokens, and the next night could not compare the two.
     """
@@ -27,9 +30,13 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
         registry.finish_alias_move()
         _refuse_damaged(home, chosen)
         serving = registry.named(DAYTIME)
-        _refuse_another_model(home, chosen, serving)
+        earlier = reversed(known[: known.index(chosen) + 1])
+        before = serving or next((other for other in earlier if other.role == "champion"), None)
+        _refuse_another_model(home, chosen, before)
+        if serving is None and before is not None:
+            registry.promote(before.version)
         registry.promote(version)
-        return serving is not None and serving.version != version
+        return before is not None and before.version != version
 
 
 def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:

@@ -3,11 +3,10 @@
 from contextlib import nullcontext
 from typing import Any
 
-from conf.storage.durable import size_of
 from conf.storage.home import Home
 from conf.storage.locks import hold, refuse_second
 from tasks.registry.mlflow_registry import Registry
-from tasks.registry.prune import Plan, plan, remove
+from tasks.registry.prune import Plan, bytes_freed, plan, remove
 
 
 def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run: bool) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run:
         if registry and not dry_run:
             remove(home, planned, registry)
     stays = [
-        {"digest": digest, "bytes": size_of(home.checkpoints / digest), "why": why}
+        {"digest": digest, "bytes": bytes_freed(home.checkpoints / digest), "why": why}
         for digest, why in planned.stays.items()
     ]
     return {"dry_run": dry_run, "bytes": sum(item["bytes"] for item in goes), "goes": goes, "stays": stays}

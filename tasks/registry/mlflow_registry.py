@@ -1,6 +1,8 @@
 """The registry: checkpoints as MLflow model versions. `daytime` serves, `previous` is its predecessor."""
 
 import json
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -104,8 +106,8 @@ class Registry:
         """Register a checkpoint with its exam results, once: a digest that is registered keeps its version.
 
         Each version has a run of its own, nested in the night's run `run_id`, so that MLflow can compare versions. On
-        the home's own database the version's source is the checkpoint's folder. A server takes no local paths: it
-        gets the files.
+        the home's own database the version's source is the checkpoint's folder. A server takes no local paths: there
+        the files are hard-linked or copied into the logged model's folder.
         """
         known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
         if known is not None:
@@ -117,7 +119,7 @@ class Registry:
         run = self._nested_run(run_id, experiment_id, name, {**tags, MLFLOW_RUN_NOTE: note})
         leftover = self.client.search_logged_models([experiment_id], filter_string=f"source_run_id = '{run}'")
         model = (leftover or [self.client.create_logged_model(experiment_id, name, source_run_id=run, tags=tags)])[0]
-        source = self._source(checkpoint, model.model_id)
+        source = self._source(checkpoint, model.model_id, model.artifact_location)
         self.client.finalize_logged_model(model.model_id, "READY")
         for key, value in metrics.items():
             self.client.log_metric(run, key, value, model_id=model.model_id)
@@ -194,8 +196,21 @@ class Registry:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
 
-    def _source(self, checkpoint: Path, model_id: str) -> str:
+    def _source(self, checkpoint: Path, model_id: str, location: str) -> str:
         if self.client.tracking_uri.startswith("sqlite:"):
             return checkpoint.as_uri()
-        self.client.log_model_artifacts(model_id, str(checkpoint))
+        if location.startswith("file://"):
+            _link(checkpoint, Path(location.removeprefix("file://")))
+        else:
+            self.client.log_model_artifacts(model_id, str(checkpoint))
         return f"models:/{model_id}"
+
+
+def _link(source: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for file in source.iterdir():
+        (target / file.name).unlink(missing_ok=True)  # of a registration that was interrupted
+        try:
+            os.link(file, target / file.name)
+        except OSError:  # another file system
+            shutil.copy(file, target / file.name)

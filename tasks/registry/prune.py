@@ -13,7 +13,6 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from conf.load import config_of
-from conf.storage.durable import size_of
 from conf.storage.home import DIGEST, SUMMARY, Home
 from conf.storage.locks import alias_lock
 from models.checkpoint import DamagedCheckpointError, base_of
@@ -39,7 +38,7 @@ class Item:
     @property
     def size(self) -> int:
         """The bytes that this frees."""
-        return sum(map(size_of, self.paths))
+        return sum(bytes_freed(path) for path in self.paths)
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,12 @@ def remove(home: Home, planned: Plan, registry: Registry) -> None:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+
+
+def bytes_freed(path: Path) -> int:
+    """Return the bytes that removing a file or a folder frees: hard-linked files free nothing."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(status.st_size for file in files if (status := file.stat()).st_nlink == 1)
 
 
 def _oldest_kept(home: Home, keep_nights: int) -> str:

@@ -78,6 +78,21 @@ def test_a_registry_that_fails_is_one_line(home: Home, school: School, monkeypat
         roll_back(home, school.registry)
 
 
+def test_after_dry_runs_the_way_back_is_that_nights_student(home: Home) -> None:
+    """Two students of one name: the other one, of the earlier night, is no predecessor."""
+    school = School(home)
+    for role, weights, architecture in (
+        ("champion", "one", "llama"),
+        ("candidate", "two", "llama"),
+        ("champion", "three", "qwen3"),
+        ("candidate", "four", "qwen3"),
+    ):
+        school.checkpoints[0] = model(home, weights, model_type=architecture)
+        school.register(0, role)
+    assert promote_version(home, school.registry, "4")
+    assert school.aliases() == ("4", "3")
+
+
 @pytest.mark.parametrize(
     ("version", "difference"),
     [

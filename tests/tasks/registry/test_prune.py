@@ -1,6 +1,7 @@
 """Pruning removes what no promotion chose and no night needs, and nothing else: on a real registry and real folders."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from conf.storage.home import Home
 from tasks.evaluation.cache import key, save_exam
 from tasks.journal.spans import consumed, note_taken
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
-from tasks.registry.prune import plan, prune, remove
+from tasks.registry.prune import bytes_freed, plan, prune, remove
 from tasks.stage import commit
 from tasks.tracking import RUN_FILE
 from tests.tasks.doubles.exam import EXAM, SUMS, inputs_of
@@ -61,7 +62,7 @@ def test_old_losers_go_and_all_others_stay(school: School) -> None:
         ("4", f"version 4 ({second.name})"),
     ]
     assert planned.goes[0].why == "never promoted, and the night 2026-11-17 is older than the newest 2"
-    assert planned.goes[0].size == sum(file.stat().st_size for file in loser.iterdir())
+    assert planned.goes[0].size == bytes_freed(loser) == sum(file.stat().st_size for file in loser.iterdir())
     assert planned.stays == {
         first.name: "it was promoted (version 1, the night 2026-11-17)",
         before.name: f"{PREVIOUS} (version 2)",
@@ -163,8 +164,10 @@ def test_a_draft_goes_and_other_folders_do_not(school: School, tmp_path: Path) -
     for name in ("draft", "my-model", "0123456789abcdef", "lost+found"):
         (school.home.checkpoints / name).mkdir(parents=True)
         (school.home.checkpoints / name / "file").write_text("12345")
+    os.link(school.home.checkpoints / "draft" / "file", tmp_path / "kept elsewhere")
+    (school.home.checkpoints / "draft" / "own").write_text("123")
     (item,) = plan(school.home, 2, school.registry).goes
-    assert item.size == 5
+    assert item.size == 3  # the other file's bytes would not be free
     assert school.prune() == ["draft"]
     (tmp_path / "precious").mkdir()
     school.version("a loser", DATES[0])
