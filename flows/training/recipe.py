@@ -50,7 +50,7 @@ class Recipe:
         """Run the blocks of rounds, and the lessons between and after them. Returns the candidate."""
         rounds.monitor.alarms.publish()  # those from before an interruption
         if early := ended_early(self.night.folder):
-            log.warning(early.why, extra={"rounds": early.rounds})
+            log.warning(early.why)
         for step in self._steps[self._first_block : early.steps if early else None]:
             before = checkpoint
             if step.is_block:
