@@ -82,7 +82,8 @@ def test_the_teacher_was_asked_what_the_first_rounds_did_not_solve(full_day: Ful
     asked = full_day.read("ask_teacher/asked.json")
     assert 0 < asked["answered"] == asked["problems"] == len(full_day.asked) <= 8
     (row,) = [row for row in full_day.read("distill/sources.json") if row["source"] == "asked by night"]
-    assert row["kept"] == asked["answered"]  # rewritten into the benchmark's format
+    assert row["kept"] + row["later"] == asked["answered"]  # rewritten into the benchmark's format
+    assert row["kept"] > 0
 
 
 def test_no_key_that_the_night_used_is_in_its_files(full_day: FullDay) -> None:

@@ -253,7 +253,7 @@ def test_a_schedule_of_seconds_fires_and_the_owner_is_notified(
     assert summary.stat().st_mtime > run.start_time.timestamp()
     assert json.loads(summary.read_text())["decision"] in ("promoted", "kept")
     message = {"text": f"{run.name}: {run.state.message if run.state else None}"}
-    assert awaited(lambda: message in [json.loads(body) for _, _, body in messages], "notification", 60)
+    assert awaited(lambda: message in [json.loads(body) for _, _, body in messages], "notification")
 
 
 @pytest.mark.full

@@ -11,8 +11,8 @@ from rewards.verifier import Attempt, Benchmark, Problem
 from tests.rewards.datasets import needs_data
 
 pytestmark = needs_data
-# References that are tables: February has 28 days, and b is 0 for roots of opposite sign.
-HONEST_TABLES = {"mbpp/336", "mbpp/820", "mbpp/840"}
+# References that are tables: February has 28 days, b is 0 for roots of opposite sign, and two numbers give one or 2.
+HONEST_TABLES = {"mbpp/336", "mbpp/339", "mbpp/820", "mbpp/840"}
 # HumanEval's problems with helpers, with random inputs, or whose test compares the function with itself.
 SPECIAL = (10, 32, 33, 38, 50, 51, 53, 115, 134)
 Pairs = list[tuple[Problem, str]]
