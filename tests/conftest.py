@@ -18,6 +18,27 @@ settings.register_profile("thorough", deadline=None, max_examples=500)  # --hypo
 settings.load_profile("laws")
 
 
+# Files that take a minute or more, the longest first: begun last, they would keep one worker busy alone at the end.
+LONGEST = (
+    "flows/test_whole_night.py",
+    "chaos/",
+    "rewards/jail/test_hostile.py",
+    "flows/orchestration/test_schedule.py",
+)
+LONGEST += ("tasks/training/test_trainer_process.py", "flows/test_finish.py", "models/test_sampler.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first; the others keep their order."""
+    root = Path(__file__).parent
+
+    def rank(item: pytest.Item) -> int:
+        path = item.path.relative_to(root).as_posix()
+        return next((place for place, start in enumerate(LONGEST) if path.startswith(start)), len(LONGEST))
+
+    items.sort(key=rank)
+
+
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A real Prefect server, with database and results in a folder of its own."""
