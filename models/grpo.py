@@ -36,6 +36,7 @@ def grpo_loss(
     *,
     config: GrpoConfig,
     denominator: float,
+    kl_denominator: float | None = None,
     sampler_logprobs: Float[Tensor, "B T"] | None = None,
     ref_logprobs: Float[Tensor, "B T"] | None = None,
 ) -> tuple[Tensor, dict[str, float]]:
@@ -44,9 +45,9 @@ def grpo_loss(
     Per token −min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)A) with the ratio ρ to the old policy, of the token or of
     its completion (DeepSeekMath, arXiv 2402.03300, equation 3; the two clips apart: DAPO, arXiv 2503.14476, equation
     8; see `importance_ratio`), times the weight against the sampler (see `sampler_weights`), plus kl_coefficient times
-    the k3 estimate exp(ref − π) − (ref − π) − 1 (DeepSeekMath, equation 4; Schulman 2020, "Approximating KL
-    divergence"). `sequence` aggregation takes the mean over each completion's tokens, the others the sum; all divide
-    by `denominator`, that of the whole optimizer step (see `loss_denominator`).
+    KL(π‖ref) (see `kl_estimate`). `sequence` aggregation takes the mean over each completion's tokens, the others the
+    sum. The policy term is divided by `denominator`, that of the whole optimizer step (see `loss_denominator`); the KL
+    term by `kl_denominator`, which also counts groups without signal (default: the same).
 
     Values where `completion_mask` is false have no influence, whatever they are. A completion with a NaN advantage was
     not graded and is left out (the denominator must not count it either); one outside the sampler's band is masked but
@@ -72,15 +73,14 @@ def grpo_loss(
         objective = objective * weight
         mask = mask & kept[:, None]
         counts |= mismatch
-    loss = -objective
+    lengths = lengths if config.aggregation == "sequence" else 1
+    loss = (-objective.where(mask, 0.0) / lengths).sum() / (denominator or 1.0)  # nothing to train on: 0 ÷ 0 is 0
     if ref_logprobs is not None and config.kl_coefficient > 0:
-        kl = k3(_possible(ref_logprobs, mask) - policy.where(mask, 0.0))
-        loss = loss + config.kl_coefficient * kl
+        kl = kl_estimate(policy.where(mask, 0.0), _possible(ref_logprobs, mask))
+        divisor = denominator if kl_denominator is None else kl_denominator
+        loss = loss + config.kl_coefficient * (kl.where(mask, 0.0) / lengths).sum() / (divisor or 1.0)
         counts["kl"] = kl.detach().sum()
-    loss = loss.where(mask, 0.0)
-    if config.aggregation == "sequence":
-        loss = loss / lengths
-    return loss.sum() / (denominator or 1.0), _floats(counts)  # nothing to train on: 0 ÷ 0 is 0
+    return loss, _floats(counts)
 
 
 def importance_ratio(
@@ -100,10 +100,16 @@ def importance_ratio(
     return _bounded(log_ratio).exp()
 
 
-def k3(difference: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Return exp(d) − d − 1, which estimates KL(π‖ref) with d = ref − π at tokens sampled from π; d is at most 20."""
-    difference = difference.clamp(max=LOG_RATIO_LIMIT)
-    return difference.exp() - difference - 1
+def kl_estimate(policy: Float[Tensor, "B T"], ref: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    """Estimate KL(π‖ref) at tokens sampled from π, in nats, with a gradient that is in expectation the KL's.
+
+    The value is k3: exp(d) − d − 1 with d = ref − π (Schulman 2020, "Approximating KL divergence"; DeepSeekMath, arXiv
+    2402.03300, equation 4). Its own gradient would be that of KL(ref‖π), so the gradient is that of k2, ½d²: −d ∇π
+    (Liu et al. 2025, "Rethinking KL regularization in RLHF", arXiv 2510.01555). d is clamped to ±20.
+    """
+    difference = _bounded(ref - policy).detach()
+    k2_gradient = -difference * policy
+    return (difference.exp() - difference - 1) + (k2_gradient - k2_gradient.detach())
 
 
 def sampler_weights(

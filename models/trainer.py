@@ -104,7 +104,7 @@ class Trainer:
         """Train one round of GRPO: `steps_per_round` optimizer steps on equal shares of the groups.
 
         `advantages`: one per rollout, or one per token; a rollout with a NaN was not graded and is left out. A group
-        whose advantages are all 0 is not useful; without a KL term it is left out too, also from the denominator. At
+        whose advantages are all 0 is not useful: it is not in the denominator, and without a KL term left out. At
         most `with_signal` of the other groups count as useful, if given: those that only a tie-breaker sets apart are
         trained on, but do not count. With fewer useful groups than `min_useful_groups` there is no step (`skipped` is
         1). A step with a non-finite loss or gradient is not taken; raises NonFiniteError after three in a row.
@@ -112,7 +112,7 @@ class Trainer:
         started = time.perf_counter()
         rows = [self._advantages(a, rollout) for a, rollout in zip(advantages, rollouts, strict=True)]
         groups = self._trained(rollouts, rows)
-        useful = sum(any(bool(rows[row].any()) for row in group.rows) for group in groups)
+        useful = sum(_has_signal(group, rows) for group in groups)
         useful = useful if with_signal is None else min(useful, with_signal)
         metrics = {"groups": float(len({(r.problem_id, r.group) for r in rollouts})), "useful_groups": float(useful)}
         if useful < self.config.grpo.min_useful_groups:
@@ -226,7 +226,7 @@ class Trainer:
             and not advantage.isnan().any()
         ]
         groups = grouped(rollouts, kept)
-        return [group for group in groups if keep_all or any(bool(advantages[row].any()) for row in group.rows)]
+        return [group for group in groups if keep_all or _has_signal(group, advantages)]
 
     def _grpo_step(
         self,
@@ -236,8 +236,11 @@ class Trainer:
         old: dict[int, Tensor],
         sums: dict[str, float],
     ) -> None:
-        lengths = [sum(rollouts[row].loss_mask) for group in groups for row in group.rows]
-        denominator = loss_denominator(lengths, self.config.grpo)
+        useful = [group for group in groups if _has_signal(group, advantages)]
+        denominator, kl_denominator = (
+            loss_denominator([sum(rollouts[row].loss_mask) for group in counted for row in group.rows], self.config.grpo)
+            for counted in (useful, groups)
+        )
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
             policy = padded_rows(logprobs, packed)
@@ -250,6 +253,7 @@ class Trainer:
                 mask,
                 config=self.config.grpo,
                 denominator=denominator,
+                kl_denominator=kl_denominator,
                 sampler_logprobs=pad_sequence([self._tensor(rollouts[r].sampler_logprobs) for r in packed.rows], True),
                 ref_logprobs=self._reference_rows(packed),
             )
@@ -293,3 +297,7 @@ class Trainer:
 
     def _tensor(self, values: Sequence[float] | Sequence[bool]) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self.device)
+
+
+def _has_signal(group: Group, advantages: Sequence[Tensor]) -> bool:
+    return any(bool(advantages[row].any()) for row in group.rows)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conf.schema import GrpoConfig
 from models.advantages import group_advantages
-from models.grpo import grpo_loss, loss_denominator
+from models.grpo import grpo_loss, kl_estimate, loss_denominator
 from tests.models.support.microbatches import (
     Batch,
     configs,
@@ -160,7 +160,7 @@ def test_a_sampler_that_reports_no_number_masks_only_its_completion() -> None:
 
 
 def test_the_pull_to_the_reference_far_from_it() -> None:
-    """ref − π = −30: k3 is 29 and its gradient 1; at +30, beyond exp(20), it has no gradient."""
+    """ref − π = −30 and +30: clamped to ±20."""
     policy = torch.tensor([[-1.0, -31.0]])
     ref = torch.tensor([[-31.0, -1.0]])
     loss, slope, metrics = loss_and_gradient(
@@ -172,9 +172,23 @@ def test_the_pull_to_the_reference_far_from_it() -> None:
         denominator=1.0,
         ref_logprobs=ref,
     )
-    assert slope[0].tolist() == pytest.approx([0.1, 0.0])
-    assert metrics["kl"] == pytest.approx(29 + math.exp(20) - 21)
+    assert slope[0].tolist() == pytest.approx([2.0, -2.0])
+    assert metrics["kl"] == pytest.approx(19 + math.exp(20) - 21)
     assert loss.isfinite()
+
+
+def test_the_kls_gradient_is_that_of_the_divergence() -> None:
+    """In expectation over the policy's own tokens: against autograd through the exact sum over the vocabulary."""
+    chance = torch.Generator().manual_seed(3)
+    logits = torch.randn(5, generator=chance, dtype=torch.float64).requires_grad_()
+    ref = torch.randn(5, generator=chance, dtype=torch.float64).log_softmax(dim=0)
+    policy = logits.log_softmax(dim=0)
+    exact = (policy.exp() * (policy - ref)).sum()
+    (expected,) = torch.autograd.grad(exact, logits, retain_graph=True)
+    estimates = kl_estimate(policy, ref)
+    (found,) = torch.autograd.grad((policy.detach().exp() * estimates).sum(), logits)
+    torch.testing.assert_close(found, expected)
+    assert (policy.exp() * estimates).sum().item() == pytest.approx(exact.item())
 
 
 @pytest.mark.parametrize("sampler", [None, torch.full((1, 2), -1.0)], ids=["alone", "behind the sampler's mask"])

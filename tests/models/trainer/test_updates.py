@@ -146,7 +146,7 @@ def test_two_steps_are_two_of_plain_adamw(folder: Path, rollouts: list[Rollout])
 def test_groups_of_equal_rewards_are_pulled_to_the_reference_and_no_more(
     folder: Path, rollouts: list[Rollout], tmp_path: Path
 ) -> None:
-    """With a KL term they take part, and are in the denominator: by the plain models."""
+    """With a KL term they take part in it, and in its denominator alone: by the plain models."""
     mover = Trainer.load(
         folder, trainer_config(learning_rate=0.01), reference=tmp_path / "not loaded without a KL term"
     )
@@ -158,11 +158,12 @@ def test_groups_of_equal_rewards_are_pulled_to_the_reference_and_no_more(
     advantages = [*ADVANTAGES[:5], 0.0, 0.0, 0.0, 0.0]
     kl = trainer_config(kl_coefficient=0.5)
     (found,), metrics = round_of(tmp_path / "moved", kl, sampled, advantages, reference=folder)
+    useful = sum(len(row.token_ids) for row in sampled[:5])
     for row, advantage in zip(sampled, advantages, strict=True):
         logprobs = logprobs_of(model, row)
         difference = logprobs_of(reference, row).detach() - logprobs
-        pull = 0.5 * (difference.exp() - difference - 1).sum()
-        ((pull - advantage * logprobs.sum()) / TOKENS).backward()
+        pull = 0.5 * (difference.square() / 2).sum() / TOKENS
+        (pull - advantage * logprobs.sum() / useful).backward()
     assert_close(found, plain_gradients(model))
     assert (metrics["groups"], metrics["useful_groups"], metrics["tokens"]) == (3.0, 2.0, TOKENS)
     assert metrics["kl"] > 1e-4
