@@ -97,6 +97,10 @@ class LoraConfig(Section):
     dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0, description="share of its inputs dropped in training, except for feedback and picks"
     )
+    lesson_rate_factor: Annotated[float, Field(gt=0)] = Field(
+        default=10.0,
+        description="times the learning rates of lessons and of the reward model, which are those of full fine-tuning",
+    )
     targets: tuple[str, ...] | Literal["all-linear"] = Field(
         default="all-linear", description="layers with an adapter, or all linear layers except the head"
     )

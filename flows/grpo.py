@@ -253,11 +253,19 @@ class Rounds:
 
     @property
     def _trainer_config(self) -> TrainerConfig:
-        """The trainer's configuration in this block: on-policy distillation has no KL term to the reference."""
+        """The trainer's configuration in this block.
+
+        The rate warms up once in a night: a later block goes on where the rounds before it would be. On-policy
+        distillation has no KL term to the reference.
+        """
         config = self.night.config
-        if self.block.kind == "grpo":
-            return self.learned.trainer_config if self.learned else config.trainer
-        return config.trainer.model_copy(update={"grpo": config.grpo.model_copy(update={"kl_coefficient": 0.0})})
+        trainer = self.learned.trainer_config if self.learned else config.trainer
+        taken = (self.block.rounds.start - 1) * config.grpo.steps_per_round
+        warmup = max(0, trainer.optimizer.warmup_steps - taken)
+        changes: dict[str, Any] = {"optimizer": trainer.optimizer.model_copy(update={"warmup_steps": warmup})}
+        if self.block.kind == "on_policy":
+            changes["grpo"] = config.grpo.model_copy(update={"kl_coefficient": 0.0})
+        return trainer.model_copy(update=changes)
 
     def _superseded(self) -> list[Path]:
         """The rounds' checkpoints whose room the next ones take, the newest last."""

@@ -1,6 +1,7 @@
 """Low-rank adapters through peft: attach them, save them in peft's format, merge them into the base."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from transformers import PreTrainedModel
 
 from conf.schema import LoraConfig
 from conf.storage.home import NightError
-from models.checkpoint import copy_companions
+from models.checkpoint import copy_companions, digest_folder
 from models.engine.sync_probe import TOLERANCE, Probe, file_logprobs, read_probe, write_probe
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model
 from models.optim.master_weights import stochastic_bf16
+
+KEPT_TOLERANCE = 0.1
 
 
 class MergeError(NightError):
@@ -72,13 +75,15 @@ def save_adapter(model: PreTrainedModel, folder: Path) -> None:
 
 
 @torch.no_grad()
-def merged_weights(model: PreTrainedModel, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[str, Tensor]:
     """Return the weights with the adapters added in fp32 and rounded once, under the plain model's names.
 
-    Rounds to nearest or, with a `generator` on the model's device, stochastically: adapters that add less than half of
-    a last place would otherwise be lost.
+    Rounds to bf16 stochastically, with a `generator` on the model's device: rounding to nearest would lose adapters
+    that add less than half of a last place. Raises MergeError where the rounded change is not that of the adapters: its
+    projection on it must be 1 ± 0.1 times as long, give or take five standard errors of the rounding.
     """
     weights: dict[str, Tensor] = {}
+    kept = added = variance = 0.0
     for name, tensor in model.state_dict().items():
         if ".lora_" not in name:
             weights[name.replace(".base_layer", "")] = tensor
@@ -90,11 +95,21 @@ def merged_weights(model: PreTrainedModel, generator: torch.Generator | None = N
             delta = layer.scaling["default"] * (up.weight.float() @ down.weight.float())
             delta = delta.T if layer.fan_in_fan_out else delta
             exact = base.float() + delta
-            if generator is not None and base.dtype == torch.bfloat16:
-                weights[f"{name}.weight"] = stochastic_bf16(exact, generator)
-            else:
-                weights[f"{name}.weight"] = exact.to(base.dtype)
+            merged = stochastic_bf16(exact, generator) if base.dtype == torch.bfloat16 else exact.to(base.dtype)
+            weights[f"{name}.weight"] = merged
+            kept += _sum((merged.float() - base.float()) * delta)
+            added += _sum(delta.square())
+            variance += _sum((delta * exact * 2.0**-8).square())  # rounding deviates by half a last place at most
+    if added and not abs(kept - added) <= KEPT_TOLERANCE * added + 5 * math.sqrt(variance):
+        raise MergeError(
+            f"{kept / added:.0%} of the adapters' change is left in the merged weights: the merge is wrong; leave "
+            "`lora` out of the configuration, and report this"
+        )
     return weights
+
+
+def _sum(values: Tensor) -> float:
+    return float(torch.sum(values, dtype=torch.float64))
 
 
 def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
@@ -103,7 +118,8 @@ def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = Fal
     model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
     PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
     copy_companions(base, target)
-    model.save_pretrained(target, state_dict=merged_weights(model))
+    generator = torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
+    model.save_pretrained(target, state_dict=merged_weights(model, generator))
     adapted = read_probe(adapter)
     assert adapted is not None, f"{adapter} was not written by this trainer"
     prove_merge(target, adapted, trust_remote_code)

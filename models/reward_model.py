@@ -80,7 +80,8 @@ class RewardModel:
         """Write the backbone, adapters merged into it, as a Hugging Face folder with the head beside it."""
         copy_companions(self.checkpoint, folder)
         (folder / PROBE_FILE).unlink(missing_ok=True)  # of the language model that the backbone was
-        self.model.save_pretrained(folder, state_dict=lora.merged_weights(self.model))
+        chance = torch.Generator(self.device).manual_seed(self.config.seed)
+        self.model.save_pretrained(folder, state_dict=lora.merged_weights(self.model, chance))
         save_file(self.head.state_dict(), folder / HEAD)
 
     def rewards(self, packed: Pack) -> Float[Tensor, "answers"]:

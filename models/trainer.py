@@ -236,11 +236,12 @@ class Trainer:
         old: dict[int, Tensor],
         sums: dict[str, float],
     ) -> None:
-        useful = [group for group in groups if _has_signal(group, advantages)]
-        denominator, kl_denominator = (
-            loss_denominator([sum(rollouts[row].loss_mask) for group in counted for row in group.rows], self.config.grpo)
-            for counted in (useful, groups)
-        )
+        def divisor(counted: Sequence[Group]) -> float:
+            lengths = [sum(rollouts[row].loss_mask) for group in counted for row in group.rows]
+            return loss_denominator(lengths, self.config.grpo)
+
+        denominator = divisor([group for group in groups if _has_signal(group, advantages)])
+        kl_denominator = divisor(groups)
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
             policy = padded_rows(logprobs, packed)

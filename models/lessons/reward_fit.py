@@ -25,7 +25,8 @@ def fit(
     """Fit a reward model to picks, from a checkpoint's backbone. Returns it with the metrics of every step.
 
     Takes `config.epochs` passes over the picks. The word embeddings are frozen: a few hundred picks have nothing to
-    teach most of them. With `trainer.lora`, only adapters (without dropout) and the head are trained.
+    teach most of them. With `trainer.lora`, only adapters (without dropout, at `lesson_rate_factor` times the rate) and
+    the head are trained.
     """
     model = RewardModel(backbone, trainer)
     with torch.random.fork_rng([model.device] if model.device.type == "cuda" else [], device_type="cuda"):
@@ -36,9 +37,10 @@ def fit(
     transformer.get_input_embeddings().requires_grad_(False)
     transformer.get_output_embeddings().requires_grad_(False)
     optimizer = trainer.optimizer.model_copy(update={"warmup_steps": config.warmup_steps})
+    backbone_rate = config.learning_rate * (trainer.lora.lesson_rate_factor if trainer.lora else 1.0)
     optimizers = [
         MasterWeights(part, optimizer.model_copy(update={"learning_rate": rate}))
-        for part, rate in ((transformer, config.learning_rate), (model.head, config.head_learning_rate))
+        for part, rate in ((transformer, backbone_rate), (model.head, config.head_learning_rate))
     ]
     rng, size = random.Random(seed), config.picks_per_step
     orders = [rng.sample(range(len(picks)), len(picks)) for _ in range(config.epochs)]

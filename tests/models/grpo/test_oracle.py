@@ -45,7 +45,8 @@ def test_loss_and_gradient(batch: Batch, config: GrpoConfig, low: float, high: f
 @given(st.one_of(microbatches(), microbatches(per_token=True, holes=True)), configs(), st.sampled_from([1.05, 2.0]))
 def test_weights_against_the_sampler(batch: Batch, config: GrpoConfig, cap: float) -> None:
     """With one ratio a completion, a token's weight and advantage are in its own gradient: GSPO-token."""
-    config = config.model_copy(update={"kl_coefficient": 0.0, "sampler_ratio_cap": cap, "sampler_ratio_band": (0.0, 1e30)})
+    changes = {"kl_coefficient": 0.0, "sampler_ratio_cap": cap, "sampler_ratio_band": (0.0, 1e30)}
+    config = config.model_copy(update=changes)
     weights = (batch["old"] - batch["sampler"]).exp().clamp(max=cap)
     ours = evaluate(batch, config)
     if config.importance == "sequence":

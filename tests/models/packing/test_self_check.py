@@ -90,6 +90,23 @@ def test_models_that_are_not(config: PretrainedConfig, reason: str, caplog: pyte
     assert entropies[2].item() == pytest.approx(float(-(logits[1][2].exp() * logits[1][2]).sum()), abs=1e-4)
 
 
+def test_only_the_first_layers_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as it takes to have a layer of each type."""
+    measured: list[int] = []
+    monkeypatch.setattr(
+        self_check, "_measured", lambda model, *others: measured.append(len(model.model.layers)) or (torch.ones(2),) * 2
+    )
+    kinds = ["sliding_attention"] * 3 + ["full_attention"] + ["sliding_attention"] * 4
+    for config in (
+        LlamaConfig(**SHAPE | {"num_hidden_layers": 8}),
+        Qwen3Config(**SHAPE | {"num_hidden_layers": 8}, use_sliding_window=True, layer_types=kinds),
+    ):
+        model = model_of(config)
+        choose_packing(model)
+        assert len(model.model.layers) == 8
+    assert measured == [2, 2, 4, 4]
+
+
 def off_by_one(patch: pytest.MonkeyPatch) -> None:
     visible = attention._visible
 
