@@ -1,6 +1,8 @@
 """The sampler: vLLM inside this process, on the CPU or on a GPU."""
 
 import json
+import logging
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -20,6 +22,8 @@ from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_
 from models.hf.hardware import compute_dtype
 from models.rollout import Rollout
 
+log = logging.getLogger("nightschool")
+
 ATTEMPTS = 3  # for completions that end for another reason than `stop` or `length`
 
 
@@ -28,7 +32,7 @@ class Sampler:
 
     def __init__(self, checkpoint: Path, config: EngineConfig, *, trust_remote_code: bool = False) -> None:
         self.config = config
-        cuda = torch.cuda.is_available()
+        self._cuda = cuda = torch.cuda.is_available()
         dtype = compute_dtype(torch.device("cuda" if cuda else "cpu"))
         base = base_of(checkpoint)
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
@@ -53,6 +57,8 @@ class Sampler:
         self._loaded: Path | None = None  # the checkpoint or adapter that is proven to be in the engine
         self._adapter: LoRARequest | None = None
         self._adapters = 0  # how many were served: each needs its own number
+        self._probed: list[float] = []  # the engine's log-probabilities of the probe at the last sync; empty: none
+        self._asleep = False
         self.probe_difference = 0.0  # nats per token between trainer and engine, at the last sync with a probe
         self.load_weights(checkpoint)
 
@@ -73,16 +79,17 @@ class Sampler:
         """Sample `size` completions for each prompt: the tokens, their log-probabilities and the text.
 
         `prompts`: token ids. `max_tokens`: for all prompts, or one for each. Temperature 0 is greedy. The same seed,
-        prompts and weights give the same completions, in a restarted engine too: random state and caches are reset
-        first. A completion that ends for another reason than its end token or its length is sampled again. Raises
-        NightError, before sampling, if a prompt is empty or leaves no room for a token.
+        prompts and weights give the same completions, in a restarted engine too: caches and random state are reset
+        first (on a GPU vLLM has another random state; there each request has a seed of its own). A completion that ends
+        for another reason than its end token or its length is sampled again. Raises NightError, before sampling, if a
+        prompt is empty or leaves no room for a token.
         """
         _check_room(prompts, self.config.max_model_len)
         limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else list(max_tokens)
         torch.manual_seed(seed)
         self.llm.reset_prefix_cache()
         sampled: list[list[Rollout]] = [[] for _ in prompts]
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             missing = [index for index, rollouts in enumerate(sampled) if len(rollouts) < size]
             if not missing:
                 return sampled
@@ -95,6 +102,7 @@ class Sampler:
                     top_k=0,
                     max_tokens=limits[i],
                     logprobs=0,
+                    seed=random.Random(f"{seed} {attempt} {i}").getrandbits(48) if self._cuda else None,
                 )
                 for i in missing
             ]
@@ -104,6 +112,17 @@ class Sampler:
                         sampled[index].append(self._rollout(index, len(sampled[index]), prompts[index], completion))
         unfinished = sum(size - len(rollouts) for rollouts in sampled)
         raise RuntimeError(f"vLLM did not finish {unfinished} completions in {ATTEMPTS} attempts")
+
+    def use(self, checkpoint: Path) -> None:
+        """Wake up, and load a checkpoint, as `load_weights` does, unless the engine holds it and did not sleep.
+
+        What slept is proven again: vLLM has corrupted adapters in its sleep (its issue 53888). The weights wake up
+        first, and the key/value cache once they are loaded: both at once may not fit beside what loading takes.
+        """
+        if self._asleep:
+            self.llm.wake_up(tags=["weights"])
+        if self._asleep or self.digest != checkpoint.name:
+            self.load_weights(checkpoint)
 
     def load_weights(self, checkpoint: Path) -> None:
         """Load another checkpoint in place, or an adapter beside its base's weights, and prove that it arrived.
@@ -115,17 +134,26 @@ class Sampler:
         """
         base, probe = base_of(checkpoint), read_probe(checkpoint)
         previous, previous_base = self._loaded, self._base
-        before = self._logprobs(probe) if probe and previous else []
+        before, self._probed = self._probed, []
         self._loaded = self._base = None
         if probe and base == checkpoint and (wrong := wrong_precisions(checkpoint)):
             _fail(checkpoint, f"its file has the wrong precision: {_listed(wrong)}")
-        if base != previous_base:
+        if base != previous_base or (self._asleep and self._changed_asleep(base)):
             self._load_base(base)
         self._serve(checkpoint if base != checkpoint else None)
+        if self._asleep:
+            self.llm.wake_up(tags=["kv_cache"])
+            self._asleep = False
         self.llm.reset_prefix_cache()
         if probe:
             self._check_probe(checkpoint, probe, before, previous)
         self._base, self._loaded = base, checkpoint
+
+    def _changed_asleep(self, base: Path) -> bool:
+        ((wrong, _),) = self.llm.collective_rpc(weight_sync.differing, args=(str(base),))
+        if wrong:
+            log.warning("vLLM woke up with other values for %s: the weights are loaded again", _listed(wrong))
+        return bool(wrong)
 
     def _load_base(self, base: Path) -> None:
         try:
@@ -159,6 +187,7 @@ class Sampler:
             _fail(checkpoint, f"the probe's log-probabilities are {nats} from the trainer's")
         if after == before and previous is not None and _must_differ(previous, checkpoint, probe):
             _fail(checkpoint, f"the engine still computes what {previous.name} does")
+        self._probed = after
 
     def _logprobs(self, probe: Probe) -> list[float]:
         """Return the engine's log-probabilities of the probe's tokens, as many as fit its context."""
@@ -171,13 +200,9 @@ class Sampler:
 
     def sleep(self) -> None:
         """Release the GPU for the trainer: move the weights to host memory and drop the key/value cache."""
-        if torch.cuda.is_available():
+        if self._cuda:
             self.llm.sleep(level=1)
-
-    def wake(self) -> None:
-        """Take the GPU back after `sleep`."""
-        if torch.cuda.is_available():
-            self.llm.wake_up()
+            self._asleep = True
 
     def _generate(self, requests: Any, params: Any) -> list[Any]:
         return self.llm.generate(requests, params, use_tqdm=False, lora_request=self._adapter)

@@ -37,9 +37,7 @@ def sample(
         from models.sampler import Sampler
 
         _sampler = Sampler(checkpoint, config, trust_remote_code=trust_remote_code)
-    _sampler.wake()
-    if _sampler.digest != checkpoint.name:
-        _sampler.load_weights(checkpoint)
+    _sampler.use(checkpoint)
     synced = time.perf_counter()
     groups = _sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens)
     return groups, {

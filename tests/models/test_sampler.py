@@ -145,6 +145,15 @@ def test_a_sync_arrives_in_place_or_is_refused(healthy: Worker, rounds: tuple[Pa
     assert healthy.call(engine_calls.sample, PROMPTS, 4) == first
 
 
+@full
+def test_what_slept_is_proven_again(healthy: Worker, rounds: tuple[Path, Path]) -> None:
+    """And loaded again where it differs. First the weights wake up, then the cache."""
+    woken, difference = healthy.call(engine_calls.use_after_a_bad_sleep, rounds[0])
+    assert woken == ["weights", "kv_cache"]
+    assert difference < 0.05
+    assert agreement(healthy, rounds[0]) < 0.05
+
+
 def without(name: str) -> Change:
     return lambda tensors: {key: tensor for key, tensor in tensors.items() if name not in key}
 

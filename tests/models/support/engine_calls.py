@@ -59,6 +59,20 @@ def serve_the_last_adapter(checkpoint: Path) -> str:
     return _with(_held[0].llm.llm_engine, "add_lora", lambda request: True, checkpoint)
 
 
+def use_after_a_bad_sleep(checkpoint: Path) -> tuple[list[str], float]:
+    """As on a GPU whose memory came back with other values. Returns what woke up, and the probe's difference then."""
+    sampler, woken = _held[0], list[str]()
+    sampler.llm.collective_rpc(_double_a_norm)
+    sampler._asleep = True
+    sampler.llm.wake_up = lambda tags: woken.extend(tags) or True  # type: ignore[method-assign]
+    sampler.use(checkpoint)
+    return woken, sampler.probe_difference
+
+
+def _double_a_norm(worker: Any) -> None:
+    worker.get_model().model.norm.weight.data.mul_(2)
+
+
 def _with(place: Any, name: str, broken: Callable[..., Any], checkpoint: Path) -> str:
     sound = getattr(place, name)
     setattr(place, name, broken)
