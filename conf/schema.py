@@ -33,6 +33,7 @@ def _is_one(value: Any) -> Any:
     return value
 
 
+MICROBATCH = "packed tokens per forward pass; null: 1,280 on a CPU, 4,096 for each 12 GB of a GPU's memory"
 AlwaysOne = Annotated[float, Field(ge=1, le=1), BeforeValidator(_is_one)]
 
 
@@ -126,7 +127,7 @@ class TrainerConfig(Section):
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = Field(default=None, description="adapters; null: train all weights")
-    microbatch_tokens: Positive = Field(default=1280, description="packed tokens per forward pass")
+    microbatch_tokens: Positive | None = Field(default=None, description=MICROBATCH)
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="auto: a GPU if there is one")
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
     seed: int = Field(default=0, description="of dropout and new adapters")
@@ -169,7 +170,7 @@ class NightConfig(Section):
     on_policy: OnPolicyConfig | None = Field(default=None, description="the teacher of `{on_policy: …}` in `stages`")
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = Field(default=None, description="adapters; null: train all weights")
-    microbatch_tokens: Positive = Field(default=1280, description="packed tokens per forward pass")
+    microbatch_tokens: Positive | None = Field(default=None, description=MICROBATCH)
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")

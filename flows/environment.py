@@ -20,6 +20,7 @@ DEFAULTS = {
     "PREFECT_CLI_COLORS": "false",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
+    "TORCH_CUDNN_SDPA_DEPRIORITIZED": "1",  # on Hopper, cuDNN's attention plans anew for each shape: 0.5 s a pack
 }
 
 

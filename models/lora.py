@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,19 @@ def attach(model: PreTrainedModel, config: LoraConfig) -> None:
     for embedding in (model.get_input_embeddings(), model.get_output_embeddings()):
         if isinstance(embedding, LoraLayer):
             raise ValueError("lora.targets names the embeddings or the head: adapt the linear layers between them")
+
+
+@contextmanager
+def disabled(model: torch.nn.Module) -> Iterator[None]:
+    """Let the model compute what its base does."""
+    layers: list[Any] = [module for module in model.modules() if isinstance(module, LoraLayer)]
+    for layer in layers:
+        layer._disable_adapters = True  # peft's own switch would also freeze them
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer._disable_adapters = False
 
 
 def dropout(model: torch.nn.Module, on: bool) -> None:

@@ -12,7 +12,7 @@ from conf.schema import TrainerConfig
 from models import lora
 from models.checkpoint import copy_companions
 from models.engine.sync_probe import PROBE_FILE
-from models.hf.hardware import compute_dtype, resolve_device
+from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model
 from models.packing.packing import Group, Pack, hidden_states, pack, split
 from models.packing.self_check import choose_packing, packed_logprobs
@@ -98,7 +98,7 @@ class RewardModel:
         rows = iter(range(sum(len(answers) for _, answers in groups)))
         asked = [answer_group(prompt, answers, [next(rows) for _ in answers]) for prompt, answers in groups if answers]
         rewards: dict[int, float] = {}
-        for batch in split(asked, self.config.microbatch_tokens):
+        for batch in split(asked, tokens_per_pass(self.config.microbatch_tokens, self.device)):
             packed = pack(batch, self.device)
             rewards |= dict(zip(packed.rows, self.rewards(packed).tolist(), strict=True))
         ordered = iter([rewards[row] for row in sorted(rewards)])

@@ -19,7 +19,7 @@ from models import lora
 from models.checkpoint import copy_companions, digest_folder
 from models.engine.sync_probe import Probe, take_probe, write_probe
 from models.grpo import grpo_loss, loss_denominator
-from models.hf.hardware import compute_dtype, resolve_device
+from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model, load_tokenizer
 from models.optim.master_weights import MasterWeights
 from models.optim.rng import RandomState
@@ -49,6 +49,7 @@ class Trainer:
         self.config = config
         self.device = resolve_device(config.device)
         self.dtype = compute_dtype(self.device)  # of the model; the master weights are fp32
+        self.tokens_per_pass = tokens_per_pass(config.microbatch_tokens, self.device)
         self.random = RandomState(config.seed, self.device)
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
@@ -60,7 +61,8 @@ class Trainer:
         self.model.eval()  # no dropout: the policy that is trained is the one that was sampled; but see `_with_dropout`
         self.dropout = config.lora is not None and config.lora.dropout > 0
         self.reference = None
-        if config.grpo.kl_coefficient > 0:
+        self.reference_is_base = config.lora is not None and reference in (None, checkpoint)
+        if config.grpo.kl_coefficient > 0 and not self.reference_is_base:
             self.reference = load_model(reference or checkpoint, self.dtype, self.device, trusted).requires_grad_(False)
             self.reference.set_attn_implementation(str(self.model.config._attn_implementation))
         self.weights = MasterWeights(self.model, config.optimizer)
@@ -78,9 +80,10 @@ class Trainer:
     ) -> "Trainer":
         """Load a checkpoint's trainer, fresh or, with `state`, exactly as `save` left it.
 
-        `reference`: the checkpoint before round 1, loaded only if the KL coefficient is not 0. With adapters and a
-        state, `checkpoint` is the night's base, and the state holds the adapters. Raises StateError if the state is
-        damaged, is of other weights, or does not belong to the checkpoint of `checkpoint_digest`.
+        `reference`: the checkpoint that the KL term pulls to (default: `checkpoint`), loaded only if its coefficient is
+        not 0, and not where it is the base of the adapters: without them, the model itself is the reference. With
+        adapters and a state, `checkpoint` is the block's base, and the state holds the adapters. Raises StateError if
+        the state is damaged, is of other weights, or does not belong to the checkpoint of `checkpoint_digest`.
         """
         saved = None if state is None else read_state(state, checkpoint_digest)
         trainer = cls(checkpoint, config, reference)
@@ -127,11 +130,11 @@ class Trainer:
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
         """Return the policy's log-probability of every token of every rollout, in nats; no training."""
-        return rollout_logprobs(self.model, self.token_logprobs, rollouts, self.config.microbatch_tokens)
+        return rollout_logprobs(self.model, self.token_logprobs, rollouts, self.tokens_per_pass)
 
     def completion_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
         """Return log π of every completion's tokens [T] by row, in nats; no training."""
-        return logprobs_by_row(self.model, self.token_logprobs, groups, self.config.microbatch_tokens)
+        return logprobs_by_row(self.model, self.token_logprobs, groups, self.tokens_per_pass)
 
     def imitate(self, examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, float]:
         """Take one supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only."""
@@ -157,7 +160,7 @@ class Trainer:
         self.weights.discard()  # gradients of a step that an error interrupted
         finite = True
         with self._with_dropout(dropout):
-            for batch in split(groups, self.config.microbatch_tokens):
+            for batch in split(groups, self.tokens_per_pass):
                 packed = pack(batch, self.device)
                 logprobs, entropies = self.token_logprobs(self.model, packed)
                 total, metrics = loss(logprobs, packed, entropies)
@@ -288,8 +291,10 @@ class Trainer:
 
     @torch.no_grad()
     def _reference_rows(self, packed: Pack) -> Tensor | None:
-        reference = self.reference
-        return None if reference is None else padded_rows(self.token_logprobs(reference, packed)[0], packed)
+        if self.config.grpo.kl_coefficient == 0:
+            return None
+        with lora.disabled(self.model) if self.reference_is_base else nullcontext():
+            return padded_rows(self.token_logprobs(self.reference or self.model, packed)[0], packed)
 
     def _advantages(self, advantage: float | Sequence[float], rollout: Rollout) -> Tensor:
         """Return an advantage for each token [T], 0 for those that the policy did not write."""

@@ -106,6 +106,18 @@ def resolve_device(setting: str) -> torch.device:
     return torch.device("cuda" if cuda else "cpu")
 
 
+def tokens_per_pass(setting: int | None, device: torch.device) -> int:
+    """Return the packed tokens of a forward pass: the `microbatch_tokens` setting, or what suits the device.
+
+    On a CPU few enough for its caches; on a GPU many, because starting a kernel takes longer than a small one runs.
+    """
+    if setting is not None:
+        return setting
+    if device.type == "cpu":
+        return 1280
+    return 4096 * max(1, round(torch.cuda.get_device_properties(device).total_memory / GIB / 12))
+
+
 def compute_dtype(device: torch.device) -> torch.dtype:
     """Return the precision of trainer, engine and checkpoints: bfloat16 if the device multiplies in it, else float32.
 

@@ -11,7 +11,7 @@ import torch
 
 from conf.schema import TrainerConfig
 from models.grpo import LOG_RATIO_LIMIT
-from models.hf.hardware import compute_dtype, resolve_device
+from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model
 from models.packing.batches import rollout_logprobs
 from models.packing.self_check import choose_packing
@@ -35,4 +35,5 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
     """
     device = resolve_device(config.device)
     model = load_model(teacher, compute_dtype(device), device, config.trust_remote_code)
-    return rollout_logprobs(model, choose_packing(model.eval()), rollouts, config.microbatch_tokens)
+    tokens = tokens_per_pass(config.microbatch_tokens, device)
+    return rollout_logprobs(model, choose_packing(model.eval()), rollouts, tokens)

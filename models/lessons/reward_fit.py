@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from models import lora
+from models.hf.hardware import tokens_per_pass
 from models.lessons.preference_data import Pick
 from models.optim.master_weights import MasterWeights
 from models.packing.packing import Pack, pack, split
@@ -60,7 +61,8 @@ def _step(
 ) -> dict[str, float]:
     mean_weight = sum(pick.weight for pick in picks) / len(picks) or 1.0  # all may be too old to count
     groups = [answer_group(picks[i].prompt, picks[i].answers, [i] * len(picks[i].answers)) for i in batch]
-    budget = max(model.config.microbatch_tokens, *(group.tokens for group in groups))  # no pick may be cut
+    tokens = tokens_per_pass(model.config.microbatch_tokens, model.device)
+    budget = max(tokens, *(group.tokens for group in groups))  # no pick may be cut
     total = 0.0
     for microbatch in split(groups, budget):
         packed = pack(microbatch, model.device)

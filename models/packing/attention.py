@@ -248,17 +248,64 @@ def _collect(
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: float, window: int | None) -> Tensor:
-    """Return the same through torch's fused kernels and autograd, for a GPU."""
+    """Return the same through torch's fused kernels and autograd, for a GPU.
+
+    Prompts are plainly causal, which needs no mask: what pads them on the right is seen by padding only. With a mask,
+    torch has no fused kernel for grouped key/value heads, so these are repeated.
+    """
+    share = query.shape[1] // key.shape[1]
     parts = []
     for table, prefixed in _tables(layout):
-        queries = table.rows(query).transpose(1, 2)
-        keys, values = (_keys(x, layout, prefixed).unflatten(0, (len(queries), -1)) for x in (key, value))
-        seen = _visible(layout, prefixed, slice(0, queries.shape[2]), keys.shape[2], window)
-        found = scaled_dot_product_attention(
-            queries, keys, values, attn_mask=seen[:, None], scale=scale, enable_gqa=True
-        )
+        queries = _Rows.apply(query, table).transpose(1, 2)
+        keys, values = (_rows_before(x, layout, prefixed).transpose(1, 2) for x in (key, value))
+        if not prefixed and window is None:
+            found = scaled_dot_product_attention(queries, keys, values, is_causal=True, scale=scale, enable_gqa=True)
+        else:
+            seen = _visible(layout, prefixed, slice(0, queries.shape[2]), keys.shape[2], window)[:, None]
+            keys, values = (x.repeat_interleave(share, dim=1) for x in (keys, values))
+            found = scaled_dot_product_attention(queries, keys, values, attn_mask=seen, scale=scale)
         parts.append(table.tokens_of(found.transpose(1, 2)))
     return torch.cat(parts)
+
+
+def _rows_before(
+    packed: Float[Tensor, "tokens kv_heads width"], layout: Layout, prefixed: bool
+) -> Float[Tensor, "rows keys kv_heads width"]:
+    """Return the prompts' rows, or each completion's row after its prompt's, differentiable."""
+    rows: Tensor = _Rows.apply(packed, layout.prompts)  # pyright: ignore[reportAssignmentType]
+    if prefixed:
+        own: Tensor = _Rows.apply(packed, layout.completions)  # pyright: ignore[reportAssignmentType]
+        rows = torch.cat([_Owned.apply(rows, layout.owners), own], dim=1)  # pyright: ignore
+    return rows
+
+
+class _Rows(torch.autograd.Function):
+    """`Table.rows`, whose gradient is `Table.tokens_of`: autograd's own would be added up atomically, in any order."""
+
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, table: Table) -> Tensor:
+        ctx.table, ctx.shape = table, packed.shape
+        return table.rows(packed)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        table, whole = ctx.table, gradients[0].new_zeros(ctx.shape)
+        whole[table.start : table.start + table.tokens] = table.tokens_of(gradients[0])
+        return whole, None
+
+
+class _Owned(torch.autograd.Function):
+    """Each completion's prompt, whose gradient is the sum over its completions, as one product."""
+
+    @staticmethod
+    def forward(ctx: Any, prompts: Tensor, owners: Tensor) -> Tensor:
+        ctx.owners, ctx.count = owners, len(prompts)
+        return prompts.index_select(0, owners)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        members = torch.nn.functional.one_hot(ctx.owners, ctx.count).T.to(gradients[0].dtype)
+        return (members @ gradients[0].flatten(1)).unflatten(1, gradients[0].shape[1:]), None
 
 
 AttentionInterface.register(ATTENTION, packed_attention)

@@ -121,8 +121,9 @@ def test_an_fp32_number_is_a_bf16_and_a_remainder(bits: np.ndarray) -> None:
 
 def test_in_bf16_the_masters_take_the_steps_of_fp32_weights() -> None:
     """To the bit, in several parts, on the same gradients; the model has their nearest bf16."""
-    shape = (3, PART - 1)
-    model, plain = torch.nn.Linear(PART - 1, 3, dtype=torch.bfloat16), torch.nn.Linear(PART - 1, 3)
+    size = PART["cpu"] - 1
+    shape = (3, size)
+    model, plain = torch.nn.Linear(size, 3, dtype=torch.bfloat16), torch.nn.Linear(size, 3)
     plain.load_state_dict(model.state_dict())
     weights, exact = MasterWeights(model, CONFIG), MasterWeights(plain, CONFIG)
     for seed in range(3):

@@ -11,7 +11,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conf.schema import OptimizerConfig, TrainerConfig
+from conf.schema import LoraConfig, OptimizerConfig, TrainerConfig
 from models.advantages import group_advantages
 from models.optim.master_weights import MasterWeights
 from models.rollout import Rollout
@@ -167,6 +167,17 @@ def test_groups_of_equal_rewards_are_pulled_to_the_reference_and_no_more(
     assert_close(found, plain_gradients(model))
     assert (metrics["groups"], metrics["useful_groups"], metrics["tokens"]) == (3.0, 2.0, TOKENS)
     assert metrics["kl"] > 1e-4
+
+
+def test_adapters_are_pulled_to_the_model_without_them(folder: Path, rollouts: list[Rollout]) -> None:
+    """There is no second model, and the adapters learn as with one."""
+    config = trainer_config(kl_coefficient=0.5, learning_rate=0.05, lora=LoraConfig(rank=4))
+    trainer, other = Trainer.load(folder, config), Trainer.load(folder, config)
+    assert trainer.reference is None
+    other.reference, other.reference_is_base = Trainer.load(folder, trainer_config()).model, False
+    metrics = [[each.update(rollouts, ADVANTAGES) for _ in range(2)][-1] for each in (trainer, other)]
+    assert metrics[0]["kl"] == metrics[1]["kl"] > 1e-3
+    assert all(weight.equal(other.weights.trained[name]) for name, weight in trainer.weights.trained.items())
 
 
 # --- what is left out
