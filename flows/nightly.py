@@ -33,7 +33,7 @@ from flows.run.context import Night, freeze_config, is_begun, note_layout
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.history import resume_command
 from flows.run.preflight import check_night, finished_summary
-from flows.training.inputs import champion_of, frozen_day, reward_model_of, teacher_of
+from flows.training.inputs import champion_of, frozen_day, log_datasets, reward_model_of, teacher_of
 from flows.training.recipe import Recipe
 from flows.training.reward_model import learned_reward, log_rankings, rank_held_out
 from flows.web.links import links_of, prefect_link
@@ -139,7 +139,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     champion = champion_of(night, tracking)
     journal = frozen_day(night, champion)
     exam, vault_exam = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
-    problems = [*exam, *vault_exam]
+    problems = [problem for chosen in (*exam.values(), *vault_exam.values()) for problem in chosen]
+    log_datasets(tracking, config, exam)
     recipe = Recipe(night, journal, tuple(problem.question for problem in problems))
     teacher = teacher_of(night, champion)
 
@@ -158,7 +159,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
     learned = learned_reward(night, journal, reward_model, distilled, problems)
     registered = {version.digest for version in versions}
-    exam_seconds = slowest_exam(exams) * (1 + len(vault_exam) / len(exam))  # the rounds leave time for the vault's too
+    asked, in_vault = (sum(map(len, chosen.values())) for chosen in (exam, vault_exam))
+    exam_seconds = slowest_exam(exams) * (1 + in_vault / asked)  # the rounds leave time for the vault's too
     rounds = Rounds(night, problems, tracking, registered, exam_seconds, learned, teacher)
     models["candidate"] = recipe.run(rounds, distilled)
 
@@ -246,8 +248,8 @@ def _unfinished(
     return NightError(sentence)
 
 
-def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> list[Problem]:
-    return [problem for part in parts for problem in exam_problems(part, sandbox)]
+def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> dict[ExamPart, list[Problem]]:
+    return {part: exam_problems(part, sandbox) for part in parts}
 
 
 def final_state(summary: dict[str, Any]) -> Any:

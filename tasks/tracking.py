@@ -6,21 +6,22 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param, RunTag
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
-from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
+from mlflow.utils.mlflow_tags import MLFLOW_DATASET_CONTEXT, MLFLOW_RUN_NOTE
 
 from conf.load import frozen_yaml
 from conf.redact import MLFLOW, without_password
 from conf.schema import NightConfig, Section
 from conf.storage.durable import write_atomically
 from conf.storage.home import Home
+from rewards.verifier import Problem
 
 RUN_FILE = "mlflow_run.txt"
 NIGHT_RUNS = "tags.`mlflow.source.name` = 'nightschool night'"  # not those nested in them
@@ -104,6 +105,18 @@ class Tracking:
         self.client.log_batch(
             self.run_id, metrics=[Metric(name, float(value), now, step) for name, value in metrics.items()]
         )
+
+    def log_dataset(self, name: str, context: str, source: str | None, problems: Sequence[Problem]) -> None:
+        """Record problems as an input of the run, for `context` (training, exam); once, however often the night starts.
+
+        The digest is of their ids, questions and truths, in this order.
+        """
+        texts = [[problem.problem_id, problem.question, problem.truth] for problem in problems]
+        digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:8]
+        origin = json.dumps({"source": source or "NIGHTSCHOOL_DATA or the hub"})
+        profile = json.dumps({"num_rows": len(texts)})
+        dataset = Dataset(name, digest, "local", origin, schema=None, profile=profile)
+        self.client.log_inputs(self.run_id, [DatasetInput(dataset, [InputTag(MLFLOW_DATASET_CONTEXT, context)])])
 
     def log_artifact(self, file: Path, folder: str | None = None) -> None:
         """Copy a file into the run, at the top or into a folder."""

@@ -77,7 +77,7 @@ def _registry(home: Home, config: NightConfig) -> Iterator[Finding]:
         registry = open_registry(home, config)
         if registry and (serving := registry.named(DAYTIME)):
             source = registry.source(serving.version)
-            if source != (home.checkpoints / serving.digest).as_uri():
+            if not source.startswith(home.root.as_uri()):
                 found = f"The registry points to {source.removeprefix('file://')}"
                 advice = "this home was moved. Read checkpoints by their folders, not by models:/ URIs"
                 yield Finding("registry", "warning", found, advice)

@@ -1,14 +1,18 @@
 """The inputs of a night: champion, teacher, frozen journal, and reward model."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conf.schema import StudentConfig
+from conf.schema import NightConfig, StudentConfig
+from conf.sections.benchmark import ExamPart
 from conf.storage.durable import write_atomically
 from conf.storage.home import inside
 from flows.run.context import CHANGED, Night, log
 from models.checkpoint import verify
+from rewards.benchmarks import configured
 from rewards.data.synthetic_journal import practised_levels
+from rewards.verifier import Problem
 from tasks.journal.freeze import freeze_journal
 from tasks.journal.lineage import nights_with_smaller_holdout
 from tasks.registry.import_model import STARTER_MODEL, enroll
@@ -18,6 +22,15 @@ from tasks.rollouts.teacher_advantages import find_teacher
 from tasks.stage import Artifact, committed
 from tasks.tracking import Tracking
 from tasks.workers import WorkerDiedError
+
+
+def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart, Sequence[Problem]]) -> None:
+    """Record in MLflow which problems the night trains on, and which its exam asks."""
+    for entry in config.benchmarks:
+        benchmark = configured(entry, config.sandbox)
+        tracking.log_dataset(f"{entry.label}-train", "training", entry.source, benchmark.problems("train"))
+    for part, problems in exam.items():
+        tracking.log_dataset(f"{part.name}-test", "exam", part.source, problems)
 
 
 def frozen_day(night: Night, champion: Path) -> Artifact:

@@ -2,20 +2,25 @@
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from mlflow import MlflowClient
 from mlflow.entities.model_registry import ModelVersion, RegisteredModel
 from mlflow.exceptions import MlflowException
+from mlflow.models import Model
+from mlflow.utils.file_utils import local_file_uri_to_path
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NOTE
+from mlflow.utils.uri import is_local_uri
 
 DAYTIME, PREVIOUS = "daytime", "previous"
 MOVING = "moving"  # a tag of the model: the move of the aliases that is under way
 SERVED = f"{DAYTIME}."  # begins a version's tags: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
+PARTS = "model", "components/tokenizer"  # of a logged model of the flavor `transformers`: each is the checkpoint
 PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by hand
 
 
@@ -105,9 +110,8 @@ class Registry:
     ) -> Version:
         """Register a checkpoint with its exam results, once: a digest that is registered keeps its version.
 
-        Each version has a run of its own, nested in the night's run `run_id`, so that MLflow can compare versions. On
-        the home's own database the version's source is the checkpoint's folder. A server takes no local paths: there
-        the files are hard-linked or copied into the logged model's folder.
+        Each version has a run of its own, nested in the night's run `run_id`, so that MLflow can compare versions, and
+        a logged model, from which `mlflow.transformers.load_model` loads it.
         """
         known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
         if known is not None:
@@ -197,20 +201,37 @@ class Registry:
                 raise
 
     def _source(self, checkpoint: Path, model_id: str, location: str) -> str:
-        if self.client.tracking_uri.startswith("sqlite:"):
-            return checkpoint.as_uri()
-        if location.startswith("file://"):
-            _link(checkpoint, Path(location.removeprefix("file://")))
+        """Lay a checkpoint out as MLflow's flavor `transformers` does, and return the URI to load it from.
+
+        On this machine the parts are links to the checkpoint's folder; to another store they are uploaded. A database's
+        own client cannot resolve `models:/m-…` (MLflow 3.17 asks the global one), and a server takes nothing else.
+        """
+        flavor = Model(flavors={"transformers": _flavor(checkpoint)}, model_id=model_id)
+        if is_local_uri(location):
+            folder = Path(local_file_uri_to_path(location))
+            for part in PARTS:
+                link = folder / part
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.unlink(missing_ok=True)  # of a registration that was interrupted
+                link.symlink_to(os.path.relpath(checkpoint, link.parent))
+            flavor.save(folder / "MLmodel")
         else:
-            self.client.log_model_artifacts(model_id, str(checkpoint))
-        return f"models:/{model_id}"
+            with TemporaryDirectory() as folder:
+                flavor.save(Path(folder, "MLmodel"))
+                self.client.log_model_artifacts(model_id, folder)
+            for part in PARTS:
+                self.client.log_model_artifacts(model_id, str(checkpoint), part)
+        return location if self.client.tracking_uri.startswith("sqlite:") else f"models:/{model_id}"
 
 
-def _link(source: Path, target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    for file in source.iterdir():
-        (target / file.name).unlink(missing_ok=True)  # of a registration that was interrupted
-        try:
-            os.link(file, target / file.name)
-        except OSError:  # another file system
-            shutil.copy(file, target / file.name)
+def _flavor(checkpoint: Path) -> dict[str, Any]:
+    """Return what `mlflow.transformers.load_model` needs to know to make a pipeline of a checkpoint."""
+    config = json.loads((checkpoint / "config.json").read_text())
+    return {
+        "task": "text-generation",
+        "pipeline_model_type": config["architectures"][0],
+        "source_model_name": checkpoint.name,
+        "model_binary": PARTS[0],
+        "components": ["tokenizer"],
+        "tokenizer_type": "AutoTokenizer",
+    }

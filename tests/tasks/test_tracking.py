@@ -8,6 +8,7 @@ import pytest
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
+from rewards.arithmetic import Arithmetic
 from tasks.tracking import RUN_FILE, Tracking, tracking_uri
 
 
@@ -40,6 +41,21 @@ def test_a_night_is_a_run_with_its_whole_configuration(home: Home) -> None:
     assert run.data.tags["mlflow.note.content"].startswith(f"The night 2026-11-20 of `{config.name}`.")
     (frozen,) = (home.root / "mlartifacts").rglob("config.yaml")
     assert frozen.read_text() == frozen_yaml(config)
+
+
+def test_datasets_are_inputs_of_the_run(home: Home) -> None:
+    """Recorded once, however often the night starts; other problems have another digest."""
+    problems = Arithmetic(("1",)).problems("test")[:3]
+    for _ in range(2):
+        tracking = opened(home)
+        tracking.log_dataset("arithmetic-1-test", "exam", None, problems)
+    tracking.log_dataset("arithmetic-1-test", "exam", None, problems[:2])
+    inputs = tracking.client.get_run(tracking.run_id).inputs.dataset_inputs
+    assert {(each.dataset.name, each.dataset.profile, each.tags[0].value) for each in inputs} == {
+        ("arithmetic-1-test", '{"num_rows": 3}', "exam"),
+        ("arithmetic-1-test", '{"num_rows": 2}', "exam"),
+    }
+    assert len(inputs) == len({each.dataset.digest for each in inputs}) == 2
 
 
 def test_rounds_arrive_at_their_step_in_groups_of_charts(home: Home) -> None:

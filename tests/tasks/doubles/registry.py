@@ -22,6 +22,7 @@ def make_checkpoint(checkpoints: Path, text: str, parent: str | None = None, bas
     draft = checkpoints / "new"
     draft.mkdir(parents=True)
     (draft / "model.safetensors").write_text(text)
+    (draft / "config.json").write_text('{"architectures": ["LlamaForCausalLM"]}')
     write_lineage(draft, parent, base)
     return keep(draft, checkpoints)
 
