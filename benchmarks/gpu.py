@@ -2,9 +2,9 @@
 
     python -m benchmarks.gpu [--json] [--only attention update …] [--student FOLDER] [--minutes 25]
 
-Each part runs in its own process and prints its rows as soon as it is through; one that fails says why, and the others go
-on. The model has the shape of Qwen3-0.6B and random weights, unless `--student` names a folder. Without a GPU the parts
-run on the CPU with a tiny model: that shows that they work, and no speed.
+Each part runs in its own process and prints its rows at once; one that fails says why, and the others go on. The model
+has the shape of Qwen3-0.6B and random weights, unless `--student` names a folder. Without a GPU the parts run on the
+CPU with a tiny model: that shows that they work, and no speed.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SHAPE = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28
 SHAPE |= {"num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936}
 TINY = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
 TINY |= {"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 40_000}
-LORA = {"rank": 16, "alpha": 32}
+RANK = 16
 
 
 def versions(student: Path) -> Rows:
@@ -57,41 +57,48 @@ def tests(student: Path) -> Rows:
 
 
 def attention(student: Path) -> Rows:
-    """Time each variant of torch's attention, forward and backward, and compare it with fp32 products.
+    """Time each variant of torch's attention, forward and backward, and compare it with fp32 products."""
+    import torch
 
-    30 rows of keys and values of 8 heads, queries of 16; `masked` as completions see their prompts.
-    """
+    from benchmarks.machine.gauge import CUDA
+
+    for length in (256, 512, 1024, 2048, 4096) if CUDA else (64, 128):
+        for name in ("mask, grouped heads", "mask, repeated heads", "causal, grouped heads"):
+            try:
+                yield f"{length} tokens, {name}", _attention(name, 30 if CUDA else 2, length)
+            except torch.OutOfMemoryError:
+                yield f"{length} tokens, {name}", "out of memory"
+
+
+def _attention(variant: str, rows: int, length: int) -> str:
+    """Time attention of 16 query heads to 8 key/value heads, `rows` sequences at once."""
     import torch
     from torch.nn.functional import scaled_dot_product_attention as attend
 
-    from benchmarks.machine.gauge import CUDA, DEVICE, PRECISION
+    from benchmarks.machine.gauge import DEVICE, PRECISION
 
-    lengths = (256, 512, 1024, 2048, 4096) if CUDA else (64, 128)
-    rows = 30 if CUDA else 2
-    for length in lengths:
-        chance = torch.Generator(DEVICE).manual_seed(1)
+    chance = torch.Generator(DEVICE).manual_seed(1)
 
-        def drawn(heads: int, chance: torch.Generator = chance, length: int = length) -> torch.Tensor:
-            shape = (rows, heads, length, 128)
-            return torch.randn(shape, generator=chance, device=DEVICE, dtype=PRECISION).requires_grad_()
+    def drawn(heads: int) -> torch.Tensor:
+        shape = (rows, heads, length, 128)
+        return torch.randn(shape, generator=chance, device=DEVICE, dtype=PRECISION).requires_grad_()
 
-        query, key, value = drawn(16), drawn(8), drawn(8)
-        mask = torch.ones(length, length, dtype=torch.bool, device=DEVICE).tril()
-        repeated = [x.repeat_interleave(2, dim=1) for x in (key, value)]
-        variants: dict[str, Callable[[], torch.Tensor]] = {
-            "mask, grouped heads": lambda: attend(query, key, value, attn_mask=mask, enable_gqa=True),
-            "mask, repeated heads": lambda: attend(query, *repeated, attn_mask=mask),
-            "causal, grouped heads": lambda: attend(query, key, value, is_causal=True, enable_gqa=True),
-        }
-        with torch.no_grad():
-            exact = attend(query[:1].float(), *(x[:1].float() for x in repeated), is_causal=True)
-        for name, variant in variants.items():
-            try:
-                seconds, gigabytes = _timed(lambda variant=variant: variant().sum().backward(retain_graph=True))
-                error = float((variant()[:1].float() - exact).abs().max())
-                yield f"{length} tokens, {name}", f"{1000 * seconds:8.2f} ms {gigabytes:6.2f} GiB, error {error:.1e}"
-            except torch.OutOfMemoryError:
-                yield f"{length} tokens, {name}", "out of memory"
+    query, key, value = drawn(16), drawn(8), drawn(8)
+    mask = torch.ones(length, length, dtype=torch.bool, device=DEVICE).tril()
+
+    def output() -> torch.Tensor:
+        if variant == "causal, grouped heads":
+            return attend(query, key, value, is_causal=True, enable_gqa=True)
+        if variant == "mask, grouped heads":
+            return attend(query, key, value, attn_mask=mask, enable_gqa=True)
+        return attend(query, key.repeat_interleave(2, dim=1), value.repeat_interleave(2, dim=1), attn_mask=mask)
+
+    seconds, gigabytes = _timed(lambda: output().sum().backward())
+    with torch.no_grad():
+        first = [x[:1].float() for x in (query, key, value)]
+        exact = attend(first[0], first[1], first[2], is_causal=True, enable_gqa=True)
+        error = float((output()[:1].float() - exact).abs().max())
+    return f"{1000 * seconds:8.2f} ms {gigabytes:6.2f} GiB, error {error:.1e}"
 
 
 def packing(student: Path) -> Rows:
@@ -112,16 +119,19 @@ def update(student: Path) -> Rows:
     from conf.schema import LoraConfig
 
     sizes = (1280, 4096, 16_384, 65_536) if CUDA else (1280,)
-    for adapters in (None, LoraConfig(**LORA)):
+    for adapters in (None, LoraConfig(rank=RANK)):
         for size in sizes:
             name = f"{'full' if adapters is None else 'adapters'}, {size} tokens a pass"
             try:
-                trainer, rollouts, advantages = _trainer(student, size, adapters)
-                seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages))  # noqa: B023
-                yield name, f"{seconds:6.2f} s {gigabytes:6.2f} GiB"
+                yield name, _update(student, size, adapters)
             except RuntimeError as error:
                 yield name, " ".join(str(error).split())[:80]
-            trainer = None
+
+
+def _update(student: Path, tokens: int, adapters: Any) -> str:
+    trainer, rollouts, advantages = _trainer(student, tokens, adapters)
+    seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages))
+    return f"{seconds:6.2f} s {gigabytes:6.2f} GiB"
 
 
 def profile(student: Path) -> Rows:
@@ -220,7 +230,7 @@ def engine(student: Path) -> Rows:
         write_starter(checkpoints / "draft")
         write_lineage(checkpoints / "draft", None)
         base = keep(checkpoints / "draft", checkpoints)
-        adapters = LoraConfig(**LORA)
+        adapters = LoraConfig(rank=RANK)
         trainer, rollouts, _ = _trainer(base, None, adapters, workload("short"))
         trainer.update(rollouts, advantages(rollouts))
         trainer.save_adapter(checkpoints / "draft")
@@ -286,7 +296,9 @@ def _child(part: str, student: Path, limit: float = 600.0, quiet: bool = True) -
     rows: list[tuple[str, str]] = []
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as errors:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment(part)) as child:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment(part)
+        ) as child:
             assert child.stdout is not None
             timer = _killed_after(child, limit)
             for line in child.stdout:
@@ -324,7 +336,7 @@ def _random_model(folder: Path) -> Path:
     import torch
     from transformers import AutoModelForCausalLM, Qwen3Config
 
-    shape = SHAPE if torch.cuda.is_available() else TINY
+    shape: dict[str, Any] = SHAPE if torch.cuda.is_available() else TINY
     torch.manual_seed(1)
     model = AutoModelForCausalLM.from_config(Qwen3Config(**shape, tie_word_embeddings=True), dtype=torch.bfloat16)
     model.save_pretrained(folder / "student")

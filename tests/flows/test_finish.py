@@ -170,7 +170,7 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
             Path(tracking.client.get_logged_model(model.model_id).artifact_location.removeprefix("file://"))
             for model in tracking.client.search_logged_models([tracking.experiment_id])
         ]
-        weights = {(copy / "model.safetensors").stat().st_ino for copy in copies}
+        weights = {(copy / "model" / "model.safetensors").stat().st_ino for copy in copies}
         assert weights == {(one / "model.safetensors").stat().st_ino for one in ending.models.values()}  # not copied
         assert all((copy / CARD).exists() for copy in copies)
 

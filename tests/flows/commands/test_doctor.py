@@ -98,10 +98,8 @@ def test_a_home_that_was_moved(home_with_mlflow: Callable[[str], Home], find: Fi
     assert "registry" not in {finding.name for finding in examine(old, starter())}
     new = Home(old.root.rename(old.root.with_name("new")))
     (moved,) = [finding for finding in examine(new, starter()) if finding.name == "registry"]
-    assert (moved.level, moved.found) == (
-        "warning",
-        f"The registry points to {old.checkpoints}/{school.checkpoints[0].name}",
-    )
+    assert moved.level == "warning"
+    assert moved.found.startswith(f"The registry points to {old.root}/mlartifacts/")
 
 
 @pytest.mark.usefixtures("only_sandbox")
