@@ -172,7 +172,7 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
         ]
         weights = {(copy / "model" / "model.safetensors").stat().st_ino for copy in copies}
         assert weights == {(one / "model.safetensors").stat().st_ino for one in ending.models.values()}  # not copied
-        assert all((copy / CARD).exists() for copy in copies)
+        assert all((copy / "model" / CARD).exists() for copy in copies)
 
 
 @pytest.mark.usefixtures("prefect_server")
