@@ -36,7 +36,9 @@ class Sampler:
         self.end = self.tokenizer.convert_tokens_to_ids(END)
         self.digest = checkpoint.name
 
-    def wake(self) -> None: ...
+    def use(self, checkpoint: Path) -> None:
+        if checkpoint.name != self.digest:
+            self.load_weights(checkpoint)
 
     def sleep(self) -> None: ...
 
