@@ -1,10 +1,10 @@
-"""What a GPU has to prove: one table in about 25 minutes, with torch and transformers alone or with vLLM as well.
+"""What a GPU has to prove: one table within 25 minutes, with or without vLLM installed.
 
     python -m benchmarks.gpu [--json] [--only attention update …] [--student FOLDER] [--minutes 25]
 
-Each part runs in its own process and prints its rows at once; one that fails says why, and the others go on. The model
-has the shape of Qwen3-0.6B and random weights, unless `--student` names a folder. Without a GPU the parts run on the
-CPU with a tiny model: that shows that they work, and no speed.
+Each part runs in its own process; one that fails says why, and the others go on. The model has the shape of Qwen3-0.6B
+and random weights, unless `--student` names a folder. Without a GPU the parts run on the CPU with a tiny model: that
+shows that they work, and no speed.
 """
 
 import argparse
@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from tasks.workers import die_with_parent
 
 Rows = Iterator[tuple[str, str]]  # what was measured, and the result
 
@@ -285,44 +287,35 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         student = options.student or _random_model(Path(temporary))
         for part in options.only:
-            figures[part] = _child(part, student, max(1.0, until - time.monotonic()), quiet=options.json)
+            figures[part] = _child(part, student, max(1.0, until - time.monotonic()))
+            for name, result in [] if options.json else figures[part]:
+                print(f"{part:10} {name:44} {result}", flush=True)
     if options.json:
         print(json.dumps(figures))
 
 
-def _child(part: str, student: Path, limit: float = 600.0, quiet: bool = True) -> list[tuple[str, str]]:
-    """Run a part in a child process, print its rows as they come, and return them."""
+def _child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, str]]:
+    """Run a part in a child process, which dies with this one, and return its rows."""
     command = [sys.executable, "-m", "benchmarks.gpu", "--part", part, "--student", str(student)]
-    rows: list[tuple[str, str]] = []
-    began = time.monotonic()
-    with tempfile.TemporaryFile("w+") as errors:
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment(part)
-        ) as child:
-            assert child.stdout is not None
-            timer = _killed_after(child, limit)
-            for line in child.stdout:
-                if line.startswith("["):
-                    rows.append(tuple(json.loads(line)))
-                    if not quiet:
-                        print(f"{part:10} {rows[-1][0]:44} {rows[-1][1]}", flush=True)
-            timer.cancel()
-        if child.returncode:
+    parent = os.getpid()
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        try:
+            done = subprocess.run(
+                command,
+                stdout=output,
+                stderr=errors,
+                env=_environment(part),
+                timeout=limit,
+                check=False,
+                preexec_fn=lambda: die_with_parent(parent),
+            )
             errors.seek(0)
-            reason = (errors.read().strip().splitlines() or ["no message"])[-1][:160]
-            rows.append(("failed", "out of time" if time.monotonic() - began >= limit else reason))
-            if not quiet:
-                print(f"{part:10} {rows[-1][0]:44} {rows[-1][1]}", flush=True)
-    return rows
-
-
-def _killed_after(child: "subprocess.Popen[str]", seconds: float) -> Any:
-    import threading
-
-    timer = threading.Timer(seconds, child.kill)
-    timer.daemon = True
-    timer.start()
-    return timer
+            reason = (errors.read().strip().splitlines() or ["no message"])[-1][:160] if done.returncode else ""
+        except subprocess.TimeoutExpired:
+            reason = "out of time"
+        output.seek(0)
+        rows = [tuple(json.loads(line)) for line in output if line.startswith("[")]
+    return [*rows, ("failed", reason)] if reason else rows
 
 
 def _environment(part: str) -> dict[str, str]:

@@ -255,8 +255,7 @@ class Rounds:
     def _trainer_config(self) -> TrainerConfig:
         """The trainer's configuration in this block.
 
-        The rate warms up once in a night: a later block goes on where the rounds before it would be. On-policy
-        distillation has no KL term to the reference.
+        The learning rate warms up once a night, not once a block. On-policy distillation has no KL term.
         """
         config = self.night.config
         trainer = self.learned.trainer_config if self.learned else config.trainer

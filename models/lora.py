@@ -23,7 +23,7 @@ from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model
 from models.optim.master_weights import stochastic_bf16
 
-KEPT_TOLERANCE = 0.1
+KEPT_TOLERANCE = 0.1  # share of the adapters' change that a merge may lose or add
 
 
 class MergeError(NightError):

@@ -113,7 +113,7 @@ class Tracking:
         """
         texts = [[problem.problem_id, problem.question, problem.truth] for problem in problems]
         digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:8]
-        origin = json.dumps({"source": source or "NIGHTSCHOOL_DATA or the hub"})
+        origin = json.dumps({"source": source or "the benchmark's default"})
         profile = json.dumps({"num_rows": len(texts)})
         dataset = Dataset(name, digest, "local", origin, schema=None, profile=profile)
         self.client.log_inputs(self.run_id, [DatasetInput(dataset, [InputTag(MLFLOW_DATASET_CONTEXT, context)])])

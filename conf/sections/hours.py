@@ -37,7 +37,12 @@ def time_zone(name: str | None) -> datetime.tzinfo | None:
 
 def _checked(check: Callable[[str], object]) -> AfterValidator:
     """Refuse a wrong text now rather than at night."""
-    return AfterValidator(lambda text: (check(text), text)[1])
+
+    def unchanged(text: str) -> str:
+        check(text)
+        return text
+
+    return AfterValidator(unchanged)
 
 
 TimeOfDay = Annotated[str, _checked(time_of_day)]
