@@ -102,12 +102,10 @@ def _ancestors(plan: Plan, path: str) -> set[str]:
     return set(inputs).union(*(_ancestors(plan, name) for name in inputs))
 
 
-def test_a_night_survives_its_trainers_death_and_a_power_cut(school: School, reference: Reference) -> None:
-    """The trainer is killed in round 1, and the power cut in round 2."""
-    update = next(event for _, event in reference.events if event.startswith("trainer update"))
-    power = random.Random(7).choice([event for event in _commits(reference) if "/round-02/" in event])
-    traps = [Trap(update, "trainer"), Trap(power, "power")]
-    assert str(strike(school, "struck", traps, reference)) == "nothing"
+def test_a_night_survives_a_power_cut(school: School, reference: Reference) -> None:
+    """In round 2. Other victims: the list below."""
+    moment = random.Random(7).choice([event for event in _commits(reference) if "/round-02/" in event])
+    assert str(strike(school, "struck", [Trap(moment, "power")], reference)) == "nothing"
 
 
 @pytest.mark.full

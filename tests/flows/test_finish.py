@@ -176,7 +176,8 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
 
 
 @pytest.mark.usefixtures("prefect_server")
-@pytest.mark.parametrize("moment", [pytest.param("nightly.log_exams", marks=pytest.mark.full), "Tracking.close_run"])
+@pytest.mark.full
+@pytest.mark.parametrize("moment", ["nightly.log_exams", "Tracking.close_run"])
 def test_an_mlflow_that_dies_after_the_promotion_costs_no_report(ending: Ending, moment: str) -> None:
     database, whole = ending.home.database_file, b""
 

@@ -186,6 +186,7 @@ def requested(services: Services, client: SyncPrefectClient, tiny: dict[str, Any
     return ended(client, runs_of(client, "starter")[0].id)
 
 
+@pytest.mark.full
 def test_a_requested_night_completes(requested: FlowRun, services: Services) -> None:
     date = completed_night(requested)
     folder = services.home.night(date)
@@ -202,6 +203,7 @@ def completed_night(run: FlowRun) -> str:
     return date
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("requested")
 def test_what_prefect_writes_lies_under_the_home(services: Services) -> None:
     assert list((services.home.root / "prefect" / "storage").iterdir())
