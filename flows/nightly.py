@@ -141,11 +141,11 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     exam, vault_exam = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
     problems = [problem for chosen in (*exam.values(), *vault_exam.values()) for problem in chosen]
     log_datasets(tracking, config, exam)
-    recipe = Recipe(night, journal, tuple(problem.question for problem in problems))
+    recipe = Recipe(night, champion, journal, tuple(problem.question for problem in problems))
     teacher = teacher_of(night, champion)
 
     night.limit_workers(before_end=night.exam_seconds())
-    distilled = recipe.before_rounds(champion)
+    distilled = recipe.before_rounds()
     reward_model = reward_model_of(night, journal, champion, tracking, recipe.exam_questions)
     night.limit_workers(before_end=-LATE)
 

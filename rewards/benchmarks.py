@@ -10,7 +10,7 @@ from rewards.arithmetic import Arithmetic
 from rewards.verifier import Benchmark
 
 DEFAULT_SANDBOX = SandboxConfig()
-OPTIONAL_MEMBERS = ("splits", "excluded", "answer_line", "truth_marker", "bounded", "draw", "kind")
+OPTIONAL_MEMBERS = ("splits", "excluded", "answer_line", "truth_marker", "bounded", "solutions", "draw", "kind")
 
 
 def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
@@ -36,7 +36,7 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
         case "gsm8k":
             from rewards.gsm8k import Gsm8k
 
-            return Gsm8k(entry.source, entry.revision, entry.lenient)
+            return Gsm8k(entry.source, entry.revision, entry.lenient, entry.levels)
         case "math":
             from rewards.competition_math import CompetitionMath
 

@@ -77,6 +77,10 @@ class CompetitionMath(Benchmark):
         wanted = [each for each in problems if self.levels is None or each.level in self.levels]
         return usable(self, split, map(_checked, (each for each in wanted if each.problem_id not in WITHOUT_ANSWER)))
 
+    def solutions(self) -> list[tuple[Problem, str]]:
+        """Return the training problems' solutions."""
+        return [(problem, problem.truth) for problem in self.problems("train")]
+
     def prompt(self, problem: Problem) -> str:
         """Return the question and the format of the answer."""
         return f"{problem.question}\n{INSTRUCTION}"

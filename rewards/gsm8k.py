@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
+from conf.sections.benchmark import LEVELS
 from rewards.data.dataset_rows import data_file, hub_rows, read_rows
 from rewards.data.exclusion import Excluded, usable
 from rewards.symbolic.numbers import last_number, numbers
@@ -16,13 +17,15 @@ HUB = ("openai/gsm8k", "main")
 FIELDS = {"question": str, "answer": str}
 INSTRUCTION = "Reason step by step and end with a last line `#### <number>`."
 MARKER = "####"
+CALCULATOR = re.compile(r"<<[^<>]*>>")
 ECHO = re.compile(r"####[ \t]*<number>")  # the instruction's own marker, repeated
 
 
 class Gsm8k(Benchmark):
     """7,473 training and 1,319 exam problems, from a folder of JSONL or from the hub.
 
-    `lenient` also accepts a text without any marker and reads its last number, for models that do not know the format.
+    A problem's level is the number of calculations in its solution, from "1" to "5" (5 or more). `lenient` also accepts
+    a text without any marker and reads its last number, for models that do not know the format.
     """
 
     name = "gsm8k"
@@ -30,17 +33,29 @@ class Gsm8k(Benchmark):
     truth_marker = MARKER
     bounded = True
 
-    def __init__(self, source: str | None = None, revision: str | None = None, lenient: bool = False) -> None:
-        self.source, self.revision, self.lenient = source, revision, lenient
+    def __init__(
+        self,
+        source: str | None = None,
+        revision: str | None = None,
+        lenient: bool = False,
+        levels: Sequence[str] | None = None,
+    ) -> None:
+        self.source, self.revision, self.lenient, self.levels = source, revision, lenient, levels
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return a split in the file's order, without the problems whose truth cannot be parsed.
+        """Return a split's problems of the chosen levels in the file's order, without those whose truth is unreadable.
 
         Raises InputError where the data is missing or broken.
         """
         file = data_file(self.name, self.source, f"{split}.jsonl")
         rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, split, FIELDS, self.revision)
-        return usable(self, split, (_as_problem(f"gsm8k/{split}/{index}", row) for index, row in enumerate(rows)))
+        found = (_as_problem(f"gsm8k/{split}/{index}", row) for index, row in enumerate(rows))
+        problems = usable(self, split, found)
+        return [each for each in problems if self.levels is None or each.level in self.levels]
+
+    def solutions(self) -> list[tuple[Problem, str]]:
+        """Return the training problems' solutions, without their calculator marks (`<<48/2=24>>`)."""
+        return [(problem, CALCULATOR.sub("", problem.truth)) for problem in self.problems("train")]
 
     def prompt(self, problem: Problem) -> str:
         """Return the question and the format of the answer."""
@@ -82,7 +97,11 @@ def true_number(truth: str) -> Fraction | None:
 def _as_problem(problem_id: str, row: dict[str, Any]) -> Problem | Excluded:
     if true_number(row["answer"]) is None:
         return Excluded(problem_id, "its answer does not end in `#### <number>`")
-    return Problem(problem_id, "gsm8k", row["question"], row["answer"])
+    return Problem(problem_id, "gsm8k", row["question"], row["answer"], _level(row["answer"]))
+
+
+def _level(solution: str) -> str:
+    return str(min(max(len(CALCULATOR.findall(solution)), 1), int(LEVELS[-1])))
 
 
 def _without_echo(completion: str, question: str) -> str:

@@ -68,6 +68,10 @@ class Mbpp(Benchmark):
         rows = read_rows(file, fields) if file else hub_rows(HUB, self.subset, split, fields, self.revision)
         return usable(self, split, (self._with_reference(row) for row in rows if row["task_id"] in TASKS[split]))
 
+    def solutions(self) -> list[tuple[Problem, str]]:
+        """Return the training problems' reference programs, each in a ```python block."""
+        return [(problem, f"```python\n{code.strip()}\n```") for problem, code in self.references("train")]
+
     def prompt(self, problem: Problem) -> str:
         """Return the task and its first assert in the paper's words (section 3; it shows three), and the format."""
         tests = ProgramTests.read(problem.truth)

@@ -79,6 +79,13 @@ class Benchmark(Protocol):
         """Return all problems of a split, in a fixed order."""
         ...
 
+    def solutions(self) -> list[tuple[Problem, str]]:
+        """Return training problems with the dataset's own solutions, as a model would write them; the default is none.
+
+        They are graded like any other solution before they are learnt.
+        """
+        return []
+
     def draw(self, seed: str, count: int) -> list[Problem]:
         """Return the training problems to choose from: `count` drawn by the seed if they are endless, else all."""
         return self.problems("train")

@@ -144,13 +144,17 @@ def plan_round(config: NightConfig) -> Plan:
 
 
 def _add_lesson(stages: list[Planned], config: NightConfig, step: Step, policy: str) -> str:
-    """Add a lesson's stages and the exam after it. Returns the path of the stage that makes its checkpoint."""
+    """Add a lesson's stages, its check and the exam after it. Returns the path of the stage that it ends with."""
     sources = ["freeze_journal"]
     if step.kind == "distill" and config.distill.steps:
         if config.distill.files:
             sources.append("import_traces")
             if all(stage.path != "import_traces" for stage in stages):
                 stages.append(Planned("import_traces", ("freeze_journal",)))
+        if config.distill.reference_solutions:
+            sources.append("reference_solutions")
+            if all(stage.path != "reference_solutions" for stage in stages):
+                stages.append(Planned("reference_solutions", ("freeze_journal",)))
         if config.distill.teacher is not None:
             sources.append(teacher_path(step.path))
             stages.append(Planned(teacher_path(step.path), (policy,)))
@@ -159,9 +163,13 @@ def _add_lesson(stages: list[Planned], config: NightConfig, step: Step, policy: 
         stages.append(Planned(sources[0], (policy,)))
     nested = _plan_channels(config) if step.kind == "lessons" else ()
     stages.append(Planned(step.path, tuple(dict.fromkeys([*sources, policy])), stages=nested))
+    last = step.path
+    if config.lessons.quiz_problems:
+        last = check_path(step.path)
+        stages.append(Planned(last, (step.path,), optional=True, stages=CHECK))
     if config.lessons.examine and step.kind != "lessons":
-        stages.append(Planned(step.exam, (step.path,), optional=True))
-    return step.path
+        stages.append(Planned(step.exam, (last,), optional=True))
+    return last
 
 
 def _add_block(stages: list[Planned], config: NightConfig, step: Step, policy: str) -> str:
@@ -200,6 +208,20 @@ def _plan_channels(config: NightConfig) -> tuple[Planned, ...]:
             stages.append(Planned(f"{channel}/evaluate", (channel,), optional=True))
         before = (channel,)
     return tuple(stages)
+
+
+CHECK = (
+    Planned("before", optional=True),
+    Planned("after", optional=True),
+    Planned("half_step", ("before", "after"), optional=True),
+    Planned("half", ("half_step",), optional=True),
+    Planned("verdict", ("before", "after", "half"), optional=True),
+)
+
+
+def check_path(lesson: str) -> str:
+    """Return the path of a lesson's check: whether it made the student worse."""
+    return f"{lesson}_check"
 
 
 def teacher_path(lesson: str) -> str:

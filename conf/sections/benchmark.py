@@ -12,7 +12,7 @@ BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "tri
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
 LEVELS = ("1", "2", "3", "4", "5")
-WITH_LEVELS = ("arithmetic", "math")
+WITH_LEVELS = ("arithmetic", "gsm8k", "math")
 
 
 def _names_a_class(name: str) -> str:
@@ -32,7 +32,9 @@ Revision = Annotated[
 Subset = Annotated[
     str | None, Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark')
 ]
-Levels = Annotated[tuple[str, ...] | None, Field(description="only these levels; null: all")]
+Levels = Annotated[
+    tuple[str, ...] | None, Field(description="only these levels, of gsm8k the calculations in a solution; null: all")
+]
 Lenient = Annotated[bool, Field(description="gsm8k: without a marker the last number counts")]
 
 

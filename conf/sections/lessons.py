@@ -87,11 +87,17 @@ class DistillConfig(Section):
     )
     batch_size: Positive = Field(default=16, description="traces per step")
     learning_rate: Rate = Field(default=2e-5, description="learning rate after warm-up")
+    trained_student_rate: Rate = Field(
+        default=1e-5, description="the most that the learning rate may be once an earlier night has made the champion"
+    )
     own_answers_rate: Rate = Field(
         default=5e-6, description="learning rate of `self_distill`; much more ruins a student"
     )
     warmup_steps: Annotated[int, Field(ge=0)] = Field(default=2, description="steps in which the rate grows from 0")
     files: tuple[TraceFile, ...] = Field(default=(), description="worked solutions besides the journal's")
+    reference_solutions: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="solutions of training problems from the benchmarks themselves, drawn anew each night"
+    )
     traces_per_problem: Positive = Field(default=4, description="at most so many solutions per problem are learnt")
     teacher: TeacherConfig | None = Field(default=None, description="queried during the night; null: no teacher")
 
@@ -195,6 +201,11 @@ class LessonsConfig(Section):
     words: WordsConfig = WordsConfig()
     feedback: FeedbackConfig = FeedbackConfig()
     picks: PicksConfig = PicksConfig()
+    quiz_problems: Annotated[int, Field(ge=0)] = Field(
+        default=200,
+        description="training problems answered before and after each lesson: one that makes the student worse is "
+        "halved or taken back; 0: lessons always stay",
+    )
     examine: bool = Field(
         default=False, description="an exam after each step of `stages` and each of these kinds, for the report"
     )

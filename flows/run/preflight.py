@@ -160,7 +160,7 @@ def _check_quizzes(config: NightConfig) -> None:
     """A quiz asks training problems of the exam's target, so there must be some."""
     if not any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
         return
-    part = quiz_part(config)
+    part = quiz_part(config, config.grpo.quiz_problems)
     try:
         if not benchmarks.configured(part).problems("train"):
             raise InputError(f"{part.name} has no training problems for a quiz")

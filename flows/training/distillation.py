@@ -9,7 +9,9 @@ from flows.run.history import last_finished
 from tasks.distillation.attempts import rounds_of
 from tasks.distillation.distill import distill
 from tasks.distillation.import_traces import import_traces
+from tasks.distillation.known import Answering
 from tasks.distillation.query_teacher import ask_teacher
+from tasks.distillation.reference_solutions import reference_solutions
 from tasks.distillation.self_distill import own_answers
 from tasks.plan import teacher_path
 from tasks.reward_model.preferences import openings_held_out
@@ -17,15 +19,27 @@ from tasks.stage import Artifact, committed
 
 
 def learn_traces(
-    night: Night, day: Artifact, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], path: str = "distill"
+    night: Night,
+    day: Artifact,
+    rounds: int,
+    checkpoint: Path,
+    exam_questions: tuple[str, ...],
+    path: str = "distill",
+    *,
+    trained: bool = False,
 ) -> Path:
     """Distil all worked solutions of the night. Returns the checkpoint.
 
-    `rounds`: how many rounds of tonight came before; their scores choose what a teacher is asked.
+    `rounds`: how many rounds of tonight came before; their scores choose what a teacher is asked. `trained`: whether an
+    earlier night has made the champion; then it learns only what it fails, at a gentler rate.
     """
     config, traces = night.config, [day]
-    if config.distill.steps:
+    lesson, answering = config.distill, None
+    if lesson.steps:
         traces += _further_traces(night, rounds, exam_questions, path)
+    if trained:
+        lesson = lesson.model_copy(update={"learning_rate": min(lesson.learning_rate, lesson.trained_student_rate)})
+        answering = Answering(config.sampler, config.grpo.max_completion_tokens, night.engine)
     return night.learn(
         distill,
         path,
@@ -34,17 +48,28 @@ def learn_traces(
         traces=tuple(traces),
         unseen=openings_held_out(day.folder, config.unseen_share),
         drawn_by=_seed(night, path),
-        config=config.distill,
+        config=lesson,
         sandbox=config.sandbox,
         benchmarks=config.benchmarks,
+        answering=answering,
     )
 
 
 def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], path: str) -> Iterator[Artifact]:
-    """Yield the traces of the configured files and of a teacher."""
+    """Yield the traces of the configured files, of the benchmarks themselves, and of a teacher."""
     config, home = night.config.distill, night.home
     if config.files:
         yield night.run(import_traces, "import_traces", files=config.files)
+    if config.reference_solutions:
+        yield night.run(
+            reference_solutions,
+            "reference_solutions",
+            sources=night.config.benchmarks,
+            sandbox=night.config.sandbox,
+            count=config.reference_solutions,
+            seed=_seed(night, "reference_solutions"),
+            night=night.date,
+        )
     if config.teacher is not None:
         before = last_finished(home.nights, night.config.name)
         yield night.run(

@@ -9,8 +9,10 @@ from conf.sections.stages import Step
 from flows.evaluation.run import evaluate_for_report
 from flows.grpo import Rounds
 from flows.run.context import Night, log
+from flows.training.acceptance import accept_lesson, is_checked
 from flows.training.distillation import learn_own_answers, learn_traces
 from flows.training.feedback import LESSONS, channels, learn_feedback
+from models.checkpoint import parent_of
 from tasks.incidents import end_early, ended_early
 from tasks.stage import MANIFEST, Artifact, committed, run_name
 from tasks.workers import HoursOverError
@@ -24,15 +26,16 @@ class Recipe:
     """
 
     night: Night
+    champion: Path
     journal: Artifact
     exam_questions: tuple[str, ...]
 
-    def before_rounds(self, champion: Path) -> Path:
+    def before_rounds(self) -> Path:
         """Run the lessons before the first block of rounds, or as many as the night's hours leave time for.
 
         Returns the checkpoint that the exam knows as `distilled`.
         """
-        early, checkpoint = ended_early(self.night.folder), champion
+        early, checkpoint = ended_early(self.night.folder), self.champion
         steps = self._steps[: self._first_block]
         for step in steps[: early.steps] if early else steps:
             before = checkpoint
@@ -68,10 +71,18 @@ class Recipe:
         return checkpoint
 
     def _learn(self, step: Step, checkpoint: Path) -> Path:
-        """Run a lesson. Returns its checkpoint; the same one where there was nothing to learn."""
+        """Run a lesson. Returns its checkpoint; the same one where there was nothing to learn, or it did not help."""
+        learned = self._teach(step, checkpoint)
+        if learned == checkpoint or not is_checked(self.night.config):
+            return learned
+        return accept_lesson(self.night, step.path, checkpoint, learned, self.exam_questions)
+
+    def _teach(self, step: Step, checkpoint: Path) -> Path:
         night, rounds = self.night, step.rounds.start - 1
         if step.kind == "distill":
-            return learn_traces(night, self.journal, rounds, checkpoint, self.exam_questions, step.path)
+            return learn_traces(
+                night, self.journal, rounds, checkpoint, self.exam_questions, step.path, trained=self._is_trained
+            )
         if step.kind == "self_distill":
             return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.path)
         learned: list[Path] = []
@@ -122,6 +133,11 @@ class Recipe:
             return committed(self.night.folder / step.path) is not None
         folders = (self.night.folder / LESSONS / channel.name for channel, _ in channels(self.night.config))
         return all(committed(folder) for folder in folders)
+
+    @property
+    def _is_trained(self) -> bool:
+        """Whether an earlier night made tonight's champion."""
+        return parent_of(self.champion) is not None
 
     @property
     def _steps(self) -> tuple[Step, ...]:

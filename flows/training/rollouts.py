@@ -1,5 +1,6 @@
 """A round's groups of answers: select_prompts → sample → score → credit, and refills of the same."""
 
+import itertools
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,21 +9,23 @@ from typing import Any
 from conf.sections.stages import Step
 from conf.storage.home import NightError
 from flows.run.context import CHANGED, Night, log
+from flows.run.history import finished
 from flows.training.reward_model import LearnedReward
 from rewards.verifier import Problem
-from tasks.layout import round_path
+from tasks.layout import committed_rounds, round_path
+from tasks.layout import passes as passes_of
 from tasks.rollouts import verdicts
 from tasks.rollouts.advantages import credit
 from tasks.rollouts.sample import sample
 from tasks.rollouts.score import score
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.rollouts.teacher_advantages import credit_by_teacher
-from tasks.stage import Artifact, run_name
+from tasks.stage import Artifact, committed, run_name
 from tasks.training.metrics import Pass
 
 
 class GroupSampler:
-    """Samples, scores and credits the rounds of a night; the solve rates go from one to the next.
+    """Samples, scores and credits the rounds of a night; the solve rates go from one to the next, and over nights.
 
     `exam`: problems that are never drawn. `teacher`: the folder of the model that credits on-policy distillation; None
     where no round is of that kind.
@@ -31,7 +34,7 @@ class GroupSampler:
     def __init__(self, night: Night, exam: Sequence[Problem], teacher: Path | None) -> None:
         self.night, self.teacher = night, teacher
         self.excluded = tuple(sorted({text for problem in exam for text in (problem.problem_id, problem.question)}))
-        self.solve_rates: Artifact | None = None
+        self.solve_rates = _last_solve_rates(night)
 
     def sample(self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None) -> list[Pass]:
         """Sample the round's groups, and, as often as `refills` allows, others in place of those without signal.
@@ -135,3 +138,10 @@ class GroupSampler:
         if credit_by_teacher.committed(night.folder, f"{path}/credit", **inputs) is None:
             night.rest_engine()
         return night.run(credit_by_teacher, f"{path}/credit", **inputs, teacher=self.teacher, trainer=night.trainer)
+
+
+def _last_solve_rates(night: Night) -> Artifact | None:
+    """Return the scores with which the last finished night before this one ended; they carry its solve rates."""
+    earlier = (folder for folder in finished(night.home.nights, night.config.name) if folder.name < night.date)
+    rounds = [folder for last in itertools.islice(earlier, 1) for folder in committed_rounds(last)]
+    return committed(passes_of(rounds[-1])[-1] / "score") if rounds else None

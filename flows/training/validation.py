@@ -15,12 +15,17 @@ from tasks.tables import EVALUATIONS, read_table
 def is_quizzed(config: NightConfig, number: int) -> bool:
     """Return whether a quiz follows the round; a target without training problems has none."""
     every = config.grpo.quiz_every_rounds
-    return every > 0 and number % every == 0 and "train" in configured(quiz_part(config)).splits
+    return every > 0 and number % every == 0 and has_quiz(config)
 
 
-def quiz_part(config: NightConfig) -> ExamPart:
+def has_quiz(config: NightConfig) -> bool:
+    """Return whether the exam's target has training problems to ask in a quiz."""
+    return "train" in configured(quiz_part(config, 1)).splits
+
+
+def quiz_part(config: NightConfig, problems: int) -> ExamPart:
     """Return the exam's target as a quiz asks it: its training problems, or those of the whole benchmark."""
-    part = config.exam.target.model_copy(update={"problems": config.grpo.quiz_problems})
+    part = config.exam.target.model_copy(update={"problems": problems})
     return part if "train" in configured(part).splits else part.model_copy(update={"subset": None})
 
 
@@ -30,7 +35,7 @@ def run_quiz(night: Night, number: int, checkpoint: Path, exam_questions: tuple[
     return night.run(
         quiz,
         f"{round_path(number)}/quiz",
-        part=quiz_part(config),
+        part=quiz_part(config, config.grpo.quiz_problems),
         seed=f"{config.seed} {night.date} quiz",
         checkpoint=checkpoint,
         student=config.student,

@@ -10,6 +10,7 @@ from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerCo
 from conf.sections.lessons import DistillConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from rewards.benchmarks import configured, is_user_defined
+from tasks.distillation.known import Answering, mark_known
 from tasks.distillation.trace_filter import (
     LEARNT,
     Fate,
@@ -27,7 +28,7 @@ from tasks.training import trainer_process
 from tasks.workers import Worker
 
 
-@stage(retries=2, resources=("trainer", "checkpoints"))
+@stage(retries=2, resources=("answering", "trainer", "checkpoints"))
 def distill(
     folder: Path,
     *,
@@ -44,11 +45,13 @@ def distill(
     max_tokens: int,
     checkpoints: Path,
     trainer: Worker,
+    answering: Answering | None = None,
 ) -> None:
     """Learn the traces that the verifier accepts, or nobody can judge, and that ask no problem of the exam.
 
     Only as many as the configured steps have room for, once each, drawn by the seed `drawn_by`; the journal's others
-    return on a later night, and so do held-out ones (`later.json`; see `tasks/journal/lineage.py`).
+    return on a later night, and so do held-out ones (`later.json`; see `tasks/journal/lineage.py`). Given how the
+    student is `answering`, solutions of problems that it solves already are not learnt.
     `traces`: stages that wrote a traces table. `benchmarks`: the night's, for the user's own among them. `unseen`:
     openings of the conversations that judge the reward model (see `models/lessons/preference_data.py`); traces that
     begin so are not learnt. Without traces the checkpoint stays the same.
@@ -70,6 +73,8 @@ def distill(
         read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, [*user_benchmarks.values()]
     )
     filtered = draw_lessons(filtered, config.steps * config.batch_size, drawn_by)
+    if answering is not None:
+        filtered = mark_known(filtered, checkpoint, student, sandbox, user_benchmarks, answering)
     examples = [tokens(trace) for trace in filtered if trace.fate in LEARNT]
     curve: list[dict[str, float]] = []
     if examples:

@@ -30,9 +30,11 @@ Fate = Literal[
     "duplicate",
     "surplus",  # its problem has enough solutions
     "later",  # the lesson's steps have no room for it
+    "known",  # the student solves its problem already
 ]
 FATES: tuple[Fate, ...] = get_args(Fate)
 LEARNT: tuple[Fate, ...] = ("kept", "unknown")
+DATASET = "dataset"  # the teacher of the benchmarks' own solutions
 
 NO_PROBLEMS: Mapping[str, Problem] = {}
 
@@ -99,9 +101,16 @@ def filter_traces(
 
 
 def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
-    """Return the traces with only `room` of those worth learning, drawn by the seed; the rest gets the fate `later`."""
+    """Return the traces with only `room` of those worth learning, drawn by the seed; the rest gets the fate `later`.
+
+    Solutions from the datasets themselves fill the room that others leave.
+    """
+    chance, drawn = random.Random(seed), set[int]()
     worth = [index for index, trace in enumerate(traces) if trace.fate in LEARNT]
-    later = {*worth} - {*random.Random(seed).sample(worth, min(room, len(worth)))}
+    for is_dataset in (False, True):
+        group = [index for index in worth if (traces[index].teacher == DATASET) is is_dataset]
+        drawn |= {*chance.sample(group, min(room - len(drawn), len(group)))}
+    later = {*worth} - drawn
     return [replace(trace, fate="later") if index in later else trace for index, trace in enumerate(traces)]
 
 

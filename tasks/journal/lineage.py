@@ -14,6 +14,7 @@ from conf.storage.journal import Correction, Entry, Feedback, Preference, Trace,
 from models.lessons.preference_data import is_held_out
 from tasks.incidents import ended_early
 from tasks.journal.spans import Spans, Taken, read_by
+from tasks.plan import check_path
 from tasks.stage import committed
 
 CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
@@ -110,13 +111,16 @@ def _messages(entry: Preference | Correction | Feedback | Trace) -> list[dict[st
 def _lessons(night: Path, config: NightConfig, is_candidate: bool) -> dict[str, list[str]]:
     """Return the kinds of journal lines that a night taught, each with the paths of its committed lessons.
 
-    A night may end before a lesson, or drop one that it had begun, and a channel may be off. `is_candidate`: lessons
-    after its rounds count too.
+    A night may end before a lesson, drop one that it had begun, or take it back, and a channel may be off.
+    `is_candidate`: lessons after its rounds count too.
     """
     early = ended_early(night)
     steps = config.steps[: early.steps if early else None]
     lessons: dict[str, list[str]] = {}
     for step in steps if is_candidate else takewhile(lambda step: not step.is_block, steps):
+        check = committed(night / check_path(step.path) / "verdict")
+        if check is not None and check.read_json("outcome.json")["outcome"] == "taken_back":
+            continue
         if step.kind == "distill" and config.distill.steps:
             lessons.setdefault("trace", []).append(step.path)
         elif step.kind == "lessons":

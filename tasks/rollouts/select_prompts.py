@@ -49,14 +49,15 @@ def select_prompts(
     """Draw `count` problems, each benchmark's share by its weight, and render their prompts.
 
     `owner`: the owner's prompts; they are `owner_share` of the count, or as many as are new to the round.
-    `solve_rates`: the previous score stage. `excluded`: ids and questions of the exam's problems; neither they nor
-    problems that ask nearly the same are drawn. `drawn`: the prompts that the round has already; none of their problems
-    is drawn again, and the groups are numbered on. `seed`: of night, round and refill. Problems whose prompt leaves no
-    room for a completion are skipped; raises InputError where none is left. `excluded.json` names the problems that the
-    benchmarks themselves leave out; `selection.json` is described at `_outlook`.
+    `solve_rates`: the previous score stage; a kind never tried counts like the others of its benchmark's level.
+    `excluded`: ids and questions of the exam's problems; neither they nor problems that ask nearly the same are drawn.
+    `drawn`: the prompts that the round has already; none of their problems is drawn again, and the groups are numbered
+    on. `seed`: of night, round and refill. Problems whose prompt leaves no room for a completion are skipped; raises
+    InputError where none is left. `excluded.json` names the problems that the benchmarks themselves leave out;
+    `selection.json` is described at `_outlook`.
     """
     chance = random.Random(seed)
-    rates = _rates(solve_rates)
+    rates, by_level = _rates(solve_rates)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     before = [
         row for artifact in drawn for row in read_table(artifact.folder / "prompts.parquet", PROMPTS).itertuples()
@@ -71,6 +72,8 @@ def select_prompts(
         kind, first = _kind_of(benchmark, source, sources), len(rows)
         pool = _pool(benchmark, seed, share, tuple(excluded))
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmark.excluded.get("train", ())})
+        guesses = {kind(one): by_level[level] for one in pool if (level := (one.benchmark, one.level)) in by_level}
+        rates = guesses | rates
         for problem in _fitting(kind, pool, rates, grpo.exploration, chance):
             if len(rows) == first + share:
                 break
@@ -97,7 +100,7 @@ def select_prompts(
 def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: float) -> list[float]:
     """Return each kind's probability: p(1 − p) of its solve rate p, mixed with an even share for all.
 
-    A kind never tried counts as p = 0.5. Without the even share a kind that falls to p = 0 would never be tried again.
+    A kind of unknown rate counts as p = 0.5. Without the even share a kind that falls to p = 0 would never return.
     """
     signal = [rates.get(kind, 0.5) * (1 - rates.get(kind, 0.5)) for kind in kinds]
     total = sum(signal)
@@ -201,11 +204,21 @@ def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) 
     return [{str(name): value for name, value in row.items()} | constant for row in drawn]
 
 
-def _rates(previous: Artifact | None) -> dict[str, float]:
+def _rates(previous: Artifact | None) -> tuple[dict[str, float], dict[tuple[str, str | None], float]]:
+    """Return the solve rates of the kinds tried, and those of their benchmarks' levels, by Laplace's rule."""
     if previous is None:
-        return {}
+        return {}, {}
     table: pd.DataFrame = read_table(previous.folder / "solve_rates.parquet", SOLVE_RATES)
-    return {row.problem_id: row.solved / row.tried for row in table.itertuples() if row.tried > 0}  # pyright: ignore
+    table = table[table.tried > 0]
+    rates: dict[str, float] = {}
+    levels: dict[tuple[str, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    rows: list[dict[str, Any]] = table.to_dict("records")  # pyright: ignore
+    for row in rows:
+        rates[row["problem_id"]] = row["solved"] / row["tried"]
+        level = levels[row["benchmark"], row["level"]]
+        level[0] += row["solved"]
+        level[1] += row["tried"]
+    return rates, {name: (solved + 1) / (tried + 2) for name, (solved, tried) in levels.items()}
 
 
 def problem_of(row: Any) -> Problem:

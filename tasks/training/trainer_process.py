@@ -224,6 +224,18 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
         return keep(draft, checkpoints)
 
 
+def half_step(before: Path, after: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
+    """Return the checkpoint midway between those before and after a lesson."""
+    from models.lessons.half_step import write_half_step
+
+    _let_go()  # its memory is needed
+    draft = _draft(checkpoints)
+    with room_for(draft, size_of(after)):
+        write_half_step(before, after, draft, trust_remote_code)
+        write_lineage(draft, after.name)
+        return keep(draft, checkpoints)
+
+
 def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None, *, durable: bool = True) -> Path:
     """Keep the trainer's weights as a checkpoint; given the digest of a `base`, only its adapters."""
     draft = _draft(checkpoints)

@@ -25,6 +25,7 @@ LIMIT = 1200  # seconds for one start of a night
 
 TINY = (
     "day={generated_traces: 0, generated_preferences: 0}",
+    "lessons.quiz_problems=8",
     "distill={steps: 60, max_epochs: 20, batch_size: 8, learning_rate: 0.01, warmup_steps: 2}",
     "grpo={rounds: 3, prompts_per_round: 4, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
     "refills: 1, quiz_every_rounds: 2, quiz_problems: 6}",

@@ -30,6 +30,7 @@ from tests.tasks.doubles.tables import write_stage
 DATE = "2026-11-20"
 SETTINGS = [
     "stages=[grpo]",
+    "lessons.quiz_problems=0",
     "distill={steps: 2, batch_size: 2, learning_rate: 0.01, warmup_steps: 0}",
     "grpo.rounds=3",
     "grpo.prompts_per_round=4",
@@ -176,10 +177,10 @@ class School:
         @flow
         def steps() -> tuple[Path, Rounds]:
             recipe, rounds = (
-                Recipe(night, day, ()),
+                Recipe(night, night.home.checkpoints / self.student.name, day, ()),
                 Rounds(night, [], tracking, set(), learned=learned, teacher=teacher),
             )
-            distilled = recipe.before_rounds(night.home.checkpoints / self.student.name)
+            distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds
 
         return steps()

@@ -25,8 +25,9 @@ from tests.flows.watched import can_watch, watching
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a CPU without bf16 takes minutes a night
 
+ASKED = [{"role": "user", "content": "2 + 2?"}]
 CONFIG = Path(__file__).parents[2] / "conf" / "starter.yaml"
-MIXED_CONFIG = CONFIG.with_name("mixed.yaml")
+NIGHTLY = CONFIG.with_name("nightly.yaml")
 SMALL = [
     "budget_minutes=null",
     "grpo={rounds: 1, prompts_per_round: 6, group_size: 8, refills: 1, quiz_every_rounds: 1, quiz_problems: 10, "
@@ -37,6 +38,7 @@ SMALL = [
     "exam.target.problems=40",
     'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 40}]',
     "exam.max_completion_tokens=24",
+    "lessons.quiz_problems=10",
     CHAT,
 ]
 
@@ -220,13 +222,12 @@ def test_a_night_of_adapters(finished: tuple[Path, dict[str, Any]], tmp_path: Pa
     assert sampled == {digests["distilled"], *policies[:2]}
 
 
-MIXED = [
-    "grpo.rounds=1",
-    "grpo.prompts_per_round=6",
-    "grpo.group_size=4",
-    "grpo.refills=0",
-    "grpo.max_completion_tokens=24",
-    "grpo.min_useful_groups=1",
+ON_A_CPU = ["student.source=starter", "lora=null"]  # as the file itself says
+TINY_NUMBERS = [
+    "distill={steps: 2, batch_size: 8, reference_solutions: 10}",
+    "reward_model={min_picks: 8, epochs: 1, learning_curve: []}",
+    "lessons.quiz_problems=8",
+    "grpo={rounds: 1, prompts_per_round: 10, group_size: 4, refills: 0, max_completion_tokens: 24}",
     "exam.target.problems=8",
     *("exam.guards.0.problems=8", "exam.guards.0.margin=0.2", "exam.guards.1.problems=8", "exam.guards.1.margin=0.2"),
     "exam.max_completion_tokens=24",
@@ -236,20 +237,38 @@ MIXED = [
 @pytest.mark.full
 @pytest.mark.skipif(not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no files to read")
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed: programs cannot be judged")
-def test_a_mixed_night(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    """GSM8K, MATH and MBPP by weights 2, 2 and 1: of six prompts of four completions each, three, two and one."""
-    home, summary = finished
-    student = home / "checkpoints" / summary["digests"]["champion"]
-    options = [f"--set={setting}" for setting in (*MIXED, f"student.source={student}")]
-    argv, environment = command(tmp_path, "night", "--config", str(MIXED_CONFIG), "--date", "2026-01-03", *options)
+def test_the_scheduled_night(tmp_path: Path) -> None:
+    """Every part of conf/nightly.yaml on the real files: ten prompts of four answers by weights 2, 2 and 1."""
+    home = tmp_path / "school"
+    (home / "journal").mkdir(parents=True)
+    lines = [{"kind": "correction", "messages": ASKED, "response": "5", "correction": "4"}]
+    lines += [{"kind": "trace", "messages": ASKED, "response": "2 + 2 = 4\n#### 4", "teacher": "me"}]
+    lines += [
+        {"kind": "preference", "messages": [{"role": "user", "content": f"{n}?"}], "responses": [*"abcde"]}
+        | {"chosen": n % 5, "policy": "imported"}
+        for n in range(12)
+    ]
+    stamped = [json.dumps({"version": 1, "at": "2026-01-02T20:00:00", **line}) for line in lines]
+    (home / "journal" / "2026-01-02.jsonl").write_text("".join(f"{line}\n" for line in stamped))
+    options = [f"--set={setting}" for setting in (*ON_A_CPU, *TINY_NUMBERS)]
+    argv, environment = command(home, "night", "--config", str(NIGHTLY), "--date", "2026-01-03", *options)
     done = subprocess.run([*argv, "--json"], env=environment, capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stderr
-    mixed = json.loads(done.stdout)
-    verdicts = mixed["verdicts"]
-    assert {name: sum(counts.values()) for name, counts in verdicts.items()} == {"gsm8k": 12, "math": 8, "mbpp": 4}
-    assert all(counts["grader_failed"] == 0 for counts in verdicts.values())
-    assert mixed["benchmarks"].keys() == {"gsm8k", "math-500", "mbpp"}
-    assert "Verdicts, by benchmark" in Path(mixed["report"]).read_text()
+    summary, folder = json.loads(done.stdout), home / "nights" / "2026-01-03"
+    assert {name: sum(counts.values()) for name, counts in summary["verdicts"].items()} == {
+        "gsm8k": 16,
+        "math": 16,
+        "mbpp": 8,
+    }
+    assert all(counts["grader_failed"] == 0 for counts in summary["verdicts"].values())
+    assert summary["benchmarks"].keys() == {"gsm8k", "math-500", "mbpp"}
+    sources = json.loads((folder / "distill" / "sources.json").read_text())
+    assert {row["teacher"] for row in sources} == {"dataset", "me"}
+    assert json.loads((folder / "lessons" / "corrections" / "counts.json").read_text())["used"] == 1
+    assert json.loads((folder / "fit_reward_model" / "outcome.json").read_text())["picks"] == 12
+    for lesson in ("distill", "lessons"):
+        assert json.loads((folder / f"{lesson}_check" / "verdict" / "outcome.json").read_text())["problems"] == 8
+    assert "Verdicts, by benchmark" in Path(summary["report"]).read_text()
 
 
 def wait_for(condition: Any, seconds: float) -> None:

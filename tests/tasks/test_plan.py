@@ -29,7 +29,7 @@ FULL = (
 
 def test_the_starter_night() -> None:
     assert list(inputs(plan("stages=[distill, grpo]"))) == [
-        *("enroll", "freeze_journal", "distill", "fit_reward_model"),
+        *("enroll", "freeze_journal", "distill", "distill_check", "fit_reward_model"),
         *("evaluate/champion", "evaluate/distilled", "picks/champion", "picks/distilled", "owner_prompts"),
         *("rank_picks", "round-01", "round-02", "picks/candidate", "evaluate/candidate"),
         *("decide", "promote", "push", "prune", "report"),
@@ -51,18 +51,19 @@ def test_every_input_comes_before_and_the_report_after_every_stage() -> None:
 
 def test_steps_follow_each_other() -> None:
     taken = inputs(plan(*FULL))
-    chain = ["distill", "round-01", "merge", "lessons", "self_distill", "round-02", "merge-2", "distill-2"]
+    chain = ["distill", "distill_check", "round-01", "merge", "lessons", "lessons_check", "self_distill"]
+    chain += ["self_distill_check", "round-02", "merge-2", "distill-2"]
     for before, step in pairwise(chain):
         assert before in taken[step]
-    assert taken["round-02"] == ("enroll_teacher", "self_distill")
+    assert taken["round-02"] == ("enroll_teacher", "self_distill_check")
     assert taken["ask_teacher-2"] == ("merge-2",)
-    assert taken["evaluate/step-1"] == ("distill",)
-    assert taken["evaluate/candidate"] == ("distill-2",)
+    assert taken["evaluate/step-1"] == ("distill_check",)
+    assert taken["evaluate/candidate"] == ("distill-2_check",)
     assert taken["vault/comparison"] == ("vault/ancestor", "vault/serving")
 
 
 def test_a_rounds_refills_and_a_days_channels_are_nested() -> None:
-    nested = plan(*FULL).nested
+    nested = plan(*FULL, "lessons.quiz_problems=0").nested
     assert list(nested) == ["round-01", "lessons", "round-02"]
     refilled = inputs(nested["round-01"])
     assert refilled["score"] == ("sample", "judge")

@@ -94,7 +94,8 @@ def test_a_night_on_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """Its data is there; a file is missing; a line is cut off."""
     data = gsm8k(tmp_path / "data")
     monkeypatch.setenv("NIGHTSCHOOL_DATA", str(data))
-    config = load_night(NIGHTLY, ["student.source=starter", "lora=null"])
+    only = ["benchmarks=[{name: gsm8k}]", "exam.guards=[]"]
+    config = load_night(NIGHTLY, ["student.source=starter", "lora=null", *only])
     check_night(Home(tmp_path / "school"), config)
     for split in ("test", "train"):
         file = data / "gsm8k" / f"{split}.jsonl"

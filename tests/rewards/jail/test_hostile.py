@@ -159,8 +159,10 @@ def test_a_program_finds_nothing_of_the_one_before_it_in_the_same_worker() -> No
 @pytest.mark.full
 @needs_bubblewrap
 def test_the_whole_corpus_gets_the_same_verdicts(whole_run: Run) -> None:
-    verdicts = {hostile.name: score.verdict for hostile, score in whole_run.judged}
-    again = {hostile.name: score.verdict for hostile, score in run(CORPUS[::-1]).judged}
+    """Which of two limits a program reaches first, seconds or memory, depends on the machine's other work."""
+    limits = {"timeout": "limit", "out_of_memory": "limit"}
+    first, second = ([(h.name, s.verdict) for h, s in one.judged] for one in (whole_run, run(CORPUS[::-1])))
+    verdicts, again = ({name: limits.get(verdict, verdict) for name, verdict in one} for one in (first, second))
     assert {name: (verdicts[name], again[name]) for name in verdicts if verdicts[name] != again[name]} == {}
 
 

@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
+from conf.schema import BenchmarkConfig, EngineConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import opening
+from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
 from tasks.distillation.distill import distill
+from tasks.distillation.known import Answering
 from tasks.distillation.trace_filter import FATES, Trace
 from tasks.journal.lineage import solution_of
+from tasks.rollouts import engine_process
 from tasks.stage import Artifact
 from tasks.tables import TRACES
 from tasks.training import trainer_process
@@ -38,6 +41,26 @@ class RecordingTrainer:
         return checkpoints / "taught", [{"step": 1.0, "loss": 2.0}]
 
 
+class AnsweringEngine:
+    """Gives fixed answers, by question."""
+
+    def __init__(self, student: Path, answers: dict[str, str]) -> None:
+        self.tokenizer: Any = load_tokenizer(student)
+        self.answers = answers
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if function is engine_process.sleep:
+            return None
+        checkpoint, _, prompts, size = arguments
+        assert (size, options["temperature"]) == (1, 0.0)
+        asked = [self.tokenizer.decode(prompt).removeprefix("User: ").split("\n")[0] for prompt in prompts]
+        groups = [
+            [Rollout("", n, 0, prompts[n], [1], [0.0], [True], "stop", self.answers[question], checkpoint.name)]
+            for n, question in enumerate(asked)
+        ]
+        return groups, {}
+
+
 def run(
     folder: Path,
     student: Path,
@@ -46,6 +69,7 @@ def run(
     max_tokens: int = 1000,
     steps: int = 3,
     unseen: tuple[str, ...] = (),
+    answers: dict[str, str] | None = None,
 ) -> tuple[list[tuple[list[int], list[int]]], dict[str, int], Artifact]:
     """Run the stage; return the examples learnt, the non-zero counts, and what it wrote."""
     columns = ("messages", "response", "teacher", "benchmark", "truth", "source")
@@ -69,6 +93,7 @@ def run(
         max_tokens=max_tokens,
         checkpoints=folder / "checkpoints",
         trainer=trainer,
+        answering=answers and Answering(EngineConfig(), 48, AnsweringEngine(student, answers)),  # pyright: ignore
     )
     written = Artifact(folder=folder / "distill", digest="")
     counts = written.read_json("counts.json")
@@ -95,6 +120,18 @@ def test_without_lessons_the_checkpoint_stays_the_same(
     assert examples == []
     assert (written.folder / "checkpoint.txt").read_text() == "base"
     assert written.read_json("curve.json") == []
+
+
+def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Path) -> None:
+    failed = Trace([{"role": "user", "content": "2 + 2?"}], "2 + 2 = 4\n#### 4", "me", "arithmetic", "4", "a.jsonl:2")
+    unjudged = Trace([{"role": "user", "content": "Who are you?"}], "A student.", "me", None, None, "a.jsonl:3")
+    shouted = "tests.tasks.doubles.benchmarks:Shouted"
+    mine = Trace([{"role": "user", "content": "hey"}], "HEY", "me", shouted, "HEY", "a.jsonl:4")
+    answers = {"7 + 5?": "#### 12", "2 + 2?": "#### 5", "hey": "HEY"}
+    examples, counts, written = run(tmp_path, student, [RIGHT, failed, unjudged, mine], answers=answers)
+    assert counts == {"kept": 1, "unknown": 1, "known": 2}
+    assert len(examples) == 2
+    assert written.read_json("later.json") == []
 
 
 def test_a_conversation_that_the_template_refuses_is_counted(tmp_path: Path) -> None:

@@ -83,10 +83,12 @@ def decided(
     done: Sequence[str] = DONE,
     steps: int | None = None,
     later: Mapping[str, Sequence[str]] | None = None,
+    taken_back: Sequence[str] = (),
 ) -> None:
     """Write what a night leaves that came to its decision: its configuration, the lessons `done`, the decision.
 
     `steps`: it ended early after so many of `stages`. `later`: the solutions that a lesson had no room for.
+    `taken_back`: lessons that made the student worse.
     """
     night = home / "nights" / date
     for path in ("decide", *done):
@@ -96,6 +98,11 @@ def decided(
         if path.startswith("distill"):
             (night / path / LATER).write_text(json.dumps((later or {}).get(path, [])))
         commit(night / path, path, {}, 0.0)
+    for path in taken_back:
+        verdict = night / f"{path}_check" / "verdict"
+        verdict.mkdir(parents=True)
+        (verdict / "outcome.json").write_text('{"outcome": "taken_back"}')
+        commit(verdict, "judge_lesson", {}, 0.0)
     if steps is not None:
         end_early(night, 0, "The night's hours were over", steps)
     compared = {

@@ -61,6 +61,7 @@ LAST = "stages=[grpo, lessons]"
         ((LAST,), {"done": ()}),  # after a severe alarm; its owner promoted it all the same
         ((LAST,), {"distilled": "winner", "candidate": "loser"}),
         (("stages=[distill, grpo]",), {"done": ("distill",)}),
+        ((), {"taken_back": ("lessons",)}),
         (("lessons.corrections.enabled=false",), {"done": ("distill", "lessons/words", "lessons/feedback")}),
     ],
 )

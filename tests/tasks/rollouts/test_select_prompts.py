@@ -232,6 +232,21 @@ def test_thousands_of_kinds_do_not_make_the_weights_vanish(tmp_path: Path, stude
     assert len(counts) > 100
 
 
+def test_a_problem_never_tried_counts_like_others_of_its_level(tmp_path: Path, student: Path) -> None:
+    """Of each level ten were tried: of the first, half of the answers were correct; of the second, none."""
+    (tmp_path / "gsm8k").mkdir()
+    rows = [{"question": f"How many? {n}", "answer": f"{'<<1+1=2>>' * (1 + n % 2)}#### {n}"} for n in range(400)]
+    (tmp_path / "gsm8k" / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    tried = [solve_rate(f"gsm8k/train/{n}", 8, 4 * (1 - n % 2), level=str(1 + n % 2)) for n in range(20)]
+    known = write_stage(tmp_path / "rates", {"solve_rates": (SOLVE_RATES, tried)})
+    source = BenchmarkConfig(name="gsm8k", source=str(tmp_path / "gsm8k"))
+    levels: Counter[str] = Counter()
+    for seed in "123":
+        table = select(tmp_path / seed, student, sources=[source], solve_rates=known, exploration=0.0, seed=seed)
+        levels.update(table.level)
+    assert levels["1"] > 100  # of 120; half of them if levels did not matter
+
+
 def test_every_prompt_notes_its_entry(tmp_path: Path, student: Path) -> None:
     sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC, BenchmarkConfig(name="arithmetic", levels=("3",), weight=2.0)]
     table = select(tmp_path / "round", student, sources=sources)

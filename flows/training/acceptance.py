@@ -1,0 +1,67 @@
+"""Lessons that can be taken back: a quiz before and after each one."""
+
+from pathlib import Path
+
+from conf.schema import NightConfig
+from flows.run.context import Night
+from flows.training.validation import has_quiz, quiz_part
+from tasks.evaluation.evaluate import quiz
+from tasks.layout import run_name
+from tasks.plan import check_path
+from tasks.stage import Artifact
+from tasks.training.take_back import LEVEL, OUTCOME, half_step, judge_lesson, p_worse, sentence
+
+
+def is_checked(config: NightConfig) -> bool:
+    """Return whether lessons are checked; a target without training problems has no quiz."""
+    return config.lessons.quiz_problems > 0 and has_quiz(config)
+
+
+def accept_lesson(night: Night, lesson: str, before: Path, after: Path, exam_questions: tuple[str, ...]) -> Path:
+    """Quiz the student before and after a lesson (its stage's path). Returns the checkpoint to go on with.
+
+    The lesson's own, unless the student got worse (p < 0.1); then its half step, or else the one before. The quiz asks
+    training problems, never the exam's. What did not stay as it was is noted for the report.
+    """
+    path, verdict = check_path(lesson), list[Artifact]()
+
+    def check() -> None:
+        checkpoints = {"before": before, "after": after}
+        quizzes = {name: _quiz(night, f"{path}/{name}", each, exam_questions) for name, each in checkpoints.items()}
+        night.rest_engine()
+        if p_worse(quizzes["before"], quizzes["after"]) < LEVEL:
+            checkpoints["half"] = night.make_checkpoint(
+                half_step,
+                f"{path}/half_step",
+                before=before,
+                after=after,
+                trust_remote_code=night.config.student.trust_remote_code,
+                checkpoints=night.home.checkpoints,
+                trainer=night.trainer,
+            )
+            quizzes["half"] = _quiz(night, f"{path}/half", checkpoints["half"], exam_questions)
+            night.rest_engine()
+        known = judge_lesson.committed(night.folder, f"{path}/verdict", quizzes=quizzes, checkpoints=checkpoints)
+        verdict.append(night.run(judge_lesson, f"{path}/verdict", quizzes=quizzes, checkpoints=checkpoints))
+        if known is None and (what := sentence(run_name(lesson), verdict[0].read_json(OUTCOME))):
+            night.note(what)
+
+    night.run_nested("check", path, check)
+    return night.checkpoint(verdict[0])
+
+
+def _quiz(night: Night, path: str, checkpoint: Path, exam_questions: tuple[str, ...]) -> Artifact:
+    config = night.config
+    return night.run(
+        quiz,
+        path,
+        part=quiz_part(config, config.lessons.quiz_problems),
+        seed=f"{config.seed} {night.date} lessons",
+        checkpoint=checkpoint,
+        student=config.student,
+        config=config.sampler,
+        sandbox=config.sandbox,
+        max_completion_tokens=config.exam.max_completion_tokens,
+        exam_questions=exam_questions,
+        engine=night.engine,
+    )

@@ -1,0 +1,69 @@
+"""Which worked solutions a student does not need: it solves their problems already."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
+from models.hf.loading import load_tokenizer, prompt_tokens
+from rewards import benchmarks
+from rewards.verifier import Benchmark, Problem
+from tasks.distillation.trace_filter import LEARNT, Trace
+from tasks.evaluation.evaluate import answer_questions
+from tasks.rollouts import engine_process
+from tasks.workers import Worker
+
+
+@dataclass(frozen=True)
+class Answering:
+    """How a student answers: with which engine, and with at most how many tokens."""
+
+    config: EngineConfig
+    max_completion_tokens: int
+    engine: Worker
+
+
+def mark_known(
+    traces: Sequence[Trace],
+    checkpoint: Path,
+    student: StudentConfig,
+    sandbox: SandboxConfig,
+    user_benchmarks: Mapping[str, Benchmark],
+    answering: Answering,
+) -> list[Trace]:
+    """Return the traces; those to be learnt whose problem the checkpoint solves, greedily, get the fate `known`.
+
+    A trace without a truth is never known. The engine sleeps afterwards.
+    """
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, trace in enumerate(traces):
+        if trace.fate in LEARNT and trace.truth is not None and trace.benchmark is not None:
+            rows[trace.benchmark].append(row)
+    marked = list(traces)
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    for name, asked in rows.items():
+        benchmark = user_benchmarks.get(name) or benchmarks.load(name, sandbox)
+        chosen = [traces[row] for row in asked]
+        problems = [Problem(str(row), name, _question(trace), trace.truth or "") for row, trace in enumerate(chosen)]
+        prompts = [prompt_tokens(tokenizer, trace.messages, student) for trace in chosen]
+        answers = answer_questions(
+            benchmark,
+            problems,
+            prompts,
+            checkpoint,
+            student,
+            answering.config,
+            answering.max_completion_tokens,
+            answering.engine,
+        )
+        for row, answer in zip(asked, answers, strict=True):
+            if answer["correct"]:
+                marked[row] = replace(traces[row], fate="known")
+    if rows:
+        answering.engine.call(engine_process.sleep)
+    return marked
+
+
+def _question(trace: Trace) -> str:
+    return trace.messages[-1]["content"]

@@ -1,0 +1,54 @@
+"""The benchmarks' own solutions of training problems, as traces: what a student learns before it can solve any."""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from conf.schema import BenchmarkConfig, SandboxConfig
+from rewards.benchmarks import configured
+from rewards.verifier import Benchmark, Problem
+from tasks.distillation.trace_filter import DATASET
+from tasks.rollouts.select_prompts import shares
+from tasks.stage import stage
+from tasks.tables import TRACES, write_table
+
+EASIEST = 8  # times as many problems to draw from, the easiest ones
+
+
+@stage()
+def reference_solutions(
+    folder: Path, *, sources: tuple[BenchmarkConfig, ...], sandbox: SandboxConfig, count: int, seed: str, night: str
+) -> None:
+    """Write `count` solutions of training problems, each benchmark's share by its weight.
+
+    They are drawn from the easiest problems: of the lowest level first, and then with the shortest solutions. A
+    benchmark without solutions has no share.
+    """
+    benchmarks = [(entry, configured(entry, sandbox)) for entry in sources]
+    solved = [(entry, benchmark, found) for entry, benchmark in benchmarks if (found := benchmark.solutions())]
+    rows: list[dict[str, Any]] = []
+    for (entry, benchmark, found), share in zip(
+        solved, shares([entry.weight for entry, _, _ in solved], count), strict=True
+    ):
+        easiest = sorted(found, key=lambda each: (each[0].level or "", len(each[1]), each[0].problem_id))
+        pool = easiest[: EASIEST * share]
+        drawn = random.Random(f"{seed} {entry.label}").sample(pool, min(share, len(pool)))
+        rows += _traces(benchmark, drawn, night)
+    write_table(folder / "traces.parquet", TRACES, rows)
+
+
+def _traces(benchmark: Benchmark, solutions: Sequence[tuple[Problem, str]], night: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "messages": json.dumps([{"role": "user", "content": benchmark.prompt(problem)}]),
+            "response": solution,
+            "teacher": DATASET,
+            "benchmark": benchmark.name,
+            "truth": problem.truth,
+            "source": f"{benchmark.name}:{problem.problem_id}",
+            "night": night,
+        }
+        for problem, solution in solutions
+    ]

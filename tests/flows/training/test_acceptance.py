@@ -1,0 +1,81 @@
+"""Lessons that made a student worse: half of them stays, or nothing, and the journal's lines stay to be taught."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.checkpoint import keep, parent_of, write_lineage
+from models.rollout import Rollout
+from tasks.incidents import incidents
+from tests.flows.rounds import School, ScriptedEngine, rollout, write_problems
+
+LESSON = ("stages=[distill]", "lessons.quiz_problems=40")
+
+
+class StudentEngine(ScriptedEngine):
+    """Of each checkpoint that it is asked for, in turn, it answers so many problems of a quiz correctly."""
+
+    def __init__(self, student: Path, correct: Sequence[int]) -> None:
+        super().__init__(student, ())
+        self.correct = correct
+
+    def sample(self, checkpoint: Path, config: Any, prompts: Any, size: int, **_: Any) -> list[list[Rollout]]:
+        if checkpoint.name not in self.examined:
+            self.examined.append(checkpoint.name)
+        right = self.correct[self.examined.index(checkpoint.name)]
+        asked = [self.tokenizer.decode(prompt).split("How many? ")[1].split()[0] for prompt in prompts]
+        return [
+            [rollout(n, 0, prompt, f"#### {number if n < right else -1}", checkpoint.name)]
+            for n, (number, prompt) in enumerate(zip(asked, prompts, strict=True))
+        ]
+
+
+@pytest.fixture(scope="module")
+def trained(school: School, tmp_path_factory: pytest.TempPathFactory) -> School:
+    """Nights whose champion an earlier night has made."""
+    root = tmp_path_factory.mktemp("trained")
+    shutil.copytree(school.student, root / "draft")
+    write_lineage(root / "draft", "0" * 20)
+    return replace(school, root=root, student=keep(root / "draft", root / "students"))
+
+
+def study(school: School, name: str, engine: ScriptedEngine, *settings: str) -> tuple[Path, Path]:
+    source = write_problems(school.root / "gsm8k-40", 40)
+    return school.study(name, engine, *LESSON, f"exam={{target: {{benchmark: gsm8k, source: {source}}}}}", *settings)
+
+
+@pytest.mark.parametrize(
+    ("correct", "outcome", "said"),
+    [
+        ([30, 28], "kept", None),
+        ([30, 10, 28], "halved", "made the student worse (75% → 25% of 40 training problems), so only half of it"),
+        ([30, 10, 9], "taken_back", "(75% → 25% of 40 training problems; half of it: 22%) and was taken back."),
+    ],
+)
+def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome: str, said: str | None) -> None:
+    engine = StudentEngine(trained.student, correct)
+    folder, candidate = study(trained, outcome, engine)
+    verdict = json.loads((folder / "distill_check/verdict/outcome.json").read_text())
+    lesson = (folder / "distill/checkpoint.txt").read_text()
+    assert verdict["outcome"] == outcome
+    assert verdict["problems"] == 40
+    assert verdict["accuracy"] == dict(zip(("before", "after", "half"), [n / 40 for n in correct], strict=False))
+    assert engine.examined[:2] == [trained.student.name, lesson]
+    chosen = {"kept": lesson, "halved": engine.examined[-1], "taken_back": trained.student.name}[outcome]
+    assert candidate.name == chosen
+    if outcome == "halved":
+        assert parent_of(candidate) == lesson
+    assert [said in incident for incident in incidents(folder)] == ([True] if said else []) if said else True
+    assert study(trained, outcome, StudentEngine(trained.student, []))[1] == candidate  # committed: nothing is asked
+
+
+def test_without_a_quiz_every_lesson_stays(trained: School) -> None:
+    engine = ScriptedEngine(trained.student, ())
+    folder, candidate = study(trained, "unchecked", engine, "lessons.quiz_problems=0")
+    assert candidate.name == (folder / "distill/checkpoint.txt").read_text() != trained.student.name
+    assert engine.examined == []

@@ -1,0 +1,43 @@
+"""What goes from one night's rounds to the next night's."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conf.load import STARTER, frozen_yaml, load_night
+from conf.storage.home import SUMMARY, Home
+from flows.run.context import Night
+from flows.training.rollouts import GroupSampler
+from tasks.tables import SOLVE_RATES, read_table
+from tests.tasks.doubles.tables import solve_rate, write_stage
+
+
+def finished_night(home: Home, date: str, solved: float, name: str = "starter") -> None:
+    """A night of two rounds; the second one had a refill."""
+    folder = home.night(date)
+    for number, path in enumerate(("round-01", "round-02", "round-02/refill-1")):
+        rates = [solve_rate("arithmetic/1/plus", 8, solved + number)]
+        write_stage(folder / path / "score", {"solve_rates": (SOLVE_RATES, rates)})
+        write_stage(folder / path / "checkpoint", {})
+        (folder / path / "checkpoint" / "metrics.json").write_text("{}")
+    (folder / "config.yaml").write_text(frozen_yaml(load_night(STARTER, [f"name={name}"])))
+    (folder / SUMMARY).write_text(json.dumps({}))
+
+
+@pytest.mark.parametrize(("date", "solved"), [("2026-11-22", 4.0), ("2026-11-21", 3.0), ("2026-11-20", None)])
+def test_solve_rates_live_on_over_nights(tmp_path: Path, date: str, solved: float | None) -> None:
+    home = Home(tmp_path)
+    finished_night(home, "2026-11-20", 1.0)
+    finished_night(home, "2026-11-21", 2.0)
+    known = GroupSampler(Night(home, date, load_night(STARTER)), [], None).solve_rates
+    if solved is None:
+        assert known is None
+    else:
+        assert known is not None
+        assert read_table(known.folder / "solve_rates.parquet", SOLVE_RATES).solved.tolist() == [solved]
+
+
+def test_another_models_solve_rates_are_not_taken_over(tmp_path: Path) -> None:
+    finished_night(Home(tmp_path), "2026-11-20", 1.0, name="another")
+    assert GroupSampler(Night(Home(tmp_path), "2026-11-21", load_night(STARTER)), [], None).solve_rates is None
