@@ -235,9 +235,15 @@ class NightConfig(Section):
         return tuple(channel for channel, on in enabled.items() if on)
 
     @property
+    def wants_reward_model(self) -> bool:
+        """Whether a reward model is fitted: only where the rounds would use it."""
+        is_used = self.learned_reward.owner_share > 0 or self.learned_reward.tie_breaker > 0
+        return self.preference_learning != "direct" and is_used
+
+    @property
     def unseen_share(self) -> float:
         """Share of the owner's conversations held out to judge the reward model; 0 without one."""
-        return 0.0 if self.preference_learning == "direct" else self.reward_model.held_out_share
+        return self.reward_model.held_out_share if self.wants_reward_model else 0.0
 
     @property
     def sampler(self) -> EngineConfig:

@@ -141,8 +141,10 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     exam, vault_exam = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
     problems = [problem for chosen in (*exam.values(), *vault_exam.values()) for problem in chosen]
     log_datasets(tracking, config, exam)
-    recipe = Recipe(night, champion, journal, tuple(problem.question for problem in problems))
     teacher = teacher_of(night, champion)
+    exams = {"champion": evaluate_checkpoint(night, "evaluate/champion", champion)}
+    night.rest_engine()
+    recipe = Recipe(night, champion, exams["champion"], journal, tuple(problem.question for problem in problems))
 
     night.limit_workers(before_end=night.exam_seconds())
     distilled = recipe.before_rounds()
@@ -153,7 +155,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     vault = Vault(night, versions, champion)
     vault.begin()
     models = {"champion": champion, "distilled": distilled}
-    exams = {name: evaluate_checkpoint(night, f"evaluate/{name}", model) for name, model in models.items()}
+    exams["distilled"] = evaluate_checkpoint(night, "evaluate/distilled", distilled)
     for name, model in models.items():
         rank_held_out(night, reward_model, name, model)
 

@@ -85,6 +85,7 @@ def plan_night(config: NightConfig) -> Plan:
     stages = [Planned("enroll", optional=True), Planned("freeze_journal", ("enroll",))]
     if config.on_policy is not None:
         stages.append(Planned("enroll_teacher", ("freeze_journal",), optional=True))
+    stages.append(Planned("evaluate/champion", ("freeze_journal",)))
     policy = "freeze_journal"  # the stage that the newest checkpoint comes from
     for step in steps[:first]:
         policy = _add_lesson(stages, config, step, policy)
@@ -92,7 +93,6 @@ def plan_night(config: NightConfig) -> Plan:
     stages += [
         Planned("fit_reward_model", ("freeze_journal",)),
         *vault,
-        Planned("evaluate/champion", ("freeze_journal",)),
         Planned("evaluate/distilled", (policy,)),
         Planned("picks/champion", ("fit_reward_model",), optional=True),
         Planned("picks/distilled", ("fit_reward_model", policy), optional=True),

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from conf.schema import NightConfig
 from conf.sections.benchmark import ExamPart
 from flows.run.context import Night, log
 from tasks.evaluation.cache import versions
 from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import as_metrics, exam_figures
 from tasks.stage import Artifact
+from tasks.tables import EVALUATIONS, read_table
 from tasks.tracking import Tracking
 from tasks.workers import HoursOverError, WorkerDiedError
 
@@ -39,6 +41,12 @@ def evaluate_for_report(night: Night, stage_path: str, checkpoint: Path) -> None
         evaluate_checkpoint(night, stage_path, checkpoint)
     except (HoursOverError, WorkerDiedError) as error:
         log.warning("%s is skipped: %s", stage_path, error)
+
+
+def target_accuracy(exam: Artifact, config: NightConfig) -> float:
+    """Return the share of the exam's target that was answered correctly, what could not be graded counted as wrong."""
+    table = read_table(exam.folder / "evaluations.parquet", EVALUATIONS)
+    return float(table[table.benchmark == config.exam.target.name].correct.fillna(False).astype(bool).mean())
 
 
 def slowest_exam(exams: Mapping[str, Artifact]) -> float:

@@ -66,7 +66,7 @@ def reward_model_of(
         "day": day,
         "date": night.date,
         "checkpoint": champion,
-        "config": None if config.preference_learning == "direct" else config.reward_model,
+        "config": config.reward_model if config.wants_reward_model else None,
         "trainer_config": config.trainer,
         "student": config.student,
         "seed": config.seed,

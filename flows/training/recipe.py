@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conf.sections.stages import Step
-from flows.evaluation.run import evaluate_for_report
+from flows.evaluation.run import evaluate_for_report, target_accuracy
 from flows.grpo import Rounds
 from flows.run.context import Night, log
 from flows.training.acceptance import accept_lesson, is_checked
@@ -17,16 +17,19 @@ from tasks.incidents import end_early, ended_early
 from tasks.stage import MANIFEST, Artifact, committed, run_name
 from tasks.workers import HoursOverError
 
+NOTHING = 0.05  # of the exam's target: a student that solves less has nothing to lose
+
 
 @dataclass(frozen=True)
 class Recipe:
     """Lessons and blocks of rounds, each of which hands a checkpoint to the next.
 
-    `exam_questions`: those that no lesson may learn.
+    `exam`: the champion's. `exam_questions`: those that no lesson may learn.
     """
 
     night: Night
     champion: Path
+    exam: Artifact
     journal: Artifact
     exam_questions: tuple[str, ...]
 
@@ -73,7 +76,7 @@ class Recipe:
     def _learn(self, step: Step, checkpoint: Path) -> Path:
         """Run a lesson. Returns its checkpoint; the same one where there was nothing to learn, or it did not help."""
         learned = self._teach(step, checkpoint)
-        if learned == checkpoint or not is_checked(self.night.config):
+        if learned == checkpoint or not is_checked(self.night.config) or self._nothing_to_lose(checkpoint):
             return learned
         return accept_lesson(self.night, step.path, checkpoint, learned, self.exam_questions)
 
@@ -133,6 +136,10 @@ class Recipe:
             return committed(self.night.folder / step.path) is not None
         folders = (self.night.folder / LESSONS / channel.name for channel, _ in channels(self.night.config))
         return all(committed(folder) for folder in folders)
+
+    def _nothing_to_lose(self, checkpoint: Path) -> bool:
+        """Whether this is the champion, and solved next to nothing of the exam's target: a quiz would show nothing."""
+        return checkpoint == self.champion and target_accuracy(self.exam, self.night.config) < NOTHING
 
     @property
     def _is_trained(self) -> bool:

@@ -17,7 +17,9 @@ from tasks.stage import Artifact, stage
 from tasks.tables import HELD_OUT, write_table
 from tasks.workers import HoursOverError, Worker
 
-DIRECT = "preference_learning is direct: the picks are learnt without a reward model"
+UNUSED = (
+    "the configuration uses none (preference_learning: direct, or learned_reward: {owner_share: 0, tie_breaker: 0})"
+)
 
 
 class UnfitError(Exception):
@@ -105,7 +107,7 @@ def _outcome(fitted: Fitted) -> dict[str, Any]:
 def _check(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConfig:
     """Return the configuration; raise UnfitError where no reward model is wanted or the picks do not suffice."""
     if config is None:
-        raise UnfitError(DIRECT)
+        raise UnfitError(UNUSED)
     if len(picks) < config.min_picks:
         raise UnfitError(f"with fewer than {config.min_picks} usable picks none is fitted")
     if not picks.held_out and picks.left_out["known"]:

@@ -21,7 +21,7 @@ from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact, committed
-from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
+from tasks.tables import CORRECTIONS, EVALUATIONS, EVALUATIONS_EXAMPLE, PREFERENCES, TRACES
 from tasks.tracking import Tracking
 from tasks.workers import Worker
 from tests.chaos.tiny_engine import Sampler
@@ -168,22 +168,39 @@ class School:
         return night
 
     def run(
-        self, night: Night, day: Artifact, teacher: Path | None = None, learned: LearnedReward | None = None
+        self,
+        night: Night,
+        day: Artifact,
+        teacher: Path | None = None,
+        learned: LearnedReward | None = None,
+        solved: float = 1.0,
     ) -> tuple[Path, Rounds]:
-        """Run or resume all lessons and rounds. Returns the candidate and the rounds."""
+        """Run or resume all lessons and rounds. Returns the candidate and the rounds.
+
+        `solved`: the champion's share of the exam.
+        """
         tracking = Tracking(night.home, night.config)
         tracking.open_run(night.folder, night.config, {})
 
         @flow
         def steps() -> tuple[Path, Rounds]:
             recipe, rounds = (
-                Recipe(night, night.home.checkpoints / self.student.name, day, ()),
+                Recipe(night, night.home.checkpoints / self.student.name, champions_exam(night, solved), day, ()),
                 Rounds(night, [], tracking, set(), learned=learned, teacher=teacher),
             )
             distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds
 
         return steps()
+
+
+def champions_exam(night: Night, solved: float) -> Artifact:
+    """An exam of a hundred problems."""
+    target = night.config.exam.target.name
+    row = EVALUATIONS_EXAMPLE | {"benchmark": target}
+    rows = [row | {"problem_id": str(n), "correct": n < 100 * solved} for n in range(100)]
+    exam = night.folder / "exam"
+    return committed(exam) or write_stage(exam, {"evaluations": (EVALUATIONS, rows)})
 
 
 def worked_solutions(night: Night) -> Artifact:

@@ -12,7 +12,7 @@ import pytest
 from models.checkpoint import keep, parent_of, write_lineage
 from models.rollout import Rollout
 from tasks.incidents import incidents
-from tests.flows.rounds import School, ScriptedEngine, rollout, write_problems
+from tests.flows.rounds import School, ScriptedEngine, rollout, worked_solutions, write_problems
 
 LESSON = ("stages=[distill]", "lessons.quiz_problems=40")
 
@@ -44,9 +44,9 @@ def trained(school: School, tmp_path_factory: pytest.TempPathFactory) -> School:
     return replace(school, root=root, student=keep(root / "draft", root / "students"))
 
 
-def study(school: School, name: str, engine: ScriptedEngine, *settings: str) -> tuple[Path, Path]:
+def study(school: School, name: str, engine: ScriptedEngine) -> tuple[Path, Path]:
     source = write_problems(school.root / "gsm8k-40", 40)
-    return school.study(name, engine, *LESSON, f"exam={{target: {{benchmark: gsm8k, source: {source}}}}}", *settings)
+    return school.study(name, engine, *LESSON, f"exam={{target: {{benchmark: gsm8k, source: {source}}}}}")
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,13 @@ def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome
     assert study(trained, outcome, StudentEngine(trained.student, []))[1] == candidate  # committed: nothing is asked
 
 
-def test_without_a_quiz_every_lesson_stays(trained: School) -> None:
+@pytest.mark.parametrize(("quiz_problems", "solved"), [(0, 1.0), (40, 0.04)])
+def test_without_a_quiz_or_anything_to_lose_the_lesson_stays(
+    trained: School, quiz_problems: int, solved: float
+) -> None:
     engine = ScriptedEngine(trained.student, ())
-    folder, candidate = study(trained, "unchecked", engine, "lessons.quiz_problems=0")
+    night = trained.night(f"unchecked-{quiz_problems}", engine, *LESSON, f"lessons.quiz_problems={quiz_problems}")
+    candidate, _ = trained.run(night, worked_solutions(night), solved=solved)
+    folder = night.folder
     assert candidate.name == (folder / "distill/checkpoint.txt").read_text() != trained.student.name
     assert engine.examined == []

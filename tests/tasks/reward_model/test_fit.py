@@ -102,7 +102,7 @@ def test_the_held_out_table_has_the_picks_as_they_were_shown(tmp_path: Path, tin
         ([], QUICK, "with fewer than 30 usable picks none is fitted"),
         (preference_rows(29), QUICK, "with fewer than 30 usable picks none is fitted"),
         (preference_rows(1) * 40, QUICK, "all picks are on one side of the split by prompt"),
-        (preference_rows(40), None, "preference_learning is direct"),
+        (preference_rows(40), None, "the configuration uses none"),
         (preference_rows(40), QUICK.model_copy(update={"max_tokens": 3}), "with fewer than 30 usable picks"),
     ],
 )

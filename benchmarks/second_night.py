@@ -1,0 +1,77 @@
+"""A second night that learns the same day's solutions once more: is the champion worse after it than before?
+
+    python -m benchmarks.second_night [--seeds 1 2 3]
+
+For each seed: a starter night of a few rounds; then, from copies of its home, two nights that only learn 192 worked
+solutions of the same day, now from the journal. One learns as the first night did (*unguarded*: the same rate, and
+whatever comes of it), one as shipped. Finished nights are not run again. Prints the table of docs/performance.md.
+"""
+
+import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.machine.child import json_of
+from conf.load import STARTER, load_night
+from rewards.data.synthetic_journal import generated_lines
+from tasks.evaluation.statistics import mcnemar
+
+HOMES = SCHOOL / "second-night"
+FIRST, SECOND = "2026-01-01", "2026-01-02"
+SMALL = ("budget_minutes=null", "exam.guards=[]", "grpo.quiz_every_rounds=0", "day={generated_traces: 192}")
+UNGUARDED = ("lessons.quiz_problems=0", f"distill.trained_student_rate={load_night(STARTER).distill.learning_rate}")
+VARIANTS: dict[str, Sequence[str]] = {"unguarded": UNGUARDED, "shipped": ()}
+
+
+def main() -> None:
+    """Run the missing nights, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--rounds", type=int, default=8, help="of the first night")
+    options = parser.parse_args()
+    print("| seed | after the first night | the second | after it | worse? (p) | what became of the lesson |")
+    print("|---|---|---|---|---|---|")
+    for seed in options.seeds:
+        first = make(HOMES / f"seed-{seed}-rounds-{options.rounds}") / "first"
+        night(first, FIRST, f"seed={seed}", f"grpo.rounds={options.rounds}")
+        for variant, settings in VARIANTS.items():
+            home = first.with_name(variant)
+            if not home.exists():
+                shutil.copytree(first, first.with_name("draft"))
+                write_journal(first.with_name("draft") / "journal" / f"{FIRST}.jsonl", seed)
+                first.with_name("draft").rename(home)
+            night(home, SECOND, f"seed={seed}", "stages=[distill]", *settings)
+            print(row(seed, variant, home / "nights" / SECOND), flush=True)
+
+
+def night(home: Path, date: str, *settings: str) -> None:
+    """Run or resume a night in a home of its own."""
+    options = [f"--set={setting}" for setting in (*SMALL, *settings)]
+    json_of("flows", "night", "--json", "--date", date, *options, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+
+
+def write_journal(file: Path, seed: int) -> None:
+    """Write the day's worked solutions as an owner would have brought them."""
+    file.parent.mkdir(exist_ok=True)
+    lines = generated_lines("traces", str(seed), 192, ["1", "2"], f"{FIRST}T20:00:00")
+    own = [{key: value for key, value in line.items() if key != "generated"} | {"teacher": "me"} for line in lines]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in own))
+
+
+def row(seed: int, variant: str, folder: Path) -> str:
+    """Return a second night as a row of the table."""
+    decision = json.loads((folder / "decide" / "decision.json").read_text())
+    compared = decision["comparisons"]["candidate"][decision["target"]]
+    before, after = (compared[who]["accuracy"] for who in ("before", "after"))
+    verdict, counts = folder / "distill_check" / "verdict" / "outcome.json", folder / "distill" / "counts.json"
+    became = json.loads(verdict.read_text())["outcome"].replace("_", " ") if verdict.exists() else "not checked"
+    learnt = json.loads(counts.read_text())["kept"]
+    p_value = mcnemar(compared["lost"], compared["gained"])
+    return f"| {seed} | {before:.3f} | {variant} | {after:.3f} | {p_value:.2g} | {became} ({learnt} learnt) |"
+
+
+if __name__ == "__main__":
+    main()
