@@ -1,6 +1,8 @@
 """Check what a night needs before it writes anything: each fault is an InputError of one line (exit code 2)."""
 
 import json
+import logging
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -20,12 +22,14 @@ from flows.web.health import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks.distillation import import_traces
 from tasks.evaluation.evaluate import exam_problems
-from tasks.evaluation.statistics import smallest_guard
+from tasks.evaluation.statistics import MOST_BAD_LUCK, USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.journal.lineage import line_of
 from tasks.monitoring.notify import webhook
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
 from tasks.registry.mlflow_registry import DAYTIME
 from tasks.tracking import tracking_uri
+
+log = logging.getLogger("nightschool")
 
 
 def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
@@ -82,6 +86,13 @@ def _check_margins(config: NightConfig) -> None:
                 raise InputError(
                     f"{where}: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
                     f"at least {least}, or a wider margin"
+                )
+            if (chance := bad_luck(count, part.margin)) > MOST_BAD_LUCK:
+                enough = math.ceil(6.2 * USUAL_FLIPS / part.margin**2)
+                log.warning(
+                    "%s: %s: with %d problems and a margin of %g, a candidate that is no worse fails in %.0f %% of "
+                    "nights in which a tenth of the answers flips; %d problems make it 20 %%",
+                    *(where, part.name, count, part.margin, 100 * chance, enough),
                 )
 
 

@@ -63,6 +63,9 @@ class Comparison:
     after_digest: str
 
 
+USUAL_FLIPS = 0.1  # the share of answers that a night flips
+MOST_BAD_LUCK = 0.25  # a guard that refuses an equally good candidate more often says so
+
 Part = tuple[Comparison, float]  # a part's comparison, and the loss of accuracy that it may not exceed
 
 
@@ -178,6 +181,16 @@ def smallest_guard(margin: float) -> int:
     return max(1, math.floor(float(norm.ppf(0.95)) / margin - 2) + 1)
 
 
+def bad_luck(n: int, margin: float, share: float = USUAL_FLIPS) -> float:
+    """Return the chance that a guard of `n` problems refuses a candidate that is no worse.
+
+    With ψ = `share` of the answers flipping, half of them each way, the difference has the variance ψ / n, and the
+    guard asks for difference − 1.645 √(ψ / n) > −margin: the chance is Φ(1.645 − margin / √(ψ / n)). It is a fifth
+    where n = 6.2 ψ / margin².
+    """
+    return float(norm.cdf(float(norm.ppf(0.95)) - margin / math.sqrt(share / n)))
+
+
 def power(n: int, share: float, difference: float, alpha: float) -> float:
     """Return the chance that `mcnemar` at `alpha` detects a true `difference` on n problems of which `share` flip.
 
@@ -258,6 +271,11 @@ def _judge_guard(guard: Comparison, margin: float) -> tuple[bool, str]:
     reason = f"Guard {guard.name}: {change} ({bounds}){'' if passed else ': not passed'}."
     if guard.before.accuracy == 0:
         reason += " The champion solved none, so this guard could not fail."
+    elif guard.before.accuracy < margin:
+        reason += " The champion solves less than the margin, so this guard can hardly fail."
+    flipped = (guard.gained + guard.lost) / guard.n
+    if not passed and flipped and (chance := bad_luck(guard.n, margin, flipped)) > MOST_BAD_LUCK:
+        reason += f" With {guard.n} problems, this refuses a candidate that is no worse in {chance:.0%} of such nights."
     return passed, reason
 
 

@@ -90,6 +90,17 @@ def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
     assert refused(tmp_path, override.format(tmp=tmp_path)).startswith(message.format(tmp=tmp_path))
 
 
+def test_a_guard_that_fails_by_bad_luck_is_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    guard = "exam.guards=[{{benchmark: arithmetic, levels: ['1'], problems: {}, margin: 0.1}}]"
+    check_night(Home(tmp_path), load_night(STARTER, [guard.format(62)]))
+    assert "is no worse" not in caplog.text
+    check_night(Home(tmp_path), load_night(STARTER, [guard.format(25)]))
+    assert (
+        "exam.guards: arithmetic-1: with 25 problems and a margin of 0.1, a candidate that is" in caplog.text
+    )
+    assert "fails in 53 % of nights in which a tenth of the answers flips; 62 problems make it 20 %" in caplog.text
+
+
 def test_a_night_on_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its data is there; a file is missing; a line is cut off."""
     data = gsm8k(tmp_path / "data")

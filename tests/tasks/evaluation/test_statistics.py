@@ -15,6 +15,7 @@ from tasks.evaluation.statistics import (
     Comparison,
     Part,
     agresti_min_low,
+    bad_luck,
     bootstrap,
     compare,
     decide,
@@ -83,6 +84,13 @@ def test_smallest_guard_is_the_first_that_passes(margin: float) -> None:
     assert least == 1 or agresti_min_low(0, 0, least - 1) <= -margin
 
 
+@pytest.mark.parametrize(("n", "margin", "share"), [(100, 0.05, 0.1), (250, 0.05, 0.1), (400, 0.1, 0.3)])
+def test_bad_luck_is_that_of_nights_in_which_nothing_got_worse(n: int, margin: float, share: float) -> None:
+    drawn = np.random.default_rng(3).multinomial(n, [share / 2, share / 2, 1 - share], size=4000)
+    refused = np.mean([agresti_min_low(int(gained), int(lost), n) <= -margin for gained, lost, _ in drawn])
+    assert bad_luck(n, margin, share) == pytest.approx(refused, abs=0.05)
+
+
 def test_detectable_has_the_power_it_claims() -> None:
     difference = detectable(80, 400, 0.025)
     assert difference is not None
@@ -145,6 +153,15 @@ def test_no_promotion_without_significance() -> None:
     assert "p = 0.0312 at α = 0.025: not enough to promote. This exam detects a true gain of 0." in decision.reasons[0]
     assert decide(alone(flips(6, 0, 5, 10)), [], 0.025).promote
     assert decide(alone(flips(6, 0, 5, 10)), [], 1 / 64).promote  # p = α is enough
+
+
+def test_a_guard_that_refuses_by_bad_luck_says_so() -> None:
+    _, few_flips = decide(alone(flips(30, 0, 5, 10)), [(flips(6, 8, 30, 56, "math"), 0.05)], 0.025).reasons
+    assert few_flips.endswith(
+        "not passed. With 100 problems, this refuses a candidate that is no worse in 62% of such nights."
+    )
+    _, low = decide(alone(flips(30, 0, 5, 10)), [(flips(0, 0, 3, 97, "math"), 0.05)], 0.025).reasons
+    assert low.endswith("The champion solves less than the margin, so this guard can hardly fail.")
 
 
 def test_a_guard_is_judged_by_its_lower_bound_not_by_its_difference() -> None:
