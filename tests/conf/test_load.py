@@ -202,7 +202,9 @@ def test_all_mistakes_are_named_each_where_it_was_written(in_folder: Path) -> No
     )
 
 
-@pytest.mark.parametrize("path", [STARTER, NIGHTLY])
+@pytest.mark.parametrize(
+    "path", [STARTER, NIGHTLY, *(ROOT / "conf" / f"{name}.yaml" for name in ("full_day", "gsm8k"))]
+)
 def test_the_frozen_night_reads_back_as_itself(path: Path, tmp_path: Path) -> None:
     config = load_night(path)
     frozen = tmp_path / "config.yaml"

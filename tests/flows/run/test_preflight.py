@@ -95,9 +95,7 @@ def test_a_guard_that_fails_by_bad_luck_is_warned_about(tmp_path: Path, caplog: 
     check_night(Home(tmp_path), load_night(STARTER, [guard.format(62)]))
     assert "is no worse" not in caplog.text
     check_night(Home(tmp_path), load_night(STARTER, [guard.format(25)]))
-    assert (
-        "exam.guards: arithmetic-1: with 25 problems and a margin of 0.1, a candidate that is" in caplog.text
-    )
+    assert "exam.guards: arithmetic-1: with 25 problems and a margin of 0.1, a candidate that is" in caplog.text
     assert "fails in 53 % of nights in which a tenth of the answers flips; 62 problems make it 20 %" in caplog.text
 
 
