@@ -189,7 +189,8 @@ class Rounds:
 
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
-        quiz = run_quiz(self.night, number, self.policy, self.sampler.excluded)
+        problems, path = self.night.config.grpo.quiz_problems, f"{round_path(number)}/quiz"
+        quiz = run_quiz(self.night, path, self.policy, self.sampler.excluded, problems)
         if (accuracy := quiz_accuracy(quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
         self.monitor.add_quiz(number, quiz)

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from conf.schema import NightConfig
 from flows.run.context import Night
-from flows.training.validation import has_quiz, quiz_part
-from tasks.evaluation.evaluate import quiz
+from flows.training.validation import has_quiz, run_quiz
 from tasks.layout import run_name
 from tasks.plan import check_path
 from tasks.stage import Artifact
@@ -25,9 +24,13 @@ def accept_lesson(night: Night, lesson: str, before: Path, after: Path, exam_que
     """
     path, verdict = check_path(lesson), list[Artifact]()
 
+    def ask(name: str, checkpoint: Path) -> Artifact:
+        problems = night.config.lessons.quiz_problems
+        return run_quiz(night, f"{path}/{name}", checkpoint, exam_questions, problems, "lessons")
+
     def check() -> None:
         checkpoints = {"before": before, "after": after}
-        quizzes = {name: _quiz(night, f"{path}/{name}", each, exam_questions) for name, each in checkpoints.items()}
+        quizzes = {name: ask(name, each) for name, each in checkpoints.items()}
         night.rest_engine()
         if p_worse(quizzes["before"], quizzes["after"]) < LEVEL:
             checkpoints["half"] = night.make_checkpoint(
@@ -39,7 +42,7 @@ def accept_lesson(night: Night, lesson: str, before: Path, after: Path, exam_que
                 checkpoints=night.home.checkpoints,
                 trainer=night.trainer,
             )
-            quizzes["half"] = _quiz(night, f"{path}/half", checkpoints["half"], exam_questions)
+            quizzes["half"] = ask("half", checkpoints["half"])
             night.rest_engine()
         known = judge_lesson.committed(night.folder, f"{path}/verdict", quizzes=quizzes, checkpoints=checkpoints)
         verdict.append(night.run(judge_lesson, f"{path}/verdict", quizzes=quizzes, checkpoints=checkpoints))
@@ -48,20 +51,3 @@ def accept_lesson(night: Night, lesson: str, before: Path, after: Path, exam_que
 
     night.run_nested("check", path, check)
     return night.checkpoint(verdict[0])
-
-
-def _quiz(night: Night, path: str, checkpoint: Path, exam_questions: tuple[str, ...]) -> Artifact:
-    config = night.config
-    return night.run(
-        quiz,
-        path,
-        part=quiz_part(config, config.lessons.quiz_problems),
-        seed=f"{config.seed} {night.date} lessons",
-        checkpoint=checkpoint,
-        student=config.student,
-        config=config.sampler,
-        sandbox=config.sandbox,
-        max_completion_tokens=config.exam.max_completion_tokens,
-        exam_questions=exam_questions,
-        engine=night.engine,
-    )

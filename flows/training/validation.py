@@ -7,7 +7,6 @@ from conf.sections.benchmark import ExamPart
 from flows.run.context import Night
 from rewards.benchmarks import configured
 from tasks.evaluation.evaluate import quiz
-from tasks.layout import round_path
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 
@@ -29,14 +28,16 @@ def quiz_part(config: NightConfig, problems: int) -> ExamPart:
     return part if "train" in configured(part).splits else part.model_copy(update={"subset": None})
 
 
-def run_quiz(night: Night, number: int, checkpoint: Path, exam_questions: tuple[str, ...]) -> Artifact:
-    """Run the quiz after a round on its checkpoint. `exam_questions` are never asked."""
+def run_quiz(
+    night: Night, path: str, checkpoint: Path, exam_questions: tuple[str, ...], problems: int, seed: str = "quiz"
+) -> Artifact:
+    """Run a quiz of so many problems on a checkpoint. The same `seed` asks the same ones; never `exam_questions`."""
     config = night.config
     return night.run(
         quiz,
-        f"{round_path(number)}/quiz",
-        part=quiz_part(config, config.grpo.quiz_problems),
-        seed=f"{config.seed} {night.date} quiz",
+        path,
+        part=quiz_part(config, problems),
+        seed=f"{config.seed} {night.date} {seed}",
         checkpoint=checkpoint,
         student=config.student,
         config=config.sampler,

@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 from conf.schema import EngineConfig, SandboxConfig, StudentConfig
+from conf.sections.benchmark import BenchmarkName
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards import benchmarks
 from rewards.verifier import Benchmark, Problem
@@ -13,6 +15,8 @@ from tasks.distillation.trace_filter import LEARNT, Trace
 from tasks.evaluation.evaluate import answer_questions
 from tasks.rollouts import engine_process
 from tasks.workers import Worker
+
+BUILT_IN = get_args(BenchmarkName)
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,12 @@ def mark_known(
 ) -> list[Trace]:
     """Return the traces; those to be learnt whose problem the checkpoint solves, greedily, get the fate `known`.
 
-    A trace without a truth is never known. The engine sleeps afterwards.
+    One without a truth, or of a benchmark that the night does not have, never does. The engine sleeps afterwards.
     """
     rows: dict[str, list[int]] = defaultdict(list)
     for row, trace in enumerate(traces):
-        if trace.fate in LEARNT and trace.truth is not None and trace.benchmark is not None:
-            rows[trace.benchmark].append(row)
+        if trace.fate in LEARNT and trace.truth is not None and trace.benchmark in {*BUILT_IN, *user_benchmarks}:
+            rows[str(trace.benchmark)].append(row)
     marked = list(traces)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     for name, asked in rows.items():

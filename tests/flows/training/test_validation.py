@@ -23,10 +23,10 @@ def test_a_committed_quiz_is_not_run_again(tmp_path: Path) -> None:
     engine = TableEngine(checkpoint, {})
     night.engine.end()
     night.engine = engine  # pyright: ignore
-    quiz = run_quiz(night, 5, checkpoint, ())
+    quiz = run_quiz(night, "round-05/quiz", checkpoint, (), 4)
     assert quiz_accuracy(quiz) == 0.0
     shutil.rmtree(checkpoint)  # removed when later rounds took its place
-    assert run_quiz(night, 5, checkpoint, ()) == quiz
+    assert run_quiz(night, "round-05/quiz", checkpoint, (), 4) == quiz
     assert engine.calls == 1
     night.trainer.end()
 

@@ -127,10 +127,11 @@ def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Pa
     unjudged = Trace([{"role": "user", "content": "Who are you?"}], "A student.", "me", None, None, "a.jsonl:3")
     shouted = "tests.tasks.doubles.benchmarks:Shouted"
     mine = Trace([{"role": "user", "content": "hey"}], "HEY", "me", shouted, "HEY", "a.jsonl:4")
+    foreign = Trace([{"role": "user", "content": "2 * 2?"}], "4", "me", "nowhere:Unknown", "4", "a.jsonl:5")
     answers = {"7 + 5?": "#### 12", "2 + 2?": "#### 5", "hey": "HEY"}
-    examples, counts, written = run(tmp_path, student, [RIGHT, failed, unjudged, mine], answers=answers)
-    assert counts == {"kept": 1, "unknown": 1, "known": 2}
-    assert len(examples) == 2
+    examples, counts, written = run(tmp_path, student, [RIGHT, failed, unjudged, mine, foreign], answers=answers)
+    assert counts == {"kept": 1, "unknown": 2, "known": 2}
+    assert len(examples) == 3
     assert written.read_json("later.json") == []
 
 
