@@ -32,6 +32,7 @@ from flows.run.budget import LATE
 from flows.run.context import Night, freeze_config, is_begun, note_layout
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.history import resume_command
+from flows.run.levels import level_news, with_next_level
 from flows.run.preflight import check_night, finished_summary
 from flows.training.inputs import champion_of, frozen_day, log_datasets, reward_model_of, teacher_of
 from flows.training.recipe import Recipe
@@ -91,6 +92,7 @@ def nightly(
     if reason := too_late(scheduled, now, flow_run.get_run_count()):
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
+    config = with_next_level(config, home, date)
     resumed, checked = is_begun(home.night(date)), holds(home.root)  # the command holds the home, and has checked
     if not resumed:
         check_deadline(config, date, now)
@@ -176,6 +178,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         exam=config.exam,
         seed=config.seed,
         severe=rounds.monitor.severe,
+        news=level_news(config, night.home, night.date),
         earlier_exams=earlier_exams(night.home, night.date, config),
     )
     return _finish(night, tracking, decision, models, exams, rounds, vault)

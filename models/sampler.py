@@ -113,6 +113,19 @@ class Sampler:
         unfinished = sum(size - len(rollouts) for rollouts in sampled)
         raise RuntimeError(f"vLLM did not finish {unfinished} completions in {ATTEMPTS} attempts")
 
+    def logprobs(self, texts: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Return the log-probability of each token of each text (token ids) but its first, as many as fit the context.
+
+        They are natural logarithms, at temperature 1.
+        """
+        fitting = [list(text[: self.config.max_model_len - 1]) for text in texts]
+        params = SamplingParams(temperature=0.0, max_tokens=1, prompt_logprobs=0)
+        outputs = self._generate([{"prompt_token_ids": text} for text in fitting], params)
+        return [
+            [step[token].logprob for step, token in zip(output.prompt_logprobs[1:], text[1:], strict=True)]
+            for output, text in zip(outputs, fitting, strict=True)
+        ]
+
     def use(self, checkpoint: Path) -> None:
         """Wake up, and load a checkpoint, as `load_weights` does, unless the engine holds it and did not sleep.
 
@@ -180,7 +193,7 @@ class Sampler:
             _fail(adapter, f"the engine holds other values than the file for {_listed(wrong) or 'every matrix'}")
 
     def _check_probe(self, checkpoint: Path, probe: Probe, before: Sequence[float], previous: Path | None) -> None:
-        after = self._logprobs(probe)
+        (after,) = self.logprobs([probe.token_ids])
         self.probe_difference = probe.difference(after)
         if not self.probe_difference <= TOLERANCE:
             nats = f"{self.probe_difference:.3f} nats a token"
@@ -188,15 +201,6 @@ class Sampler:
         if after == before and previous is not None and _must_differ(previous, checkpoint, probe):
             _fail(checkpoint, f"the engine still computes what {previous.name} does")
         self._probed = after
-
-    def _logprobs(self, probe: Probe) -> list[float]:
-        """Return the engine's log-probabilities of the probe's tokens, as many as fit its context."""
-        token_ids = probe.token_ids[: self.config.max_model_len - 1]
-        params = SamplingParams(temperature=0.0, max_tokens=1, prompt_logprobs=0)
-        requests: Any = [{"prompt_token_ids": token_ids}]
-        (output,) = self._generate(requests, params)
-        steps: Any = output.prompt_logprobs
-        return [step[token].logprob for step, token in zip(steps[1:], token_ids[1:], strict=True)]
 
     def sleep(self) -> None:
         """Release the GPU for the trainer: move the weights to host memory and drop the key/value cache."""

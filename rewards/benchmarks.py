@@ -53,6 +53,10 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
             from rewards.triviaqa import TriviaQa
 
             return TriviaQa(entry.source, entry.revision)
+        case "instructions":
+            from rewards.instructions import Instructions
+
+            return Instructions()
         case name:
             return _imported(name, entry.source)
 

@@ -7,9 +7,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from conf.section import HubRevision, Positive, Section
 
-BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa"]
+BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions"]
 
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
+GENERATED = ("arithmetic", "instructions")  # benchmarks that need no data
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
 LEVELS = ("1", "2", "3", "4", "5")
 WITH_LEVELS = ("arithmetic", "gsm8k", "math")
@@ -57,6 +58,8 @@ class BenchmarkConfig(Section):
         _check_choice(self.name, self)
         if self.name == "humaneval":
             raise ValueError("humaneval cannot be trained on: it has exam problems only; train on mbpp instead")
+        if self.name == "instructions":
+            raise ValueError("instructions cannot be trained on: it has exam problems only; use it in exam.guards")
         if self.name == "math" and self.subset:
             raise ValueError("MATH-500 cannot be trained on: it is part of the exam; remove `subset`")
         return self
@@ -116,8 +119,8 @@ def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
         raise ValueError(f"{name}: no level {', '.join(unknown)}; there are {', '.join(LEVELS)}")
     if entry.lenient and name != "gsm8k":
         raise ValueError(f"only gsm8k can be read leniently, not {name}; remove `lenient`")
-    if name == "arithmetic" and (entry.source or entry.revision):
-        raise ValueError("arithmetic: its problems are generated; remove `source` and `revision`")
+    if name in GENERATED and (entry.source or entry.revision):
+        raise ValueError(f"{name}: its problems come with the program; remove `source` and `revision`")
     if entry.revision and (entry.source or ":" in name):
         raise ValueError("a revision belongs to the hub, not to a folder or a benchmark of your own; remove `revision`")
 

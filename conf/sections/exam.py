@@ -16,6 +16,14 @@ class ExamConfig(Section):
         default=(), description="promote a candidate better at any target and worse at none (Holm's correction)"
     )
     guards: tuple[ExamPart, ...] = Field(default=(), description="parts that must not get worse")
+    next_level_at: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        default=None,
+        description="the target and its training take in the next level once the champion's 95 % lower bound is above",
+    )
+    english_margin: Annotated[float, Field(gt=0)] | None = Field(
+        default=None,
+        description="a further guard: largest loss at predicting English prose, nats per token; null: none",
+    )
     max_completion_tokens: Positive = Field(default=64, description="an answer is cut after so many tokens")
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=0.025, description="probability of promoting a candidate that is no better"
@@ -34,6 +42,13 @@ class ExamConfig(Section):
         names = [part.name for part in self.parts]
         if len(set(names)) < len(names):
             raise ValueError(f"two parts of the exam have the same name: {', '.join(names)}")
+        return self
+
+    @model_validator(mode="after")
+    def has_levels_to_move_on(self) -> Self:
+        """Refuse a target without levels that should take in the next one."""
+        if self.next_level_at is not None and self.target.levels is None:
+            raise ValueError("next_level_at: the target has no `levels` to begin with; name them, or remove it")
         return self
 
     @property

@@ -14,7 +14,8 @@ Rate = Annotated[float, Field(gt=0)]
 class DayConfig(Section):
     """A generated day, besides the journal: for the starter night, which has no owner yet.
 
-    Its lessons are only for the original student. After a promotion its picks still judge; nothing of it is learnt.
+    Its lessons are only for the original student. After a promotion its picks still judge, and only worked solutions of
+    a level that is new (`exam.next_level_at`) are learnt.
     """
 
     generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="worked solutions, generated")

@@ -1,5 +1,6 @@
 """`nightschool night`: run a night, or resume one that was interrupted."""
 
+import dataclasses
 import os
 import sys
 from dataclasses import dataclass
@@ -47,9 +48,10 @@ def night(
     from flows.commands.console import print_summary  # after the first checks: the libraries take seconds to import
     from flows.run.context import is_dry
     from flows.run.history import unfinished_before
+    from flows.run.levels import with_next_level
 
     request = Request(home, settings, now, fresh, dry_run)
-    earlier = None if date_named or fresh else unfinished_before(home, date, settings)
+    earlier = None if date_named or fresh else unfinished_before(home, date, with_next_level(settings, home, date))
     if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night does not become a dry one
         if settings.deadline is None:
             _say(f"Resuming the interrupted night {earlier}; --date {date} starts another.")
@@ -78,8 +80,10 @@ def _summary(request: Request, date: str) -> dict[str, Any]:
     """Return the summary of a night, which is run or resumed unless it is finished."""
     from flows.run.context import check_identity, is_begun
     from flows.run.history import resume_command
+    from flows.run.levels import with_next_level
     from flows.run.preflight import check_fresh, check_night, finished_summary
 
+    request = dataclasses.replace(request, config=with_next_level(request.config, request.home, date))
     home, config, folder = request.home, request.config, request.home.night(date)
     summary = None if request.fresh else finished_summary(home, date)
     if summary is not None:

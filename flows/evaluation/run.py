@@ -7,6 +7,7 @@ from conf.schema import NightConfig
 from conf.sections.benchmark import ExamPart
 from flows.run.context import Night, log
 from tasks.evaluation.cache import versions
+from tasks.evaluation.english import mean_nats
 from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import as_metrics, exam_figures
 from tasks.stage import Artifact
@@ -32,6 +33,7 @@ def evaluate_checkpoint(
         engine=night.engine,
         exams=night.home.exams,
         versions=tuple(versions().values()),
+        english=config.exam.english_margin is not None and parts is None,
     )
 
 
@@ -57,4 +59,6 @@ def slowest_exam(exams: Mapping[str, Artifact]) -> float:
 def log_exams(tracking: Tracking, exams: Mapping[str, Artifact]) -> None:
     """Log the exams' figures to MLflow: one metric a figure, whose steps are the models in their order."""
     for step, exam in enumerate(exams.values()):
-        tracking.log(as_metrics(exam_figures(exam.folder)), step)
+        nats = mean_nats(exam.folder)
+        english = {} if nats is None else {"exam/english/nats": nats}
+        tracking.log(as_metrics(exam_figures(exam.folder)) | english, step)

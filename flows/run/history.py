@@ -45,16 +45,18 @@ def resume_command(night: Path) -> str:
     return shlex.join(["nightschool", "night", "--config", str(night / "config.yaml"), "--date", night.name])
 
 
-def finished(nights: Path, name: str) -> Iterator[Path]:
-    """Yield the folders of the finished nights of a configuration's name, the newest first."""
+def finished(nights: Path, name: str, before: str | None = None) -> Iterator[Path]:
+    """Yield the folders of the finished nights of a configuration's name (before a date), the newest first."""
     for summary in sorted(nights.glob(f"{DATES}/{SUMMARY}"), reverse=True):
+        if before is not None and summary.parent.name >= before:
+            continue
         if (known := config_of(summary.parent)) and known.name == name:
             yield summary.parent
 
 
-def last_finished(nights: Path, name: str) -> Path | None:
-    """Return the newest finished night of a configuration's name."""
-    return next(finished(nights, name), None)
+def last_finished(nights: Path, name: str, before: str | None = None) -> Path | None:
+    """Return the newest finished night of a configuration's name (before a date)."""
+    return next(finished(nights, name, before), None)
 
 
 def usual_seconds(night: Path | None) -> dict[str, float]:

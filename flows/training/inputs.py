@@ -9,6 +9,7 @@ from conf.sections.benchmark import ExamPart
 from conf.storage.durable import write_atomically
 from conf.storage.home import inside
 from flows.run.context import CHANGED, Night, log
+from flows.run.levels import new_levels
 from models.checkpoint import verify
 from rewards.benchmarks import configured
 from rewards.data.synthetic_journal import practised_levels
@@ -34,13 +35,17 @@ def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart
 
 
 def frozen_day(night: Night, champion: Path) -> Artifact:
-    """Freeze the journal's new lines as tables; a generated day has the levels that the night practises."""
+    """Freeze the journal's new lines as tables.
+
+    A generated day has the levels that the night practises; once the student is trained, only those new tonight.
+    """
     config = night.config
     return night.run(
         freeze_journal,
         "freeze_journal",
         day=config.day,
         levels=practised_levels(config.benchmarks),
+        new_levels=new_levels(config, night.home, night.date),
         seed=str(config.seed),
         date=night.date,
         model=config.name,

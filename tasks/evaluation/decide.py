@@ -10,6 +10,7 @@ import pandas as pd
 from conf.sections.exam import ExamConfig
 from tasks.evaluation import statistics
 from tasks.evaluation.alpha_spending import level
+from tasks.evaluation.english import compare_english, with_english
 from tasks.evaluation.statistics import Comparison, Decision
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
@@ -26,11 +27,12 @@ def decide(
     seed: int,
     severe: tuple[str, ...] = (),
     earlier_exams: int = 0,
+    news: tuple[str, ...] = (),
 ) -> None:
     """Compare the three models on every part of the exam, and write `decision.json` with the reasons.
 
     After `severe` alarms (sentences) the champion stays, whatever the exam shows. `earlier_exams`: how many nights
-    have decided on the same problems, for α spending.
+    have decided on the same problems, for α spending. `news`: sentences that come before the reasons.
     """
     rows = {
         role: read_table(artifact.folder / "evaluations.parquet", EVALUATIONS)
@@ -46,12 +48,16 @@ def decide(
     against = {part.name: comparison("champion", "candidate", part.name) for part in exam.parts}
     targets, guards = ([(against[part.name], part.margin) for part in parts] for parts in (exam.targets, exam.guards))
     decision = statistics.decide(targets, guards, tonight.alpha)
+    english = None
+    if exam.english_margin is not None:
+        english = compare_english(champion, candidate)
+        decision = with_english(decision, english, exam.english_margin)
     if severe:
         vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
         decision = Decision(False, (*vetoes, *decision.reasons))
     written: dict[str, Any] = {
         "promote": decision.promote,
-        "reasons": list(decision.reasons),
+        "reasons": [*news, *decision.reasons],
         "target": exam.target.name,
         "targets": [part.name for part in exam.targets],
         "alpha": tonight.alpha,
@@ -65,6 +71,7 @@ def decide(
                 part.name: dataclasses.asdict(comparison("champion", "distilled", part.name)) for part in exam.parts
             },
         },
+        "english": english and dataclasses.asdict(english),
         "growth": dataclasses.asdict(comparison("distilled", "candidate", exam.target.name)),
     }
     (folder / "decision.json").write_text(json.dumps(written, indent=1))

@@ -19,7 +19,9 @@ from rewards import benchmarks
 from rewards.contamination import exam_index
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.evaluation.cache import CachedExam, exam_inputs, load_exam, save_exam
-from tasks.rollouts.sample import sample_proven
+from tasks.evaluation.english import write_english
+from tasks.rollouts import engine_process
+from tasks.rollouts.sample import call_proven
 from tasks.rollouts.score import scores_of
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
@@ -43,13 +45,15 @@ def evaluate(
     engine: Worker,
     exams: Path,
     versions: tuple[str, ...] = (),
+    english: bool = False,
 ) -> Mapping[str, float]:
     """Evaluate a checkpoint on the parts of an exam, reusing its cached exams under `exams`.
 
     Writes `evaluations.parquet`, a row for each problem with the greedy answer and its verdict; `samples.parquet`, the
-    sampled answers, which decide nothing; and `excluded.json`, the problems that the benchmarks left out. A part is
-    cached if every answer could be graded. `versions`: of engine and graders, so that the stage runs again after an
-    upgrade. Returns `seconds_sat`: what answering and grading took, also where that was another night.
+    sampled answers, which decide nothing; and `excluded.json`, the problems that the benchmarks left out. With
+    `english` also `english.json`, how well it predicts English (see `tasks/evaluation/english.py`). A part is cached if
+    every answer could be graded. `versions`: of engine and graders, so that the stage runs again after an upgrade.
+    Returns `seconds_sat`: what answering and grading took, also where that was another night.
     """
     exam: dict[str, CachedExam] = {}
     for part in parts:
@@ -67,6 +71,8 @@ def evaluate(
     write_table(folder / "evaluations.parquet", EVALUATIONS, [row for part in exam.values() for row in part.greedy])
     write_table(folder / "samples.parquet", EVALUATIONS, [row for part in exam.values() for row in part.sampled])
     (folder / "excluded.json").write_text(json.dumps({name: part.excluded for name, part in exam.items()}))
+    if english:
+        write_english(folder, checkpoint, student, config, engine)
     return {"seconds_sat": sum(part.seconds for part in exam.values())}
 
 
@@ -161,8 +167,9 @@ def answer_questions(
         log.warning(
             "%d questions of the exam are too long to be asked: raise engine.max_model_len", len(prompts) - len(short)
         )
-    groups, _ = sample_proven(
+    groups, _ = call_proven(
         engine,
+        engine_process.sample,
         checkpoint,
         config,
         [prompts[index] for index in short],

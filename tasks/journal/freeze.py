@@ -36,6 +36,7 @@ def freeze_journal(
     *,
     day: DayConfig,
     levels: tuple[str, ...] | None,
+    new_levels: tuple[str, ...] = (),
     seed: str,
     date: str,
     model: str,
@@ -46,8 +47,11 @@ def freeze_journal(
 ) -> dict[str, float]:
     """Take every complete journal line that no earlier committed freeze has taken, and the generated day if any.
 
-    Lessons of earlier nights that the champion does not have are replayed (see `tasks/journal/replay.py`). The lines
-    taken are recorded as byte offsets for each file (`tasks/journal/spans.py`); the journal is never changed.
+    The untouched student gets the whole generated day. A trained one has had those lessons, and more of them would undo
+    its rounds: it gets the picks, which judge the reward model, and worked solutions of `new_levels` alone. Lessons of
+    earlier nights that the champion does not have are replayed (see `tasks/journal/replay.py`). The lines taken are
+    recorded as byte offsets for each file (`tasks/journal/spans.py`); the journal is never changed.
+
     counts.json: for each kind the number of new, replayed, generated, and left-out duplicate lines. The figure
     `unknown_policies`: how many new picks name a checkpoint that this home has never had. It depends on what is on the
     disk now, so it is not an output.
@@ -60,9 +64,14 @@ def freeze_journal(
     for file in sorted(journal.glob("*.jsonl")):
         if spans := _take(file, before.get(file.name, ()), date, lessons):
             taken[file.name] = spans
-    is_trained = parent_of(champion) is not None
-    for generated in _generated(day, levels, seed, date, is_trained):
-        lessons.add(GENERATED, date, GENERATED, parse_line(json.dumps(generated).encode()), is_trained)
+    if parent_of(champion) is None:
+        generated = _generated(day, levels, seed, date, "preferences", "traces", "corrections", "feedback", "words")
+    else:
+        for line in _generated(day, levels, seed, date, "preferences"):
+            lessons.add(GENERATED, date, GENERATED, line, learnt=True)
+        generated = _generated(day, new_levels, seed, date, "traces") if new_levels else ()
+    for line in generated:
+        lessons.add(GENERATED, date, GENERATED, line)
     for name, schema in LESSONS.items():
         write_table(folder / f"{name}.parquet", schema, lessons.rows[name])
     write_table(folder / "quarantine.parquet", QUARANTINE, lessons.quarantine)
@@ -150,16 +159,12 @@ def table_row(entry: Entry) -> tuple[str, dict[str, Any]]:
 
 
 def _generated(
-    day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str, is_trained: bool
-) -> Iterator[dict[str, Any]]:
-    """Yield the generated day's lines.
-
-    A champion that `is_trained` has had these lessons, and more of them would undo its rounds: it gets only the picks,
-    which judge the reward model.
-    """
-    lessons: tuple[Lessons, ...] = ("preferences", "traces", "corrections", "feedback", "words")
-    for kind in lessons[:1] if is_trained else lessons:
-        yield from generated_lines(kind, seed, getattr(day, f"generated_{kind}"), levels, date)
+    day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str, *kinds: Lessons
+) -> Iterator[Entry]:
+    """Yield the generated day's lines of these kinds."""
+    for kind in kinds:
+        for line in generated_lines(kind, seed, getattr(day, f"generated_{kind}"), levels, date):
+            yield parse_line(json.dumps(line).encode())
 
 
 def _unknown_policies(picks: list[dict[str, Any]], date: str, nights: Path, checkpoints: Path) -> int:

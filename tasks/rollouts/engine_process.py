@@ -31,23 +31,36 @@ def sample(
     completions (`generate`), and how far the engine's log-probabilities of the probe were from the trainer's
     (`probe_difference`, nats a token).
     """
-    global _sampler
     started = time.perf_counter()
-    if _sampler is None:
-        from models.sampler import Sampler
-
-        _sampler = Sampler(checkpoint, config, trust_remote_code=trust_remote_code)
-    _sampler.use(checkpoint)
+    sampler = _holding(checkpoint, config, trust_remote_code)
     synced = time.perf_counter()
-    groups = _sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens)
+    groups = sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens)
     return groups, {
         "sync": synced - started,
         "generate": time.perf_counter() - synced,
-        "probe_difference": _sampler.probe_difference,
+        "probe_difference": sampler.probe_difference,
     }
+
+
+def logprobs(
+    checkpoint: Path, config: EngineConfig, texts: Sequence[list[int]], trust_remote_code: bool = False
+) -> list[list[float]]:
+    """Return a checkpoint's log-probabilities of texts, token by token (see `Sampler.logprobs`)."""
+    return _holding(checkpoint, config, trust_remote_code).logprobs(texts)
 
 
 def sleep() -> None:
     """Leave the GPU to the trainer; on a CPU do nothing."""
     if _sampler is not None:
         _sampler.sleep()
+
+
+def _holding(checkpoint: Path, config: EngineConfig, trust_remote_code: bool) -> "Sampler":
+    """Return the engine with a checkpoint, which is loaded first where the engine holds another one."""
+    global _sampler
+    if _sampler is None:
+        from models.sampler import Sampler
+
+        _sampler = Sampler(checkpoint, config, trust_remote_code=trust_remote_code)
+    _sampler.use(checkpoint)
+    return _sampler

@@ -38,7 +38,8 @@ STARTERS = (
     "distill.steps=4",
     "day.generated_preferences=12",
     "reward_model={min_picks: 6, epochs: 1, learning_curve: []}",
-    'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 40}, max_completion_tokens: 24}',
+    'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 40}, '
+    "english_margin: 9.0, max_completion_tokens: 24}",
 )
 
 

@@ -55,6 +55,7 @@ def freeze(
     committed: bool = True,
     model: str = "starter",
     champion: str = "original",
+    new_levels: tuple[str, ...] = (),
 ) -> Artifact:
     folder = home / "nights" / date / "freeze_journal"
     folder.mkdir(parents=True)
@@ -62,6 +63,7 @@ def freeze(
         folder,
         day=day or DayConfig(),
         levels=("1",),
+        new_levels=new_levels,
         seed="1",
         date=date,
         model=model,

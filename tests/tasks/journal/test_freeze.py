@@ -9,6 +9,7 @@ import pytest
 from conf.sections.lessons import DayConfig
 from conf.storage.home import NightError
 from models.checkpoint import write_lineage
+from rewards.data.synthetic_journal import generated_lines
 from tasks.journal.freeze import LESSONS
 from tasks.journal.spans import consumed
 from tests.tasks.doubles.journals import ASKED, counts, freeze, journal, line, pick, table, texts, words
@@ -219,6 +220,10 @@ def test_the_generated_days_lessons_are_for_the_student_as_it_came(tmp_path: Pat
     night = freeze(tmp_path, "2026-11-20", day, champion="promoted")
     assert {name: counts(night, name) for name in LESSONS if counts(night, name)} == {"preferences": {"generated": 2}}
     assert table(night, "preferences").learnt.tolist() == [True, True]
+    moved_on = freeze(tmp_path, "2026-11-19", day, champion="promoted", new_levels=("3",))
+    assert (counts(moved_on, "traces"), counts(moved_on, "words")) == ({"generated": 3}, {})
+    third = [line["response"] for line in generated_lines("traces", "1", 3, ("3",), "2026-11-19")]
+    assert table(moved_on, "traces").response.tolist() == third
     assert counts(freeze(tmp_path, "2026-11-21", day), "traces") == {"generated": 3}  # after a rollback
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from models.engine.sync_probe import SyncError
-from tasks.rollouts.sample import sample_proven
+from tasks.rollouts import engine_process
+from tasks.rollouts.sample import call_proven
 from tests.tasks.doubles.workers import InProcessWorker
 
 
@@ -27,12 +28,12 @@ class UnprovenEngine(InProcessWorker):
 @pytest.mark.parametrize("unproven", [0, 1])
 def test_a_new_process_is_asked_after_an_unproven_sync(unproven: int) -> None:
     engine = UnprovenEngine(unproven)
-    assert sample_proven(engine) == 1 + unproven  # pyright: ignore
+    assert call_proven(engine, engine_process.sample) == 1 + unproven  # pyright: ignore
     assert engine.losses == ["the engine was restarted: cafe is not what the engine samples from"] * unproven
 
 
 def test_a_checkpoint_that_cannot_be_proven_ends_the_night() -> None:
     engine = UnprovenEngine(2)
     with pytest.raises(SyncError, match="cafe"):
-        sample_proven(engine)  # pyright: ignore
+        call_proven(engine, engine_process.sample)  # pyright: ignore
     assert engine.processes == 2

@@ -1,0 +1,70 @@
+"""The target that moves on: once the champion masters its levels, the next one joins, in training and in the exam."""
+
+import json
+from pathlib import Path
+
+from conf.load import config_of
+from conf.schema import NightConfig
+from conf.sections.benchmark import LEVELS, BenchmarkConfig
+from conf.storage.home import SUMMARY, Home
+from flows.run.history import last_finished
+
+
+def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
+    """Return the configuration with the target's levels that the nights before `date` have come to.
+
+    They are those of the last finished night, and one more where the model that served after it had its 95 % lower
+    bound on the target above `exam.next_level_at`. For a configuration that has them already nothing changes, so that a
+    night can be resumed with the one it froze.
+    """
+    at, target, last = config.exam.next_level_at, config.exam.target, last_finished(home.nights, config.name, date)
+    if at is None or target.levels is None or last is None:
+        return config
+    reached = {*target.levels, *_levels_of(last, config)}
+    further = [level for level in LEVELS if level > max(reached)]
+    if reached == {*_levels_of(last, config)} and further and _lower_bound(last) > at:
+        reached.add(further[0])
+    return _with_levels(config, tuple(sorted(reached)))
+
+
+def new_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
+    """Return the target's levels that joined after the last night before `date`; none where there was no such night."""
+    last = last_finished(home.nights, config.name, date)
+    before = _levels_of(last, config) if last and config.exam.next_level_at is not None else ()
+    return tuple(level for level in config.exam.target.levels or () if before and level not in before)
+
+
+def level_news(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
+    """Return a sentence for the report where a level is new tonight."""
+    if not (new := new_levels(config, home, date)):
+        return ()
+    target = config.exam.target
+    return (
+        f"New tonight, in training and in the exam: level {new[-1]} of {target.benchmark}. On the levels before, the "
+        f"model's 95 % lower bound passed {config.exam.next_level_at:.2f}.",
+    )
+
+
+def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:
+    """Return the target's levels of an earlier night; none where it had another target."""
+    known = config_of(night)
+    if known is None or known.exam.target.benchmark != config.exam.target.benchmark:
+        return ()
+    return known.exam.target.levels or ()
+
+
+def _lower_bound(night: Path) -> float:
+    summary = json.loads((night / SUMMARY).read_text())
+    return summary["accuracy"]["candidate" if summary["decision"] == "promoted" else "champion"]["low"]
+
+
+def _with_levels(config: NightConfig, levels: tuple[str, ...]) -> NightConfig:
+    """Return the configuration with other levels of its target, and of what it trains on at the same levels."""
+    target = config.exam.target
+
+    def moved(entry: BenchmarkConfig) -> BenchmarkConfig:
+        same = entry.name == target.benchmark and entry.levels == target.levels
+        return entry.model_copy(update={"levels": levels}) if same else entry
+
+    exam = config.exam.model_copy(update={"target": target.model_copy(update={"levels": levels})})
+    return config.model_copy(update={"exam": exam, "benchmarks": tuple(map(moved, config.benchmarks))})

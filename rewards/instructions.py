@@ -1,0 +1,73 @@
+"""Instructions whose form a program can check, after IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from conf.storage.home import InputError
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
+
+WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
+SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
+# A form's name: how it is asked for, with a topic, and whether an answer has it. A small student can do these already.
+FORMS: Mapping[str, tuple[str, Callable[[str, str], bool]]] = {
+    "sentence": (
+        "Write exactly one sentence about {}.",
+        lambda answer, topic: len(SENTENCE_END.findall(answer)) == 1 and "\n" not in answer,
+    ),
+    "question": ("Ask me a question about {}.", lambda answer, topic: answer.endswith("?")),
+    "word": (
+        'Write a sentence about {} that contains the word "often".',
+        lambda answer, topic: "often" in answer.lower().split(),
+    ),
+    "completion": (
+        "Complete the sentence: I like {} because",
+        lambda answer, topic: answer.lower().removeprefix("i like ").startswith(f"{topic} because "),
+    ),
+    "yes or no": (
+        "Do you like {}? Answer only yes or no.",
+        lambda answer, topic: bool(re.fullmatch(r"(yes|no)[.!]?", answer, re.IGNORECASE)),
+    ),
+}
+TOPICS = (
+    "bees", "bicycles", "birds", "books", "bread", "cities", "clocks", "coffee", "cooking", "dogs", "flowers",
+    "football", "forests", "gardens", "horses", "islands", "letters", "mountains", "museums", "music", "old houses",
+    "rain", "rivers", "school", "sleep", "the moon", "the sea", "trains", "winter", "wooden toys",
+)  # fmt: skip
+
+
+class Instructions(Benchmark):
+    """150 exam problems, none to train on: five forms, each about thirty topics.
+
+    A guard for what an instruction-tuned student can do before it studies something else.
+    """
+
+    name = "instructions"
+    splits = ("test",)
+    bounded = True
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return the exam's problems; the subject is the form. Raises InputError for `train`."""
+        if split != "test":
+            raise InputError("instructions: it has exam problems only; use it in exam.guards")
+        return [
+            Problem(f"instructions/{form}/{topic}", self.name, asked.format(topic), topic, subject=form)
+            for form, (asked, _) in FORMS.items()
+            for topic in TOPICS
+        ]
+
+    def prompt(self, problem: Problem) -> str:
+        """Return the instruction as it is."""
+        return problem.question
+
+    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+        """Reward 1 if the answer, of three words or more, has the form that was asked for, else 0."""
+        return [_score(attempt) for attempt in attempts]
+
+
+def _score(attempt: Attempt) -> Score:
+    answer, form = attempt.completion.strip(), attempt.problem.problem_id.split("/")[1]
+    enough = 1 if form == "yes or no" else 3
+    if len(WORD.findall(answer)) < enough:
+        return Score(0.0, "no_answer", parts={"correct": 0.0})
+    correct = FORMS[form][1](answer, attempt.problem.truth)
+    return Score(float(correct), "correct" if correct else "wrong", parts={"correct": float(correct)})

@@ -1,0 +1,72 @@
+"""The guard on language: how well a checkpoint predicts English prose that nothing in a night teaches."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+from scipy.stats import t
+
+from conf.schema import EngineConfig, StudentConfig
+from models.checkpoint import base_of
+from models.hf.loading import load_tokenizer
+from tasks.evaluation.statistics import Decision, signed
+from tasks.rollouts import engine_process
+from tasks.rollouts.sample import call_proven
+from tasks.stage import Artifact
+from tasks.workers import Worker
+
+FILE = "english.json"
+PASSAGES = Path(__file__).with_name("english.txt")  # one a line, written for this program
+
+
+@dataclass(frozen=True)
+class EnglishComparison:
+    """Two checkpoints on the same passages: mean negative log-likelihoods, nats per token.
+
+    `high`: the one-sided 95 % upper bound of the difference (Student's t over the passages).
+    """
+
+    passages: int
+    before: float
+    after: float
+    difference: float
+    high: float
+
+
+def write_english(folder: Path, checkpoint: Path, student: StudentConfig, config: EngineConfig, engine: Worker) -> None:
+    """Write `english.json`: the mean negative log-likelihood of each passage, nats per token, without its first."""
+    tokenizer = load_tokenizer(base_of(checkpoint), student.trust_remote_code)
+    texts = [
+        tokenizer.encode(passage, add_special_tokens=False)
+        for passage in PASSAGES.read_text(encoding="utf-8").splitlines()
+    ]
+    arguments = (checkpoint, config, texts, student.trust_remote_code)
+    logprobs = call_proven(engine, engine_process.logprobs, *arguments)
+    (folder / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
+
+
+def mean_nats(exam: Path) -> float | None:
+    """Return the mean over the passages, nats per token; None where an `evaluate` stage did not measure it."""
+    file = exam / FILE
+    return fmean(json.loads(file.read_text())["nats"]) if file.exists() else None
+
+
+def compare_english(before: Artifact, after: Artifact) -> EnglishComparison:
+    """Compare two `evaluate` stages, passage by passage."""
+    old, new = (artifact.read_json(FILE)["nats"] for artifact in (before, after))
+    changes = [late - early for early, late in zip(old, new, strict=True)]
+    n, difference = len(changes), fmean(changes)
+    high = difference + float(t.ppf(0.95, n - 1)) * stdev(changes) / math.sqrt(n)
+    return EnglishComparison(n, fmean(old), fmean(new), difference, high)
+
+
+def with_english(decision: Decision, english: EnglishComparison, margin: float) -> Decision:
+    """Return the decision with this guard: no promotion where the upper bound is not below the margin."""
+    passed = english.high < margin
+    reason = (
+        f"Guard English prose: {english.before:.2f} → {english.after:.2f} nats a token ({signed(english.difference)}, "
+        f"upper bound {signed(english.high)}; allowed {signed(margin)}){'' if passed else ': not passed'}."
+    )
+    return Decision(decision.promote and passed, (*decision.reasons, reason))

@@ -1,0 +1,66 @@
+"""The target that moves on: which levels a night has, by the nights before it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conf.load import STARTER, frozen_yaml, load_night
+from conf.schema import NightConfig
+from conf.storage.home import Home, InputError
+from flows.run.levels import level_news, new_levels, with_next_level
+
+CONFIG = load_night(STARTER, ["exam.next_level_at=0.8"])
+
+
+def finish(home: Home, date: str, config: NightConfig, *, low: float, promoted: bool = True) -> None:
+    """Leave a finished night after which a model with this lower bound serves."""
+    home.night(date).mkdir(parents=True)
+    (home.night(date) / "config.yaml").write_text(frozen_yaml(config))
+    serving, other = ("candidate", "champion") if promoted else ("champion", "candidate")
+    accuracy = {serving: {"low": low}, other: {"low": 0.99 - low}}
+    summary = {"decision": "promoted" if promoted else "kept", "accuracy": accuracy}
+    (home.night(date) / "summary.json").write_text(json.dumps(summary))
+
+
+def levels(config: NightConfig) -> tuple[tuple[str, ...] | None, ...]:
+    return config.exam.target.levels, *(entry.levels for entry in config.benchmarks)
+
+
+@pytest.mark.parametrize("promoted", [True, False])
+def test_a_level_joins_once_the_lower_bound_has_passed(tmp_path: Path, promoted: bool) -> None:
+    home = Home(tmp_path)
+    assert levels(with_next_level(CONFIG, home, "2026-11-18")) == (("1", "2"),) * 2
+    finish(home, "2026-11-18", CONFIG, low=0.79, promoted=promoted)
+    assert with_next_level(CONFIG, home, "2026-11-19") == CONFIG
+    finish(home, "2026-11-19", CONFIG, low=0.81, promoted=promoted)
+    third = with_next_level(CONFIG, home, "2026-11-20")
+    assert levels(third) == (("1", "2", "3"),) * 2
+    assert new_levels(third, home, "2026-11-20") == ("3",)
+    assert level_news(third, home, "2026-11-20") == (
+        "New tonight, in training and in the exam: level 3 of arithmetic. On the levels before, the model's 95 % lower "
+        "bound passed 0.80.",
+    )
+    assert with_next_level(third, home, "2026-11-20") == third  # as resumed with its own configuration
+    assert with_next_level(CONFIG, home, "2026-11-19") == CONFIG  # the nights after it do not count
+    finish(home, "2026-11-20", third, low=0.6, promoted=promoted)
+    fourth = with_next_level(CONFIG, home, "2026-11-21")
+    assert fourth == third
+    assert level_news(fourth, home, "2026-11-21") == new_levels(fourth, home, "2026-11-21") == ()
+
+
+def test_nothing_follows_the_last_level_and_another_target_does_not_count(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    every = with_next_level(load_night(STARTER, ['exam.target.levels=["1", "2", "3", "4", "5"]']), home, "2026-11-18")
+    finish(home, "2026-11-18", every, low=0.9)
+    assert with_next_level(CONFIG, home, "2026-11-19").exam.target.levels == ("1", "2", "3", "4", "5")
+    assert with_next_level(CONFIG.model_copy(update={"name": "other"}), home, "2026-11-19").exam == CONFIG.exam
+    gsm8k = load_night(STARTER, ['exam.target={benchmark: gsm8k, levels: ["1"]}', "exam.next_level_at=0.8"])
+    assert with_next_level(gsm8k, home, "2026-11-19") == gsm8k
+    fixed = load_night(STARTER, ["exam.next_level_at=null"])
+    assert with_next_level(fixed, home, "2026-11-19") == fixed
+
+
+def test_a_target_without_levels_cannot_move_on() -> None:
+    with pytest.raises(InputError, match=r"next_level_at: the target has no `levels` to begin with"):
+        load_night(STARTER, ["exam.target.levels=null", "exam.next_level_at=0.8"])
