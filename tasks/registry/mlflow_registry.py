@@ -20,6 +20,7 @@ from mlflow.utils.uri import is_local_uri
 DAYTIME, PREVIOUS = "daytime", "previous"
 MOVING = "moving"  # a tag of the model: the move of the aliases that is under way
 SERVED = f"{DAYTIME}."  # begins a version's tags: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
+REWARD_MODEL = "reward model"  # the role of a version that judges answers
 PARTS = "model", "components/tokenizer"  # of a logged model of the flavor `transformers`: each is the checkpoint
 PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by hand
 
@@ -62,6 +63,11 @@ class Registry:
     def __init__(self, client: MlflowClient, model: str) -> None:
         self.client, self.model = client, model
 
+    @property
+    def reward_models(self) -> "Registry":
+        """The registry of this model's reward models, which is beside its own."""
+        return Registry(self.client, f"{self.model}-reward")
+
     def versions(self) -> list[Version]:
         """Return all versions, the oldest first. A version without a digest was registered by others and is ignored."""
         model = self._registered()
@@ -83,9 +89,10 @@ class Registry:
         ]
 
     def others(self) -> dict[str, str]:
-        """Return the digests that other registered models name, each with the name of such a model."""
+        """Return the digests that other registered models name, but its reward models, each with a model's name."""
+        own = (self.model, self.reward_models.model)
         versions = self.client.search_model_versions()
-        return {v.tags["digest"]: v.name for v in versions if v.name != self.model and v.tags.get("digest")}
+        return {v.tags["digest"]: v.name for v in versions if v.name not in own and v.tags.get("digest")}
 
     def named(self, alias: str) -> Version | None:
         """Return the version under an alias."""
@@ -111,19 +118,20 @@ class Registry:
         """Register a checkpoint with its exam results, once: a digest that is registered keeps its version.
 
         Each version has a run of its own, nested in the night's run `run_id`, so that MLflow can compare versions, and
-        a logged model, from which `mlflow.transformers.load_model` loads it.
+        a logged model, from which `mlflow.transformers.load_model` loads it; a reward model, whose head that does not
+        know, is a logged model without a flavor.
         """
         known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
         if known is not None:
             return known
-        self._create()
+        self._create(tags["role"])
         tags = {"digest": checkpoint.name, **tags}
-        name = f"{tags['role']}-{checkpoint.name[:8]}"
+        name = f"{tags['role'].replace(' ', '-')}-{checkpoint.name[:8]}"
         note = f"The {tags['role']} of the night {tags['night']}, checkpoint {checkpoint.name}."
         run = self._nested_run(run_id, experiment_id, name, {**tags, MLFLOW_RUN_NOTE: note})
         leftover = self.client.search_logged_models([experiment_id], filter_string=f"source_run_id = '{run}'")
         model = (leftover or [self.client.create_logged_model(experiment_id, name, source_run_id=run, tags=tags)])[0]
-        source = self._source(checkpoint, model.model_id, model.artifact_location)
+        source = self._source(checkpoint, tags["role"], model.model_id, model.artifact_location)
         self.client.finalize_logged_model(model.model_id, "READY")
         for key, value in metrics.items():
             self.client.log_metric(run, key, value, model_id=model.model_id)
@@ -192,21 +200,24 @@ class Registry:
                 raise
             return None
 
-    def _create(self) -> None:
+    def _create(self, role: str) -> None:
         note = f"Checkpoints of `{self.model}`. The alias `{DAYTIME}` serves, `{PREVIOUS}` is its predecessor."
+        if role == REWARD_MODEL:
+            note = "Reward models, fitted to the owner's picks: backbones with a head, `reward_head.safetensors`."
         try:
             self.client.create_registered_model(self.model, description=note)
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
 
-    def _source(self, checkpoint: Path, model_id: str, location: str) -> str:
+    def _source(self, checkpoint: Path, role: str, model_id: str, location: str) -> str:
         """Lay a checkpoint out as MLflow's flavor `transformers` does, and return the URI to load it from.
 
         On this machine the parts are links to the checkpoint's folder; to another store they are uploaded. A database's
         own client cannot resolve `models:/m-…` (MLflow 3.17 asks the global one), and a server takes nothing else.
         """
-        flavor = Model(flavors={"transformers": _flavor(checkpoint)}, model_id=model_id)
+        flavors = {} if role == REWARD_MODEL else {"transformers": _flavor(checkpoint)}
+        flavor = Model(flavors=flavors, model_id=model_id)
         if is_local_uri(location):
             folder = Path(local_file_uri_to_path(location))
             for part in PARTS:

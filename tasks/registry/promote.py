@@ -16,8 +16,9 @@ from conf.storage.home import Home
 from conf.storage.locks import alias_lock
 from models.checkpoint import parent_of, verify
 from tasks.monitoring.prefect_artifacts import show_text
-from tasks.registry.mlflow_registry import DAYTIME, Registry, Version
-from tasks.stage import Artifact
+from tasks.registry.mlflow_registry import DAYTIME, REWARD_MODEL, Registry, Version
+from tasks.reward_model.fit import figures
+from tasks.stage import Artifact, committed
 from tasks.tracking import Tracking
 
 OUTCOME = "promotion.json"  # in the night's folder: written once the aliases have moved
@@ -43,6 +44,8 @@ def promote(
     decision: Artifact, checkpoints: Mapping[str, Path], home: Home, tracking: Tracking, model: str
 ) -> dict[str, Any]:
     """Register champion, distilled and candidate with their accuracies, and move the aliases if so decided.
+
+    A reward model that the night has fitted, and that serves, is registered beside them.
 
     `checkpoints`: by role. Returns the decision as it was carried out, with the digest that is `serving` now and the
     owner's moves so far (`by_hand`). A dry run moves nothing. A candidate whose champion was replaced since the exam is
@@ -98,11 +101,21 @@ def _register_and_move(
         }
         metrics = {f"exam/{part}": accuracy for part, accuracy in accuracies.items()}
         versions[role] = registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, metrics)
+    _register_reward_model(night, home, tracking, registry.reward_models)
     with alias_lock(home):
         serving, candidate = registry.named(DAYTIME), versions["candidate"]
         if (night / DRY_RUN).exists() and (serving is None or serving.version != candidate.version):
             return _withhold(decision, candidate, night / "config.yaml")
         return _move_aliases(decision, versions, registry, f"night {night.name}")
+
+
+def _register_reward_model(night: Path, home: Home, tracking: Tracking, registry: Registry) -> None:
+    fitted = committed(night / "fit_reward_model")
+    if fitted is not None and (outcome := fitted.read_json("outcome.json"))["serves"]:
+        checkpoint = home.checkpoints / outcome["checkpoint"]
+        verify(checkpoint)
+        tags = {"role": REWARD_MODEL, "night": night.name, "parent": parent_of(checkpoint) or ""}
+        registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, figures(outcome))
 
 
 def _move_aliases(

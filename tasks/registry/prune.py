@@ -34,6 +34,7 @@ class Item:
     why: str
     version: str | None
     paths: tuple[Path, ...]
+    is_reward_model: bool = False
 
     @property
     def size(self) -> int:
@@ -71,6 +72,11 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
             why = f"never promoted, and the night {version.night} is older than the newest {keep_nights}"
             what = f"version {version.version} ({digest})"
             goes.append(Item(what, why, version.version, (home.checkpoints / digest,)))
+    for version in registry.reward_models.versions():
+        if (digest := version.digest) in on_disk - stays.keys() - registered:
+            registered.add(digest)
+            what, why = f"reward model {version.version} ({digest})", f"the night {version.night} is old"
+            goes.append(Item(what, why, version.version, (home.checkpoints / digest,), is_reward_model=True))
     for digest in sorted(on_disk - stays.keys() - registered):
         goes.append(Item(f"checkpoint {digest}", "nothing names it", None, (home.checkpoints / digest,)))
     if (draft := home.checkpoints / "draft").exists():
@@ -87,9 +93,10 @@ def remove(home: Home, planned: Plan, registry: Registry) -> None:
     for item in planned.goes:
         if item.version is not None:
             with alias_lock(home):
-                if _is_chosen(registry, item.version):  # the owner has promoted it since it was planned
+                its_registry = registry.reward_models if item.is_reward_model else registry
+                if _is_chosen(its_registry, item.version):  # the owner has promoted it since it was planned
                     continue
-                registry.remove(item.version)
+                its_registry.remove(item.version)
         for path in item.paths:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

@@ -111,7 +111,10 @@ def test_a_mistake_in_the_file_is_one_line(in_folder: Path, was: str, becomes: s
         ('exam.target={benchmark: mbpp, levels: ["1"]}', "mbpp: its problems have no levels; remove `levels`"),
         ("exam.target={benchmark: 'my:Own', levels: ['1']}", "my:Own: its problems have no levels; remove"),
         ("benchmarks=[{name: mbpp, lenient: true}]", "benchmarks.0: only gsm8k can be read leniently, not mbpp"),
-        ("benchmarks=[{name: arithmetic, source: x}]", "benchmarks.0: arithmetic: its problems come with the program; remove"),
+        (
+            "benchmarks=[{name: arithmetic, source: x}]",
+            "benchmarks.0: arithmetic: its problems come with the program; remove",
+        ),
         ("benchmarks=[{name: gsm8k, source: here, revision: main}]", "benchmarks.0: a revision belongs to the hub"),
         ("benchmarks=[{name: 'my:Own', revision: main}]", "benchmarks.0: a revision belongs to the hub"),
         ("benchmarks=[{name: gsm8k, weight: 0}]", "benchmarks.0.weight: 0 is not allowed; greater than 0"),

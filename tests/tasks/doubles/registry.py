@@ -10,7 +10,7 @@ from mlflow import MlflowClient
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import SUMMARY, Home
 from models.checkpoint import keep, write_lineage
-from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, SERVED, Registry, Version
+from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, SERVED, Registry, Version
 from tasks.registry.prune import prune
 from tasks.tracking import RUN_FILE, Tracking
 
@@ -86,9 +86,12 @@ class PrunedSchool:
     def checkpoint(self, text: str, base: str | None = None) -> Path:
         return make_checkpoint(self.home.checkpoints, text, base=base)
 
-    def version(self, text: str, date: str, *, model: str = "starter", promote: bool = False) -> Path:
+    def version(
+        self, text: str, date: str, *, model: str = "starter", role: str = "candidate", promote: bool = False
+    ) -> Path:
         checkpoint = self.checkpoint(text)
-        registry, tags = Registry(self.tracking.client, model), {"role": "candidate", "night": date}
+        registry, tags = Registry(self.tracking.client, model), {"role": role, "night": date}
+        registry = registry.reward_models if role == REWARD_MODEL else registry
         made = registry.register(checkpoint, self.tracking.run_id, self.tracking.experiment_id, tags, {})
         if promote:
             registry.promote(made.version)

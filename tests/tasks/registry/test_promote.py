@@ -13,9 +13,9 @@ from conf.storage.home import Home
 from conf.storage.locks import alias_lock
 from flows.commands.promote import promote_version
 from models.checkpoint import DamagedCheckpointError
-from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry
+from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, ROLLBACK, Registry
 from tasks.registry.promote import DRY_RUN, OUTCOME, accuracy_of, promote
-from tasks.stage import Artifact
+from tasks.stage import Artifact, commit
 from tasks.tracking import Tracking
 from tests.tasks.doubles.night import TARGET, write_exam
 from tests.tasks.doubles.registry import ROLES, forget_moves, interrupted_at_each_call, make_checkpoint, make_models
@@ -87,6 +87,25 @@ def test_the_winner_serves_and_twice_changes_nothing(
         assert morning.tracking.client.get_run(run).data.metrics == metrics
     morning.promote()
     assert morning.registry.versions() == versions
+
+
+def test_a_reward_model_is_registered_beside_them(make_morning: Callable[[bool], Morning]) -> None:
+    morning = make_morning(True)
+    judge = make_checkpoint(morning.home.checkpoints, "judge", morning.checkpoints["champion"].name)
+    outcome = {"serves": True, "checkpoint": judge.name, "picks": 120, "held_out": 24}
+    folder = morning.night / "fit_reward_model"
+    folder.mkdir()
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+    commit(folder, "fit_reward_model", {}, 1.0)
+    for _ in range(2):
+        morning.promote()
+        (morning.night / OUTCOME).unlink()
+    (version,) = morning.registry.reward_models.versions()
+    assert (version.role, version.digest, version.night) == (REWARD_MODEL, judge.name, "2026-11-20")
+    client = morning.tracking.client
+    run = client.get_model_version("student-reward", version.version).run_id or ""
+    assert client.get_run(run).data.metrics["reward_model/held_out"] == 24
+    assert len(morning.registry.versions()) == len(ROLES)
 
 
 def test_a_loser_does_not_serve(make_morning: Callable[[bool], Morning]) -> None:

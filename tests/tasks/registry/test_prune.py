@@ -10,7 +10,7 @@ import pytest
 from conf.storage.home import Home
 from tasks.evaluation.cache import key, save_exam
 from tasks.journal.spans import consumed, note_taken
-from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
+from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, Registry
 from tasks.registry.prune import bytes_freed, plan, prune, remove
 from tasks.stage import commit
 from tasks.tracking import RUN_FILE
@@ -31,7 +31,7 @@ def names(*checkpoints: Path) -> set[str]:
 def test_champions_and_reward_models_of_the_newest_nights_stay(school: School) -> None:
     """In a home of dry runs no alias names the champion; but the newest nights compared with it."""
     champion, loser = school.version("champion", DATES[0]), school.version("a loser", DATES[0])
-    fitted = {date: school.checkpoint(f"reward model of {date}") for date in DATES[1:3]}
+    fitted = {date: school.version(f"reward of {date}", date, role=REWARD_MODEL) for date in DATES[1:3]}
     for date, checkpoint in fitted.items():
         (school.night(date) / "champion.txt").write_text(champion.name)
         (school.home.night(date) / "fit_reward_model").mkdir()
@@ -39,12 +39,15 @@ def test_champions_and_reward_models_of_the_newest_nights_stay(school: School) -
     planned = plan(school.home, 2, school.registry)
     assert [item.what for item in planned.goes] == [
         f"version 2 ({loser.name})",
-        f"checkpoint {fitted[DATES[1]].name}",
+        f"reward model 1 ({fitted[DATES[1]].name})",
     ]
     assert planned.stays == {
         champion.name: f"the champion of {DATES[2]}, one of the newest nights",
         fitted[DATES[2]].name: f"the reward model of {DATES[2]}, one of the newest nights",
     }
+    school.prune()
+    assert school.registered("starter-reward") == [fitted[DATES[2]].name]
+    assert not fitted[DATES[1]].exists()
 
 
 def test_old_losers_go_and_all_others_stay(school: School) -> None:
