@@ -1,5 +1,6 @@
 """Low-rank adapters through peft: attach them, save them in peft's format, merge them into the base."""
 
+import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
 import json
 import math
 from collections.abc import Iterator

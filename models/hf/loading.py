@@ -1,5 +1,6 @@
 """Load models and tokenizers as Hugging Face folders, turn conversations into tokens, and unpack the starter model."""
 
+import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
 import importlib.util
 from collections.abc import Sequence
 from functools import cache
