@@ -7,6 +7,7 @@ resumes. Prints the tables of docs/performance.md, and writes docs/starter-night
 """
 
 import argparse
+import json
 import os
 import platform
 import time
@@ -19,9 +20,11 @@ from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
 from flows.run.history import round_metrics
 from tasks.evaluation.metrics import ROLES
+from tasks.layout import MANIFEST
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = SCHOOL / "starter-night"
+BEGUN = "begun"  # touched when a night begins
 PICTURE = Path("docs/starter-night.png")
 
 
@@ -40,6 +43,9 @@ def night(seed: int) -> dict[str, Any]:
     home = make(HOMES) / f"seed-{seed}"
     minutes = home / "minutes.txt"
     begun, started = home.exists(), time.monotonic()
+    if not begun:
+        make(home)
+        (home / BEGUN).touch()
     command = ["night", "--json", "--date", "2026-01-01", "--set", f"seed={seed}"]
     summary = json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home)})
     if not begun:
@@ -51,15 +57,17 @@ def night(seed: int) -> dict[str, Any]:
 def tables(nights: dict[int, dict[str, Any]]) -> str:
     """Return where the nights ran, and the tables of the exam and of the guards."""
     rows = "\n".join(_row(seed, found) for seed, found in nights.items())
-    guards = "\n".join(_guards(seed, found) for seed, found in nights.items())
+    first = next(iter(nights.values()))
+    parts = [name for name in first["benchmarks"] if name != first["target"]]
+    guards = "\n".join(_guards(seed, found, parts) for seed, found in nights.items())
     return f"""{len(os.sched_getaffinity(0))} cores ({platform.machine()})
 
-| seed | base | after distillation | candidate | GRPO's part | decision | rounds | minutes |
-|---|---|---|---|---|---|---|---|
+| seed | base | after distillation | candidate | GRPO's part | decision | rounds | distilled by minute | minutes |
+|---|---|---|---|---|---|---|---|---|
 {rows}
 
-| seed | level 3 | level 4 | level 5 |
-|---|---|---|---|
+| seed | {" | ".join(parts)} | English, nats a token |
+|---|{"---|" * len(parts)}---|
 {guards}
 """
 
@@ -95,15 +103,18 @@ def _row(seed: int, found: dict[str, Any]) -> str:
     growth = found["growth"]
     part = f"{growth['difference']:+.3f} [{growth['low']:+.3f}, {growth['high']:+.3f}]"
     minutes = "interrupted" if found["minutes"] is None else f"{found['minutes']:.1f}"
-    return f"| {seed} | {accuracy} | {part} | {found['decision']} | {found['rounds']} | {minutes} |"
+    folder = found["home"] / "nights" / found["night"]
+    distilled = ((folder / "distill" / MANIFEST).stat().st_mtime - (found["home"] / BEGUN).stat().st_mtime) / 60
+    return f"| {seed} | {accuracy} | {part} | {found['decision']} | {found['rounds']} | {distilled:.1f} | {minutes} |"
 
 
-def _guards(seed: int, found: dict[str, Any]) -> str:
+def _guards(seed: int, found: dict[str, Any], parts: list[str]) -> str:
     cells = [
-        f"{part['champion']['accuracy']:.2f} → {part['candidate']['accuracy']:.2f}"
-        for name, part in found["benchmarks"].items()
-        if name != found["target"]
+        " → ".join(f"{found['benchmarks'][part][who]['accuracy']:.2f}" for who in ("champion", "candidate"))
+        for part in parts
     ]
+    decision = json.loads((found["home"] / "nights" / found["night"] / "decide" / "decision.json").read_text())
+    cells.append(f"{decision['english']['before']:.2f} → {decision['english']['after']:.2f}")
     return f"| {seed} | {' | '.join(cells)} |"
 
 
