@@ -158,6 +158,10 @@ def _add_lesson(stages: list[Planned], config: NightConfig, step: Step, policy: 
         if config.distill.teacher is not None:
             sources.append(teacher_path(step.path))
             stages.append(Planned(teacher_path(step.path), (policy,)))
+        if config.distill.rehearsal:
+            inputs = tuple(dict.fromkeys([*sources, policy]))
+            stages.append(Planned(rehearsal_path(step.path), inputs, optional=True))
+            sources.append(rehearsal_path(step.path))
     elif step.kind == "self_distill":
         sources = [f"{step.path}_answers"]
         stages.append(Planned(sources[0], (policy,)))
@@ -222,6 +226,11 @@ CHECK = (
 def check_path(lesson: str) -> str:
     """Return the path of a lesson's check: whether it made the student worse."""
     return f"{lesson}_check"
+
+
+def rehearsal_path(lesson: str) -> str:
+    """Return the path of a lesson's rehearsal: `rehearsal-2` for `distill-2`."""
+    return lesson.replace("distill", "rehearsal")
 
 
 def teacher_path(lesson: str) -> str:

@@ -1,6 +1,6 @@
 """Lessons of worked solutions: from the journal, from files, from a teacher, and from the student itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from flows.run.budget import end_of_asking
@@ -12,10 +12,14 @@ from tasks.distillation.import_traces import import_traces
 from tasks.distillation.known import Answering
 from tasks.distillation.query_teacher import ask_teacher
 from tasks.distillation.reference_solutions import reference_solutions
+from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.self_distill import own_answers
-from tasks.plan import teacher_path
+from tasks.plan import rehearsal_path, teacher_path
 from tasks.reward_model.preferences import openings_held_out
 from tasks.stage import Artifact, committed
+from tasks.tables import TRACES, read_table
+
+TABLE = "traces.parquet"
 
 
 def learn_traces(
@@ -34,9 +38,10 @@ def learn_traces(
     earlier night has made the champion; then it learns only what it fails, at a gentler rate.
     """
     config, traces = night.config, [day]
-    lesson, answering = config.distill, None
+    lesson, answering, rehearsed = config.distill, None, None
     if lesson.steps:
         traces += _further_traces(night, rounds, exam_questions, path)
+        rehearsed = _rehearsed(night, traces, checkpoint, path)
     if trained:
         lesson = lesson.model_copy(update={"learning_rate": min(lesson.learning_rate, lesson.trained_student_rate)})
         answering = Answering(config.sampler, config.grpo.max_completion_tokens, night.engine)
@@ -51,7 +56,26 @@ def learn_traces(
         config=lesson,
         sandbox=config.sandbox,
         benchmarks=config.benchmarks,
+        rehearsed=rehearsed,
         answering=answering,
+    )
+
+
+def _rehearsed(night: Night, traces: Sequence[Artifact], checkpoint: Path, path: str) -> Artifact | None:
+    """Return the student's own answers to everyday prompts, where there is something to learn beside them."""
+    config = night.config
+    if not config.distill.rehearsal or all(read_table(one.folder / TABLE, TRACES).empty for one in traces):
+        return None
+    return night.run(
+        rehearsal,
+        rehearsal_path(path),
+        count=config.distill.rehearsal,
+        checkpoint=checkpoint,
+        student=config.student,
+        config=config.sampler,
+        max_completion_tokens=config.grpo.max_completion_tokens,
+        seed=config.seed,
+        engine=night.engine,
     )
 
 

@@ -23,7 +23,7 @@ from tasks.distillation.trace_filter import (
 )
 from tasks.journal.lineage import LATER, solution_of
 from tasks.stage import Artifact, stage
-from tasks.tables import TRACES, read_table
+from tasks.tables import TRACES, read_rollouts, read_table
 from tasks.training import trainer_process
 from tasks.workers import Worker
 
@@ -45,13 +45,15 @@ def distill(
     max_tokens: int,
     checkpoints: Path,
     trainer: Worker,
+    rehearsed: Artifact | None = None,
     answering: Answering | None = None,
 ) -> None:
     """Learn the traces that the verifier accepts, or nobody can judge, and that ask no problem of the exam.
 
     Only as many as the configured steps have room for, once each, drawn by the seed `drawn_by`; the journal's others
     return on a later night, and so do held-out ones (`later.json`; see `tasks/journal/lineage.py`). Given how the
-    student is `answering`, solutions of problems that it solves already are not learnt.
+    student is `answering`, solutions of problems that it solves already are not learnt. The student's `rehearsed`
+    answers are learnt among the traces (see `tasks/distillation/rehearsal.py`), and not without any.
     `traces`: stages that wrote a traces table. `benchmarks`: the night's, for the user's own among them. `unseen`:
     openings of the conversations that judge the reward model (see `models/lessons/preference_data.py`); traces that
     begin so are not learnt. Without traces the checkpoint stays the same.
@@ -72,12 +74,14 @@ def distill(
     filtered = filter_traces(
         read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, [*user_benchmarks.values()]
     )
-    filtered = draw_lessons(filtered, config.steps * config.batch_size, drawn_by)
+    own = read_rollouts(rehearsed.folder / "rollouts.parquet") if rehearsed else []
+    filtered = draw_lessons(filtered, max(0, config.steps * config.batch_size - len(own)), drawn_by)
     if answering is not None:
         filtered = mark_known(filtered, checkpoint, student, sandbox, user_benchmarks, answering)
     examples = [tokens(trace) for trace in filtered if trace.fate in LEARNT]
     curve: list[dict[str, float]] = []
     if examples:
+        examples += [(rollout.prompt_token_ids, rollout.token_ids) for rollout in own]
         checkpoint, curve = trainer.call(
             trainer_process.lesson, checkpoint, trainer_config, config, examples, checkpoints
         )

@@ -20,7 +20,7 @@ from tasks.distillation.trace_filter import FATES, Trace
 from tasks.journal.lineage import solution_of
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact
-from tasks.tables import TRACES
+from tasks.tables import TRACES, write_rollouts
 from tasks.training import trainer_process
 from tests.tasks.doubles.student import END, write_student
 from tests.tasks.doubles.tables import write_stage
@@ -70,6 +70,7 @@ def run(
     steps: int = 3,
     unseen: tuple[str, ...] = (),
     answers: dict[str, str] | None = None,
+    rehearsed: Artifact | None = None,
 ) -> tuple[list[tuple[list[int], list[int]]], dict[str, int], Artifact]:
     """Run the stage; return the examples learnt, the non-zero counts, and what it wrote."""
     columns = ("messages", "response", "teacher", "benchmark", "truth", "source")
@@ -93,6 +94,7 @@ def run(
         max_tokens=max_tokens,
         checkpoints=folder / "checkpoints",
         trainer=trainer,
+        rehearsed=rehearsed,
         answering=answers and Answering(EngineConfig(), 48, AnsweringEngine(student, answers)),  # pyright: ignore
     )
     written = Artifact(folder=folder / "distill", digest="")
@@ -133,6 +135,30 @@ def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Pa
     assert counts == {"kept": 1, "unknown": 2, "known": 2}
     assert len(examples) == 3
     assert written.read_json("later.json") == []
+
+
+@pytest.mark.parametrize(("traces", "learnt"), [([RIGHT], 3), ([], 0)])
+def test_rehearsed_answers_are_learnt_among_traces_as_they_were_sampled(
+    tmp_path: Path, student: Path, traces: list[Trace], learnt: int
+) -> None:
+    own = [Rollout("", n, 0, [5, 6], [7 + n], [-1.0], [True], "length", "cut off", "base") for n in range(2)]
+    (tmp_path / "rehearsal").mkdir()
+    write_rollouts(tmp_path / "rehearsal" / "rollouts.parquet", own)
+    rehearsed = Artifact(folder=tmp_path / "rehearsal", digest="")
+    examples, counts, _ = run(tmp_path, student, traces, rehearsed=rehearsed)
+    assert counts == ({"kept": 1} if traces else {})
+    assert len(examples) == learnt
+    assert examples[1:] == [([5, 6], [7]), ([5, 6], [8])][: len(examples)]
+
+
+def test_rehearsed_answers_take_room_from_traces(tmp_path: Path, student: Path) -> None:
+    own = [Rollout("", n, 0, [5], [7], [-1.0], [True], "stop", "", "base") for n in range(47)]
+    (tmp_path / "rehearsal").mkdir()
+    write_rollouts(tmp_path / "rehearsal" / "rollouts.parquet", own)
+    further = [Trace(RIGHT.messages, f"{n} + 5 = 12\n#### 12", "me", "arithmetic", "12", f"b:{n}") for n in range(3)]
+    rehearsed = Artifact(folder=tmp_path / "rehearsal", digest="")
+    examples, counts, _ = run(tmp_path, student, [RIGHT, *further], rehearsed=rehearsed)  # 3 steps of 16
+    assert (len(examples), counts) == (48, {"kept": 1, "later": 3})
 
 
 def test_a_conversation_that_the_template_refuses_is_counted(tmp_path: Path) -> None:

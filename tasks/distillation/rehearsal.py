@@ -1,0 +1,47 @@
+"""Rehearsal: the student's own answers to everyday prompts, learnt among worked solutions so that less is forgotten.
+
+Samples at temperature 1 are unbiased: on average they pull the student to what it was (Robins 1995, "Catastrophic
+forgetting, rehearsal and pseudorehearsal"). Greedy answers would make it repeat itself.
+"""
+
+from pathlib import Path
+
+from conf.schema import EngineConfig, StudentConfig
+from models.hf.loading import load_tokenizer, prompt_tokens
+from tasks.rollouts import engine_process
+from tasks.rollouts.sample import call_proven
+from tasks.stage import stage
+from tasks.tables import write_rollouts
+from tasks.workers import Worker
+
+PROMPTS = Path(__file__).with_name("everyday_prompts.txt")  # one a line, written for this program
+
+
+@stage(retries=2, resources=("engine",))
+def rehearsal(
+    folder: Path,
+    *,
+    count: int,
+    checkpoint: Path,
+    student: StudentConfig,
+    config: EngineConfig,
+    max_completion_tokens: int,
+    seed: int,
+    engine: Worker,
+) -> None:
+    """Write `count` answers, equally many to each prompt; one that is cut off is learnt without an end.
+
+    The engine sleeps afterwards.
+    """
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    asked = PROMPTS.read_text(encoding="utf-8").splitlines()
+    prompts = [prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], student) for prompt in asked]
+    each = -(-count // len(prompts))
+    arguments = (checkpoint, config, prompts, each)
+    options = {"seed": seed, "temperature": 1.0, "max_tokens": max_completion_tokens}
+    groups, _ = call_proven(
+        engine, engine_process.sample, *arguments, **options, trust_remote_code=student.trust_remote_code
+    )
+    answers = [group[sample] for sample in range(each) for group in groups]
+    write_rollouts(folder / "rollouts.parquet", answers[:count])
+    engine.call(engine_process.sleep)
