@@ -99,8 +99,9 @@ class DistillConfig(Section):
     reference_solutions: Annotated[int, Field(ge=0)] = Field(
         default=0, description="solutions of training problems from the benchmarks themselves, drawn anew each night"
     )
-    rehearsal: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="own answers to everyday prompts, learnt among the traces so that less is forgotten"
+    rehearsal: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0,
+        description="share of a lesson that is the student's own answers to everyday prompts, so that it forgets less",
     )
     traces_per_problem: Positive = Field(default=4, description="at most so many solutions per problem are learnt")
     teacher: TeacherConfig | None = Field(default=None, description="queried during the night; null: no teacher")

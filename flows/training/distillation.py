@@ -69,7 +69,7 @@ def _rehearsed(night: Night, traces: Sequence[Artifact], checkpoint: Path, path:
     return night.run(
         rehearsal,
         rehearsal_path(path),
-        count=config.distill.rehearsal,
+        count=round(config.distill.rehearsal * config.distill.steps * config.distill.batch_size),
         checkpoint=checkpoint,
         student=config.student,
         config=config.sampler,

@@ -75,13 +75,14 @@ def distill(
         read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, [*user_benchmarks.values()]
     )
     own = read_rollouts(rehearsed.folder / "rollouts.parquet") if rehearsed else []
-    filtered = draw_lessons(filtered, max(0, config.steps * config.batch_size - len(own)), drawn_by)
+    filtered = draw_lessons(filtered, config.steps * config.batch_size - len(own), drawn_by)
     if answering is not None:
         filtered = mark_known(filtered, checkpoint, student, sandbox, user_benchmarks, answering)
     examples = [tokens(trace) for trace in filtered if trace.fate in LEARNT]
     curve: list[dict[str, float]] = []
     if examples:
-        examples += [(rollout.prompt_token_ids, rollout.token_ids) for rollout in own]
+        rehearsals = round(len(examples) * config.rehearsal / (1 - config.rehearsal))
+        examples += [(rollout.prompt_token_ids, rollout.token_ids) for rollout in own[:rehearsals]]
         checkpoint, curve = trainer.call(
             trainer_process.lesson, checkpoint, trainer_config, config, examples, checkpoints
         )

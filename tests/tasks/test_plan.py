@@ -29,7 +29,8 @@ FULL = (
 
 def test_the_starter_night() -> None:
     assert list(inputs(plan("stages=[distill, grpo]"))) == [
-        *("enroll", "freeze_journal", "evaluate/champion", "distill", "distill_check", "fit_reward_model"),
+        *("enroll", "freeze_journal", "evaluate/champion", "rehearsal", "distill", "distill_check"),
+        "fit_reward_model",
         *("evaluate/distilled", "picks/champion", "picks/distilled", "owner_prompts"),
         *("rank_picks", "round-01", "round-02", "picks/candidate", "evaluate/candidate"),
         *("decide", "promote", "push", "prune", "report"),

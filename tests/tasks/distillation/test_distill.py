@@ -71,6 +71,7 @@ def run(
     unseen: tuple[str, ...] = (),
     answers: dict[str, str] | None = None,
     rehearsed: Artifact | None = None,
+    share: float = 0.0,
 ) -> tuple[list[tuple[list[int], list[int]]], dict[str, int], Artifact]:
     """Run the stage; return the examples learnt, the non-zero counts, and what it wrote."""
     columns = ("messages", "response", "teacher", "benchmark", "truth", "source")
@@ -83,7 +84,7 @@ def run(
         folder / "distill",
         traces=(day,),
         checkpoint=student,
-        config=DistillConfig(steps=steps),
+        config=DistillConfig(steps=steps, rehearsal=share),
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
         sandbox=SandboxConfig(workers=1),
@@ -141,11 +142,11 @@ def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Pa
 def test_rehearsed_answers_are_learnt_among_traces_as_they_were_sampled(
     tmp_path: Path, student: Path, traces: list[Trace], learnt: int
 ) -> None:
-    own = [Rollout("", n, 0, [5, 6], [7 + n], [-1.0], [True], "length", "cut off", "base") for n in range(2)]
+    own = [Rollout("", n, 0, [5, 6], [7 + n], [-1.0], [True], "length", "cut off", "base") for n in range(9)]
     (tmp_path / "rehearsal").mkdir()
     write_rollouts(tmp_path / "rehearsal" / "rollouts.parquet", own)
     rehearsed = Artifact(folder=tmp_path / "rehearsal", digest="")
-    examples, counts, _ = run(tmp_path, student, traces, rehearsed=rehearsed)
+    examples, counts, _ = run(tmp_path, student, traces, rehearsed=rehearsed, share=2 / 3)
     assert counts == ({"kept": 1} if traces else {})
     assert len(examples) == learnt
     assert examples[1:] == [([5, 6], [7]), ([5, 6], [8])][: len(examples)]
@@ -157,8 +158,8 @@ def test_rehearsed_answers_take_room_from_traces(tmp_path: Path, student: Path) 
     write_rollouts(tmp_path / "rehearsal" / "rollouts.parquet", own)
     further = [Trace(RIGHT.messages, f"{n} + 5 = 12\n#### 12", "me", "arithmetic", "12", f"b:{n}") for n in range(3)]
     rehearsed = Artifact(folder=tmp_path / "rehearsal", digest="")
-    examples, counts, _ = run(tmp_path, student, [RIGHT, *further], rehearsed=rehearsed)  # 3 steps of 16
-    assert (len(examples), counts) == (48, {"kept": 1, "later": 3})
+    examples, counts, _ = run(tmp_path, student, [RIGHT, *further], rehearsed=rehearsed, share=47 / 48)
+    assert (len(examples), counts) == (48, {"kept": 1, "later": 3})  # 3 steps of 16
 
 
 def test_a_conversation_that_the_template_refuses_is_counted(tmp_path: Path) -> None:
