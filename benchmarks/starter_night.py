@@ -1,9 +1,10 @@
 """Starter nights with several seeds, from the untouched student: a table, and the learning curves as a picture.
 
-    python -m benchmarks.starter_night --seeds 1 2 3
+    python -m benchmarks.starter_night --seeds 1 2 3 [--supervision]
 
-Each night has its own home under `school/starter-night/`; finished nights are not run again, so an interrupted call
-resumes. Prints the tables of docs/performance.md, and writes docs/starter-night.png.
+With `--supervision` the nights spend the minutes of their rounds on further worked solutions, never seen before. Each
+night has its own home under `school/starter-night/`; finished nights are not run again, so an interrupted call
+resumes. Prints the tables of docs/performance.md, and writes docs/starter-night.png (not with `--supervision`).
 """
 
 import argparse
@@ -18,13 +19,15 @@ from matplotlib.figure import Figure
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
+from conf.storage.home import SUMMARY
 from flows.run.history import round_metrics
 from tasks.evaluation.metrics import ROLES
 from tasks.layout import MANIFEST
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = SCHOOL / "starter-night"
-BEGUN = "begun"  # touched when a night begins
+# As many steps as take the minutes of a lesson and 22 rounds on two cores.
+SUPERVISION = ("stages=[distill]", "distill.steps=190", "day.generated_traces=3040")
 PICTURE = Path("docs/starter-night.png")
 
 
@@ -32,22 +35,24 @@ def main() -> None:
     """Run the missing nights, then print the tables and write the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    seeds = parser.parse_args().seeds
-    nights = {seed: night(seed) for seed in seeds}
-    picture(nights).savefig(PICTURE, dpi=110)
+    parser.add_argument("--supervision", action="store_true", help="worked solutions in place of rounds")
+    options = parser.parse_args()
+    settings = SUPERVISION if options.supervision else ()
+    nights = {seed: night(seed, *settings) for seed in options.seeds}
+    if not options.supervision:
+        picture(nights).savefig(PICTURE, dpi=110)
     print(tables(nights))
 
 
-def night(seed: int) -> dict[str, Any]:
+def night(seed: int, *settings: str) -> dict[str, Any]:
     """Return the summary of a seed's night, with the minutes of the whole command; None if it was interrupted."""
-    home = make(HOMES) / f"seed-{seed}"
+    home = make(HOMES) / f"{'supervision-' if settings else ''}seed-{seed}"
     minutes = home / "minutes.txt"
     begun, started = home.exists(), time.monotonic()
-    if not begun:
-        make(home)
-        (home / BEGUN).touch()
-    command = ["night", "--json", "--date", "2026-01-01", "--set", f"seed={seed}"]
-    summary = json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home)})
+    options = [f"--set={setting}" for setting in (f"seed={seed}", *settings)]
+    summary = json_of(
+        "flows", "night", "--json", "--date", "2026-01-01", *options, environment={"NIGHTSCHOOL_HOME": str(home)}
+    )
     if not begun:
         minutes.write_text(str((time.monotonic() - started) / 60))
     took = float(minutes.read_text()) if minutes.exists() else None
@@ -102,10 +107,12 @@ def _row(seed: int, found: dict[str, Any]) -> str:
     accuracy = " | ".join(f"{found['accuracy'][who]['accuracy']:.3f}" for who in ROLES)
     growth = found["growth"]
     part = f"{growth['difference']:+.3f} [{growth['low']:+.3f}, {growth['high']:+.3f}]"
-    minutes = "interrupted" if found["minutes"] is None else f"{found['minutes']:.1f}"
-    folder = found["home"] / "nights" / found["night"]
-    distilled = ((folder / "distill" / MANIFEST).stat().st_mtime - (found["home"] / BEGUN).stat().st_mtime) / 60
-    return f"| {seed} | {accuracy} | {part} | {found['decision']} | {found['rounds']} | {distilled:.1f} | {minutes} |"
+    minutes = "interrupted | interrupted"
+    if found["minutes"] is not None:
+        folder = found["home"] / "nights" / found["night"]
+        after = (folder / SUMMARY).stat().st_mtime - (folder / "distill" / MANIFEST).stat().st_mtime
+        minutes = f"{found['minutes'] - after / 60:.1f} | {found['minutes']:.1f}"
+    return f"| {seed} | {accuracy} | {part} | {found['decision']} | {found['rounds']} | {minutes} |"
 
 
 def _guards(seed: int, found: dict[str, Any], parts: list[str]) -> str:
