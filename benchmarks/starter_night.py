@@ -1,10 +1,10 @@
 """Starter nights with several seeds, from the untouched student: a table, and the learning curves as a picture.
 
-    python -m benchmarks.starter_night --seeds 1 2 3 [--supervision]
+    python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
-With `--supervision` the nights spend the minutes of their rounds on further worked solutions, never seen before. Each
-night has its own home under `school/starter-night/`; finished nights are not run again, so an interrupted call
-resumes. Prints the tables of docs/performance.md, and writes docs/starter-night.png (not with `--supervision`).
+The variant `supervision` spends the minutes of the rounds on further worked solutions, never seen before; `forgetful`
+learns its lesson without rehearsal. Each night has its own home under `school/starter-night/`; finished nights are not run again, so an interrupted call
+resumes. Prints the tables of docs/performance.md, and, of the shipped nights, writes docs/starter-night.png.
 """
 
 import argparse
@@ -26,8 +26,13 @@ from tasks.layout import MANIFEST
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = SCHOOL / "starter-night"
-# As many steps as take the minutes of a lesson and 22 rounds on two cores.
-SUPERVISION = ("stages=[distill]", "distill.steps=190", "day.generated_traces=3040")
+SHIPPED = "shipped"
+VARIANTS = {
+    SHIPPED: (),
+    # as many steps as take the minutes of the lesson and of 22 rounds on two cores
+    "supervision": ("stages=[distill]", "distill.steps=190", "day.generated_traces=3040"),
+    "forgetful": ("distill.rehearsal=0", "distill.batch_size=16"),
+}
 PICTURE = Path("docs/starter-night.png")
 
 
@@ -35,21 +40,20 @@ def main() -> None:
     """Run the missing nights, then print the tables and write the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--supervision", action="store_true", help="worked solutions in place of rounds")
+    parser.add_argument("--variant", choices=VARIANTS, default=SHIPPED)
     options = parser.parse_args()
-    settings = SUPERVISION if options.supervision else ()
-    nights = {seed: night(seed, *settings) for seed in options.seeds}
-    if not options.supervision:
+    nights = {seed: night(seed, options.variant) for seed in options.seeds}
+    if options.variant == SHIPPED:
         picture(nights).savefig(PICTURE, dpi=110)
     print(tables(nights))
 
 
-def night(seed: int, *settings: str) -> dict[str, Any]:
+def night(seed: int, variant: str) -> dict[str, Any]:
     """Return the summary of a seed's night, with the minutes of the whole command; None if it was interrupted."""
-    home = make(HOMES) / f"{'supervision-' if settings else ''}seed-{seed}"
+    home = make(HOMES) / f"{'' if variant == SHIPPED else f'{variant}-'}seed-{seed}"
     minutes = home / "minutes.txt"
     begun, started = home.exists(), time.monotonic()
-    options = [f"--set={setting}" for setting in (f"seed={seed}", *settings)]
+    options = [f"--set={setting}" for setting in (f"seed={seed}", *VARIANTS[variant])]
     summary = json_of(
         "flows", "night", "--json", "--date", "2026-01-01", *options, environment={"NIGHTSCHOOL_HOME": str(home)}
     )
