@@ -3,8 +3,9 @@
     python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
 The variant `supervision` spends the minutes of the rounds on further worked solutions, never seen before; `forgetful`
-learns its lesson without rehearsal. Each night has its own home under `school/starter-night/`; finished nights are not run again, so an interrupted call
-resumes. Prints the tables of docs/performance.md, and, of the shipped nights, writes docs/starter-night.png.
+learns its lesson without rehearsal. Each night has its own home under `school/starter-night/`; finished nights are not
+run again, so an interrupted call resumes. Prints the tables of docs/performance.md, and, of the shipped nights, writes
+docs/starter-night.png.
 """
 
 import argparse
