@@ -1,0 +1,77 @@
+"""The 19-state random walk: how the error of TD(λ) depends on α and λ, with accumulating and true-online traces.
+
+    python -m benchmarks.random_walk [--runs 100]
+
+A walk begins in the middle of 19 states and ends left of them with reward −1 or right of them with reward +1. The error
+is the root mean square over the states, averaged over the first 10 episodes and all runs: figures 12.6 and 12.8 of
+Sutton and Barto 2018. Prints the smallest error for each λ, and writes docs/random-walk.png.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from models.td import LinearTd
+
+STATES, EPISODES = 19, 10
+TRUTH = np.arange(-18, 20, 2) / 20
+LAMBDAS = (0.0, 0.4, 0.8, 0.9, 0.95, 0.99, 1.0)
+ALPHAS = np.linspace(0.05, 1.0, 20)
+PICTURE = Path("docs/random-walk.png")
+FEATURES = np.eye(STATES)
+END = np.zeros(STATES)
+
+
+def main() -> None:
+    """Measure all errors, print the smallest ones and write the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=100)
+    runs = parser.parse_args().runs
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    for axes, true_online in zip(figure.subplots(1, 2, sharey=True), (False, True), strict=True):
+        name = "true online" if true_online else "accumulating traces"
+        for lam in LAMBDAS:
+            errors = [rms(float(alpha), lam, runs, true_online=true_online) for alpha in ALPHAS]
+            best = int(np.argmin(errors))
+            print(f"{name}, λ {lam}: {errors[best]:.3f} at α {ALPHAS[best]:.2f}", flush=True)
+            axes.plot(ALPHAS, errors, label=f"λ = {lam:g}")
+        axes.set(title=name, xlabel="α", ylim=(0.2, 0.6))
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small")
+    figure.axes[0].set_ylabel(f"RMS error over {STATES} states and {EPISODES} episodes")
+    figure.savefig(PICTURE, dpi=110)
+
+
+def rms(alpha: float, lam: float, runs: int, *, true_online: bool = False) -> float:
+    """Return the mean error over the first 10 episodes of so many runs; the walks are the same for every setting."""
+    errors: list[float] = []
+    for seed in range(runs):
+        chance = np.random.default_rng(seed)
+        learner = LinearTd(STATES, alpha, 1.0, lam, true_online=true_online)
+        for _ in range(EPISODES):
+            learner.begin()
+            with np.errstate(over="ignore", invalid="ignore"):  # large steps with long traces diverge
+                for state, reward, following in walk(chance):
+                    learner.learn(FEATURES[state], reward, END if following is None else FEATURES[following])
+                errors.append(float(np.sqrt(np.mean((learner.weights - TRUTH) ** 2))))
+    return float(np.mean(errors))
+
+
+def walk(chance: np.random.Generator) -> Iterator[tuple[int, float, int | None]]:
+    """Yield the transitions of one walk: state, reward, and the state that follows, None for the end."""
+    state = STATES // 2
+    while True:
+        following = state + (1 if chance.random() < 0.5 else -1)
+        if 0 <= following < STATES:
+            yield state, 0.0, following
+            state = following
+        else:
+            yield state, 1.0 if following == STATES else -1.0, None
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Temporal differences on problems with known answers (figures: Sutton and Barto 2018, second edition)."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.random_walk import END, FEATURES, STATES, TRUTH, rms, walk
+from models.td import (
+    ActorCritic,
+    LinearTd,
+    gae,
+    gradient_bandit,
+    lambda_returns,
+    lstd,
+    softmax,
+    td_errors,
+    trace_weights,
+)
+from tests.models.support.tiny import plain_model
+
+REWARDS, VALUES = [1.0, 0.0, 2.0], [0.5, 1.0, -1.0, 4.0]
+NUMBERS = st.floats(-10, 10)
+SHARES = st.floats(0, 1)
+
+
+@st.composite
+def episodes(draw: st.DrawFn) -> tuple[list[float], list[float]]:
+    length = draw(st.integers(1, 8))
+    return (
+        draw(st.lists(NUMBERS, min_size=length, max_size=length)),
+        draw(st.lists(NUMBERS, min_size=length + 1, max_size=length + 1)),
+    )
+
+
+def test_td_errors_by_hand() -> None:
+    assert td_errors(REWARDS, VALUES, 0.5).tolist() == [1.0, -1.5, 5.0]
+    assert trace_weights(3, 0.5, 0.8).tolist() == pytest.approx([0.16, 0.4, 1.0])
+    assert trace_weights(0, 0.5, 0.8).tolist() == []
+    with pytest.raises(ValueError, match="3 rewards need 4 values, not 3: one for the state after the last"):
+        td_errors(REWARDS, VALUES[:3], 0.5)
+
+
+@given(episodes(), SHARES)
+def test_lambda_1_is_the_monte_carlo_return_and_lambda_0_the_td_error(
+    episode: tuple[list[float], list[float]], gamma: float
+) -> None:
+    rewards, values = episode
+    monte_carlo = [
+        sum(gamma**k * reward for k, reward in enumerate(rewards[t:])) + gamma ** (len(rewards) - t) * values[-1]
+        for t in range(len(rewards))
+    ]
+    assert lambda_returns(rewards, values, gamma, 1.0).tolist() == pytest.approx(monte_carlo, abs=1e-9)
+    assert gae(rewards, values, gamma, 0.0).tolist() == td_errors(rewards, values, gamma).tolist()
+
+
+@given(episodes(), SHARES, SHARES)
+def test_a_lambda_return_is_the_weighted_mean_of_n_step_returns(
+    episode: tuple[list[float], list[float]], gamma: float, lam: float
+) -> None:
+    rewards, values = episode
+    length = len(rewards)
+
+    def n_step(t: int, n: int) -> float:
+        return sum(gamma**k * rewards[t + k] for k in range(n)) + gamma**n * values[t + n]
+
+    for t, found in enumerate(lambda_returns(rewards, values, gamma, lam).tolist()):
+        left = length - t
+        mean = sum((1 - lam) * lam ** (n - 1) * n_step(t, n) for n in range(1, left))
+        assert found == pytest.approx(mean + lam ** (left - 1) * n_step(t, left), abs=1e-9)
+
+
+@given(episodes(), SHARES, SHARES)
+def test_credit_backwards_equals_credit_forwards(
+    episode: tuple[list[float], list[float]], gamma: float, lam: float
+) -> None:
+    """Σ_t δ_t·z_t = Σ_t ∇log π_t·A_t, z_t the accumulating trace and A_t the advantage (12.1 to 12.2)."""
+    rewards, values = episode
+    scores = torch.randn(len(rewards), 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    trace, backwards = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    for error, score in zip(td_errors(rewards, values, gamma), scores, strict=True):
+        trace = gamma * lam * trace + score
+        backwards += error * trace
+    forwards = gae(rewards, values, gamma, lam) @ scores
+    assert torch.allclose(backwards, forwards, rtol=0, atol=1e-12 * max(1.0, float(backwards.abs().max())))
+
+
+def test_a_recursive_trace_is_one_weighted_backward_pass(folder: Path) -> None:
+    """Of a language model's tokens: e ← γλ·e + ∇log π_t, against the gradient of Σ_t (γλ)^(T−1−t) log π_t."""
+    model = plain_model(folder)
+    tokens = torch.tensor([[3, 5, 8, 2, 9, 4]])
+
+    def logprobs() -> torch.Tensor:
+        steps = model(input_ids=tokens, use_cache=False).logits[0, :-1].float().log_softmax(-1)
+        return steps.gather(1, tokens[0, 1:, None])[:, 0]
+
+    weights = list(model.parameters())
+    trace = [torch.zeros_like(weight) for weight in weights]
+    for t in range(tokens.shape[1] - 1):
+        gradients = torch.autograd.grad(logprobs()[t], weights)
+        trace = [0.99 * 0.95 * old + new for old, new in zip(trace, gradients, strict=True)]
+    total = (trace_weights(tokens.shape[1] - 1, 0.99, 0.95).float() * logprobs()).sum()
+    for recursive, whole in zip(trace, torch.autograd.grad(total, weights), strict=True):
+        assert torch.allclose(recursive, whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("lam", "alpha"), [(0.0, 0.3), (0.7, 0.2), (1.0, 0.1)])
+def test_true_online_td_is_the_online_lambda_return(lam: float, alpha: float) -> None:
+    """Against the algorithm that begins anew at each step with the returns known by then (12.4)."""
+    gamma, chance = 0.9, np.random.default_rng(0)
+    features, rewards = chance.normal(size=(9, 3)), chance.normal(size=8)
+    features[-1] = 0.0
+    reached = [np.zeros(3)]  # the weights after each step
+
+    def n_step(k: int, n: int) -> float:
+        ahead = gamma**n * float(reached[k + n - 1] @ features[k + n])
+        return sum(gamma**i * rewards[k + i] for i in range(n)) + ahead
+
+    def known_by(step: int, k: int) -> float:
+        left = step - k
+        mean = sum((1 - lam) * lam ** (n - 1) * n_step(k, n) for n in range(1, left))
+        return mean + lam ** (left - 1) * n_step(k, left)
+
+    learner = LinearTd(3, alpha, gamma, lam, true_online=True)
+    learner.begin()
+    for t in range(8):
+        learner.learn(features[t], rewards[t], features[t + 1])
+        weights = np.zeros(3)
+        for k in range(t + 1):
+            weights = weights + alpha * (known_by(t + 1, k) - float(weights @ features[k])) * features[k]
+        assert learner.weights == pytest.approx(weights, abs=1e-10)
+        reached.append(weights)
+
+
+def optimal_share(alpha: float, *, baseline: bool) -> float:
+    """Return the share of optimal actions in the last 100 of 1,000 steps of 1,000 gradient bandits with ten arms."""
+    chance = np.random.default_rng(0)
+    truth = chance.normal(4.0, 1.0, size=(1000, 10))
+    preferences, mean = np.zeros((1000, 10)), np.zeros(1000)
+    best, right = truth.argmax(axis=1), []
+    for step in range(1000):
+        drawn = (softmax(preferences).cumsum(axis=1) > chance.random((1000, 1))).argmax(axis=1)
+        rewards = truth[np.arange(1000), drawn] + chance.normal(size=1000)
+        mean += (rewards - mean) / (step + 1)
+        preferences = gradient_bandit(preferences, drawn, rewards - (mean if baseline else 0.0), alpha)
+        right.append(float((drawn == best).mean()))
+    return sum(right[-100:]) / 100
+
+
+def test_a_gradient_bandit_needs_its_baseline() -> None:
+    """Figure 2.5: ten arms whose rewards are around 4."""
+    with_baseline, without = optimal_share(0.1, baseline=True), optimal_share(0.1, baseline=False)
+    assert 0.78 < with_baseline < 0.9
+    assert 0.4 < without < 0.6
+    assert optimal_share(0.4, baseline=False) < without
+
+
+def test_the_random_walk_has_the_books_errors() -> None:
+    """Figures 12.6 and 12.8: in the middle between one-step and Monte Carlo it is best, and true online is better."""
+    start = float(np.sqrt(np.mean(TRUTH**2)))
+    assert start == pytest.approx(0.548, abs=0.001)
+    errors = [rms(alpha, lam, 60) for alpha, lam in ((0.4, 0.0), (0.4, 0.4), (0.2, 0.8), (0.01, 1.0))]
+    assert errors == pytest.approx([0.41, 0.33, 0.30, 0.50], abs=0.03)
+    assert min(errors[1:3]) < errors[0] < start
+    assert errors[2] < errors[3]
+    assert rms(0.3, 0.8, 60, true_online=True) < errors[2]
+
+
+def test_least_squares_finds_the_walks_values() -> None:
+    chance = np.random.default_rng(0)
+    seen = []
+    for _ in range(400):
+        steps = list(walk(chance))
+        features = np.array([FEATURES[state] for state, _, _ in steps] + [END])
+        seen.append((features, np.array([reward for _, reward, _ in steps])))
+    for lam in (0.0, 0.8):
+        assert float(np.abs(lstd(seen, 1.0, lam, 1e-3) - TRUTH).max()) < 0.2
+    assert float(np.abs(lstd(seen, 1.0, 0.8, 1e9)).max()) < 1e-3  # a ridge pulls to 0
+    assert lstd(seen, 1.0, 0.8, 1e-3).shape == (STATES,)
+
+
+SIDE = 8  # of the gridworld
+
+
+def episodes_needed(lam: float, seed: int) -> int:
+    """Return after how many episodes an actor-critic crosses an 8 × 8 grid five times running in at most 28 steps."""
+    chance, states = np.random.default_rng(seed), np.eye(SIDE * SIDE)
+    critic = LinearTd(SIDE * SIDE, 0.1, 0.97, lam)
+    agent, short = ActorCritic(SIDE * SIDE, 4, critic, 0.3, 0.97, lam), 0
+    for episode in range(1, 400):
+        agent.begin()
+        row, column, steps = 0, 0, 0
+        while (row, column) != (SIDE - 1, SIDE - 1) and steps < 400:
+            x = states[row * SIDE + column]
+            action = agent.act(x, chance)
+            down, right = ((1, 0), (-1, 0), (0, 1), (0, -1))[action]
+            row, column = min(max(row + down, 0), SIDE - 1), min(max(column + right, 0), SIDE - 1)
+            at_goal = (row, column) == (SIDE - 1, SIDE - 1)
+            following = np.zeros(SIDE * SIDE) if at_goal else states[row * SIDE + column]
+            agent.learn(x, action, float(at_goal), following)
+            steps += 1
+        short = short + 1 if steps <= 28 else 0
+        if short == 5:
+            return episode
+    return 400
+
+
+def test_traces_find_the_way_through_a_grid_in_fewer_episodes() -> None:
+    fewer = [episodes_needed(0.9, seed) < episodes_needed(0.0, seed) for seed in range(10)]
+    assert sum(fewer) >= 9
+
+
+@pytest.mark.parametrize("fillers", [0, 3, 10])
+def test_the_literal_trace_loses_credit_with_each_filler_token_and_an_actor_critic_none(fillers: int) -> None:
+    """A cue token decides the reward, then come tokens that do not matter; all courses are enumerated."""
+    gamma, lam, preference = 0.99, 0.95, 0.3
+    share = 1 / (1 + math.exp(-preference))
+    literal = exact = 0.0
+    for cue in (0, 1):
+        probability, score = (share, 1 - share) if cue else (1 - share, -share)
+        rewards = [0.0] * fillers + [float(cue)]
+        weights = trace_weights(fillers + 1, gamma, lam)
+        literal += probability * float(rewards[-1] * weights[0]) * score
+        # the critic is exact: what is to come is known from the cue on
+        values = [share * gamma**fillers, *(cue * gamma ** (fillers - k) for k in range(1, fillers + 1)), 0.0]
+        exact += probability * float(gae(rewards, values, gamma, lam)[0]) * score
+    enumerated = share * (1 - share)
+    assert literal == pytest.approx(enumerated * (gamma * lam) ** fillers)
+    assert (gamma * lam) ** fillers == pytest.approx(0.9405**fillers)
+    assert exact == pytest.approx(enumerated * gamma**fillers)
