@@ -1,0 +1,35 @@
+"""The day: how the model learns while its owner watches."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from conf.section import Positive, Section, Share
+
+Nats = Annotated[float, Field(gt=0)]
+
+
+class TeachConfig(Section):
+    """Learning by day, on an adapter beside the champion, which itself stays as it is until the night."""
+
+    method: Literal["bounded", "literal"] = Field(
+        default="bounded",
+        description="bounded: steps of a chosen effect, within limits; literal: gradient steps of a fixed rate",
+    )
+    step_nats: Nats = Field(
+        default=1.0,
+        description="what a lesson changes an answer's log-probability by, or its lead over others, in nats",
+    )
+    kl_per_lesson: Nats = Field(
+        default=0.02, description="most that a lesson may change the answers shown: KL divergence, nats per token"
+    )
+    kl_of_day: Nats = Field(
+        default=0.1, description="most that a day may change answers to everyday prompts: KL divergence, nats per token"
+    )
+    traces: bool = Field(
+        default=False, description="credit fades backwards through an answer, by (gamma * trace_decay)"
+    )
+    gamma: Share = Field(default=0.99, description="discount per token")
+    trace_decay: Share = Field(default=0.95, description="λ, decay of an eligibility trace per token")
+    rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of the day's adapter")
+    anchors: Positive = Field(default=8, description="own answers to everyday prompts on which kl_of_day is measured")

@@ -1,0 +1,132 @@
+"""The channels of the day: what an owner's click teaches, as a credit for each token of the answers shown.
+
+A lesson is a step of a chosen effect on the day copy (see `models/day_copy.py`). `method: literal` is the plain rule of
+the papers that the project grew from: gradient steps of a fixed rate on the adapter, with nothing that bounds them.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import takewhile
+
+import torch
+from torch import Tensor
+
+from models.day_copy import Credit, DayCopy, Taught
+from models.td import gae, trace_weights
+
+HUMAN_RATE = 1e-6  # of the literal rule: on the owner's own words
+RATE = 1e-5  # of the literal rule: on everything else
+
+Tokens = Sequence[int]
+
+
+def learn_from_human(day: DayCopy, prompt: Tokens, words: Tokens) -> Taught:
+    """Learn to write the owner's words: supervised, on every token of theirs."""
+    return _learn(day, prompt, [words], [torch.ones(len(words))], HUMAN_RATE)
+
+
+def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correction: Tokens) -> Taught:
+    """Learn to prefer the owner's correction to the answer, from the first token in which they differ.
+
+    The share is 2σ(−h), at most 1, h being how much further than the champion the copy prefers it: the derivative of
+    −log σ(h), so that a preference that was learnt is not pushed on for ever.
+    """
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(answer, correction, strict=False)))
+    weights = [-_from(same, len(answer)), _from(same, len(correction))]
+    whole = [-torch.ones(len(answer)), torch.ones(len(correction))]
+    return _learn(day, prompt, [answer, correction], weights, RATE, literal=whole)
+
+
+def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens], chosen: int) -> Taught:
+    """Learn to prefer the chosen answer to the others: a gradient bandit over the answers shown.
+
+    An answer's preference is its log-probability relative to the champion's, H_i = log π/π_champion; the credit is the
+    gradient of log softmax(H)[chosen]: 1 − p for the chosen one and −p_i for the others (Sutton and Barto 2018, 2.12),
+    divided by 1 − p. The share is 1 − p in units of what it is at first, when all are alike. Raises ValueError where
+    there is nothing to choose from.
+    """
+    if len(answers) < 2:
+        raise ValueError("a pick needs two different answers or more: correct the answer instead")
+
+    def credit(now: Sequence[Tensor], champion: Sequence[Tensor]) -> tuple[list[Tensor], float]:
+        shares = torch.stack([_ratio(*pair) for pair in zip(now, champion, strict=True)]).softmax(dim=0)
+        left = max(1.0 - float(shares[chosen]), 1e-6)
+        factors = [1.0 if i == chosen else -float(share) / left for i, share in enumerate(shares)]
+        start = 1.0 - 1.0 / len(answers)
+        return [torch.full((len(a),), f) for a, f in zip(answers, factors, strict=True)], min(1.0, left / start)
+
+    plain = [torch.full((len(answer),), 1.0 if i == chosen else -1.0) for i, answer in enumerate(answers)]
+    if day.config.method == "literal":
+        return day.literal_step(prompt, answers, plain, RATE)
+    return day.step(prompt, answers, credit)
+
+
+def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Sequence[float]) -> Taught:
+    """Learn from rewards at the answer's tokens [T], each of which credits the tokens before it by (γλ)^distance.
+
+    The credit is the advantage with values of 0: an owner's praise and blame are advantages already (COACH, MacGlashan
+    et al. 2017).
+    """
+    weights = gae(rewards, [0.0] * (len(rewards) + 1), day.config.gamma, day.config.trace_decay)
+    return _learn(day, prompt, [answer], [weights.float()], RATE)
+
+
+def praise(day: DayCopy, prompt: Tokens, answer: Tokens) -> Taught:
+    """Learn that the answer is good."""
+    return _learn(day, prompt, [answer], [_fading(day, len(answer))], RATE)
+
+
+def blame(day: DayCopy, prompt: Tokens, answer: Tokens) -> Taught:
+    """Learn that the answer is bad."""
+    return _learn(day, prompt, [answer], [-_fading(day, len(answer))], RATE)
+
+
+def wrong_from(day: DayCopy, prompt: Tokens, answer: Tokens, token: int) -> Taught:
+    """Learn that the answer goes wrong at this token: what follows is blamed, what comes before it is not.
+
+    With traces the blame is a reward of −1 at the token, which fades backwards. Raises ValueError for a token that the
+    answer does not have.
+    """
+    if not 0 <= token < len(answer):
+        raise ValueError(f"the answer has {len(answer)} tokens, and none is number {token}")
+    if day.config.traces:
+        return learn_with_traces(day, prompt, answer, [-1.0 if at == token else 0.0 for at in range(len(answer))])
+    return _learn(day, prompt, [answer], [-_from(token, len(answer))], RATE)
+
+
+def _learn(
+    day: DayCopy,
+    prompt: Tokens,
+    answers: Sequence[Tokens],
+    weights: Sequence[Tensor],
+    rate: float,
+    *,
+    literal: Sequence[Tensor] | None = None,
+) -> Taught:
+    """Take a step on fixed weights, as long as the copy has not come far in their direction already."""
+    if day.config.method == "literal":
+        return day.literal_step(prompt, answers, literal or weights, rate)
+    return day.step(prompt, answers, _bounded(weights))
+
+
+def _bounded(weights: Sequence[Tensor]) -> Credit:
+    def credit(now: Sequence[Tensor], champion: Sequence[Tensor]) -> tuple[Sequence[Tensor], float]:
+        come = sum(float((w.to(a) * (a - b)).sum()) for w, a, b in zip(weights, now, champion, strict=True))
+        return weights, min(1.0, 2.0 / (1.0 + math.exp(min(come, 700.0))))
+
+    return credit
+
+
+def _fading(day: DayCopy, length: int) -> Tensor:
+    """Return a praise's weights: 1 for each token, or with traces the accumulating trace's at the end."""
+    if not day.config.traces:
+        return torch.ones(length)
+    return trace_weights(length, day.config.gamma, day.config.trace_decay).float()
+
+
+def _from(first: int, length: int) -> Tensor:
+    return (torch.arange(length) >= first).float()
+
+
+def _ratio(now: Tensor, champion: Tensor) -> Tensor:
+    return (now - champion).sum()

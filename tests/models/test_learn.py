@@ -1,0 +1,191 @@
+"""The day's channels on a tiny model in fp32: steps of the intended effect, limits that hold, and the literal rule."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from conf.sections.teaching import TeachConfig
+from models.day_copy import DayCopy, Taught
+from models.learn import (
+    blame,
+    learn_from_correction,
+    learn_from_human,
+    learn_from_selection,
+    learn_with_traces,
+    praise,
+    wrong_from,
+)
+from models.packing.packing import Group, pack
+from models.td import trace_weights
+from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens
+
+PROMPT = random_tokens(5, 1)
+ANSWERS = [random_tokens(length, 10 + length) for length in (4, 7, 5, 9, 6)]
+ANCHORS = [(random_tokens(4, 50 + n), random_tokens(6, 60 + n)) for n in range(4)]
+WIDE = TeachConfig(kl_per_lesson=10.0, kl_of_day=10.0)
+
+
+@pytest.fixture
+def make_day(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[TeachConfig], DayCopy]:
+    monkeypatch.setattr("models.day_copy.compute_dtype", lambda device: torch.float32)
+    return lambda config: DayCopy(folder, config, ANCHORS)
+
+
+def sums(day: DayCopy, answers: list[list[int]] = ANSWERS) -> list[float]:
+    return [float(row.sum()) for row in day.logprobs(PROMPT, answers)]
+
+
+CHANNELS: dict[str, Callable[[DayCopy], Taught]] = {
+    "words": lambda day: learn_from_human(day, PROMPT, ANSWERS[0]),
+    "correction": lambda day: learn_from_correction(day, PROMPT, ANSWERS[1], ANSWERS[2]),
+    "selection": lambda day: learn_from_selection(day, PROMPT, ANSWERS, 3),
+    "praise": lambda day: praise(day, PROMPT, ANSWERS[4]),
+    "blame": lambda day: blame(day, PROMPT, ANSWERS[4]),
+    "wrong from": lambda day: wrong_from(day, PROMPT, ANSWERS[3], 2),
+    "traces": lambda day: learn_with_traces(day, PROMPT, ANSWERS[3], [0.0] * 8 + [1.0]),
+}
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_the_first_lesson_changes_what_it_says_by_a_whole_step(
+    make_day: Callable[[TeachConfig], DayCopy], channel: str
+) -> None:
+    day = make_day(WIDE)
+    before = sums(day)
+    taught = CHANNELS[channel](day)
+    changes = [late - early for early, late in zip(before, sums(day), strict=True)]
+    assert (taught.learnt, taught.intended, taught.halvings) == (True, pytest.approx(1.0), 0)
+    assert taught.change == pytest.approx(1.0, rel=0.2)
+    others = sum(changes[n] for n in (0, 1, 2, 4)) / 4
+    expected = {
+        "words": changes[0],
+        "correction": changes[2] - changes[1],  # they differ from the first token on
+        "selection": changes[3] - others,
+        "praise": changes[4],
+        "blame": -changes[4],
+    }
+    assert taught.change == pytest.approx(expected.get(channel, taught.change), abs=1e-3)
+
+
+def test_a_step_is_as_long_as_intended_in_every_state_of_learning(
+    make_day: Callable[[TeachConfig], DayCopy],
+) -> None:
+    """The intention shrinks as the preference is learnt, and the step with it."""
+    day = make_day(WIDE)
+    intended = []
+    for _ in range(12):
+        taught = CHANNELS["selection"](day)
+        assert taught.change == pytest.approx(taught.intended, rel=0.2)
+        intended.append(taught.intended)
+    assert intended == sorted(intended, reverse=True)
+    assert intended[-1] < 0.3
+
+
+def test_the_champion_scores_the_answers_as_transformers_does_and_a_new_copy_equals_it(
+    make_day: Callable[[TeachConfig], DayCopy], folder: Path
+) -> None:
+    day, model = make_day(WIDE), plain_model(folder)
+    for found, answer in zip(day.logprobs(PROMPT, ANSWERS), ANSWERS, strict=True):
+        assert torch.allclose(found, plain_logprobs(model, PROMPT, answer), atol=1e-4)
+    assert day.day_kl() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_200_adversarial_clicks_stay_within_the_limits(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+    config = TeachConfig(step_nats=10.0)
+    day, chance = make_day(config), np.random.default_rng(0)
+    shortened = 0
+    for click in range(200):
+        channel = str(chance.choice(["selection", "praise", "blame", "wrong from"]))
+        taught = CHANNELS[channel](day) if click % 4 else blame(day, *ANCHORS[click % len(ANCHORS)])
+        shortened += taught.halvings > 0
+        assert day.day_kl() == pytest.approx(taught.day_kl, abs=1e-6)
+        assert taught.day_kl <= config.kl_of_day
+        assert taught.kl <= config.kl_per_lesson or not taught.learnt
+    assert shortened > 50
+
+
+def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+    free = make_day(WIDE)
+    kl = CHANNELS["praise"](free).kl
+    halved = CHANNELS["praise"](make_day(TeachConfig(kl_per_lesson=kl / 3, kl_of_day=10.0)))
+    assert (halved.learnt, halved.halvings) == (True, 1)  # half the step is a quarter of the divergence
+    assert 0 < halved.change < 0.7
+    day = make_day(TeachConfig(kl_per_lesson=kl / 1000, kl_of_day=10.0))
+    before = day.snapshot()
+    refused = CHANNELS["praise"](day)
+    assert (refused.learnt, refused.change, refused.halvings) == (False, 0.0, 3)
+    assert all(torch.equal(before[name], after) for name, after in day.snapshot().items())
+
+
+def test_undoing_a_lesson_equals_never_having_taught_it(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+    lessons = [CHANNELS["selection"], CHANNELS["blame"], CHANNELS["correction"]]
+    day, other = make_day(TeachConfig()), make_day(TeachConfig())
+    lessons[0](day)
+    first = day.snapshot()
+    lessons[1](day)
+    day.restore(first)
+    lessons[2](day)
+    lessons[0](other)
+    lessons[2](other)
+    assert all(torch.equal(left, other.snapshot()[name]) for name, left in day.snapshot().items())
+
+
+def test_a_correction_teaches_from_the_first_difference_on(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+    shared = random_tokens(3, 5)
+    bad, good = [*shared, 7, 8], [*shared, 9]
+    day = make_day(WIDE)
+    before = day.logprobs(PROMPT, [bad, good])
+    taught = learn_from_correction(day, PROMPT, bad, good)
+    after = day.logprobs(PROMPT, [bad, good])
+    tails = [float((late - early)[3:].sum()) for early, late in zip(before, after, strict=True)]
+    assert taught.change == pytest.approx(tails[1] - tails[0], abs=1e-3)
+
+
+def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(
+    make_day: Callable[[TeachConfig], DayCopy],
+) -> None:
+    """θ + 1e-5 · Σ_t (γλ)^(T−1−t) ∇log π_t, for a reward of 1 at the end."""
+    day = make_day(TeachConfig(method="literal"))
+    before = day.snapshot()
+    logprobs = day._forward(pack([Group(PROMPT, [ANSWERS[3]], [0])], day.device))[0]
+    weights = trace_weights(9, 0.99, 0.95).float()
+    gradients = torch.autograd.grad((weights * logprobs).sum(), list(day.adapter.values()))
+    taught = CHANNELS["traces"](day)
+    for (name, after), gradient in zip(day.snapshot().items(), gradients, strict=True):
+        assert torch.allclose(after, before[name] + 1e-5 * gradient, rtol=0, atol=1e-9)
+    assert taught.change > 0
+    pick = make_day(TeachConfig(method="literal"))
+    lead = sums(pick)
+    CHANNELS["selection"](pick)
+    changes = [late - early for early, late in zip(lead, sums(pick), strict=True)]
+    assert changes[3] - max(changes[:3] + changes[4:]) > 0
+
+
+def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(
+    make_day: Callable[[TeachConfig], DayCopy],
+) -> None:
+    def weights(config: TeachConfig) -> list[float]:
+        day, seen = make_day(config), []
+
+        def step(prompt: object, answers: object, credit: Callable[..., tuple[list[torch.Tensor], float]]) -> None:
+            zeros = [torch.zeros(9)]
+            seen.extend(credit(zeros, zeros)[0][0].tolist())
+
+        day.step = step  # pyright: ignore[reportAttributeAccessIssue]
+        CHANNELS["wrong from"](day)
+        return seen
+
+    decay = 0.99 * 0.95
+    assert weights(TeachConfig(traces=True)) == pytest.approx([-(decay**2), -decay, -1.0] + [0.0] * 6)
+    assert weights(TeachConfig()) == [0.0, 0.0] + [-1.0] * 7
+
+
+def test_what_cannot_be_taught() -> None:
+    nobody: DayCopy = None  # pyright: ignore[reportAssignmentType]
+    with pytest.raises(ValueError, match="a pick needs two different answers or more"):
+        learn_from_selection(nobody, PROMPT, ANSWERS[:1], 0)
+    with pytest.raises(ValueError, match="the answer has 4 tokens, and none is number 4"):
+        wrong_from(nobody, PROMPT, ANSWERS[0], 4)
