@@ -1,6 +1,6 @@
 """The channels of the day: what an owner's click teaches, as a credit for each token of the answers shown.
 
-A lesson is a step of a chosen effect on the day copy (see `models/day_copy.py`). `method: literal` is the plain rule of
+A lesson is a step of a chosen effect on the day copy (see `models/lessons/day_copy.py`). `method: literal` is the plain rule of
 the papers that the project grew from: gradient steps of a fixed rate on the adapter, with nothing that bounds them.
 """
 
@@ -11,7 +11,7 @@ from itertools import takewhile
 import torch
 from torch import Tensor
 
-from models.day_copy import Credit, DayCopy, Taught
+from models.lessons.day_copy import Credit, DayCopy, Taught
 from models.td import gae, trace_weights
 
 HUMAN_RATE = 1e-6  # of the literal rule: on the owner's own words

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from conf.sections.teaching import TeachConfig
-from models.day_copy import DayCopy, Taught
 from models.learn import (
     blame,
     learn_from_correction,
@@ -18,6 +17,7 @@ from models.learn import (
     praise,
     wrong_from,
 )
+from models.lessons.day_copy import DayCopy, Taught
 from models.packing.packing import Group, pack
 from models.td import trace_weights
 from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens
@@ -30,7 +30,7 @@ WIDE = TeachConfig(kl_per_lesson=10.0, kl_of_day=10.0)
 
 @pytest.fixture
 def make_day(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[TeachConfig], DayCopy]:
-    monkeypatch.setattr("models.day_copy.compute_dtype", lambda device: torch.float32)
+    monkeypatch.setattr("models.lessons.day_copy.compute_dtype", lambda device: torch.float32)
     return lambda config: DayCopy(folder, config, ANCHORS)
 
 
