@@ -1,7 +1,8 @@
 """The channels of the day: what an owner's click teaches, as a credit for each token of the answers shown.
 
-A lesson is a step of a chosen effect on the day copy (see `models/lessons/day_copy.py`). `method: literal` is the plain rule of
-the papers that the project grew from: gradient steps of a fixed rate on the adapter, with nothing that bounds them.
+A lesson is a step of a chosen effect on the day copy (see `models/lessons/day_copy.py`). `method: literal` is the plain
+rule of the papers that the project grew from: gradient steps of a fixed rate on the adapter, with nothing that bounds
+them.
 """
 
 import math
