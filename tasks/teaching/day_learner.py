@@ -1,0 +1,125 @@
+"""The day copy with its lessons in order: each can be undone, and the copy is then what it were without it."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from conf.schema import StudentConfig
+from conf.sections.teaching import TeachConfig
+from conf.storage.journal import Answer, Correction, Entry, Feedback, Preference, Words
+from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.learn import blame, learn_from_correction, learn_from_human, learn_from_selection, praise, wrong_from
+from models.lessons.day_copy import DayCopy, Taught
+from models.lessons.preference_data import Example
+
+SNAPSHOTS = 20  # kept; a rank of 16 takes 20 MB each for 135M parameters
+FROM_CHAR = "from_char"  # key of a line of feedback: from which character on the answer is wrong
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    name: str
+    entry: Entry
+
+
+class DayLearner:
+    """A pure function of champion, configuration and the lessons in their order, held as its latest value.
+
+    Undoing a lesson goes back to the nearest snapshot before it and learns the later ones again: on a CPU, the same
+    bits as if it had never been taught.
+    """
+
+    def __init__(
+        self,
+        champion: Path,
+        config: TeachConfig,
+        student: StudentConfig,
+        max_tokens: int,
+        anchors: tuple[Example, ...] = (),
+    ) -> None:
+        """`max_tokens`: of a prompt and an answer together."""
+        self.day, self.student, self.max_tokens = DayCopy(champion, config, anchors), student, max_tokens
+        self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
+        self.lessons: list[_Lesson] = []
+        self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before
+
+    @property
+    def digest(self) -> str:
+        """A digest of the adapter, 20 hex digits."""
+        digest = hashlib.sha256()
+        for name, parameter in sorted(self.day.adapter.items()):
+            digest.update(name.encode() + parameter.detach().cpu().numpy().tobytes())
+        return digest.hexdigest()[:20]
+
+    def learn(self, name: str, entry: Entry) -> Taught:
+        """Learn a line of the journal as the next lesson. Raises ValueError for one that cannot be learnt by day."""
+        taught = teach(self.day, entry, self.tokenizer, self.student, self.max_tokens)
+        self.lessons.append(_Lesson(name, entry))
+        self._snapshots[len(self.lessons)] = self.day.snapshot()
+        for number in sorted(self._snapshots)[1:-SNAPSHOTS]:  # the first is for lessons older than all others
+            del self._snapshots[number]
+        return taught
+
+    def forget(self, name: str) -> None:
+        """Undo a lesson. Raises KeyError for one that there is not."""
+        names = [lesson.name for lesson in self.lessons]
+        if name not in names:
+            raise KeyError(name)
+        number = names.index(name)
+        start = max(known for known in self._snapshots if known <= number)
+        again = [lesson for lesson in self.lessons[start:] if lesson.name != name]
+        self.day.restore(self._snapshots[start])
+        self._snapshots = {known: kept for known, kept in self._snapshots.items() if known <= start}
+        del self.lessons[start:]
+        for lesson in again:
+            self.learn(lesson.name, lesson.entry)
+
+
+def teach(
+    day: DayCopy, entry: Entry, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
+) -> Taught:
+    """Teach a line of the journal. Raises ValueError, with a sentence, for one that cannot be learnt by day."""
+    if isinstance(entry, Words):
+        first, *words = tokenizer.encode(entry.text, add_special_tokens=False)[:max_tokens]
+        if not words:
+            raise ValueError("a single word has nothing to predict: write a sentence")
+        return learn_from_human(day, [first], words)
+    if not isinstance(entry, Answer):
+        raise ValueError(f"a line of kind {entry.kind} is learnt by night")
+    prompt = prompt_tokens(tokenizer, [message.model_dump() for message in entry.messages], student)
+
+    def tokens(answer: str) -> list[int]:
+        found = answer_tokens(tokenizer, answer)
+        if len(prompt) + len(found) > max_tokens:
+            raise ValueError(f"prompt and answer have more than {max_tokens} tokens together: the night may take them")
+        return found
+
+    match entry:
+        case Preference():
+            answers = list(dict.fromkeys(entry.responses))
+            chosen = answers.index(entry.responses[entry.chosen])
+            return learn_from_selection(day, prompt, [tokens(answer) for answer in answers], chosen)
+        case Correction():
+            return learn_from_correction(day, prompt, tokens(entry.response), tokens(entry.correction))
+        case Feedback() if entry.value == 0:
+            raise ValueError("feedback of 0 says nothing")
+        case Feedback() if entry.value > 0:
+            return praise(day, prompt, tokens(entry.response))
+        case Feedback():
+            answer, start = tokens(entry.response), (entry.model_extra or {}).get(FROM_CHAR)
+            if start is None:
+                return blame(day, prompt, answer)
+            return wrong_from(day, prompt, answer, token_at(tokenizer, entry.response, int(start)))
+        case _:
+            raise ValueError(f"a line of kind {entry.kind} is learnt by night")
+
+
+def token_at(tokenizer: PreTrainedTokenizerBase, answer: str, character: int) -> int:
+    """Return the number of the token that holds a character of an answer; after the last one, the end token's."""
+    encoded: Any = tokenizer(answer, add_special_tokens=False, return_offsets_mapping=True)
+    ends = [end for _, end in encoded["offset_mapping"]]
+    return next((number for number, end in enumerate(ends) if end > character), len(ends))

@@ -1,0 +1,100 @@
+"""The day's lessons in order, and undoing any of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conf.schema import StudentConfig
+from conf.sections.teaching import TeachConfig
+from conf.storage.journal import Entry, entry_of
+from models.hf.loading import answer_tokens, load_tokenizer
+from tasks.teaching import day_learner
+from tasks.teaching.day_learner import DayLearner, token_at
+
+ASKED = {"messages": [{"role": "user", "content": "7 + 5?"}]}
+LINES: dict[str, dict[str, Any]] = {
+    "pick": {"kind": "preference", **ASKED, "responses": ["12", "1", "5 7", "1"], "chosen": 0, "policy": "cafe"},
+    "correction": {"kind": "correction", **ASKED, "response": "7 5", "correction": "7 + 5 = 12"},
+    "praise": {"kind": "feedback", **ASKED, "response": "12", "value": 1},
+    "blame": {"kind": "feedback", **ASKED, "response": "5 5 5", "value": -0.5},
+    "wrong from": {"kind": "feedback", **ASKED, "response": "7 + 5 = 1", "value": -1, "from_char": 6},
+    "words": {"kind": "words", "text": "7 + 5 = 12"},
+}
+
+
+def line(name: str, **changes: Any) -> Entry:
+    return entry_of(LINES[name] | changes)
+
+
+@pytest.fixture
+def make_learner(tiny_student: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("models.lessons.day_copy.compute_dtype", lambda device: torch.float32)
+    return lambda: DayLearner(tiny_student, TeachConfig(), StudentConfig(), 100)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_every_kind_of_line_moves_the_copy(make_learner: Any, name: str) -> None:
+    learner = make_learner()
+    before = learner.digest
+    taught = learner.learn("1", line(name))
+    assert taught.learnt
+    assert taught.change == pytest.approx(taught.intended, rel=0.2) or taught.halvings
+    assert learner.digest != before
+
+
+@pytest.mark.parametrize("snapshots", [2, 20])
+@pytest.mark.parametrize("undone", range(6))
+def test_undoing_any_lesson_equals_never_having_taught_it(
+    make_learner: Any, undone: int, snapshots: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(day_learner, "SNAPSHOTS", snapshots)
+    learner, other = make_learner(), make_learner()
+    for number, name in enumerate(LINES):
+        learner.learn(str(number), line(name))
+        if number != undone:
+            other.learn(str(number), line(name))
+    learner.forget(str(undone))
+    assert learner.digest == other.digest
+    assert [lesson.name for lesson in learner.lessons] == [lesson.name for lesson in other.lessons]
+    for each in (learner, other):  # and the day goes on from there
+        each.learn("more", line("praise", response="7"))
+    assert learner.digest == other.digest
+    with pytest.raises(KeyError):
+        learner.forget(str(undone))
+
+
+def test_a_new_copy_with_the_same_lines_is_the_same(make_learner: Any) -> None:
+    one, other = make_learner(), make_learner()
+    for learner in (one, other):
+        for number, name in enumerate(LINES):
+            learner.learn(str(number), line(name))
+    assert one.digest == other.digest
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (line("words", text="7"), "a single word has nothing to predict: write a sentence"),
+        (line("praise", response="7 " * 60), "prompt and answer have more than 100 tokens together"),
+        (line("praise", value=0), "feedback of 0 says nothing"),
+        (entry_of({"kind": "trace", **ASKED, "response": "12", "teacher": "me"}), "a line of kind trace is learnt by"),
+    ],
+)
+def test_what_cannot_be_learnt_by_day_changes_nothing(make_learner: Any, entry: Entry, reason: str) -> None:
+    learner = make_learner()
+    before = learner.digest
+    with pytest.raises(ValueError, match=reason):
+        learner.learn("1", entry)
+    assert (learner.digest, learner.lessons) == (before, [])
+
+
+def test_the_token_of_a_character(tiny_student: Path) -> None:
+    tokenizer = load_tokenizer(tiny_student)
+    answer = "7 + 5 = 12"
+    tokens = answer_tokens(tokenizer, answer)
+    found = [token_at(tokenizer, answer, character) for character in range(len(answer) + 1)]
+    assert found[0] == 0
+    assert found == sorted(found)
+    assert found[-1] == len(tokens) - 1  # the end token
