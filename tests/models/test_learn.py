@@ -1,4 +1,4 @@
-"""The day's channels on a tiny model in fp32: steps of the intended effect, limits that hold, and the literal rule."""
+"""The day's channels on a tiny model: steps of the intended effect, limits that hold, and the literal rule."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,8 +29,7 @@ WIDE = TeachConfig(kl_per_lesson=10.0, kl_of_day=10.0)
 
 
 @pytest.fixture
-def make_day(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[TeachConfig], DayCopy]:
-    monkeypatch.setattr("models.lessons.day_copy.compute_dtype", lambda device: torch.float32)
+def make_day(folder: Path) -> Callable[[TeachConfig], DayCopy]:
     return lambda config: DayCopy(folder, config, ANCHORS)
 
 

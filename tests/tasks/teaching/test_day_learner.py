@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from conf.schema import StudentConfig
 from conf.sections.teaching import TeachConfig
@@ -29,8 +28,7 @@ def line(name: str, **changes: Any) -> Entry:
 
 
 @pytest.fixture
-def make_learner(tiny_student: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("models.lessons.day_copy.compute_dtype", lambda device: torch.float32)
+def make_learner(tiny_student: Path) -> Any:
     return lambda: DayLearner(tiny_student, TeachConfig(), StudentConfig(), 100)
 
 
