@@ -44,13 +44,6 @@ class ExamConfig(Section):
             raise ValueError(f"two parts of the exam have the same name: {', '.join(names)}")
         return self
 
-    @model_validator(mode="after")
-    def has_levels_to_move_on(self) -> Self:
-        """Refuse a target without levels that should take in the next one."""
-        if self.next_level_at is not None and self.target.levels is None:
-            raise ValueError("next_level_at: the target has no `levels` to begin with; name them, or remove it")
-        return self
-
     @property
     def targets(self) -> tuple[ExamPart, ...]:
         """The parts at which a candidate must be better."""

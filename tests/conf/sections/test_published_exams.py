@@ -3,7 +3,7 @@
 from conf.load import STARTER, load_night
 from conf.sections.published_exams import PROMPT_TOKENS, with_exam
 
-CONFIG = load_night(STARTER)
+CONFIG = load_night(STARTER, ["exam.guards=[{benchmark: arithmetic, levels: ['3'], problems: 100}]"])
 
 
 def test_the_parts_that_the_configuration_has_stay_what_they_are() -> None:

@@ -32,7 +32,13 @@ class School:
 
     def night(self, date: str, answers: dict[str, str], vault: int | None = 6) -> tuple[Night, TableEngine]:
         target = f"exam.target={{benchmark: gsm8k, source: {self.source}, problems: 4}}"
-        settings = [target, "exam.guards=[]", f"exam.vault={vault or 'null'}", "engine.max_model_len=4096"]
+        settings = [
+            target,
+            "exam.guards=[]",
+            "exam.english_margin=null",
+            f"exam.vault={vault or 'null'}",
+            "engine.max_model_len=4096",
+        ]
         night = Night(self.home, date, load_night(STARTER, settings))
         night.engine.end()
         night.trainer.end()

@@ -7,7 +7,7 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.schema import NightConfig
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home
 from flows.run.levels import level_news, new_levels, with_next_level
 
 CONFIG = load_night(STARTER, ["exam.next_level_at=0.8"])
@@ -59,8 +59,5 @@ def test_nothing_follows_the_last_level_and_another_target_does_not_count(tmp_pa
     assert with_next_level(gsm8k, home, "2026-11-19") == gsm8k
     fixed = load_night(STARTER, ["exam.next_level_at=null"])
     assert with_next_level(fixed, home, "2026-11-19") == fixed
-
-
-def test_a_target_without_levels_cannot_move_on() -> None:
-    with pytest.raises(InputError, match=r"next_level_at: the target has no `levels` to begin with"):
-        load_night(STARTER, ["exam.target.levels=null", "exam.next_level_at=0.8"])
+    every_level = load_night(STARTER, ["exam.target.levels=null"])
+    assert with_next_level(every_level, home, "2026-11-19") == every_level

@@ -75,8 +75,8 @@ def test_a_good_night_is_let_through_and_nothing_is_written(
         ),
         ("benchmarks=[{{name: nowhere:Nothing}}]", "nowhere:Nothing cannot be imported (ModuleNotFoundError"),
         (
-            "exam.guards.0.problems=10",
-            "exam.guards: arithmetic-3: 10 problems can never show a loss below its margin of 0.1; at least",
+            "exam.guards.0.problems=3",
+            "exam.guards: instructions: 3 problems can never show a loss below its margin of 0.3; at least",
         ),
         ("exam.target.problems=5", "exam.target: arithmetic-1-2: 5 problems can never show that a candidate is better"),
         (
