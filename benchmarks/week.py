@@ -4,8 +4,8 @@
 
 The nights share a home under `school/week/`, on successive dates, as conf/starter.yaml has them: each begins from the
 model that serves, and the target moves on by its rule. After each night the model that serves then is also examined on
-all five levels, which stay the same (700 problems). Finished nights and exams are not run again. Prints the table of
-docs/performance.md, and writes docs/week.png.
+all five levels, which stay the same (700 problems). Finished nights and exams are not run again. Prints a table and
+writes docs/week.png.
 """
 
 import argparse

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conf.section import Positive, Section, Share
+from conf.section import Section, Share
 
 Nats = Annotated[float, Field(gt=0)]
 
@@ -32,4 +32,3 @@ class TeachConfig(Section):
     gamma: Share = Field(default=0.99, description="discount per token")
     trace_decay: Share = Field(default=0.95, description="λ, decay of an eligibility trace per token")
     rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of the day's adapter")
-    anchors: Positive = Field(default=8, description="own answers to everyday prompts on which kl_of_day is measured")

@@ -82,10 +82,6 @@ class DayCopy:
         for name, parameter in self.adapter.items():
             parameter.copy_(snapshot[name])
 
-    def save(self, folder: Path) -> None:
-        """Write the adapter as peft does."""
-        lora.save_adapter(self.model, folder)
-
     @torch.no_grad()
     def logprobs(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor]:
         """Return the log-probabilities of each answer's tokens [T], in nats."""
