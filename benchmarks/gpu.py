@@ -321,7 +321,7 @@ def _child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, st
 def _environment(part: str) -> dict[str, str]:
     from models.engine.environment import engine_environment, trainer_environment
 
-    return os.environ | (engine_environment(1.0) if part == "engine" else trainer_environment())
+    return os.environ | (engine_environment() if part == "engine" else trainer_environment())
 
 
 def _random_model(folder: Path) -> Path:

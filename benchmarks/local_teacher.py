@@ -19,8 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import torch
+
 from benchmarks.inputs.starter import studied
-from models.engine.environment import SERVER, server_environment
+from models.engine.environment import SERVER, kv_cache_bytes, server_environment
 from tasks.workers import die_with_parent
 
 NAME, PORT = "studied-starter", 8001
@@ -36,7 +38,7 @@ def main() -> None:
     options = parser.parse_args()
     name = options.model or NAME
     program = command(options.model or str(studied()), options.port, name)
-    os.execve(program[0], program, server_environment(1.0))
+    os.execve(program[0], program, server_environment())
 
 
 @contextmanager
@@ -50,7 +52,7 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
     with log.open("wb") as written:
         server = subprocess.Popen(
             command(str(model), port, NAME),
-            env=server_environment(1.0),
+            env=server_environment(),
             stdout=written,
             stderr=written,
             start_new_session=True,
@@ -68,7 +70,8 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
 def command(model: str, port: int, name: str) -> list[str]:
     """Return the server's command line."""
     options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", name, "--enforce-eager"]
-    return [*SERVER, "--model", model, *options, "--max-model-len", str(TOKENS)]
+    cache = [] if torch.cuda.is_available() else ["--kv-cache-memory-bytes", str(kv_cache_bytes(1.0))]
+    return [*SERVER, "--model", model, *options, "--max-model-len", str(TOKENS), *cache]
 
 
 def _require_free(port: int) -> None:

@@ -12,6 +12,7 @@ from conf.sections.lessons import DayConfig, DistillConfig, LearnedRewardConfig,
 from conf.sections.rewards import RewardConfig, SandboxConfig
 from conf.sections.services import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
 from conf.sections.stages import OnPolicyConfig, Stages, Step, steps
+from conf.sections.teaching import TeachConfig
 
 
 class StudentConfig(Section):
@@ -185,6 +186,7 @@ class NightConfig(Section):
     prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
     alarms: NotInIdentity[AlarmsConfig] = AlarmsConfig()
     morning: NotInIdentity[MorningConfig] = MorningConfig()
+    teach: NotInIdentity[TeachConfig] = TeachConfig()
 
     @model_validator(mode="after")
     def benchmarks_differ(self) -> Self:

@@ -21,6 +21,7 @@ from flows.commands.night import INTERRUPTED, night
 from flows.commands.options import AsJson, Config, Date, Overrides, print_json
 from flows.commands.serve import serve
 from flows.commands.services import services, ui
+from flows.commands.teach import teach
 from flows.run.dates import checked_date
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
@@ -34,7 +35,7 @@ app = typer.Typer(
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
 app.add_typer(journal_app, name="journal")
-for command in (evaluate, night):
+for command in (evaluate, night, teach):
     app.command()(command)
 
 

@@ -7,6 +7,7 @@ them.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 import torch
@@ -17,6 +18,7 @@ from models.td import gae, trace_weights
 
 HUMAN_RATE = 1e-6  # of the literal rule: on the owner's own words
 RATE = 1e-5  # of the literal rule: on everything else
+ALIKE = 1e-4  # nats; preferences that differ by less say nothing
 
 Tokens = Sequence[int]
 
@@ -43,14 +45,19 @@ def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens]
 
     An answer's preference is its log-probability relative to the champion's, H_i = log π/π_champion; the credit is the
     gradient of log softmax(H)[chosen]: 1 − p for the chosen one and −p_i for the others (Sutton and Barto 2018, 2.12),
-    divided by 1 − p. The share is 1 − p in units of what it is at first, when all are alike. Raises ValueError where
-    there is nothing to choose from.
+    divided by 1 − p. The share is 1 − p in units of what it is at first, when all are alike. `guessed` says whether the
+    copy preferred the chosen answer already. Raises ValueError where there is nothing to choose from.
     """
     if len(answers) < 2:
         raise ValueError("a pick needs two different answers or more: correct the answer instead")
 
+    guessed: bool | None = None
+
     def credit(now: Sequence[Tensor], champion: Sequence[Tensor]) -> tuple[list[Tensor], float]:
-        shares = torch.stack([_ratio(*pair) for pair in zip(now, champion, strict=True)]).softmax(dim=0)
+        nonlocal guessed
+        preferences = torch.stack([_ratio(*pair) for pair in zip(now, champion, strict=True)])
+        guessed = _guess(preferences, chosen)
+        shares = preferences.softmax(dim=0)
         left = max(1.0 - float(shares[chosen]), 1e-6)
         factors = [1.0 if i == chosen else -float(share) / left for i, share in enumerate(shares)]
         start = 1.0 - 1.0 / len(answers)
@@ -58,8 +65,15 @@ def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens]
 
     plain = [torch.full((len(answer),), 1.0 if i == chosen else -1.0) for i, answer in enumerate(answers)]
     if day.config.method == "literal":
-        return day.literal_step(prompt, answers, plain, RATE)
-    return day.step(prompt, answers, credit)
+
+        def literal(now: Sequence[Tensor], champion: Sequence[Tensor]) -> tuple[list[Tensor], float]:
+            credit(now, champion)
+            return plain, 1.0
+
+        taught = day.literal_step(prompt, answers, literal, RATE)
+    else:
+        taught = day.step(prompt, answers, credit)
+    return replace(taught, guessed=guessed)
 
 
 def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Sequence[float]) -> Taught:
@@ -77,9 +91,9 @@ def praise(day: DayCopy, prompt: Tokens, answer: Tokens) -> Taught:
     return _learn(day, prompt, [answer], [_fading(day, len(answer))], RATE)
 
 
-def blame(day: DayCopy, prompt: Tokens, answer: Tokens) -> Taught:
-    """Learn that the answer is bad."""
-    return _learn(day, prompt, [answer], [-_fading(day, len(answer))], RATE)
+def blame(day: DayCopy, prompt: Tokens, *answers: Tokens) -> Taught:
+    """Learn that the answer is bad, or that all of several are: one step, which they share equally."""
+    return _learn(day, prompt, answers, [-_fading(day, len(answer)) / len(answers) for answer in answers], RATE)
 
 
 def wrong_from(day: DayCopy, prompt: Tokens, answer: Tokens, token: int) -> Taught:
@@ -106,7 +120,7 @@ def _learn(
 ) -> Taught:
     """Take a step on fixed weights, as long as the copy has not come far in their direction already."""
     if day.config.method == "literal":
-        return day.literal_step(prompt, answers, literal or weights, rate)
+        return day.literal_step(prompt, answers, lambda now, champion: (literal or weights, 1.0), rate)
     return day.step(prompt, answers, _bounded(weights))
 
 
@@ -127,6 +141,13 @@ def _fading(day: DayCopy, length: int) -> Tensor:
 
 def _from(first: int, length: int) -> Tensor:
     return (torch.arange(length) >= first).float()
+
+
+def _guess(preferences: Tensor, chosen: int) -> bool | None:
+    """Return whether the chosen answer is the preferred one; None as long as all are preferred alike."""
+    if float(preferences.max() - preferences.min()) < ALIKE:
+        return None
+    return int(preferences.argmax()) == chosen
 
 
 def _ratio(now: Tensor, champion: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 import json
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -17,7 +17,8 @@ from conf.schema import EngineConfig, LoraConfig
 from conf.storage.home import NightError
 from models.checkpoint import base_of, same_weights, wrong_precisions
 from models.engine import cpu_lora, weight_sync
-from models.engine.environment import CPU_BLOCK
+from models.engine.environment import CPU_BLOCK, kv_cache_bytes
+from models.engine.streaming import Piece, stream
 from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
 from models.hf.hardware import compute_dtype
 from models.rollout import Rollout
@@ -45,6 +46,7 @@ class Sampler:
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
             block_size=None if cuda else CPU_BLOCK,
+            kv_cache_memory_bytes=None if cuda else kv_cache_bytes(config.kv_cache_gb),
             enforce_eager=not cuda,
             enable_sleep_mode=cuda,
             gpu_memory_utilization=config.gpu_memory_share,
@@ -113,6 +115,17 @@ class Sampler:
         unfinished = sum(size - len(rollouts) for rollouts in sampled)
         raise RuntimeError(f"vLLM did not finish {unfinished} completions in {ATTEMPTS} attempts")
 
+    def write(self, prompt: list[int], adapted: Sequence[bool], max_tokens: int) -> Generator[list[Piece]]:
+        """Yield the pieces of answers to a prompt (token ids), as the engine writes them, a list for each of its steps.
+
+        `adapted`: for each answer, whether the adapter writes it, or else the weights without it. They are sampled at
+        temperature 1. To close the iterator ends the answers. Raises NightError if the prompt leaves no room.
+        """
+        _check_room([prompt], self.config.max_model_len)
+        yield from stream(
+            self.llm.llm_engine, prompt, [self._adapter if each else None for each in adapted], max_tokens
+        )
+
     def logprobs(self, texts: Sequence[Sequence[int]]) -> list[list[float]]:
         """Return the log-probability of each token of each text (token ids) but its first, as many as fit the context.
 
@@ -153,7 +166,7 @@ class Sampler:
             _fail(checkpoint, f"its file has the wrong precision: {_listed(wrong)}")
         if base != previous_base or (self._asleep and self._changed_asleep(base)):
             self._load_base(base)
-        self._serve(checkpoint if base != checkpoint else None)
+        self.use_adapter(checkpoint if base != checkpoint else None)
         if self._asleep:
             self.llm.wake_up(tags=["kv_cache"])
             self._asleep = False
@@ -179,7 +192,11 @@ class Sampler:
         if wrong or not compared:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
-    def _serve(self, adapter: Path | None) -> None:
+    def use_adapter(self, adapter: Path | None) -> None:
+        """Serve an adapter beside the weights, or none, and prove that it arrived. Raises SyncError otherwise.
+
+        The name of its folder must be new for every content.
+        """
         self._adapter = None
         if adapter is None:
             return

@@ -71,7 +71,7 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     benchmark = Arithmetic(levels=("1", "2"))
     exam = benchmark.problems("test")
     chosen = exam[:: max(1, len(exam) // problems)][:problems]
-    engine = Worker("engine", engine_environment(config.engine.kv_cache_gb))
+    engine = Worker("engine", engine_environment())
     found = []
     for checkpoint in checkpoints:
         prompts = render_prompts(benchmark, chosen, checkpoint, config.student)

@@ -90,7 +90,7 @@ def plain(night: "Night", repeats: int) -> list[Sampled]:
 
     config = night.config
     prompts = read_table(_prompts(night) / "prompts.parquet", PROMPTS).prompt_token_ids
-    worker = Worker("plain", engine_environment(config.engine.kv_cache_gb), night.folder / "logs" / "plain.log")
+    worker = Worker("plain", engine_environment(), night.folder / "logs" / "plain.log")
     arguments = (
         _checkpoint(night),
         config.engine,

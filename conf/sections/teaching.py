@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conf.section import Section, Share
+from conf.section import Positive, Section, Share
 
 Nats = Annotated[float, Field(gt=0)]
 
@@ -31,4 +31,5 @@ class TeachConfig(Section):
     )
     gamma: Share = Field(default=0.99, description="discount per token")
     trace_decay: Share = Field(default=0.95, description="λ, decay of an eligibility trace per token")
+    max_answer_tokens: Positive = Field(default=96, description="an answer is cut after so many tokens")
     rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of the day's adapter")

@@ -4,12 +4,24 @@ import datetime
 import fcntl
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from conf.storage.durable import make_folder, sync
 from conf.storage.home import InputError
 from conf.storage.journal import Entry, line_of, parse_line
+
+BLANK, LINE_BREAK = b" \n"  # as bytes
+
+
+@dataclass(frozen=True)
+class Written:
+    """Whole lines of a journal file, from one byte offset to another."""
+
+    file: Path
+    start: int
+    end: int
 
 
 def append(journal: Path, entries: Iterable[Entry]) -> Path:
@@ -18,30 +30,56 @@ def append(journal: Path, entries: Iterable[Entry]) -> Path:
     Several programs may do so at once: a lock (flock) makes them take turns. If a program died in the middle of a line,
     that line is ended first, and only it is lost (to the quarantine). Raises InputError if the file cannot be written.
     """
+    return write(journal, entries).file
+
+
+def write(journal: Path, entries: Iterable[Entry]) -> Written:
+    """Append entries as `append` does, and say where they are."""
     lines = b"".join(map(line_of, entries))
     file = journal / f"{datetime.date.today()}.jsonl"
     try:
         if not file.exists():
             make_folder(journal, 0o700)
-        if lines:
-            _append(file, lines)
+        start = _append(file, lines) if lines else 0
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror}); make room, or check its permissions") from None
-    return file
+    return Written(file, start, start + len(lines))
 
 
-def _append(file: Path, lines: bytes) -> None:
+def retract(written: Written) -> None:
+    """Make lines blank, on the disk: no night reads them, and the offsets of the others stay as they are.
+
+    Raises InputError if the file cannot be written.
+    """
+    file = written.file
+    try:
+        handle = os.open(file, os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            lines = os.pread(handle, written.end - written.start, written.start)
+            os.pwrite(handle, bytes(byte if byte == LINE_BREAK else BLANK for byte in lines), written.start)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror}); check its permissions") from None
+
+
+def _append(file: Path, lines: bytes) -> int:
+    """Append lines to a file, and return the offset at which they begin."""
     handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
         rest = memoryview(b"\n" + lines if torn else lines)
+        start = size + torn
         while rest:  # usually one call; on a full disk the second one raises the error
             rest = rest[os.write(handle, rest) :]
         os.fsync(handle)
         if not size:
             sync(file.parent)  # its name
+        return start
     finally:
         os.close(handle)
 

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from flows.web.address import LOOPBACK, Address, named_address
 
 KEY = "NIGHTSCHOOL_SERVE_KEY"  # the environment variable with the key that clients of other machines need
 # A registry that is down is asked again soon; with the retries of a night, a night would wait for this server.
+LOG = "serve.log"  # vLLM's, under the home
 IMPATIENT = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 
 
@@ -35,12 +37,12 @@ def serve(
     home, settings = Home.here(), load_night(config, overrides or [])
     address = named_address(host, KEY)
     refuse_second_server(home.root)
-    with _listener(address, port) as listener:
+    with listener(address, port) as socket_:
         os.environ.update(IMPATIENT)
         from flows.run.registry import open_registry  # after the first checks: the libraries take seconds to import
         from flows.serving.proxy import Gate, listening
         from flows.serving.supervisor import Serving, checked_daytime, no_daytime
-        from flows.serving.vllm_server import NAME
+        from flows.serving.vllm_server import NAME, EngineServer
 
         if (registry := open_registry(home, settings)) is None:
             raise no_daytime(settings.name)
@@ -48,8 +50,12 @@ def serve(
         home.make_private()
         gate = Gate(address.password)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
-        with tempfile.TemporaryDirectory(prefix="nightschool-") as folder, listening(gate, address, listener):
-            serving = Serving(home, settings, registry, gate, Path(folder))
+        with tempfile.TemporaryDirectory(prefix="nightschool-") as folder, listening(gate, address, socket_):
+
+            def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
+                return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds)
+
+            serving = Serving(home, registry, gate, start, lambda engine, _: gate.open(engine.socket))
             print(f"Starting the model {NAME!r} on {address.url(port)}/v1; Ctrl-C ends it.", flush=True)
             try:
                 serving.run(wanted)
@@ -57,7 +63,8 @@ def serve(
                 serving.end()
 
 
-def _listener(address: Address, port: int) -> socket.socket:
+def listener(address: Address, port: int) -> socket.socket:
+    """Return a socket that listens on a port. Raises InputError if another program has it."""
     try:
         return socket.create_server((address.host, port))
     except OSError as error:

@@ -67,7 +67,7 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
     """Evaluate a model in an engine of its own: two models may have different shapes."""
     folder.mkdir()
     checkpoint = model.named_by_digest(folder)
-    engine = Worker("engine", engine_environment(config.engine.kv_cache_gb), folder / "engine.log")
+    engine = Worker("engine", engine_environment(), folder / "engine.log")
     try:
         return evaluate(
             folder,

@@ -55,7 +55,7 @@ class Night:
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
         usual = usual_seconds(last_finished(self.home.nights, self.config.name))
-        engine_variables = engine_environment(self.config.engine.kv_cache_gb)
+        engine_variables = engine_environment()
         self.plan, self.results = plan_night(self.config), defaultdict(dict)
         self.engine = Worker("engine", engine_variables, logs / "engine.log", self.note, usual=usual)
         self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from flows.web.address import Address
 
@@ -109,10 +109,10 @@ class Gate:
 
 
 @contextmanager
-def listening(gate: Gate, address: Address, port: socket) -> Iterator[None]:
-    """Serve the gate on a port, from a thread of its own, under its own host names only (against DNS rebinding)."""
-    app = TrustedHostMiddleware(gate, address.names, www_redirect=False)
-    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", ws="none", access_log=False, log_level="warning"))
+def listening(app: ASGIApp, address: Address, port: socket) -> Iterator[None]:
+    """Serve an app on a port, from a thread of its own, under its own host names only (against DNS rebinding)."""
+    trusting = TrustedHostMiddleware(app, address.names, www_redirect=False)
+    server = uvicorn.Server(uvicorn.Config(trusting, lifespan="off", ws="none", access_log=False, log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
     thread.start()
     try:

@@ -2,32 +2,75 @@
 
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Generic, Protocol, TextIO, TypeVar
 
-from conf.schema import NightConfig
 from conf.storage.home import Home, InputError, inside
 from conf.storage.locks import running_night, take_server_lock
-from flows.serving.proxy import Gate
-from flows.serving.vllm_server import EngineServer
 from models.checkpoint import is_intact
 from tasks.registry.mlflow_registry import DAYTIME, Registry, Version
 
-LOG = "serve.log"  # vLLM's, under the home
 POLL = 2.0  # seconds between two checks of the registry and the night's lock
 DRAIN_LIMIT = 30.0  # seconds for answers under way before the engine ends
 LOADING, NIGHT_LONG = 10, 60  # seconds after which clients are told to ask again
 
 
-class Serving:
+def say(text: str) -> None:
+    """Print a message at once."""
+    print(text, flush=True)
+
+
+class Engine(Protocol):
+    """A process that holds a checkpoint."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        ...
+
+    def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
+        """Return True when it answers, False as soon as it is no longer `wanted`. Raises NightError if it fails."""
+        ...
+
+    def end(self) -> None:
+        """End it; answers under way are lost."""
+
+
+E = TypeVar("E", bound=Engine)
+
+
+class Gate(Protocol):
+    """What clients talk to: the proxy of `nightschool serve`, or the classroom."""
+
+    under_way: int  # requests that the engine has not answered in full
+
+    def close(self, why: str, retry_after: int) -> None:
+        """Use no engine, for this reason; clients may ask again after so many seconds."""
+
+
+class Serving(Generic[E]):
     """Keep the right engine running: none while a night runs, another one when the alias has moved."""
 
-    def __init__(self, home: Home, config: NightConfig, registry: Registry, gate: Gate, folder: Path) -> None:
-        """`folder`: for the engine's socket, of this server alone."""
-        self.home, self.config, self.registry, self.gate, self.folder = home, config, registry, gate, folder
-        self.engine: EngineServer | None = None
+    def __init__(
+        self,
+        home: Home,
+        registry: Registry,
+        gate: Gate,
+        start: Callable[[Path, Sequence[int]], E],
+        opened: Callable[[E, Path], None],
+        say: Callable[[str], None] = say,
+    ) -> None:
+        """`start`: starts an engine with a checkpoint, which keeps these file descriptors open until it has ended.
+
+        `opened`: opens the gate to an engine, with its checkpoint. `say`: where messages go.
+        """
+        self.home, self.registry, self.gate = home, registry, gate
+        self._start, self._opened = start, opened
+        self.engine: E | None = None
         self.served: Version | None = None  # by the engine
         self._lock: TextIO | None = None  # held while there is an engine
+        self._say = say
         self._damaged = ""  # the digest of a version that cannot serve
         self._printed = ""
 
@@ -79,12 +122,11 @@ class Serving:
         if not self._may_serve():  # a night began before it could see the lock
             return self.end()
         checkpoint = inside(self.home.checkpoints, wanted.digest)
-        holds, log = [self._lock.fileno()], self.home.root / LOG
-        self.engine = EngineServer(checkpoint, self.config, self.folder, log, holds)
+        self.engine = self._start(checkpoint, [self._lock.fileno()])
         if not self.engine.wait_until_healthy(self._may_serve):
             return self.end()
         self.served = wanted
-        self.gate.open(self.engine.socket)
+        self._opened(self.engine, checkpoint)
         self._print(f"Ready: version {wanted.version} ({wanted.digest}) serves.")
 
     def _may_serve(self) -> bool:
@@ -101,7 +143,7 @@ class Serving:
 
     def _print(self, text: str) -> None:
         if text != self._printed:
-            print(text, flush=True)
+            self._say(text)
             self._printed = text
 
 
@@ -112,7 +154,7 @@ def checked_daytime(home: Home, registry: Registry) -> Version:
         raise no_daytime(registry.model)
     if not is_intact(checkpoint := inside(home.checkpoints, version.digest)):
         raise InputError(
-            f"serve: {checkpoint} was changed or damaged, or is not here; go back with `nightschool rollback`, "
+            f"{checkpoint} was changed or damaged, or is not here; go back with `nightschool rollback`, "
             "or promote another version"
         )
     return version
@@ -120,4 +162,4 @@ def checked_daytime(home: Home, registry: Registry) -> Version:
 
 def no_daytime(model: str) -> InputError:
     """Return the error of a model that no version serves yet."""
-    return InputError(f"serve: no version of {model} has the alias {DAYTIME} yet: `nightschool night` makes the first")
+    return InputError(f"no version of {model} has the alias {DAYTIME} yet: `nightschool night` makes the first")

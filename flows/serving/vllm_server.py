@@ -13,7 +13,7 @@ import torch
 from conf.schema import NightConfig, StudentConfig
 from conf.storage.home import NightError
 from flows.run.child import end_child, start_child
-from models.engine.environment import CPU_BLOCK, SERVER, server_environment
+from models.engine.environment import CPU_BLOCK, SERVER, kv_cache_bytes, server_environment
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
 
@@ -36,7 +36,7 @@ class EngineServer:
         self.socket, self.log = folder / SOCKET, log
         self.socket.unlink(missing_ok=True)
         (folder / TEMPLATE).write_text(template(checkpoint, config.student))
-        environment = server_environment(config.engine.kv_cache_gb)
+        environment = server_environment()
         environment.pop("VLLM_API_KEY", None)  # the gate checks the key
         # SIGTERM, because killed it would leave its engine behind as an orphan
         self.process = start_child(
@@ -82,7 +82,9 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     words += ["--gpu-memory-utilization", str(engine.gpu_memory_share), "--chat-template", str(folder / TEMPLATE)]
     words += ["--default-chat-template-kwargs", json.dumps(config.student.template_arguments)]
     words += ["--disable-uvicorn-access-log"]
-    words += [] if cuda else ["--enforce-eager", "--block-size", str(CPU_BLOCK)]
+    if not cuda:
+        words += ["--enforce-eager", "--block-size", str(CPU_BLOCK)]
+        words += ["--kv-cache-memory-bytes", str(kv_cache_bytes(engine.kv_cache_gb))]
     words += ["--trust-remote-code"] if config.student.trust_remote_code else []
     return words
 

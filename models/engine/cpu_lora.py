@@ -1,13 +1,14 @@
-"""Faster LoRA products for vLLM on a CPU, where its own copy the adapter's matrices for every token.
+"""Faster and safer LoRA products for vLLM on a CPU.
 
-All tokens of a batch have the same adapter here, so one matrix product suffices: four times the tokens a second with
-the starter model and rank 16 on two cores. A batch that mixes adapters is left to vLLM.
+vLLM's own copy the adapter's matrices for every token, and give tokens without an adapter the last one's. These compute
+one matrix product for each run of tokens that have the same adapter, and none for tokens without: four times the tokens
+a second with the starter model and rank 16 on two cores.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor
-from vllm.lora.ops import torch_ops
 from vllm.lora.punica_wrapper import punica_cpu
 
 
@@ -22,21 +23,32 @@ def shrink(
 ) -> None:
     """Compute output = scale · inputs · downᵀ: [tokens, width] to [tokens, rank]; `down` is [adapters, 1, rank, width].
 
-    `rest`: the number of runs of one adapter in the batch, the longest run, the number of tokens, and the scale.
+    `starts`, `lengths`, `adapters`: of the runs; adapter −1 is none. `rest`: the number of runs, the longest run, the
+    number of tokens, and the scale.
     """
-    runs, _, _, scale = rest
-    if runs > 1:
-        torch_ops.sgmv_shrink(inputs, down, output, starts, lengths, adapters, *rest)
-    else:
-        output.copy_(inputs @ down[adapters[0], 0].T).mul_(scale)
+    *_, scale = rest
+    for tokens, adapter in _runs(starts, lengths, adapters, len(inputs)):
+        if adapter < 0:
+            output[tokens].zero_()
+        else:
+            output[tokens] = (inputs[tokens] @ down[adapter, 0].T).mul_(scale)
 
 
 def expand_slice(
     inputs: Tensor, up: Tensor, output: Tensor, starts: Tensor, lengths: Tensor, adapters: Tensor, *rest: Any
 ) -> None:
     """Compute output[:, offset : offset + size] += inputs · upᵀ: [tokens, rank] to [tokens, size]; see `shrink`."""
-    runs, _, _, offset, size, add = rest
-    if runs > 1 or not add:
-        torch_ops.sgmv_expand_slice(inputs, up, output, starts, lengths, adapters, *rest)
-    else:
-        output[:, offset : offset + size].addmm_(inputs.to(output.dtype), up[adapters[0], 0].T)
+    *_, offset, size, add = rest
+    assert add, "vLLM adds an adapter's product to its layer's"
+    for tokens, adapter in _runs(starts, lengths, adapters, len(inputs)):
+        if adapter >= 0:
+            output[tokens, offset : offset + size].addmm_(inputs[tokens].to(output.dtype), up[adapter, 0].T)
+
+
+def _runs(starts: Tensor, lengths: Tensor, adapters: Tensor, tokens: int) -> Iterator[tuple[slice, int]]:
+    """Yield the runs of tokens with the adapter of each."""
+    if len(adapters) == 1:
+        yield slice(0, tokens), int(adapters[0])
+        return
+    for start, length, adapter in zip(starts.tolist(), lengths.tolist(), adapters.tolist(), strict=True):
+        yield slice(start, start + length), adapter

@@ -23,15 +23,14 @@ CPU_BLOCK = 32
 PRIVATE = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
-def engine_environment(kv_cache_gb: float) -> dict[str, str]:
-    """Return the variables for vLLM on a CPU with a key/value cache of `kv_cache_gb` GiB, rounded up to whole GiB.
+def engine_environment() -> dict[str, str]:
+    """Return the variables for vLLM on a CPU.
 
     Each OpenMP thread is bound to a core, unless a container's quota is below its number of cores: threads bound to the
     host's first cores would compete with those of every other container.
     """
     preload = [*map(str, preload_libraries()), *filter(None, re.split("[ :]+", os.environ.get("LD_PRELOAD", "")))]
     environment = {
-        "VLLM_CPU_KVCACHE_SPACE": str(max(1, math.ceil(kv_cache_gb))),
         # one process instead of two: less memory, and nothing can outlive the worker
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_LOGGING_LEVEL": "WARNING",
@@ -47,11 +46,16 @@ def engine_environment(kv_cache_gb: float) -> dict[str, str]:
     return environment
 
 
-def server_environment(kv_cache_gb: float) -> dict[str, str]:
+def server_environment() -> dict[str, str]:
     """Return the whole environment of a vLLM server: as for an engine, but with the engine in a separate process."""
-    environment = os.environ | engine_environment(kv_cache_gb)
+    environment = os.environ | engine_environment()
     del environment["VLLM_ENABLE_V1_MULTIPROCESSING"]
     return environment
+
+
+def kv_cache_bytes(gib: float) -> int:
+    """Return the size of a key/value cache on a CPU for vLLM, in bytes."""
+    return int(gib * 2**30)
 
 
 def trainer_environment() -> dict[str, str]:

@@ -37,7 +37,8 @@ class Taught:
 
     `intended`, `change`: Σ over the answers' tokens of credit × change of log-probability, nats. `kl`: KL divergence of
     the copy before from the copy after, mean over the tokens of the answers shown, nats. `day_kl`: of the champion from
-    the copy, over the anchors' tokens. A lesson that is not `learnt` left the copy as it was.
+    the copy, over the anchors' tokens. A lesson that is not `learnt` left the copy as it was. `guessed`, of a pick:
+    whether the copy before it preferred the chosen answer; None if it preferred none.
     """
 
     learnt: bool
@@ -46,6 +47,7 @@ class Taught:
     kl: float
     day_kl: float
     halvings: int
+    guessed: bool | None = None
 
 
 class DayCopy:
@@ -127,12 +129,12 @@ class DayCopy:
         return Taught(True, intended, change, kl, day_kl, halvings)
 
     def literal_step(
-        self, prompt: Sequence[int], answers: Sequence[Sequence[int]], weights: Sequence[Tensor], rate: float
+        self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit, rate: float
     ) -> Taught:
-        """Move the adapter by rate × the gradient of Σ weight × log-probability, whatever comes of it."""
+        """Move the adapter by rate × the gradient of Σ credit × log-probability, whatever comes of it."""
         packed = pack([Group(prompt, answers, range(len(answers)))], self.device)
         before = self.snapshot()
-        _, _, old, gradient = self._gradient(packed, lambda now, champion: (weights, 1.0))
+        weights, _, old, gradient = self._gradient(packed, credit)
         change, new = self._try(before, gradient, rate, packed, weights, old)
         return Taught(True, rate * _squared(gradient), change, _kl(old, new), self.day_kl(), 0)
 

@@ -34,13 +34,13 @@ def note_taken(folder: Path, model: str, taken: Mapping[str, Spans], replayed: I
     (folder / TAKEN).write_text(json.dumps({"model": model, "bytes": taken, "replayed": again}))
 
 
-def consumed(nights: Path) -> dict[str, Spans]:
-    """Return the spans of each journal file that the committed freezes of all nights have taken.
+def consumed(nights: Path, date: str = "????-??-??") -> dict[str, Spans]:
+    """Return the spans of each journal file that the committed freezes of all nights, or of one, have taken.
 
     Raises NightError if a record is damaged, because a lesson would be learnt twice, or never.
     """
     taken: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for freeze in _freezes(nights):
+    for freeze in _freezes(nights, date):
         for name, spans in _noted(freeze)["bytes"].items():
             taken[name] += [(start, end) for start, end in spans]
     return {name: sorted(spans) for name, spans in taken.items()}
@@ -80,8 +80,8 @@ def read_by(night: Path) -> dict[str, Spans]:
     return {name: [*taken.get(name, []), *again.get(name, [])] for name in taken.keys() | again.keys()}
 
 
-def _freezes(nights: Path) -> list[Path]:
-    return sorted(manifest.parent for manifest in nights.glob(f"????-??-??/freeze_journal/{MANIFEST}"))
+def _freezes(nights: Path, date: str = "????-??-??") -> list[Path]:
+    return sorted(manifest.parent for manifest in nights.glob(f"{date}/freeze_journal/{MANIFEST}"))
 
 
 def _noted(freeze: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The day copy with its lessons in order: each can be undone, and the copy is then what it were without it."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ from models.lessons.day_copy import DayCopy, Taught
 from models.lessons.preference_data import Example
 
 SNAPSHOTS = 20  # kept; a rank of 16 takes 20 MB each for 135M parameters
-FROM_CHAR = "from_char"  # key of a line of feedback: from which character on the answer is wrong
+# Keys of a line beside those of the journal's format.
+FROM_CHAR = "from_char"  # of feedback: from which character on the answer is wrong
+UNFINISHED = "unfinished"  # the answers (their texts) that were stopped or cut off: they end without an end token
 
 
 @dataclass(frozen=True)
 class _Lesson:
     name: str
-    entry: Entry
+    entries: Sequence[Entry]
 
 
 class DayLearner:
@@ -55,10 +58,13 @@ class DayLearner:
             digest.update(name.encode() + parameter.detach().cpu().numpy().tobytes())
         return digest.hexdigest()[:20]
 
-    def learn(self, name: str, entry: Entry) -> Taught:
-        """Learn a line of the journal as the next lesson. Raises ValueError for one that cannot be learnt by day."""
-        taught = teach(self.day, entry, self.tokenizer, self.student, self.max_tokens)
-        self.lessons.append(_Lesson(name, entry))
+    def learn(self, name: str, entries: Sequence[Entry]) -> Taught:
+        """Learn a line of the journal, or several that say one thing, as the next lesson.
+
+        Raises ValueError, with a sentence, for what cannot be learnt by day.
+        """
+        taught = teach(self.day, entries, self.tokenizer, self.student, self.max_tokens)
+        self.lessons.append(_Lesson(name, entries))
         self._snapshots[len(self.lessons)] = self.day.snapshot()
         for number in sorted(self._snapshots)[1:-SNAPSHOTS]:  # the first is for lessons older than all others
             del self._snapshots[number]
@@ -76,13 +82,17 @@ class DayLearner:
         self._snapshots = {known: kept for known, kept in self._snapshots.items() if known <= start}
         del self.lessons[start:]
         for lesson in again:
-            self.learn(lesson.name, lesson.entry)
+            self.learn(lesson.name, lesson.entries)
 
 
 def teach(
-    day: DayCopy, entry: Entry, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
+    day: DayCopy, entries: Sequence[Entry], tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
 ) -> Taught:
-    """Teach a line of the journal. Raises ValueError, with a sentence, for one that cannot be learnt by day."""
+    """Teach a line of the journal, or several answers to one prompt that are all bad.
+
+    Raises ValueError, with a sentence, for what cannot be learnt by day.
+    """
+    entry = entries[0]
     if isinstance(entry, Words):
         first, *words = tokenizer.encode(entry.text, add_special_tokens=False)[:max_tokens]
         if not words:
@@ -91,13 +101,16 @@ def teach(
     if not isinstance(entry, Answer):
         raise ValueError(f"a line of kind {entry.kind} is learnt by night")
     prompt = prompt_tokens(tokenizer, [message.model_dump() for message in entry.messages], student)
+    unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
 
     def tokens(answer: str) -> list[int]:
         found = answer_tokens(tokenizer, answer)
         if len(prompt) + len(found) > max_tokens:
             raise ValueError(f"prompt and answer have more than {max_tokens} tokens together: the night may take them")
-        return found
+        return found[:-1] if answer in unfinished else found
 
+    if len(entries) > 1:
+        return blame(day, prompt, *(tokens(each.response) for each in entries if isinstance(each, Feedback)))
     match entry:
         case Preference():
             answers = list(dict.fromkeys(entry.responses))

@@ -169,7 +169,7 @@ def _role(command: bytes, environment: bytes) -> Victim | None:
         return "server"
     if b"spawn_main" not in command:
         return None
-    return "engine" if b"VLLM_CPU_KVCACHE_SPACE=" in environment else "trainer"
+    return "engine" if b"VLLM_ENABLE_V1_MULTIPROCESSING=" in environment else "trainer"
 
 
 def _is_first(watch: Path, number: int) -> bool:

@@ -75,7 +75,7 @@ def kept(start: Path, config: Any) -> Iterator[Path]:
 
 
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Worker:
-    return Worker("engine", engine_environment(1.0), tmp_path_factory.mktemp("logs") / "engine.log")
+    return Worker("engine", engine_environment(), tmp_path_factory.mktemp("logs") / "engine.log")
 
 
 @pytest.fixture(scope="module")

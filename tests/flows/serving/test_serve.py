@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from conf.storage.journal_file import read_file
 from flows.commands.serve import serve
 from flows.serving.proxy import Gate
 from flows.serving.supervisor import Serving
-from flows.serving.vllm_server import EngineFailedError, template
+from flows.serving.vllm_server import EngineFailedError, EngineServer, template
 from flows.web.address import LOOPBACK, free_port
 from models.hf.loading import load_tokenizer
 from tests.docs.pages import ROOT, blocks
@@ -89,7 +89,12 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 @pytest.fixture
 def serving(school: School, tmp_path: Path, broken: set[str]) -> Iterator[Serving]:
-    server = Serving(school.home, CONFIG, school.registry, Gate(None), tmp_path)
+    gate = Gate(None)
+
+    def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
+        return EngineServer(checkpoint, CONFIG, tmp_path, tmp_path / "serve.log", holds)
+
+    server = Serving(school.home, school.registry, gate, start, lambda engine, _: gate.open(engine.socket))
     yield server
     server.end()
 
@@ -124,7 +129,7 @@ def refused(port: int = 0, host: str = LOOPBACK) -> str:
 def test_before_the_first_night(
     home_with_mlflow: Callable[[str], Home], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    message = "serve: no version of starter has the alias daytime yet: `nightschool night` makes the first"
+    message = "no version of starter has the alias daytime yet: `nightschool night` makes the first"
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "nothing"))
     assert refused() == message
     assert not (tmp_path / "nothing").exists()
@@ -136,7 +141,7 @@ def test_a_checkpoint_that_cannot_serve(school: School) -> None:
     checkpoint = school.home.checkpoints / school.first.digest
     (checkpoint / "model.safetensors").write_bytes(b"torn")
     back = "go back with `nightschool rollback`, or promote another version"
-    assert refused() == f"serve: {checkpoint} was changed or damaged, or is not here; {back}"
+    assert refused() == f"{checkpoint} was changed or damaged, or is not here; {back}"
 
 
 def test_an_address_for_others_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,16 +10,14 @@ from models.engine import environment as subject
 from models.engine.environment import engine_environment, preload_libraries
 
 
-def test_private_in_one_process_and_a_cache_of_whole_gib() -> None:
+def test_private_and_in_one_process() -> None:
     expected = {
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-        "VLLM_CPU_KVCACHE_SPACE": "2",
     }
-    assert expected.items() <= engine_environment(1.5).items()
-    assert engine_environment(0.25)["VLLM_CPU_KVCACHE_SPACE"] == "1"
+    assert expected.items() <= engine_environment().items()
 
 
 @pytest.mark.parametrize(
@@ -34,14 +32,14 @@ def test_threads_are_bound_to_cores_unless_a_container_has_a_quota(
 ) -> None:
     monkeypatch.setattr(subject, "cores", lambda: cores)
     monkeypatch.setattr(subject, "core_quota", lambda: quota)
-    assert bound.items() <= engine_environment(1).items()
+    assert bound.items() <= engine_environment().items()
 
 
 def test_the_preloaded_libraries_are_in_the_memory_of_a_process_that_starts_so() -> None:
     libraries = preload_libraries()
     maps = subprocess.run(
         [sys.executable, "-c", "print(open('/proc/self/maps').read())"],
-        env={**os.environ, **engine_environment(1)},
+        env={**os.environ, **engine_environment()},
         capture_output=True,
         text=True,
         check=True,

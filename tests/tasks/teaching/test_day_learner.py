@@ -36,7 +36,7 @@ def make_learner(tiny_student: Path) -> Any:
 def test_every_kind_of_line_moves_the_copy(make_learner: Any, name: str) -> None:
     learner = make_learner()
     before = learner.digest
-    taught = learner.learn("1", line(name))
+    taught = learner.learn("1", [line(name)])
     assert taught.learnt
     assert taught.change == pytest.approx(taught.intended, rel=0.2) or taught.halvings
     assert learner.digest != before
@@ -50,14 +50,14 @@ def test_undoing_any_lesson_equals_never_having_taught_it(
     monkeypatch.setattr(day_learner, "SNAPSHOTS", snapshots)
     learner, other = make_learner(), make_learner()
     for number, name in enumerate(LINES):
-        learner.learn(str(number), line(name))
+        learner.learn(str(number), [line(name)])
         if number != undone:
-            other.learn(str(number), line(name))
+            other.learn(str(number), [line(name)])
     learner.forget(str(undone))
     assert learner.digest == other.digest
     assert [lesson.name for lesson in learner.lessons] == [lesson.name for lesson in other.lessons]
     for each in (learner, other):  # and the day goes on from there
-        each.learn("more", line("praise", response="7"))
+        each.learn("more", [line("praise", response="7")])
     assert learner.digest == other.digest
     with pytest.raises(KeyError):
         learner.forget(str(undone))
@@ -67,7 +67,7 @@ def test_a_new_copy_with_the_same_lines_is_the_same(make_learner: Any) -> None:
     one, other = make_learner(), make_learner()
     for learner in (one, other):
         for number, name in enumerate(LINES):
-            learner.learn(str(number), line(name))
+            learner.learn(str(number), [line(name)])
     assert one.digest == other.digest
 
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_learnt_by_day_changes_nothing(make_learner: Any, entry: 
     learner = make_learner()
     before = learner.digest
     with pytest.raises(ValueError, match=reason):
-        learner.learn("1", entry)
+        learner.learn("1", [entry])
     assert (learner.digest, learner.lessons) == (before, [])
 
 

@@ -1,0 +1,1 @@
+"""`nightschool teach`: the classroom, in which the model learns while its owner watches."""

@@ -1,0 +1,214 @@
+"""The classroom's page and its endpoints, for one browser on this machine."""
+
+import hmac
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from flows.teaching.answers import Event
+from flows.teaching.classroom import Classroom, RefusedError
+from flows.teaching.entries import KINDS
+
+LONGEST = 64_000  # bytes of a request
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+ASSETS = {"page.css": "text/css", "page.js": "text/javascript"}
+
+Action = Callable[[Request, dict[str, Any]], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
+    """Return the app. `token`: what a browser must know once to get its session, from the link that the owner opens."""
+    cookie, session = f"nightschool-{port}", secrets.token_urlsafe(32)  # cookies are shared between ports
+
+    def public(handler: Action) -> Handler:
+        async def answer(request: Request) -> Response:
+            return await _answer(request, handler)
+
+        return answer
+
+    def private(handler: Action) -> Handler:
+        async def checked(request: Request) -> Response:
+            given = request.cookies.get(cookie, "")
+            if not hmac.compare_digest(given.encode(), session.encode()):
+                return _refusal(401, "open the link that `nightschool teach` printed: this browser has no session")
+            return await _answer(request, handler)
+
+        return checked
+
+    async def start(request: Request, body: dict[str, Any]) -> Response:
+        if not hmac.compare_digest(_text(body, "token").encode(), token.encode()):
+            raise RefusedError(401, "the token is wrong: open the link that `nightschool teach` printed last")
+        response = JSONResponse({"ok": True})
+        response.set_cookie(cookie, session, httponly=True, samesite="strict", path="/")
+        return response
+
+    async def ask(_: Request, body: dict[str, Any]) -> Response:
+        events = classroom.ask(_text(body, "text"), body.get("follow_up") is True)
+        first = await anext(events)  # what is refused is refused before the answer begins
+        return _stream(_after(first, events))
+
+    async def stop(_: Request, body: dict[str, Any]) -> Response:
+        classroom.stop()
+        return JSONResponse({"ok": True})
+
+    async def lesson(_: Request, body: dict[str, Any]) -> Response:
+        kind: Any = body.get("kind")
+        if kind not in KINDS:
+            raise RefusedError(400, f"kind: {str(kind)[:40]!r} is not one of {', '.join(KINDS)}")
+        start = body.get("from_char", -1)
+        if not isinstance(start, int):
+            raise RefusedError(400, "from_char: not a whole number")
+        answer = _text(body, "answer") if kind != "words" else None
+        return JSONResponse(await classroom.teach(kind, answer, _text(body, "text", ""), start))
+
+    async def undo(request: Request, body: dict[str, Any]) -> Response:
+        return JSONResponse(await classroom.undo(request.path_params["lesson"]))
+
+    async def live(_: Request, body: dict[str, Any]) -> Response:
+        classroom.set_live(body.get("on") is True)
+        return JSONResponse({"live": classroom.live})
+
+    async def state(_: Request, body: dict[str, Any]) -> Response:
+        return JSONResponse(classroom.state())
+
+    async def events(_: Request, body: dict[str, Any]) -> Response:
+        return _stream(("state", state) async for state in classroom.watch())
+
+    page = jinja2.Template(files("flows.teaching").joinpath("page.html").read_text(encoding="utf-8"), autoescape=True)
+    rendered = page.render(name=classroom.config.name)
+
+    async def show(_: Request) -> Response:
+        return Response(rendered, media_type="text/html")
+
+    return Starlette(
+        routes=[
+            Route("/", show),
+            *(Route(f"/{name}", _asset(name, kind)) for name, kind in ASSETS.items()),
+            Route("/api/session", public(start), methods=["POST"]),
+            Route("/api/ask", private(ask), methods=["POST"]),
+            Route("/api/stop", private(stop), methods=["POST"]),
+            Route("/api/lesson", private(lesson), methods=["POST"]),
+            Route("/api/lesson/{lesson}", private(undo), methods=["DELETE"]),
+            Route("/api/live", private(live), methods=["POST"]),
+            Route("/api/state", private(state)),
+            Route("/api/events", private(events)),
+        ],
+        middleware=[Middleware(_Guard)],
+    )
+
+
+class _Guard:
+    """Refuses what another page may have sent, and adds the headers that keep other pages out."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        app = _foreign(Request(scope)) or self.app
+        await app(scope, receive, send_guarded)
+
+
+def _foreign(request: Request) -> Response | None:
+    """Return the refusal of a request that changes something and does not come from this very page."""
+    if request.method in ("GET", "HEAD"):
+        return None
+    if request.headers.get("origin") != f"http://{request.headers.get('host')}":
+        return _refusal(403, "another page may not do this (Origin)")
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return _refusal(403, "another page may not do this (Sec-Fetch-Site)")
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        return _refusal(415, "send JSON (Content-Type: application/json)")
+    return None
+
+
+async def _answer(request: Request, handler: Action) -> Response:
+    """Read a request's JSON, and answer it, or say in one line why not."""
+    try:
+        return await handler(request, await _body(request))
+    except RefusedError as error:
+        return _refusal(error.status, str(error))
+    except ClientDisconnect:
+        return Response(status_code=400)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    content = b""
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > LONGEST:
+            raise RefusedError(413, f"the request is longer than {LONGEST:,} bytes: shorten the text")
+    if not content:
+        return {}
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        raise RefusedError(400, "the request is not JSON") from None
+    if not isinstance(body, dict):
+        raise RefusedError(400, "the request is not a JSON object")
+    return body
+
+
+def _text(body: dict[str, Any], key: str, default: str | None = None) -> str:
+    found = body.get(key, default)
+    if not isinstance(found, str):
+        raise RefusedError(400, f"{key}: {'is missing' if found is None else 'not a text'}")
+    return found
+
+
+async def _after(first: Event, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    yield first
+    try:
+        async for event in events:
+            yield event
+    except RefusedError as error:
+        yield "error", {"error": str(error)}
+
+
+def _stream(events: AsyncIterator[Event]) -> Response:
+    """Return server-sent events."""
+
+    async def lines() -> AsyncIterator[str]:
+        async for name, data in events:
+            yield f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+    return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+def _asset(name: str, kind: str) -> Handler:
+    async def asset(_: Request) -> Response:
+        return Response(files("flows.teaching").joinpath(name).read_bytes(), media_type=kind)
+
+    return asset
+
+
+def _refusal(status: int, reason: str) -> Response:
+    headers = {"Retry-After": "5"} if status in (429, 503) else None
+    return JSONResponse({"error": reason}, status, headers)

@@ -1,0 +1,103 @@
+"""The classroom's engine: the process that writes answers, and its line to the page."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import wait
+from contextlib import suppress
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from conf.schema import NightConfig
+from models.engine.environment import engine_environment
+from tasks.teaching import engine_process
+from tasks.teaching.engine_process import Answer, Messages
+from tasks.workers import Worker, WorkerDiedError, WorkerEndedError
+
+POLL = 0.5  # seconds
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class EngineEndedError(Exception):
+    """The engine ended before its answers did."""
+
+
+class Engine:
+    """A process with the champion, and the day copy as an adapter beside it."""
+
+    def __init__(self, champion: Path, config: NightConfig, folder: Path, log: Path) -> None:
+        """Start it. `folder`: for its socket, of this classroom alone."""
+        self.champion, self.has_adapter, self.running = champion, False, True
+        self._socket = folder / "answers"
+        self._worker = Worker("engine", engine_environment(), log)
+        self._start = self._worker.submit(engine_process.start, champion, config.engine, config.student)
+
+    def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
+        """Return True when it answers, False as soon as it is no longer `wanted`. Raises what its start raises."""
+        while wanted():
+            if wait([self._start], POLL).done:
+                self._worker.result(self._start)
+                return True
+        return False
+
+    def end(self) -> None:
+        """End it; answers under way are lost."""
+        self.running = False
+        self._worker.end(grace=0)
+
+    def greedy_answers(self, questions: Sequence[str], max_tokens: int) -> list[str]:
+        """Return the champion's likeliest answers."""
+        return self._worker.call(engine_process.greedy_answers, questions, max_tokens)
+
+    async def use_adapter(self, adapter: Path | None) -> None:
+        """Let the day copy answer with an adapter, or with none, as the champion does."""
+        await asyncio.to_thread(self._call, engine_process.use_adapter, adapter)
+        self.has_adapter = adapter is not None
+
+    async def write(
+        self, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int, stop: asyncio.Event
+    ) -> AsyncGenerator[tuple[int, str] | list[Answer]]:
+        """Yield the pieces of answers, each with its number, as they are written; at last all of them.
+
+        `by_day_copy`: for each, whether the day copy writes it, or the champion. They end early when `stop` is set.
+        Raises ValueError for a conversation that cannot be answered, and EngineEndedError.
+        """
+        pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+        writers: list[asyncio.StreamWriter] = []
+
+        async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writers.append(writer)
+            with suppress(ConnectionError):
+                async for line in reader:
+                    pieces.put_nowait(tuple(json.loads(line)))
+
+        async def end_when_stopped() -> None:
+            await stop.wait()
+            for writer in writers:
+                writer.close()
+
+        self._socket.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(read, self._socket)
+        stopping = asyncio.ensure_future(end_when_stopped())
+        call = asyncio.ensure_future(
+            asyncio.to_thread(self._call, engine_process.write, self._socket, messages, by_day_copy, max_tokens)
+        )
+        call.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            yield await call
+        finally:
+            stopping.cancel()
+            server.close()
+            for writer in writers:
+                writer.close()
+            await asyncio.wait({call})  # the engine is free again
+
+    def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return self._worker.call(function, *args, **kwargs)
+        except (WorkerDiedError, WorkerEndedError):
+            self.running = False
+            raise EngineEndedError("the engine ended; ask again in a moment") from None

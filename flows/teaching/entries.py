@@ -1,0 +1,103 @@
+"""What a click says: its lines in the journal, and how the page tells them."""
+
+from typing import Any, Literal, get_args
+
+from conf.storage.journal import Entry, Preference, entry_of
+from flows.teaching.answers import CHAMPION, DAY, Question, Shown
+from tasks.teaching.day_learner import FROM_CHAR, UNFINISHED
+from tasks.teaching.lessons import Lesson
+
+Kind = Literal["pick", "none", "correct", "praise", "blame", "wrong_from", "words"]
+KINDS = get_args(Kind)
+
+
+def entries_of(
+    kind: Kind, question: Question, shown: Shown, champion: str, text: str, from_char: int, keys: dict[str, Any]
+) -> list[Entry]:
+    """Return the lines of a lesson about an answer that was shown.
+
+    `champion`: its digest. `text`: of a correction. `from_char`: where an answer goes wrong. `keys`: of the classroom,
+    for each line. Raises ValueError, with a sentence, for a lesson that says nothing.
+    """
+    choices = question.choices
+    keys = keys | {"messages": question.messages}
+    if unfinished := [answer.text for answer in choices if not answer.finished]:
+        keys[UNFINISHED] = unfinished
+    match kind:
+        case "pick":
+            if len(choices) < 2 or shown not in choices:
+                raise ValueError("there is nothing to choose from: correct, praise or blame the answer")
+            responses, chosen = [answer.text for answer in choices], choices.index(shown)
+            keys |= {"policies": [answer.policies for answer in choices], "counts": [a.count for a in choices]}
+            fields = [{"kind": "preference", "responses": responses, "chosen": chosen, "policy": champion}]
+        case "none":
+            if not choices:
+                raise ValueError("there is no answer to blame: type a better one")
+            fields = [{"kind": "feedback", "response": answer.text, "value": -1} for answer in choices]
+        case "correct":
+            fields = [{"kind": "correction", "response": shown.text, "correction": text}]
+        case "praise":
+            fields = [{"kind": "feedback", "response": shown.text, "value": 1}]
+        case "blame":
+            fields = [{"kind": "feedback", "response": shown.text, "value": -1}]
+        case "wrong_from":
+            if not 0 <= from_char <= len(shown.text):
+                raise ValueError(f"from_char: {from_char} is not in the answer, which has {len(shown.text)} characters")
+            fields = [{"kind": "feedback", "response": shown.text, "value": -1, FROM_CHAR: from_char}]
+        case "words":
+            raise ValueError("words are about no answer")
+    return [entry_of(each | keys) for each in fields]
+
+
+def told(lesson: Lesson) -> dict[str, str]:
+    """Return a lesson's kind, the question that it was about, and the text that it is about or teaches."""
+    entry: Any = lesson.entries[0]
+    if entry.kind == "words":
+        return {"kind": "words", "question": "", "text": entry.text}
+    question = {"question": entry.messages[-1].content}
+    match entry.kind:
+        case "preference":
+            return question | {"kind": "pick", "text": entry.responses[entry.chosen]}
+        case "correction":
+            return question | {"kind": "correct", "text": entry.correction}
+    if len(lesson.entries) > 1:
+        return question | {"kind": "none", "text": ""}
+    if (start := lesson.key(FROM_CHAR)) is not None:
+        return question | {"kind": "wrong_from", "text": entry.response[start:]}
+    return question | {"kind": "praise" if entry.value > 0 else "blame", "text": entry.response}
+
+
+def conversation(lessons: list[Lesson]) -> list[dict[str, str]]:
+    """Return the conversation up to the last answer that was found good; empty if none was."""
+    for lesson in reversed(lessons):
+        entry: Any = lesson.entries[0]
+        good: str | None = None
+        match entry.kind:
+            case "preference":
+                good = entry.responses[entry.chosen]
+            case "correction":
+                good = entry.correction
+            case "feedback" if entry.value > 0:
+                good = entry.response
+        if good is not None:
+            turns = [message.model_dump() for message in entry.messages]
+            return [*turns, {"role": "assistant", "content": good}]
+    return []
+
+
+def blind_test(lessons: list[Lesson]) -> dict[str, float]:
+    """Return in how many picks the day copy wrote the answer chosen, and in how many it would by chance.
+
+    Counts picks between answers of both; one that both wrote counts for each by its share of the samples.
+    """
+    picks, won, chance = 0, 0.0, 0.0
+    for lesson in lessons:
+        policies, entry = lesson.key("policies"), lesson.entries[0]
+        if not policies or not isinstance(entry, Preference):
+            continue
+        authors = [author for each in policies for author in each]
+        if {DAY, CHAMPION} <= {*authors}:
+            picks += 1
+            won += policies[entry.chosen].count(DAY) / len(policies[entry.chosen])
+            chance += authors.count(DAY) / len(authors)
+    return {"picks": picks, "day": round(won, 2), "chance": round(chance, 2)}

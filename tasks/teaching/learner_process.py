@@ -1,0 +1,80 @@
+"""The learner's process: it holds the day copy while the classroom is open."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conf.schema import NightConfig
+from conf.storage.journal import Answer, Entry
+from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.lessons.day_copy import Taught
+from models.lora import save_adapter
+from rewards.contamination import exam_index
+from tasks.evaluation.evaluate import exam_problems
+from tasks.teaching.day_learner import DayLearner
+
+_learner: DayLearner | None = None
+_questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What became of a lesson, and the day copy's digest after it. `why`: a sentence, where nothing was learnt."""
+
+    taught: Taught | None
+    day: str
+    why: str = ""
+
+
+def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]]) -> str:
+    """Load the champion, and return the digest of its day copy.
+
+    `anchors`: everyday questions with the champion's answers, on which the distance from it is measured.
+    """
+    global _learner, _questions
+    student, length = config.student, config.engine.max_model_len
+    tokenizer = load_tokenizer(champion, student.trust_remote_code)
+    examples = [
+        (prompt_tokens(tokenizer, [{"role": "user", "content": asked}], student), answer_tokens(tokenizer, answer)[:-1])
+        for asked, answer in anchors
+    ]
+    _learner = DayLearner(champion, config.teach, student, length, tuple(examples))
+    parts = (*config.exam.parts, *config.exam.vault_parts)
+    _questions = tuple(problem.question for part in parts for problem in exam_problems(part, config.sandbox))
+    return _learner.digest
+
+
+def learn(name: str, entries: Sequence[Entry]) -> Learnt:
+    """Learn a lesson, unless it asks an exam question or cannot be learnt by day."""
+    learner = _started()
+    if exam_index(_questions).match_any(_texts(entries[0])):
+        return Learnt(None, learner.digest, "it asks a question of the exam, which nothing may learn")
+    try:
+        taught = learner.learn(name, entries)
+    except ValueError as error:
+        return Learnt(None, learner.digest, str(error))
+    why = "" if taught.learnt else "it would have changed the model too much: the night may learn it"
+    return Learnt(taught, learner.digest, why)
+
+
+def forget(name: str) -> str:
+    """Undo a lesson, if it was learnt; return the day copy's digest."""
+    learner = _started()
+    if any(lesson.name == name for lesson in learner.lessons):
+        learner.forget(name)
+    return learner.digest
+
+
+def save(folder: Path) -> None:
+    """Write the day copy's adapter as peft does."""
+    save_adapter(_started().day.model, folder)
+
+
+def _texts(entry: Entry) -> list[str]:
+    """Return what an entry asks, or has to read."""
+    return [message.content for message in entry.messages] if isinstance(entry, Answer) else [entry.text]
+
+
+def _started() -> DayLearner:
+    assert _learner is not None, "the learner was not started"
+    return _learner

@@ -1,0 +1,93 @@
+"""Lessons as lines of the journal: which of them a day copy is made of, and which a night has taken."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from conf.storage.journal import Entry, parse_line
+from conf.storage.journal_file import Written
+from tasks.journal.lineage import taught_by
+from tasks.journal.spans import Spans, Taken, consumed, taken_before
+
+# Keys of a line beside those of the journal's format.
+LESSON = "lesson"  # the lesson's name: lines with the same one say one thing together
+LIVE = "live"  # whether it is learnt at once; otherwise only by night
+MOST = 200  # lessons that a day copy is made of, the latest ones
+END = "9999-12-31"
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What an owner taught with one click.
+
+    `written`: its lines in the journal. `live`: whether the day copy learns it. `night`: the date of the night that
+    took it, if one has.
+    """
+
+    name: str
+    entries: tuple[Entry, ...]
+    written: Written
+    live: bool
+    night: str | None = None
+
+    def key(self, name: str) -> Any:
+        """Return what the lesson's first line says under a key beside those of the format; None if it does not."""
+        return (self.entries[0].model_extra or {}).get(name)
+
+
+def lessons_without(champion: Path, journal: Path, nights: Path, model: str) -> list[Lesson]:
+    """Return the classroom's lessons that a champion has not learnt, in the order in which they were given.
+
+    These are those that no night has taken, and those of nights of this model that the champion does not descend from.
+    """
+    taken, own, lineage = consumed(nights), list(taken_before(nights, END, model)), taught_by(champion.name, nights)
+    found: dict[str, Lesson] = {}
+    for lesson in _written(journal):
+        part = _part(lesson.written, own)
+        if part is not None:
+            here = Taken(part.night, part.file, lesson.written.start, lesson.written.end)
+            if any(night.has(lesson.entries[0], here) for night in lineage):
+                continue
+        elif _is_in(lesson.written, taken.get(lesson.written.file.name, ())):
+            continue
+        lesson = replace(lesson, night=part.night if part else None)
+        if (before := found.get(lesson.name)) is not None:
+            whole = Written(lesson.written.file, before.written.start, lesson.written.end)
+            lesson = replace(before, entries=(*before.entries, *lesson.entries), written=whole)
+        found[lesson.name] = lesson
+    return list(found.values())[-MOST:]
+
+
+def night_of(written: Written, nights: Path) -> str | None:
+    """Return the date of the night that took lines of the journal; None if none has."""
+    for night in sorted(nights.glob("????-??-??")):
+        for name, spans in consumed(nights, night.name).items():
+            if name == written.file.name and _is_in(written, spans):
+                return night.name
+    return None
+
+
+def _written(journal: Path) -> Iterator[Lesson]:
+    """Yield a lesson for each line of the classroom."""
+    for file in sorted(journal.glob("*.jsonl")):
+        end = 0
+        for line in file.read_bytes().splitlines(keepends=True):
+            start, end = end, end + len(line)
+            if f'"{LESSON}"'.encode() not in line:
+                continue
+            try:
+                entry = parse_line(line)
+            except ValueError:  # the night's quarantine names it
+                continue
+            extra = entry.model_extra or {}
+            if LESSON in extra:
+                yield Lesson(str(extra[LESSON]), (entry,), Written(file, start, end), bool(extra.get(LIVE)))
+
+
+def _part(written: Written, parts: list[Taken]) -> Taken | None:
+    return next((p for p in parts if p.file == written.file.name and _is_in(written, [(p.start, p.end)])), None)
+
+
+def _is_in(written: Written, spans: Spans) -> bool:
+    return any(start <= written.start and written.end <= end for start, end in spans)
