@@ -7,7 +7,7 @@ from conf.storage.durable import make_folder, write_atomically
 from conf.storage.home import Home
 from flows.teaching.engine import Engine
 
-COUNT, MAX_TOKENS = 16, 16  # questions, and tokens of an answer: each lesson computes all of them
+COUNT, MAX_TOKENS = 8, 12  # questions, and tokens of an answer: each lesson computes all of them
 
 
 def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
@@ -15,7 +15,7 @@ def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
     file = home.root / "teaching" / f"anchors-{engine.champion.name}.json"
     if not file.exists():
         lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
-        questions = lines[:: len(lines) // COUNT][:COUNT]
+        questions = sorted(lines, key=len)[:COUNT]
         answers = engine.greedy_answers(questions, MAX_TOKENS)
         make_folder(file.parent, 0o700)
         write_atomically(file, json.dumps(list(zip(questions, answers, strict=True))))

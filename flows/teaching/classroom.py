@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from flows.teaching.entries import Kind, blind_test, conversation, entries_of, t
 from models.engine.environment import trainer_environment
 from models.lessons.preference_data import is_held_out
 from tasks.teaching import learner_process
-from tasks.teaching.lessons import LESSON, LIVE, Lesson, lessons_without, night_of
+from tasks.teaching.keys import LESSON, LIVE, SESSION
+from tasks.teaching.lessons import Lesson, lessons_without, night_of
 from tasks.workers import Worker, WorkerDiedError, WorkerEndedError
 
 LOG = "teach.log"  # of engine and learner, under the home
@@ -142,9 +143,9 @@ class Classroom:
         question = self._new_question(text, follow_up)
         self.under_way += 1
         self._stop.clear()
+        opened = self._opened()
         try:
             async with self._machine:
-                opened = self._opened()
                 await self._offer(opened)
                 async for event in sample(opened.engine, question, self.config.teach.max_answer_tokens, self._stop):
                     yield event
@@ -155,8 +156,8 @@ class Classroom:
         finally:
             self.under_way -= 1
         shown = [{"id": a.name, "text": a.text, "count": a.count} for a in question.answers.values()]
-        held_out = is_held_out(question.messages, self.config.unseen_share)
-        yield "done", {"question": question.name, "answers": shown, "held_out": held_out}
+        yield "done", {"question": question.name, "answers": shown, "held_out": self._is_held_out(question.messages)}
+        self._prepare(opened, question)
 
     def stop(self) -> None:
         """End the answers that are being written; what there is of them can be taught from."""
@@ -244,7 +245,7 @@ class Classroom:
                     opened.day = await asyncio.to_thread(opened.learner.call, learner_process.forget, name)
             self.outcomes.pop(name, None)
         self._publish()
-        self._in_background(opened)
+        self._renew(opened)
         return {"lesson": name, "day": opened.day, "seconds": time.perf_counter() - began}
 
     async def _learn(self, opened: _Open, lesson: Lesson) -> None:
@@ -262,7 +263,7 @@ class Classroom:
                 return
             opened.day = self._learnt(lesson, learnt, time.perf_counter() - began)
         self._publish()
-        self._in_background(opened)
+        self._renew(opened)
 
     def _again(self, opened: _Open) -> None:
         """Make the day copy anew after its process died."""
@@ -276,22 +277,40 @@ class Classroom:
 
     def _learnt(self, lesson: Lesson, learnt: learner_process.Learnt, seconds: float | None) -> str:
         """Keep what became of a lesson; return the day copy's digest."""
-        outcome = Outcome(why=learnt.why, seconds=seconds)
-        if (taught := learnt.taught) is not None:
-            outcome.learnt, outcome.change_nats, outcome.kl = taught.learnt, taught.change, taught.kl
-            outcome.guessed = taught.guessed
+        outcome = Outcome(learnt.learnt, learnt.change, learnt.kl, seconds, learnt.guessed, learnt.why)
         self.outcomes[lesson.name] = outcome
         return learnt.day
 
-    def _in_background(self, opened: _Open) -> None:
+    def _prepare(self, opened: _Open, question: Question) -> None:
+        """Compute what a pick needs while the owner reads the answers, so that it need not wait for it."""
+
+        async def prepare() -> None:
+            if (pick := _pick(question)) is None or not self.live or self._is_held_out(question.messages):
+                return
+            more = True
+            while more and question is next(reversed(self._questions.values())) and not self.under_way:
+                async with self._machine:  # whoever waits for it comes first
+                    more = await asyncio.to_thread(opened.learner.call, learner_process.prepare, pick)
+
+        self._in_background(prepare())
+
+    def _renew(self, opened: _Open) -> None:
         """Give the engine the new day copy while the owner reads, so that the next answer need not wait for it."""
 
-        async def offer() -> None:
-            with contextlib.suppress(Exception):  # the next question tries again, and says what is wrong
-                async with self._machine:
-                    await self._offer(opened)
+        async def renew() -> None:
+            async with self._machine:
+                await self._offer(opened)
 
-        task = asyncio.ensure_future(offer())
+        self._in_background(renew())
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what may fail: the next question or lesson tries again, and says what is wrong."""
+
+        async def guarded() -> None:
+            with contextlib.suppress(Exception):
+                await work
+
+        task = asyncio.ensure_future(guarded())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -300,16 +319,18 @@ class Classroom:
         if not lesson.live:
             return "only tonight"
         entry = lesson.entries[0]
-        messages = [message.model_dump() for message in getattr(entry, "messages", ())]
-        if messages and is_held_out(messages, self.config.unseen_share):
+        if self._is_held_out([message.model_dump() for message in getattr(entry, "messages", ())]):
             return "kept to judge: a part of your questions is never learnt, so that they can tell whether it helps"
         return ""
+
+    def _is_held_out(self, messages: list[dict[str, str]]) -> bool:
+        return bool(messages) and is_held_out(messages, self.config.unseen_share)
 
     def _entries(
         self, kind: Kind, answer: str | None, text: str, from_char: int, name: str, champion: str
     ) -> list[Entry]:
         """Return a lesson's lines. Raises RefusedError for one that says nothing."""
-        keys: dict[str, Any] = {LESSON: name, LIVE: self.live, "session": self.session}
+        keys: dict[str, Any] = {LESSON: name, LIVE: self.live, SESSION: self.session}
         try:
             if kind == "words":
                 return [entry_of({"kind": "words", "text": text, **keys})]
@@ -381,6 +402,16 @@ class Classroom:
         ][-LAST:]
         right, chance = sum(guess for guess, _ in guesses), sum(chance for _, chance in guesses)
         return {"right": right, "of": len(guesses), "chance": round(chance, 1)}
+
+
+def _pick(question: Question) -> Preference | None:
+    """Return a pick of the first of a question's answers; None where there is nothing to choose from."""
+    try:
+        (entry,) = entries_of("pick", question, question.choices[0], "none", "", 0, {})
+    except (ValueError, IndexError):
+        return None
+    assert isinstance(entry, Preference)
+    return entry
 
 
 def _line_number(written: Written) -> int:

@@ -4,7 +4,7 @@ from typing import Any, Literal, get_args
 
 from conf.storage.journal import Entry, Preference, entry_of
 from flows.teaching.answers import CHAMPION, DAY, Question, Shown
-from tasks.teaching.day_learner import FROM_CHAR, UNFINISHED
+from tasks.teaching.keys import FROM_CHAR, POLICIES, UNFINISHED
 from tasks.teaching.lessons import Lesson
 
 Kind = Literal["pick", "none", "correct", "praise", "blame", "wrong_from", "words"]
@@ -28,7 +28,7 @@ def entries_of(
             if len(choices) < 2 or shown not in choices:
                 raise ValueError("there is nothing to choose from: correct, praise or blame the answer")
             responses, chosen = [answer.text for answer in choices], choices.index(shown)
-            keys |= {"policies": [answer.policies for answer in choices], "counts": [a.count for a in choices]}
+            keys |= {POLICIES: [answer.policies for answer in choices]}
             fields = [{"kind": "preference", "responses": responses, "chosen": chosen, "policy": champion}]
         case "none":
             if not choices:
@@ -92,7 +92,7 @@ def blind_test(lessons: list[Lesson]) -> dict[str, float]:
     """
     picks, won, chance = 0, 0.0, 0.0
     for lesson in lessons:
-        policies, entry = lesson.key("policies"), lesson.entries[0]
+        policies, entry = lesson.key(POLICIES), lesson.entries[0]
         if not policies or not isinstance(entry, Preference):
             continue
         authors = [author for each in policies for author in each]

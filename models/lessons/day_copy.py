@@ -1,9 +1,8 @@
 """The day copy: the champion with an adapter that each lesson moves by a chosen effect, within limits."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -15,9 +14,6 @@ from models import lora
 from models.hf.hardware import resolve_device
 from models.hf.loading import load_model
 from models.lessons.preference_data import Example
-from models.packing.logprobs import token_logprobs
-from models.packing.packing import Group, Pack, hidden_states, pack
-from models.packing.self_check import choose_packing, packed_logprobs
 
 SEED = 0  # of the adapter's initial values
 HALVINGS = 3  # before a lesson is refused
@@ -25,6 +21,9 @@ ALIKE = 0.1  # a measured change so near the intended one, relative to it, is ta
 CORRECTIONS = 2  # of the length of a step, so that the measured change is the intended one
 FARTHEST = 4.0  # times that a correction lengthens or shortens a step at most
 NOTHING = 1e-12  # a gradient's squared norm below which nothing can be learnt
+
+Adapter = dict[str, Tensor]
+Distributions = list[Float[Tensor, "tokens vocabulary"]]  # log-probabilities, one tensor an answer
 
 # From an answer's log-probabilities by the day copy and by the champion, nats, one tensor [T] an answer each: what each
 # token's log-probability counts in the change that is wanted, and which share of a whole step is wanted, 0 to 1.
@@ -50,6 +49,20 @@ class Taught:
     guessed: bool | None = None
 
 
+@dataclass
+class _View:
+    """What a prompt's answers are before a lesson: `now` by the copy, `champion` [T] by the champion, each token's.
+
+    `gradients`: of each answer's log-probability with respect to the adapter, as far as they were computed.
+    """
+
+    prompt: list[int]
+    answers: list[list[int]]
+    now: Distributions
+    champion: list[Tensor]
+    gradients: dict[int, Adapter] = field(default_factory=dict)
+
+
 class DayCopy:
     """A champion and an adapter, both in fp32. On a CPU the same lessons in the same order give the same bits.
 
@@ -60,42 +73,54 @@ class DayCopy:
         """`anchors`: prompts and answers, as token ids, on which the distance from the champion is measured."""
         self.config, self.device = config, resolve_device("auto")
         self.model = load_model(champion, torch.float32, self.device)
-        self.packs = choose_packing(self.model) is packed_logprobs
         with torch.random.fork_rng():
             torch.manual_seed(SEED)
             lora.attach(self.model, LoraConfig(rank=config.rank, alpha=2 * config.rank))
         self.model.eval()
-        self.adapter: dict[str, Tensor] = {}
+        self.adapter: Adapter = {}
         for name, parameter in self.model.named_parameters():
             if parameter.requires_grad:
                 self.adapter[name] = parameter
-        groups = [Group(prompt, [answer], [row]) for row, (prompt, answer) in enumerate(anchors)]
-        self._anchors = pack(groups, self.device) if groups else None
+        self._view: _View | None = None
+        self._anchors = list(anchors)
         with torch.no_grad(), lora.disabled(self.model):
-            self._at_anchors = self._distributions(self._anchors) if self._anchors else None
+            self._at_anchors = self._forward(self._anchors)
 
-    def snapshot(self) -> dict[str, Tensor]:
+    def snapshot(self) -> Adapter:
         """Return a copy of the adapter."""
         return {name: parameter.detach().clone() for name, parameter in self.adapter.items()}
 
     @torch.no_grad()
-    def restore(self, snapshot: dict[str, Tensor]) -> None:
+    def restore(self, snapshot: Adapter) -> None:
         """Go back to a copy of the adapter."""
+        self._view = None
         for name, parameter in self.adapter.items():
             parameter.copy_(snapshot[name])
 
     @torch.no_grad()
     def logprobs(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor]:
         """Return the log-probabilities of each answer's tokens [T], in nats."""
-        packed = pack([Group(prompt, answers, range(len(answers)))], self.device)
-        return self._tokens(self._distributions(packed), packed)
+        return _tokens(self._distributions(prompt, answers), answers)
 
     @torch.no_grad()
     def day_kl(self) -> float:
         """Return the mean KL(champion ‖ copy) over the anchors' tokens, nats; 0 without anchors."""
-        if self._anchors is None or self._at_anchors is None:
+        if not self._anchors:
             return 0.0
-        return _kl(self._at_anchors, self._distributions(self._anchors))
+        return _kl(self._at_anchors, self._forward(self._anchors))
+
+    def prepare(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> bool:
+        """Compute a part of what a lesson about these answers needs, before it is known. Return whether more is left.
+
+        It takes a second or so, for which a lesson need not wait then. What a lesson does is the same without it.
+        """
+        if self._view is None or not self._is_of(prompt, answers):
+            self._view = self._look(prompt, answers)
+            return True
+        view = self._view
+        if (missing := next((i for i in range(len(view.answers)) if i not in view.gradients), None)) is not None:
+            view.gradients[missing] = self._gradient(view, missing, None)
+        return len(view.gradients) < len(view.answers)
 
     def step(self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit) -> Taught:
         """Move the adapter along the gradient of Σ credit × log-probability until the change is the intended one.
@@ -104,96 +129,137 @@ class DayCopy:
         order; what is measured after it corrects the length. A step that exceeds one of the KL limits is halved up to
         three times, and then taken back.
         """
-        packed = pack([Group(prompt, answers, range(len(answers)))], self.device)
-        before = self.snapshot()
-        weights, share, old, gradient = self._gradient(packed, credit)
+        before, view = self.snapshot(), self._viewed(prompt, answers)
+        weights, share, gradient = self._credited(view, credit)
         intended, norm = share * self.config.step_nats, _squared(gradient)
         if intended <= 0 or norm < NOTHING:
             return Taught(False, intended, 0.0, 0.0, self.day_kl(), 0)
         length = intended / norm
-        change, new = self._try(before, gradient, length, packed, weights, old)
+        change, new = self._try(before, gradient, length, view, weights)
         for _ in range(CORRECTIONS):
             if abs(change - intended) <= ALIKE * intended:
                 break
             factor = intended / change if change > 0 else 1 / FARTHEST
             length *= min(max(factor, 1 / FARTHEST), FARTHEST)
-            change, new = self._try(before, gradient, length, packed, weights, old)
-        kl, day_kl, halvings = _kl(old, new), self.day_kl(), 0
+            change, new = self._try(before, gradient, length, view, weights)
+        kl, day_kl, halvings = _kl(view.now, new), self.day_kl(), 0
         while kl > self.config.kl_per_lesson or day_kl > self.config.kl_of_day:
             if halvings == HALVINGS:
                 self.restore(before)
                 return Taught(False, intended, 0.0, kl, self.day_kl(), halvings)
             length, halvings = length / 2, halvings + 1
-            change, new = self._try(before, gradient, length, packed, weights, old)
-            kl, day_kl = _kl(old, new), self.day_kl()
+            change, new = self._try(before, gradient, length, view, weights)
+            kl, day_kl = _kl(view.now, new), self.day_kl()
         return Taught(True, intended, change, kl, day_kl, halvings)
 
     def literal_step(
         self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit, rate: float
     ) -> Taught:
         """Move the adapter by rate × the gradient of Σ credit × log-probability, whatever comes of it."""
-        packed = pack([Group(prompt, answers, range(len(answers)))], self.device)
-        before = self.snapshot()
-        weights, _, old, gradient = self._gradient(packed, credit)
-        change, new = self._try(before, gradient, rate, packed, weights, old)
-        return Taught(True, rate * _squared(gradient), change, _kl(old, new), self.day_kl(), 0)
+        before, view = self.snapshot(), self._viewed(prompt, answers)
+        weights, _, gradient = self._credited(view, credit)
+        change, new = self._try(before, gradient, rate, view, weights)
+        return Taught(True, rate * _squared(gradient), change, _kl(view.now, new), self.day_kl(), 0)
 
-    def _gradient(self, packed: Pack, credit: Credit) -> tuple[Sequence[Tensor], float, Tensor, dict[str, Tensor]]:
-        """Return the credit's weights and share, the distributions [tokens, vocabulary] now, and the gradient."""
-        with torch.no_grad(), lora.disabled(self.model):
-            champion = self._tokens(self._distributions(packed), packed)
-        logprobs, old = self._forward(packed)
-        weights, share = credit(logprobs.detach().split(packed.lengths), champion)
-        objective = (torch.cat([*weights]).to(logprobs) * logprobs).sum()
-        gradients = torch.autograd.grad(objective, list(self.adapter.values()))
-        return weights, share, old, dict(zip(self.adapter, gradients, strict=True))
+    def _viewed(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> _View:
+        """Return what was prepared of these answers, or prepare it."""
+        view = self._view if self._is_of(prompt, answers) else None
+        self._view = None  # the adapter moves
+        return view or self._look(prompt, answers)
+
+    def _is_of(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> bool:
+        view = self._view
+        return view is not None and (view.prompt, view.answers) == ([*prompt], [[*answer] for answer in answers])
+
+    @torch.no_grad()
+    def _look(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> _View:
+        with lora.disabled(self.model):
+            champion = _tokens(self._distributions(prompt, answers), answers)
+        now = self._distributions(prompt, answers)
+        return _View([*prompt], [[*answer] for answer in answers], now, champion)
+
+    def _credited(self, view: _View, credit: Credit) -> tuple[Sequence[Tensor], float, Adapter]:
+        """Return the credit's weights and share, and the gradient of Σ weight × log-probability."""
+        weights, share = credit(_tokens(view.now, view.answers), view.champion)
+        total = {name: torch.zeros_like(parameter) for name, parameter in self.adapter.items()}
+        for number, weight in enumerate(weights):
+            factor, plain = float(weight[0]), bool((weight == weight[0]).all())
+            if plain and factor == 0:
+                continue
+            if plain and number in view.gradients:
+                part = view.gradients[number]
+            else:
+                part = self._gradient(view, number, None if plain else weight)
+            for name, gradient in part.items():
+                total[name].add_(gradient, alpha=factor if plain else 1.0)
+        return weights, share, total
+
+    def _gradient(self, view: _View, number: int, weight: Tensor | None) -> Adapter:
+        """Return the gradient of an answer's log-probability, or of Σ weight × that of its tokens."""
+        answer = view.answers[number]
+        (distributions,) = self._forward([(view.prompt, answer)])
+        (logprobs,) = _tokens([distributions], [answer])
+        objective = logprobs.sum() if weight is None else (weight.to(logprobs) * logprobs).sum()
+        return dict(zip(self.adapter, torch.autograd.grad(objective, list(self.adapter.values())), strict=True))
 
     @torch.no_grad()
     def _try(
-        self,
-        before: dict[str, Tensor],
-        gradient: dict[str, Tensor],
-        length: float,
-        packed: Pack,
-        weights: Sequence[Tensor],
-        old: Tensor,
-    ) -> tuple[float, Tensor]:
+        self, before: Adapter, gradient: Adapter, length: float, view: _View, weights: Sequence[Tensor]
+    ) -> tuple[float, Distributions]:
         """Set the adapter to `before` + length × gradient. Return the change, and the distributions after it."""
         for name, parameter in self.adapter.items():
             parameter.copy_(before[name] + length * gradient[name])
-        new = self._distributions(packed)
-        differences = [a - b for a, b in zip(self._tokens(new, packed), self._tokens(old, packed), strict=True)]
-        return float(sum((w.to(d) * d).sum() for w, d in zip(weights, differences, strict=True))), new
+        new = self._distributions(view.prompt, view.answers)
+        pairs = zip(_tokens(new, view.answers), _tokens(view.now, view.answers), strict=True)
+        return float(sum((w.to(a) * (a - b)).sum() for w, (a, b) in zip(weights, pairs, strict=True))), new
 
-    def _forward(self, packed: Pack) -> tuple[Float[Tensor, "tokens"], Float[Tensor, "tokens vocabulary"]]:
-        """Return the tokens' log-probabilities, differentiable, and all log-probabilities, which are not."""
-        if self.packs:
-            head: Any = self.model.get_output_embeddings()
-            hidden = hidden_states(self.model, packed)
-            with torch.no_grad():
-                everything = (hidden.detach() @ head.weight.T).float().log_softmax(dim=-1)
-            return token_logprobs(hidden, head.weight, packed.targets)[0], everything
-        rows = []
-        for group in packed.groups:
-            for answer in group.completions:
-                ids = torch.tensor([[*group.prompt, *answer]], device=self.device)
-                logits = self.model(input_ids=ids[:, :-1], use_cache=False).logits[0, len(group.prompt) - 1 :]
-                rows.append(logits.float().log_softmax(dim=-1))
-        everything = torch.cat(rows)
-        return everything.gather(1, packed.targets[:, None]).squeeze(1), everything.detach()
+    @torch.no_grad()
+    def _distributions(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> Distributions:
+        """Return all log-probabilities at the tokens of each answer to a prompt, which is computed once."""
+        asked = self.model(input_ids=torch.tensor([[*prompt]], device=self.device), use_cache=True, logits_to_keep=1)
+        if (longest := max(map(len, answers))) == 1:
+            logits = asked.logits.expand(len(answers), 1, -1)
+        else:
+            asked.past_key_values.batch_repeat_interleave(len(answers))
+            rows = [[*answer[:-1], *[0] * (longest - len(answer))] for answer in answers]
+            ids = torch.tensor(rows, device=self.device)
+            rest = self.model(input_ids=ids, past_key_values=asked.past_key_values).logits
+            logits = torch.cat([asked.logits.expand(len(answers), 1, -1), rest], dim=1)
+        pairs = zip(logits, answers, strict=True)
+        return [row[: len(answer)].float().log_softmax(dim=-1) for row, answer in pairs]
 
-    def _distributions(self, packed: Pack) -> Float[Tensor, "tokens vocabulary"]:
-        return self._forward(packed)[1]
+    def _forward(self, examples: Sequence[Example]) -> Distributions:
+        """Return all log-probabilities at the answers' tokens.
 
-    @staticmethod
-    def _tokens(distributions: Tensor, packed: Pack) -> list[Tensor]:
-        return list(distributions.gather(1, packed.targets[:, None]).squeeze(1).split(packed.lengths))
+        Shorter examples are padded at their ends, which no earlier token sees.
+        """
+        if not examples:
+            return []
+        longest = max(len(prompt) + len(answer) for prompt, answer in examples) - 1
+        rows = [[*prompt, *answer][:-1] for prompt, answer in examples]
+        ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows], device=self.device)
+        kept = longest - min(len(prompt) for prompt, _ in examples) + 1
+        logits = self.model(input_ids=ids, use_cache=False, logits_to_keep=kept).logits
+        found = []
+        for row, (prompt, answer) in zip(logits, examples, strict=True):
+            start = len(prompt) - 1 - (longest - kept)
+            found.append(row[start : start + len(answer)].float().log_softmax(dim=-1))
+        return found
 
 
-def _kl(old: Float[Tensor, "tokens vocabulary"], new: Float[Tensor, "tokens vocabulary"]) -> float:
-    """Return the mean over tokens of KL(old ‖ new), of log-probabilities, in nats."""
-    return float((old.exp() * (old - new)).sum(dim=-1).mean())
+def _tokens(distributions: Distributions, answers: Sequence[Sequence[int]]) -> list[Tensor]:
+    """Return the log-probabilities of the answers' tokens."""
+    return [
+        distribution.gather(1, torch.tensor([*answer], device=distribution.device)[:, None]).squeeze(1)
+        for distribution, answer in zip(distributions, answers, strict=True)
+    ]
 
 
-def _squared(gradient: dict[str, Tensor]) -> float:
+def _kl(old: Distributions, new: Distributions) -> float:
+    """Return the mean over all tokens of KL(old ‖ new), in nats."""
+    pairs = [(a.exp() * (a - b)).sum(dim=-1) for a, b in zip(old, new, strict=True)]
+    return float(torch.cat(pairs).mean())
+
+
+def _squared(gradient: Adapter) -> float:
     return float(sum(part.square().sum() for part in gradient.values()))

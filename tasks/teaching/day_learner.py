@@ -1,7 +1,7 @@
 """The day copy with its lessons in order: each can be undone, and the copy is then what it were without it."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,9 @@ from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.learn import blame, learn_from_correction, learn_from_human, learn_from_selection, praise, wrong_from
 from models.lessons.day_copy import DayCopy, Taught
 from models.lessons.preference_data import Example
+from tasks.teaching.keys import FROM_CHAR, UNFINISHED
 
 SNAPSHOTS = 20  # kept; a rank of 16 takes 20 MB each for 135M parameters
-# Keys of a line beside those of the journal's format.
-FROM_CHAR = "from_char"  # of feedback: from which character on the answer is wrong
-UNFINISHED = "unfinished"  # the answers (their texts) that were stopped or cut off: they end without an end token
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,11 @@ class DayLearner:
             del self._snapshots[number]
         return taught
 
+    def prepare(self, pick: Preference) -> bool:
+        """Compute a part of what a pick among these answers needs; return whether more is left."""
+        prompt, tokens = _rendering(pick, self.tokenizer, self.student, self.max_tokens)
+        return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
+
     def forget(self, name: str) -> None:
         """Undo a lesson. Raises KeyError for one that there is not."""
         names = [lesson.name for lesson in self.lessons]
@@ -100,15 +103,7 @@ def teach(
         return learn_from_human(day, [first], words)
     if not isinstance(entry, Answer):
         raise ValueError(f"a line of kind {entry.kind} is learnt by night")
-    prompt = prompt_tokens(tokenizer, [message.model_dump() for message in entry.messages], student)
-    unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
-
-    def tokens(answer: str) -> list[int]:
-        found = answer_tokens(tokenizer, answer)
-        if len(prompt) + len(found) > max_tokens:
-            raise ValueError(f"prompt and answer have more than {max_tokens} tokens together: the night may take them")
-        return found[:-1] if answer in unfinished else found
-
+    prompt, tokens = _rendering(entry, tokenizer, student, max_tokens)
     if len(entries) > 1:
         return blame(day, prompt, *(tokens(each.response) for each in entries if isinstance(each, Feedback)))
     match entry:
@@ -129,6 +124,22 @@ def teach(
             return wrong_from(day, prompt, answer, token_at(tokenizer, entry.response, int(start)))
         case _:
             raise ValueError(f"a line of kind {entry.kind} is learnt by night")
+
+
+def _rendering(
+    entry: Answer, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
+) -> tuple[list[int], Callable[[str], list[int]]]:
+    """Return the tokens of an entry's conversation, and a function that returns those of an answer to it."""
+    prompt = prompt_tokens(tokenizer, [message.model_dump() for message in entry.messages], student)
+    unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
+
+    def tokens(answer: str) -> list[int]:
+        found = answer_tokens(tokenizer, answer)
+        if len(prompt) + len(found) > max_tokens:
+            raise ValueError(f"prompt and answer have more than {max_tokens} tokens together: the night may take them")
+        return found[:-1] if answer in unfinished else found
+
+    return prompt, tokens
 
 
 def token_at(tokenizer: PreTrainedTokenizerBase, answer: str, character: int) -> int:

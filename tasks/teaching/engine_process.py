@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from jinja2 import TemplateError
 
 from conf.schema import EngineConfig, StudentConfig
-from models.hf.loading import load_tokenizer, prompt_tokens
 
 if TYPE_CHECKING:  # vLLM is loaded in the engine's process only
     from models.sampler import Sampler
@@ -80,6 +79,8 @@ def write(address: Path, messages: Messages, by_day_copy: Sequence[bool], max_to
 
 
 def _prompt(messages: Messages) -> list[int]:
+    from models.hf.loading import load_tokenizer, prompt_tokens
+
     try:
         return prompt_tokens(load_tokenizer(_champion, _student.trust_remote_code), messages, _student)
     except TemplateError as error:

@@ -3,27 +3,35 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conf.schema import NightConfig
-from conf.storage.journal import Answer, Entry
-from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from models.lessons.day_copy import Taught
-from models.lora import save_adapter
+from conf.storage.journal import Answer, Entry, Preference
 from rewards.contamination import exam_index
-from tasks.evaluation.evaluate import exam_problems
-from tasks.teaching.day_learner import DayLearner
 
-_learner: DayLearner | None = None
+if TYPE_CHECKING:  # torch is loaded in the learner's process only
+    from tasks.teaching.day_learner import DayLearner
+
+_learner: "DayLearner | None" = None
 _questions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """What became of a lesson, and the day copy's digest after it. `why`: a sentence, where nothing was learnt."""
+    """What became of a lesson (see `models.lessons.day_copy.Taught`).
 
-    taught: Taught | None
+    `day`: the day copy's digest after it. `why`: a sentence, where nothing was learnt; the figures may be None then.
+    """
+
+    learnt: bool
     day: str
     why: str = ""
+    intended: float | None = None
+    change: float | None = None
+    kl: float | None = None
+    day_kl: float | None = None
+    halvings: int = 0
+    guessed: bool | None = None
 
 
 def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]]) -> str:
@@ -32,6 +40,10 @@ def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]
     `anchors`: everyday questions with the champion's answers, on which the distance from it is measured.
     """
     global _learner, _questions
+    from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+    from tasks.evaluation.evaluate import exam_problems
+    from tasks.teaching.day_learner import DayLearner
+
     student, length = config.student, config.engine.max_model_len
     tokenizer = load_tokenizer(champion, student.trust_remote_code)
     examples = [
@@ -44,17 +56,35 @@ def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]
     return _learner.digest
 
 
+def prepare(pick: Preference) -> bool:
+    """Compute a part of what a pick among these answers needs, before it is made; return whether more is left."""
+    try:
+        return _started().prepare(pick)
+    except ValueError:  # too long; the lesson says so
+        return False
+
+
 def learn(name: str, entries: Sequence[Entry]) -> Learnt:
     """Learn a lesson, unless it asks an exam question or cannot be learnt by day."""
     learner = _started()
     if exam_index(_questions).match_any(_texts(entries[0])):
-        return Learnt(None, learner.digest, "it asks a question of the exam, which nothing may learn")
+        return Learnt(False, learner.digest, "it asks a question of the exam, which nothing may learn")
     try:
         taught = learner.learn(name, entries)
     except ValueError as error:
-        return Learnt(None, learner.digest, str(error))
-    why = "" if taught.learnt else "it would have changed the model too much: the night may learn it"
-    return Learnt(taught, learner.digest, why)
+        return Learnt(False, learner.digest, str(error))
+    why = "" if taught.learnt else "it would have changed the model too much by day; the night may learn it"
+    return Learnt(
+        taught.learnt,
+        learner.digest,
+        why,
+        taught.intended,
+        taught.change,
+        taught.kl,
+        taught.day_kl,
+        taught.halvings,
+        taught.guessed,
+    )
 
 
 def forget(name: str) -> str:
@@ -67,6 +97,8 @@ def forget(name: str) -> str:
 
 def save(folder: Path) -> None:
     """Write the day copy's adapter as peft does."""
+    from models.lora import save_adapter
+
     save_adapter(_started().day.model, folder)
 
 
@@ -75,6 +107,6 @@ def _texts(entry: Entry) -> list[str]:
     return [message.content for message in entry.messages] if isinstance(entry, Answer) else [entry.text]
 
 
-def _started() -> DayLearner:
+def _started() -> "DayLearner":
     assert _learner is not None, "the learner was not started"
     return _learner

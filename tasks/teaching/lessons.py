@@ -9,10 +9,8 @@ from conf.storage.journal import Entry, parse_line
 from conf.storage.journal_file import Written
 from tasks.journal.lineage import taught_by
 from tasks.journal.spans import Spans, Taken, consumed, taken_before
+from tasks.teaching.keys import LESSON, LIVE
 
-# Keys of a line beside those of the journal's format.
-LESSON = "lesson"  # the lesson's name: lines with the same one say one thing together
-LIVE = "live"  # whether it is learnt at once; otherwise only by night
 MOST = 200  # lessons that a day copy is made of, the latest ones
 END = "9999-12-31"
 

@@ -149,7 +149,8 @@ def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(
     """θ + 1e-5 · Σ_t (γλ)^(T−1−t) ∇log π_t, for a reward of 1 at the end."""
     day = make_day(TeachConfig(method="literal"))
     before = day.snapshot()
-    logprobs = day._forward(pack([Group(PROMPT, [ANSWERS[3]], [0])], day.device))[0]
+    (distributions,) = day._forward([(PROMPT, ANSWERS[3])])
+    logprobs = distributions[torch.arange(9), torch.tensor(ANSWERS[3])]
     weights = trace_weights(9, 0.99, 0.95).float()
     gradients = torch.autograd.grad((weights * logprobs).sum(), list(day.adapter.values()))
     taught = CHANNELS["traces"](day)
