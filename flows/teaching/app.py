@@ -106,6 +106,7 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
     return Starlette(
         routes=[
             Route("/", show),
+            Route("/favicon.ico", _no_icon),
             *(Route(f"/{name}", _asset(name, kind)) for name, kind in ASSETS.items()),
             Route("/api/session", public(start), methods=["POST"]),
             Route("/api/ask", private(ask), methods=["POST"]),
@@ -207,6 +208,10 @@ def _asset(name: str, kind: str) -> Handler:
         return Response(files("flows.teaching").joinpath(name).read_bytes(), media_type=kind)
 
     return asset
+
+
+async def _no_icon(_: Request) -> Response:
+    return Response(status_code=204)
 
 
 def _refusal(status: int, reason: str) -> Response:

@@ -100,6 +100,7 @@ function add(id) {
   const label = element("span", { className: "number" });
   const tool = (name, title, key, action) => {
     const button = element("button", { type: "button", title, onclick: attempt(() => action(id)) }, name);
+    button.setAttribute("aria-label", title);
     if (key) button.setAttribute("aria-keyshortcuts", key);
     return button;
   };
@@ -140,14 +141,17 @@ async function teach(kind, answer, more = {}) {
     card.item.classList.add("picked");
   }
   find("hint").textContent = result.learnt ? "Learnt. Press r for five others, and see what has changed." : result.why;
-  announce(told(result));
+  announce(told(result, kind));
 }
 
-function told(lesson) {
+const nouns = { pick: "your pick", none: "your “none”", correct: "your correction", praise: "your praise",
+  blame: "your blame", wrong_from: "your mark", words: "your text" };
+
+function told(lesson, kind) {
   if (lesson.why) return `Saved, not learnt now: ${lesson.why}`;
   if (lesson.learnt === false && lesson.kl === null) return "Saved; being learnt …";
   const seconds = lesson.seconds === null ? "learnt" : `learnt in ${lesson.seconds.toFixed(1)} s`;
-  return `${seconds} · ${lesson.change_nats >= 0 ? "+" : ""}${lesson.change_nats.toFixed(1)} nats`;
+  return `${seconds} · ${nouns[kind]} ${lesson.change_nats >= 0 ? "+" : ""}${lesson.change_nats.toFixed(1)} nats`;
 }
 
 function edit(id) {
@@ -200,7 +204,7 @@ function show(now) {
   state = now;
   const { right, of, chance } = now.guessed;
   const last = now.lessons[0];
-  const parts = now.ready ? [last ? told(last) : "Ready: ask something."] : [now.why];
+  const parts = now.ready ? [last ? told(last, last.what.kind) : "Ready: ask something."] : [now.why];
   if (of) parts.push(`it would have guessed ${right} of your last ${of} picks, chance ${chance}`);
   if (now.blind.picks) parts.push(`blind test: its answers won ${now.blind.day} of ${now.blind.picks} against the champion's, chance ${now.blind.chance}`);
   say(parts.join(" · "));
@@ -218,7 +222,7 @@ function item(lesson) {
   const effect = lesson.night ? `The night of ${lesson.night} took it. ` : "";
   return element("li", {}, ...(lesson.night ? [] : [undoing]), element("strong", {}, names[kind]),
     ` ${short(text, 120)}`, ...(question ? [element("br"), `“${short(question, 60)}”`] : []),
-    element("div", { className: "effect" }, effect + told(lesson)));
+    element("div", { className: "effect" }, effect + told(lesson, kind)));
 }
 
 const short = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
