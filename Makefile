@@ -11,13 +11,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help night services test test-full lint format lock setup
+.PHONY: help night teach services test test-full lint format lock setup
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
 	@printf '\n  ACCELERATOR=cpu|gpu  the build of vLLM (default: gpu where nvidia-smi -L lists one)\n'
 	@printf '  PYTHON=python3.12    the interpreter of a new .venv (3.11 to 3.14)\n'
-	@printf '  ARGS="..."           passed on to nightschool night or services, pytest, or uv pip compile\n'
+	@printf '  ARGS="..."           passed on to nightschool night, teach or services, pytest, or uv pip compile\n'
+
+teach: setup ## teach the model that serves by day: ask, pick the best of five answers, see it learn
+	@.venv/bin/nightschool teach $(ARGS)
 
 night: setup ## the starter night: a small model studies arithmetic, sits its exam, and you get a report
 	@.venv/bin/nightschool night --config conf/starter.yaml $(ARGS)

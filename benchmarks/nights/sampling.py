@@ -20,7 +20,7 @@ from conf.schema import EngineConfig
 from conf.storage.home import Home
 from flows import environment
 from flows.orchestration.server import prefect_api
-from models.engine.environment import CPU_BLOCK, engine_environment
+from models.engine.environment import CPU_BLOCK, engine_environment, kv_cache_bytes
 from tasks.workers import Worker
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def ours(night: "Night", repeats: int, place: str) -> list[tuple[Sampled, Sample
 
     config, found = night.config, []
     for number in range(repeats + 1):
-        artifact = night.run(
-            sample,
+        artifact = sample(
+            night.folder,
             f"sampled-{place}/{number}",
             prompts=committed(_prompts(night)),
             checkpoint=_checkpoint(night),
@@ -121,6 +121,7 @@ def offline_generate(
             max_num_seqs=config.max_num_seqs,
             block_size=None if CUDA else CPU_BLOCK,
             enforce_eager=not CUDA,
+            kv_cache_memory_bytes=None if CUDA else kv_cache_bytes(config.kv_cache_gb),
             gpu_memory_utilization=config.gpu_memory_share,
             generation_config="vllm",
         )

@@ -12,7 +12,8 @@ from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError
 from conf.storage.journal import KINDS, Correction, Entry, Feedback, Preference, Trace, Words, entry_of, read_object
 from conf.storage.journal import schema as json_schema
-from conf.storage.journal_file import append, read_file
+from conf.storage.journal_file import Written, append, read_file, retract
+from conf.storage.locks import refuse_second
 from flows.commands.options import AsJson, print_json
 from flows.run.dates import checked_date
 
@@ -39,6 +40,7 @@ nightschool journal add words --text "Owls hunt at night."
 nightschool journal add --help             how to add each kind
 nightschool journal import FILE_OR_HUB_ID  preference pairs, rankings, chats
 nightschool journal show                   the newest day's lines
+nightschool journal retract 2026-11-20 3   take a line back
 nightschool journal check FILE             the lines a night would refuse
 
 \b
@@ -127,6 +129,27 @@ def show(
         for number, entry in good
     ]
     _print({"file": str(file), "lines": lines, "bad": bad}, as_json, str(file), *listed, *map(_bad, bad))
+
+
+@journal_app.command("retract")
+def retract_(
+    date: Annotated[str, typer.Argument(help="the day, e.g. 2026-11-20")],
+    line: Annotated[int, typer.Argument(help="the line's number, as `journal show` prints it", min=1)],
+) -> None:
+    """Take a line back that no night has taken: it becomes blank, and the others keep their places."""
+    from tasks.journal.spans import night_of
+
+    home, file = Home.here(), _file_of(date)
+    refuse_second(home.root)
+    lines = file.read_bytes().splitlines(keepends=True)
+    if line > len(lines) or not lines[line - 1].strip():
+        raise InputError(f"retract: {file} has no line {line}; `nightschool journal show {date}` lists its lines")
+    start = sum(map(len, lines[: line - 1]))
+    written = Written(file, start, start + len(lines[line - 1]))
+    if night := night_of(written, home.nights):
+        raise InputError(f"retract: the night of {night} took this line; `nightschool rollback` undoes nights")
+    retract(written)
+    print(f"{file}: line {line} is taken back")
 
 
 @journal_app.command("import")

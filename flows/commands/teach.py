@@ -1,24 +1,29 @@
-"""`nightschool teach`: the classroom, as a page on this machine."""
+"""`nightschool teach`: the classroom, as a page on this machine or in the terminal."""
 
 import os
 import secrets
 import signal
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from conf.load import STARTER, load_night
-from conf.schema import LoraConfig
-from conf.storage.home import Home
+from conf.schema import LoraConfig, NightConfig
+from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_second, refuse_second_server
 from flows.commands.options import AsJson, Config, Overrides, print_json
 from flows.commands.serve import IMPATIENT, listener
 from flows.web.address import HERE
 
-CONVERSATIONS = 16  # answers that the engine writes at the same time, at most
+if TYPE_CHECKING:  # its libraries take seconds to import
+    from flows.teaching.classroom import Classroom
+
+ANSWERS = 16  # that the engine writes at the same time, at most
 CACHE = 0.25  # GiB of their keys and values, on a CPU
 
 
@@ -34,15 +39,15 @@ def teach(
     It learns from each click at once, and shows it in its next answers. Every lesson can be undone, and is kept in the
     journal, from which the night learns. --json prints one line {url, port, token} once the page is ready.
     """
-    home, settings = Home.here(), load_night(config, overrides or [])
+    if terminal and as_json:
+        raise InputError("--terminal: the page's address is printed by --json; leave one of them out")
+    home, settings = Home.here(), for_teaching(load_night(config, overrides or []))
     refuse_second(home.root)
     refuse_second_server(home.root)
-    with listener(HERE, port) as socket:
+    with _in_terminal() if terminal else _page(port, as_json) as show:
         os.environ.update(IMPATIENT)
         from flows.run.registry import open_registry  # after the first checks: the libraries take seconds to import
-        from flows.serving.proxy import listening
-        from flows.serving.supervisor import Serving, checked_daytime, no_daytime
-        from flows.teaching.app import make_app
+        from flows.serving.supervisor import Serving, checked_daytime, no_daytime, say
         from flows.teaching.classroom import LOG, Classroom
         from flows.teaching.engine import Engine
 
@@ -50,36 +55,61 @@ def teach(
             raise no_daytime(settings.name)
         wanted = checked_daytime(home, registry)
         home.make_private()
-        adapter = LoraConfig(rank=settings.teach.rank, alpha=2 * settings.teach.rank)
-        engine = settings.engine.model_copy(
-            update={"lora": adapter, "max_num_seqs": CONVERSATIONS, "kv_cache_gb": CACHE}
-        )
-        settings = settings.model_copy(update={"engine": engine})
-        token, told = secrets.token_urlsafe(32), False
-        address = {"url": f"{HERE.url(port)}/#t={token}", "port": port, "token": token}
-
-        def say(text: str) -> None:
-            if not as_json:
-                print(text, flush=True)
-
-        def on_open() -> None:
-            nonlocal told
-            if not told:
-                told = True
-                print_json(address) if as_json else say(f"Teach at {address['url']}")
-
-        classroom = Classroom(home, settings, on_open)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
-        app = make_app(classroom, port, token)
-        with tempfile.TemporaryDirectory(prefix="nightschool-") as folder, listening(app, HERE, socket):
+        with tempfile.TemporaryDirectory(prefix="nightschool-") as folder:
 
             def start(checkpoint: Path, _: Sequence[int]) -> Engine:
                 return Engine(checkpoint, settings, Path(folder), home.root / LOG)
 
-            serving = Serving(home, registry, classroom, start, classroom.open, say)
-            say(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
+            classroom = Classroom(home, settings)
+            tell = (lambda _: None) if as_json else say
+            tell(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
+            serving = Serving(home, registry, classroom, start, classroom.open, tell)
             try:
+                show(classroom)
                 serving.run(wanted)
             finally:
                 classroom.close("the classroom is closed", 0)
                 serving.end()
+
+
+def for_teaching(config: NightConfig) -> NightConfig:
+    """Return a configuration whose engine has room for the day copy's adapter and for a few answers at a time."""
+    adapter = LoraConfig(rank=config.teach.rank, alpha=2 * config.teach.rank)
+    changes = {"lora": adapter, "max_num_seqs": ANSWERS, "kv_cache_gb": CACHE}
+    return config.model_copy(update={"engine": config.engine.model_copy(update=changes)})
+
+
+@contextmanager
+def _page(port: int, as_json: bool) -> Iterator[Callable[["Classroom"], None]]:
+    """Yield a function that serves a classroom's page on a port, and prints where it is once it is ready."""
+    token, stack = secrets.token_urlsafe(32), ExitStack()
+    address = {"url": f"{HERE.url(port)}/#t={token}", "port": port, "token": token}
+
+    def show(classroom: "Classroom") -> None:
+        from flows.serving.proxy import listening
+        from flows.teaching.app import make_app
+
+        stack.enter_context(listening(make_app(classroom, port, token), HERE, taken))
+        classroom.on_first_open = lambda: (
+            print_json(address) if as_json else print(f"Teach at {address['url']}", flush=True)
+        )
+
+    with listener(HERE, port) as taken, stack:
+        yield show
+
+
+@contextmanager
+def _in_terminal() -> Iterator[Callable[["Classroom"], None]]:
+    """Yield a function that teaches in this terminal once a classroom is ready, and ends the command after it."""
+
+    def show(classroom: "Classroom") -> None:
+        from flows.teaching.terminal import run
+
+        def session() -> None:
+            run(classroom)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        classroom.on_first_open = threading.Thread(target=session, daemon=True).start
+
+    yield show

@@ -27,9 +27,10 @@ from flows.teaching.engine import Engine, EngineEndedError
 from flows.teaching.entries import Kind, blind_test, conversation, entries_of, told
 from models.engine.environment import trainer_environment
 from models.lessons.preference_data import is_held_out
+from tasks.journal.spans import night_of
 from tasks.teaching import learner_process
 from tasks.teaching.keys import LESSON, LIVE, SESSION
-from tasks.teaching.lessons import Lesson, lessons_without, night_of
+from tasks.teaching.lessons import Lesson, lessons_without
 from tasks.workers import Worker, WorkerDiedError, WorkerEndedError
 
 LOG = "teach.log"  # of engine and learner, under the home
@@ -72,9 +73,9 @@ class _Open:
 class Classroom:
     """The state behind the page. `open` and `close` may be called from any thread, everything else from one loop."""
 
-    def __init__(self, home: Home, config: NightConfig, on_open: Callable[[], None] = lambda: None) -> None:
-        """`on_open` is called whenever a day copy is ready."""
-        self.home, self.config, self.on_open = home, config, on_open
+    def __init__(self, home: Home, config: NightConfig) -> None:
+        self.home, self.config = home, config
+        self.on_first_open: Callable[[], object] = lambda: None
         self.why = "the model is being loaded"
         self.live = True  # lessons are learnt at once, and not by night only
         self.under_way = 0  # questions that are being answered
@@ -104,7 +105,7 @@ class Classroom:
         self.lessons, self.outcomes = OrderedDict((lesson.name, lesson) for lesson in lessons), {}
         for number, lesson in enumerate(lessons, 1):
             if running_night(self.home.root):  # the supervisor closes at once
-                learner.end(grace=0)
+                learner.end()
                 return
             self._say(f"learning again what you taught: {number} of {len(lessons)}")
             if not self._why_not(lesson):
@@ -112,13 +113,14 @@ class Classroom:
         folder = Path(tempfile.mkdtemp(prefix="nightschool-day-"))
         self._open = _Open(champion, engine, learner, folder, day)
         self._say("")
-        self.on_open()
+        first, self.on_first_open = self.on_first_open, lambda: None
+        first()
 
     def close(self, why: str, retry_after: int) -> None:
         """End the day copy, for this reason. Its lessons stay in the journal."""
         opened, self._open = self._open, None
         if opened is not None:
-            opened.learner.end(grace=0)
+            opened.learner.end()
             shutil.rmtree(opened.folder, ignore_errors=True)
         self._say(why)
 
@@ -241,8 +243,15 @@ class Classroom:
                 raise RefusedError(507, str(error)) from None
             del self.lessons[name]
             async with self._machine:
-                with contextlib.suppress(WorkerDiedError, WorkerEndedError):
-                    opened.day = await asyncio.to_thread(opened.learner.call, learner_process.forget, name)
+                try:
+                    forgotten = await asyncio.to_thread(opened.learner.call, learner_process.forget, name)
+                    opened.day, again = forgotten
+                    for later, learnt in again.items():
+                        self._learnt(self.lessons[later], learnt, self.outcomes[later].seconds)
+                except WorkerDiedError:
+                    await asyncio.to_thread(self._again, opened)
+                except WorkerEndedError:  # a night began; the journal is right
+                    pass
             self.outcomes.pop(name, None)
         self._publish()
         self._renew(opened)

@@ -44,7 +44,7 @@ class Engine:
     def end(self) -> None:
         """End it; answers under way are lost."""
         self.running = False
-        self._worker.end(grace=0)
+        self._worker.end()
 
     def greedy_answers(self, questions: Sequence[str], max_tokens: int) -> list[str]:
         """Return the champion's likeliest answers."""

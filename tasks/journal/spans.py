@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.storage.home import NightError
+from conf.storage.journal_file import Written
 from tasks.stage import MANIFEST, is_whole
 
 # The model that learnt, and of each journal file the spans that the night took (`bytes`) and read again (`replayed`).
@@ -65,6 +66,20 @@ def taken_before(nights: Path, date: str, model: str) -> Iterator[Taken]:
         night = freeze.parent.name
         if night < date and (noted := _noted(freeze))["model"] == model:
             yield from (Taken(night, name, *span) for name, spans in noted["bytes"].items() for span in spans)
+
+
+def night_of(written: Written, nights: Path) -> str | None:
+    """Return the date of the night that took lines of the journal; None if none has."""
+    for night in sorted(nights.glob("????-??-??")):
+        for name, spans in consumed(nights, night.name).items():
+            if name == written.file.name and is_in(written, spans):
+                return night.name
+    return None
+
+
+def is_in(written: Written, spans: Spans) -> bool:
+    """Return whether lines of a journal file are in one of its spans."""
+    return any(start <= written.start and written.end <= end for start, end in spans)
 
 
 def read_by(night: Path) -> dict[str, Spans]:

@@ -73,8 +73,11 @@ class DayLearner:
         prompt, tokens = _rendering(pick, self.tokenizer, self.student, self.max_tokens)
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
-    def forget(self, name: str) -> None:
-        """Undo a lesson. Raises KeyError for one that there is not."""
+    def forget(self, name: str) -> dict[str, Taught]:
+        """Undo a lesson. Return what the later ones did, which were learnt again.
+
+        Raises KeyError for one that there is not.
+        """
         names = [lesson.name for lesson in self.lessons]
         if name not in names:
             raise KeyError(name)
@@ -84,8 +87,8 @@ class DayLearner:
         self.day.restore(self._snapshots[start])
         self._snapshots = {known: kept for known, kept in self._snapshots.items() if known <= start}
         del self.lessons[start:]
-        for lesson in again:
-            self.learn(lesson.name, lesson.entries)
+        later = {lesson.name: self.learn(lesson.name, lesson.entries) for lesson in again}
+        return {name: taught for name, taught in later.items() if name in names[number:]}
 
 
 def teach(

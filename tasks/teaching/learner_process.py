@@ -10,6 +10,7 @@ from conf.storage.journal import Answer, Entry, Preference
 from rewards.contamination import exam_index
 
 if TYPE_CHECKING:  # torch is loaded in the learner's process only
+    from models.lessons.day_copy import Taught
     from tasks.teaching.day_learner import DayLearner
 
 _learner: "DayLearner | None" = None
@@ -73,26 +74,15 @@ def learn(name: str, entries: Sequence[Entry]) -> Learnt:
         taught = learner.learn(name, entries)
     except ValueError as error:
         return Learnt(False, learner.digest, str(error))
-    why = "" if taught.learnt else "it would have changed the model too much by day; the night may learn it"
-    return Learnt(
-        taught.learnt,
-        learner.digest,
-        why,
-        taught.intended,
-        taught.change,
-        taught.kl,
-        taught.day_kl,
-        taught.halvings,
-        taught.guessed,
-    )
+    return _learnt(taught, learner.digest)
 
 
-def forget(name: str) -> str:
-    """Undo a lesson, if it was learnt; return the day copy's digest."""
-    learner = _started()
+def forget(name: str) -> tuple[str, dict[str, Learnt]]:
+    """Undo a lesson, if it was learnt. Return the day copy's digest, and what became of those learnt again."""
+    learner, again = _started(), {}
     if any(lesson.name == name for lesson in learner.lessons):
-        learner.forget(name)
-    return learner.digest
+        again = learner.forget(name)
+    return learner.digest, {later: _learnt(taught, learner.digest) for later, taught in again.items()}
 
 
 def save(folder: Path) -> None:
@@ -100,6 +90,12 @@ def save(folder: Path) -> None:
     from models.lora import save_adapter
 
     save_adapter(_started().day.model, folder)
+
+
+def _learnt(taught: "Taught", day: str) -> Learnt:
+    why = "" if taught.learnt else "it would have changed the model too much by day; the night may learn it"
+    effect = (taught.intended, taught.change, taught.kl, taught.day_kl, taught.halvings, taught.guessed)
+    return Learnt(taught.learnt, day, why, *effect)
 
 
 def _texts(entry: Entry) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from conf.storage.journal import Entry, parse_line
 from conf.storage.journal_file import Written
 from tasks.journal.lineage import taught_by
-from tasks.journal.spans import Spans, Taken, consumed, taken_before
+from tasks.journal.spans import Taken, consumed, is_in, taken_before
 from tasks.teaching.keys import LESSON, LIVE
 
 MOST = 200  # lessons that a day copy is made of, the latest ones
@@ -47,7 +47,7 @@ def lessons_without(champion: Path, journal: Path, nights: Path, model: str) -> 
             here = Taken(part.night, part.file, lesson.written.start, lesson.written.end)
             if any(night.has(lesson.entries[0], here) for night in lineage):
                 continue
-        elif _is_in(lesson.written, taken.get(lesson.written.file.name, ())):
+        elif is_in(lesson.written, taken.get(lesson.written.file.name, ())):
             continue
         lesson = replace(lesson, night=part.night if part else None)
         if (before := found.get(lesson.name)) is not None:
@@ -55,15 +55,6 @@ def lessons_without(champion: Path, journal: Path, nights: Path, model: str) -> 
             lesson = replace(before, entries=(*before.entries, *lesson.entries), written=whole)
         found[lesson.name] = lesson
     return list(found.values())[-MOST:]
-
-
-def night_of(written: Written, nights: Path) -> str | None:
-    """Return the date of the night that took lines of the journal; None if none has."""
-    for night in sorted(nights.glob("????-??-??")):
-        for name, spans in consumed(nights, night.name).items():
-            if name == written.file.name and _is_in(written, spans):
-                return night.name
-    return None
 
 
 def _written(journal: Path) -> Iterator[Lesson]:
@@ -84,8 +75,4 @@ def _written(journal: Path) -> Iterator[Lesson]:
 
 
 def _part(written: Written, parts: list[Taken]) -> Taken | None:
-    return next((p for p in parts if p.file == written.file.name and _is_in(written, [(p.start, p.end)])), None)
-
-
-def _is_in(written: Written, spans: Spans) -> bool:
-    return any(start <= written.start and written.end <= end for start, end in spans)
+    return next((p for p in parts if p.file == written.file.name and is_in(written, [(p.start, p.end)])), None)

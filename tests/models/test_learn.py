@@ -18,7 +18,6 @@ from models.learn import (
     wrong_from,
 )
 from models.lessons.day_copy import DayCopy, Taught
-from models.packing.packing import Group, pack
 from models.td import trace_weights
 from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens
 

@@ -11,6 +11,7 @@ from conf.storage.home import Home
 from conf.storage.journal import KINDS
 from conf.storage.journal_file import read_file
 from tests.flows.commands.command import Run, refused
+from tests.tasks.doubles.journals import freeze
 
 TODAY = datetime.date.today().isoformat()
 
@@ -98,6 +99,21 @@ def test_days_that_cannot_be_shown(run: Run, home: Home) -> None:
     assert refused(run("show")).startswith(f"{home.journal}: no journal yet; `nightschool journal add --help`")
     assert refused(run("show", "2026-11-20")) == f"{home.journal}: no journal for 2026-11-20"
     assert refused(run("show", "../../etc")) == "show: ../../etc is not a date; write it as 2026-11-20"
+
+
+def test_a_line_is_taken_back_and_the_others_keep_their_places(run: Run, home: Home) -> None:
+    for text in ("one", "zwölf", "three"):
+        run("add", "words", "--text", text)
+    file = home.journal / f"{TODAY}.jsonl"
+    before = file.read_bytes()
+    assert run("retract", TODAY, "2").out == f"{file}: line 2 is taken back\n"
+    assert [line["text"] for line in json.loads(run("show", "--json").out)["lines"]] == ["one", "three"]
+    assert file.read_bytes().split(b"\n")[::2] == before.split(b"\n")[::2]
+    assert file.stat().st_size == len(before)
+    for number in ("2", "9"):
+        assert refused(run("retract", TODAY, number)).startswith(f"retract: {file} has no line {number}; ")
+    freeze(home.root, "2099-11-20")
+    assert refused(run("retract", TODAY, "3")).startswith("retract: the night of 2099-11-20 took this line; ")
 
 
 def test_a_check_names_the_bad_lines_and_exits_with_1(run: Run, home: Home) -> None:

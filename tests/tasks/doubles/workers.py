@@ -15,6 +15,9 @@ class InProcessWorker:
         self.functions.append(function)
         return function(*arguments, **options)
 
+    def end(self) -> None:
+        """There is nothing to end."""
+
 
 class FailingWorker(InProcessWorker):
     """Raises the error in place of every call."""

@@ -63,6 +63,20 @@ def test_undoing_any_lesson_equals_never_having_taught_it(
         learner.forget(str(undone))
 
 
+@pytest.mark.parametrize("parts", [1, 3, 99])
+def test_what_was_prepared_changes_nothing_but_the_wait(make_learner: Any, parts: int) -> None:
+    prepared, other = make_learner(), make_learner()
+    pick: Any = line("pick")
+    for learner in (prepared, other):
+        learner.learn("before", [line("correction")])
+    for _ in range(parts):
+        if not prepared.prepare(pick):
+            break
+    for learner in (prepared, other):
+        learner.learn("praise" if parts == 3 else "pick", [line("praise") if parts == 3 else pick])
+    assert prepared.digest == other.digest
+
+
 def test_a_new_copy_with_the_same_lines_is_the_same(make_learner: Any) -> None:
     one, other = make_learner(), make_learner()
     for learner in (one, other):

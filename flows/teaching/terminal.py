@@ -1,0 +1,115 @@
+"""The classroom in a terminal, for example over ssh: the same questions and lessons, by lines of text."""
+
+import asyncio
+from collections.abc import Callable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.panel import Panel
+
+from flows.teaching.classroom import Classroom, RefusedError
+
+HELP = """[bold]Type a question[/bold], and five answers are written. Then:
+  [bold]1[/bold] … [bold]5[/bold]       pick that answer          [bold]0[/bold]           none is good
+  [bold]+2[/bold]  [bold]-2[/bold]       praise, blame answer 2    [bold]e2 TEXT[/bold]     correct it: this is better
+  [bold]x2 WORD[/bold]      answer 2 is wrong from this word on
+  [bold]r[/bold]  five others   [bold]z[/bold]  undo the last lesson   [bold]w TEXT[/bold]  give it a text to read
+  [bold]?[/bold]  this help     [bold]q[/bold]  quit. It learns at once; the night studies it properly."""
+
+
+def run(classroom: Classroom) -> None:
+    """Teach in this terminal until the owner quits."""
+    asyncio.run(Terminal(classroom, Console()).run())
+
+
+class Terminal:
+    """A session. `run` returns when the owner quits."""
+
+    def __init__(self, classroom: Classroom, console: Console, read: Callable[[str], str] = input) -> None:
+        """`read`: asks for a line, with a prompt; raises EOFError at the end."""
+        self.classroom, self.console, self.read = classroom, console, read
+        self.asked = ""
+        self.shown: list[tuple[str, str]] = []  # id and text of the answers
+
+    async def run(self) -> None:
+        """Read lines until `q` or the end."""
+        self.console.print(HELP)
+        while True:
+            try:
+                line = (await asyncio.to_thread(self.read, "> ")).strip()
+            except EOFError:
+                return
+            if line == "q":
+                return
+            try:
+                await self._do(line)
+            except RefusedError as error:
+                self.console.print(f"[red]{escape(str(error))}[/red]")
+
+    async def _do(self, line: str) -> None:
+        command, rest = line[:1], line[1:].strip()
+        number, _, text = rest.partition(" ")
+        lessons = self.classroom.state()["lessons"]
+        if line in ("", "?"):
+            self.console.print(HELP)
+        elif line == "r" and self.asked:
+            await self._ask(self.asked)
+        elif line == "z" and lessons:
+            await self.classroom.undo(lessons[0]["id"])
+            self.console.print("Undone.")
+        elif line == "0" and self.shown:
+            await self._teach("none", 1)
+        elif line.isdecimal() and len(line) == 1 and self.shown:
+            await self._teach("pick", int(line))
+        elif command in "+-" and number.isdecimal() and not text:
+            await self._teach("praise" if command == "+" else "blame", int(number))
+        elif command == "e" and number.isdecimal() and text:
+            await self._teach("correct", int(number), text)
+        elif command == "x" and number.isdecimal() and text:
+            answer = self._answer(int(number))[1]
+            if (start := answer.find(text)) < 0:
+                raise RefusedError(400, f"answer {number} has no {text!r}")
+            await self._teach("wrong_from", int(number), from_char=start)
+        elif command == "w" and line[1:2] == " ":
+            self._tell(await self.classroom.teach("words", text=rest))
+        else:
+            await self._ask(line)
+
+    async def _ask(self, text: str) -> None:
+        texts: dict[str, str] = {}
+        self.asked, held_out = text, False
+        with Live(console=self.console, refresh_per_second=8) as live:
+            async for name, data in self.classroom.ask(text):
+                if name == "answer":
+                    texts[data["answer"]] = texts.get(data["answer"], "") + data["delta"]
+                else:
+                    texts = {answer["id"]: answer["text"] for answer in data["answers"]}
+                    held_out = data["held_out"]
+                live.update(_cards([*texts.values()]))
+        self.shown = [*texts.items()]
+        if held_out:
+            self.console.print("[dim]Kept to judge: what you say of this question is never learnt.[/dim]")
+
+    async def _teach(self, kind: str, number: int, text: str = "", from_char: int = -1) -> None:
+        answer = self._answer(number)[0]
+        self._tell(await self.classroom.teach(kind, answer, text, from_char))  # pyright: ignore[reportArgumentType]
+
+    def _answer(self, number: int) -> tuple[str, str]:
+        if not 1 <= number <= len(self.shown):
+            raise RefusedError(404, f"there is no answer {number}")
+        return self.shown[number - 1]
+
+    def _tell(self, lesson: dict[str, object]) -> None:
+        if not lesson["learnt"]:
+            self.console.print(f"Saved, not learnt now: {escape(str(lesson['why']))}")
+            return
+        guessed = self.classroom.state()["guessed"]
+        line = f"Learnt in {lesson['seconds']:.1f} s · {lesson['change_nats']:+.1f} nats"
+        if guessed["of"]:
+            line += f" · it would have guessed {guessed['right']} of your last {guessed['of']}"
+        self.console.print(line)
+
+
+def _cards(texts: list[str]) -> Group:
+    return Group(*(Panel(escape(text), title=str(number), title_align="left") for number, text in enumerate(texts, 1)))

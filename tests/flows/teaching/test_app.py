@@ -1,0 +1,136 @@
+"""Who may use the classroom: requests as another page, another program or an attacker would send them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from flows.serving.proxy import listening
+from flows.teaching.app import make_app
+from flows.web.address import HERE, free_port
+from tests.flows.teaching.conftest import School
+
+TOKEN = "secret"
+
+
+@pytest.fixture
+def page(school: School) -> Iterator[httpx.Client]:
+    """A client that sends what the page does, without a session so far."""
+    from flows.commands.serve import listener
+
+    port = free_port()
+    room = school.open()
+    with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN), HERE, taken):
+        here = HERE.url(port)
+        headers = {"Origin": here, "Sec-Fetch-Site": "same-origin"}
+        with httpx.Client(base_url=here, headers=headers, timeout=30) as client:
+            yield client
+
+
+@pytest.fixture
+def owner(page: httpx.Client) -> httpx.Client:
+    assert page.post("/api/session", json={"token": TOKEN}).status_code == 200
+    return page
+
+
+def ask(client: httpx.Client, text: str = "7 + 5?") -> list[dict[str, Any]]:
+    response = client.post("/api/ask", json={"text": text})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    *_, last = response.text.strip().split("\n\n")
+    name, data = last.split("\n")
+    assert name == "event: done"
+    return json.loads(data.removeprefix("data: "))["answers"]
+
+
+def test_a_day_through_the_endpoints(owner: httpx.Client) -> None:
+    answers = ask(owner)
+    assert {*answers[0]} == {"id", "text", "count"}
+    before = owner.get("/api/state").json()["day"]
+    lesson = owner.post("/api/lesson", json={"kind": "pick", "answer": answers[1]["id"]}).json()
+    assert {"lesson", "learnt", "seconds", "change_nats", "kl", "journal"} <= lesson.keys()
+    state = owner.get("/api/state").json()
+    assert {"champion", "day", "lessons", "guessed", "blind"} <= state.keys()
+    assert [one["id"] for one in state["lessons"]] == [lesson["lesson"]]
+    with owner.stream("GET", "/api/events") as events:
+        assert json.loads(next(line for line in events.iter_lines() if line.startswith("data"))[6:]) == state
+    assert owner.request("DELETE", f"/api/lesson/{lesson['lesson']}", json={}).status_code == 200
+    assert owner.get("/api/state").json()["day"] == before
+    assert owner.post("/api/live", json={"on": False}).json() == {"live": False}
+    assert owner.post("/api/stop", json={}).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),  # a page on another port
+        ({"Origin": ""}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Host": "evil.example"}, 400),  # DNS rebinding
+    ],
+)
+def test_another_page_changes_nothing(owner: httpx.Client, method: str, headers: dict[str, str], status: int) -> None:
+    path = "/api/lesson" if method == "POST" else "/api/lesson/1"
+    content = json.dumps({"kind": "words", "text": "7 + 5 = 12"})
+    kinds = {"Content-Type": "application/json"}
+    assert owner.request(method, path, content=content, headers=kinds | headers).status_code == status
+    assert owner.get("/api/state").json()["lessons"] == []
+
+
+@pytest.mark.parametrize("path", ["/api/state", "/api/events", "/api/ask", "/api/lesson", "/api/stop", "/api/live"])
+def test_without_the_token_there_is_nothing_to_see(page: httpx.Client, path: str) -> None:
+    page.cookies.set(f"nightschool-{page.base_url.port}", "guessed")
+    assert page.post("/api/session", json={"token": "guess"}).status_code == 401
+    method = "GET" if path in ("/api/state", "/api/events") else "POST"
+    response = page.request(method, path, **({} if method == "GET" else {"json": {"text": "7 + 5?"}}))
+    assert response.status_code == 401
+    assert "open the link" in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "reason"),
+    [
+        ("/api/ask", {"text": "7" * 1_000_000}, 413, "the request is longer than 64,000 bytes: shorten the text"),
+        ("/api/ask", {"text": " "}, 400, "the question is empty"),
+        ("/api/ask", {}, 400, "text: is missing"),
+        ("/api/ask", {"text": 7}, 400, "text: not a text"),
+        ("/api/lesson", {"kind": "hug"}, 400, "kind: 'hug' is not one of pick, none, correct, praise, blame, "),
+        ("/api/lesson", {"kind": "pick"}, 400, "answer: is missing"),
+        ("/api/lesson", {"kind": "wrong_from", "answer": "1", "from_char": "x"}, 400, "from_char: not a whole number"),
+    ],
+)
+def test_a_bad_request_is_refused_in_one_line(
+    owner: httpx.Client, path: str, body: dict[str, Any], status: int, reason: str
+) -> None:
+    response = owner.post(path, json=body)
+    assert (response.status_code, response.json()["error"][: len(reason)]) == (status, reason)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b"[" * 50_000])
+def test_what_is_no_json_object_is_refused(owner: httpx.Client, content: bytes) -> None:
+    response = owner.post("/api/ask", content=content, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path", ["/../conftest.py", "/..%2fapp.py", "/classroom.py", "//etc/passwd", "/api/lesson/../x"]
+)
+def test_no_path_leads_out(owner: httpx.Client, path: str) -> None:
+    assert owner.get(path).status_code in (401, 404, 405)
+
+
+def test_no_other_page_may_frame_read_or_keep_it(page: httpx.Client) -> None:
+    headers = page.get("/").headers
+    assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-store"
+    cookie = page.post("/api/session", json={"token": TOKEN}).headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert cookie.startswith(f"nightschool-{page.base_url.port}=")

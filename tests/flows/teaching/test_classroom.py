@@ -1,0 +1,239 @@
+"""Questions, lessons and their undoing, with a scripted engine and a real day copy."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.storage.journal_file import read_file
+from flows.teaching.answers import CHAMPION, DAY
+from flows.teaching.classroom import Classroom, RefusedError
+from tasks.teaching import learner_process
+from tasks.workers import WorkerDiedError
+from tests.flows.teaching.conftest import ANSWERS, Do, School, ask
+from tests.tasks.doubles.journals import freeze
+
+LESSONS: dict[str, dict[str, Any]] = {
+    "pick": {},
+    "praise": {},
+    "blame": {},
+    "wrong_from": {"from_char": 4},
+    "correct": {"text": "It is 12."},
+    "none": {},
+    "words": {"text": "7 + 5 = 12 and 5 + 7 = 12"},
+}
+WRITTEN = {"pick": "preference", "correct": "correction", "words": "words"}
+
+
+def lines(school: School) -> list[Any]:
+    return [entry for file in sorted(school.home.journal.glob("*")) for _, entry in read_file(file)[0]]
+
+
+async def teach(room: Classroom, kind: Any, number: int = 0, text: str = "7 + 5?") -> dict[str, Any]:
+    answers = (await ask(room, text))["answers"]
+    return await room.teach(kind, None if kind == "words" else answers[number]["id"], **LESSONS[kind])
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_a_lesson_is_in_the_journal_and_learnt_and_can_be_undone(school: School, do: Do, kind: str) -> None:
+    room = school.open()
+    before = room.state()["day"]
+    taught = do(teach(room, kind))
+    assert taught["learnt"], taught["why"]
+    assert taught["change_nats"] > 0
+    assert taught["day"] == room.state()["day"] != before
+    entries = lines(school)
+    assert {entry.kind for entry in entries} == {WRITTEN.get(kind, "feedback")}
+    assert len(entries) == (len(ANSWERS) if kind == "none" else 1)
+    assert taught["journal"].endswith(".jsonl:1")
+    do(room.undo(taught["lesson"]))
+    assert (room.state()["day"], room.state()["lessons"], lines(school)) == (before, [], [])
+    with pytest.raises(RefusedError, match="there is no such lesson"):
+        do(room.undo(taught["lesson"]))
+
+
+def test_after_a_crash_the_day_copy_is_the_same_and_undone_lessons_stay_undone(school: School, do: Do) -> None:
+    room = school.open()
+    taught = [do(teach(room, kind)) for kind in LESSONS]
+    do(room.undo(taught[2]["lesson"]))
+    state = room.state()
+    again = school.open().state()
+    told = [{key: lesson[key] for key in ("id", "learnt", "change_nats", "what")} for lesson in state["lessons"]]
+    assert [{key: lesson[key] for key in each} for lesson, each in zip(again["lessons"], told, strict=True)] == told
+    assert (again["day"], again["guessed"], again["blind"]) == (state["day"], state["guessed"], state["blind"])
+
+
+def test_equal_answers_are_shown_once_and_others_sampled_instead(school: School, do: Do) -> None:
+    room = school.open(texts=["12", " 12\n", "12", "7", "1２", "75", "7", "12"])
+    shown = do(ask(room))["answers"]
+    assert {(answer["text"].strip(), answer["count"]) for answer in shown} == {("12", 7), ("7", 2), ("75", 1)}
+    assert [len(by_day_copy) for _, by_day_copy in school.engine.asked] == [5, 3, 2]  # ten at most
+
+
+def test_four_answers_are_the_day_copys_and_one_the_champions_which_nobody_is_told(school: School, do: Do) -> None:
+    room = school.open()
+    do(teach(room, "pick"))  # before it, both are one
+    for _ in range(4):
+        do(teach(room, "pick"))
+    assert [sum(by_day_copy) for _, by_day_copy in school.engine.asked] == [0, 4, 4, 4, 4]
+    picks = lines(school)[1:]
+    for pick in picks:
+        authors = [author for policies in pick.model_extra["policies"] for author in policies]
+        assert sorted(authors) == [CHAMPION] + [DAY] * 4
+    won = sum(pick.model_extra["policies"][pick.chosen] == [DAY] for pick in picks)
+    assert room.state()["blind"] == {"picks": 4, "day": won, "chance": 3.2}
+
+
+def test_it_would_have_guessed_what_it_was_taught_before(school: School, do: Do) -> None:
+    room = school.open()
+    for _ in range(3):
+        do(teach(room, "pick", number=1))
+    assert room.state()["guessed"] == {"right": 2, "of": 2, "chance": 0.4}  # before the first it preferred none
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "live", "why"),
+    [
+        (["learned_reward.owner_share=0.25", "reward_model.held_out_share=0.999"], "7 + 5?", True, "kept to judge"),
+        ([], "7 + 5?", False, "only tonight"),
+        ([], None, True, "it asks a question of the exam"),
+    ],
+)
+def test_what_is_not_learnt_by_day_is_in_the_journal_all_the_same(
+    school: School, do: Do, settings: list[str], text: str | None, live: bool, why: str
+) -> None:
+    room = school.open(*settings)
+    room.set_live(live)
+    before = room.state()["day"]
+    taught = do(teach(room, "praise", text=text or learner_process._questions[0]))
+    assert not taught["learnt"]
+    assert taught["why"].startswith(why)
+    assert (room.state()["day"], len(lines(school))) == (before, 1)
+    room.set_live(True)
+    assert school.open(*settings).state()["day"] == before
+
+
+def test_a_lesson_that_a_night_took_says_so_and_stays(school: School, do: Do) -> None:
+    room = school.open()
+    taught = do(teach(room, "praise"))
+    freeze(school.home.root, "2099-11-20", champion=school.champion.name)
+    with pytest.raises(RefusedError, match="the night of 2099-11-20 took this lesson"):
+        do(room.undo(taught["lesson"]))
+    assert len(lines(school)) == 1
+    (lesson,) = school.open().state()["lessons"]  # that night did not promote, so the day copy learns it again
+    assert (lesson["id"], lesson["night"], lesson["learnt"]) == (taught["lesson"], "2099-11-20", True)
+
+
+def test_stopping_keeps_what_was_written_as_unfinished(school: School, do: Do) -> None:
+    room = school.open(texts=[f"{number} and so on" for number in range(5)])
+    school.engine.pause = 0.01
+
+    async def stopped() -> list[Any]:
+        events = []
+        async for event in room.ask("Count!"):
+            events.append(event)
+            room.stop()
+        return events
+
+    done = do(stopped())[-1][1]
+    assert len(done["answers"]) <= 2
+    written = next(answer for answer in done["answers"] if answer["text"])
+    do(room.teach("blame", written["id"]))
+    assert lines(school)[0].model_extra["unfinished"] == [written["text"]]
+
+
+def test_a_follow_up_goes_on_after_the_last_good_answer(school: School, do: Do) -> None:
+    room = school.open()
+    with pytest.raises(RefusedError, match="pick one first"):
+        do(ask(room, "And?", follow_up=True))
+    do(teach(room, "pick"))
+    do(teach(room, "blame"))
+    do(ask(room, "And 1 more?", follow_up=True))
+    messages, _ = school.engine.asked[-1]
+    assert [message["content"] for message in messages] == ["7 + 5?", ANSWERS[0], "And 1 more?"]
+
+
+def test_a_hundred_questions_at_once_lose_nothing(school: School, do: Do) -> None:
+    room = school.open()
+
+    async def many() -> list[Any]:
+        return await asyncio.gather(*(ask(room) for _ in range(100)), return_exceptions=True)
+
+    found = do(many())
+    answered = [each for each in found if isinstance(each, dict)]
+    refused = [each for each in found if isinstance(each, RefusedError)]
+    assert (len(answered), len(refused)) == (1, 99)
+    assert {error.status for error in refused} == {429}
+    assert do(teach(room, "pick"))["learnt"]
+
+
+def test_a_learner_that_dies_is_started_again_and_has_learnt_the_same(
+    school: School, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, other = school.open(), ""
+    do(teach(room, "pick"))
+    learner: Any = room._open and room._open.learner
+    call, died = learner.call, []
+
+    def die_once(function: Any, *arguments: Any) -> Any:
+        if function is learner_process.learn and not died:
+            died.append(True)
+            raise WorkerDiedError("killed")
+        return call(function, *arguments)
+
+    monkeypatch.setattr(learner, "call", die_once)
+    assert do(teach(room, "praise"))["learnt"]
+    assert died
+    other = school.open().state()["day"]
+    assert room.state()["day"] == other
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "status", "reason"),
+    [
+        ("pick", {"answer": "nobody"}, 404, "there is no such answer"),
+        ("correct", {"text": ""}, 400, "correction: is blank"),
+        ("correct", {"text": "12"}, 400, "correction and response are the same"),
+        ("wrong_from", {"from_char": 99}, 400, "from_char: 99 is not in the answer, which has 2 characters"),
+        ("words", {"text": " "}, 400, "text: is blank"),
+    ],
+)
+def test_a_lesson_that_says_nothing_is_refused_and_nothing_is_written(
+    school: School, do: Do, kind: Any, more: dict[str, Any], status: int, reason: str
+) -> None:
+    room = school.open(texts=["12", "7", "75", "1", "2"])
+    answer = do(ask(room))["answers"][0]["id"]
+    with pytest.raises(RefusedError, match=reason) as refused:
+        do(room.teach(kind, **{"answer": answer} | more))
+    assert refused.value.status == status
+    assert lines(school) == []
+
+
+def test_a_journal_that_cannot_be_written_says_so_and_nothing_is_learnt(school: School, do: Do) -> None:
+    room = school.open()
+    answer = do(ask(room))["answers"][0]["id"]
+    before = room.state()["day"]
+    school.home.root.mkdir(exist_ok=True)
+    school.home.journal.write_text("not a folder")
+    with pytest.raises(RefusedError, match="cannot be written"):
+        do(room.teach("praise", answer))
+    assert (room.state()["day"], room.state()["lessons"]) == (before, [])
+
+
+def test_while_it_is_closed_it_says_why(school: School, do: Do) -> None:
+    room = school.open()
+    room.close("the night 2026-11-20 is running", 60)
+    with pytest.raises(RefusedError, match="the night 2026-11-20 is running") as refused:
+        do(ask(room))
+    assert refused.value.status == 503
+    assert (room.state()["ready"], room.state()["why"]) == (False, "the night 2026-11-20 is running")
+
+
+def test_the_anchors_are_asked_once_for_a_champion(school: School) -> None:
+    school.open()
+    (kept,) = (school.home.root / "teaching").iterdir()
+    before = Path(kept).read_text()
+    school.engine = school.engine
+    school.open(texts=["other"])
+    assert Path(kept).read_text() == before

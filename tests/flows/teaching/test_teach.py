@@ -1,0 +1,173 @@
+"""`nightschool teach`: what it refuses, and a day with the real vLLM, killed and gone on with."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from rich.console import Console
+
+from conf.storage.home import Home, InputError
+from conf.storage.journal_file import read_file
+from conf.storage.locks import NightRunningError, hold, wait_for_server
+from flows.commands.teach import teach
+from flows.serving.supervisor import LOADING
+from flows.teaching.terminal import Terminal
+from flows.web.address import free_port
+from tests.flows.serving.conftest import SETTINGS
+from tests.flows.serving.conftest import School as Served
+from tests.flows.teaching.conftest import Do, School
+
+ROOT = Path(__file__).parents[3]
+LIMIT = 300.0  # seconds; an engine takes half a minute to start
+
+
+@pytest.fixture
+def served(home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch) -> Served:
+    """A home with a tiny champion in its registry."""
+    home = home_with_mlflow("school")
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
+    return Served(home)
+
+
+class Teaching:
+    """The running command, and a browser's session with it."""
+
+    def __init__(self, served: Served, log: Path) -> None:
+        environment = os.environ | {"NIGHTSCHOOL_HOME": str(served.home.root), "PYTHONPATH": str(ROOT)}
+        settings = [*SETTINGS, "learned_reward.owner_share=0", "teach.max_answer_tokens=12"]
+        command = [sys.executable, "-m", "flows", "teach", "--json", "--port", str(free_port())]
+        with log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [*command, *(f"--set={one}" for one in settings)],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        assert self.process.stdout is not None
+        address = json.loads(self.process.stdout.readline() or pytest.fail(log.read_text()))
+        here = f"http://127.0.0.1:{address['port']}"
+        self.client = httpx.Client(base_url=here, headers={"Origin": here}, timeout=LIMIT)
+        assert self.client.post("/api/session", json={"token": address["token"]}).status_code == 200
+
+    def ask(self, text: str = "What is 2 + 2?") -> list[dict[str, Any]]:
+        response = self.client.post("/api/ask", json={"text": text})
+        assert response.status_code == 200, response.text
+        name, data = response.text.strip().split("\n\n")[-1].split("\n")
+        assert name == "event: done", data
+        return json.loads(data.removeprefix("data: "))["answers"]
+
+    def lesson(self, kind: str, answer: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return self.client.post("/api/lesson", json={"kind": kind, "answer": answer["id"], **more}).json()
+
+    def state(self) -> dict[str, Any]:
+        return self.client.get("/api/state").json()
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def kill(self) -> None:
+        """End it as the kernel does when memory is short, and see that nothing of it is left."""
+        everything = self.children()
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        psutil.wait_procs(everything, timeout=30)
+        assert [child for child in everything if child.is_running() and child.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "teach.err"
+
+
+@pytest.mark.engine
+def test_a_day_with_the_real_engine_that_is_killed_and_goes_on(served: Served, log: Path) -> None:
+    first = Teaching(served, log)
+    taught = []
+    for kind, more in (("pick", {}), ("correct", {"text": "It is 4."}), ("wrong_from", {"from_char": 0})):
+        answers = [answer for answer in first.ask() if answer["text"].strip()]
+        taught.append(first.lesson(kind, answers[0], **more))
+        assert taught[-1]["learnt"], taught[-1]
+    state = first.state()
+    assert state["day"] == taught[-1]["day"]
+    first.kill()
+    again = Teaching(served, log)
+    assert again.state()["day"] == state["day"]
+    assert [lesson["id"] for lesson in again.state()["lessons"]] == [one["lesson"] for one in reversed(taught)]
+    for lesson in again.state()["lessons"]:
+        assert again.client.request("DELETE", f"/api/lesson/{lesson['id']}", json={}).status_code == 200
+    assert again.state()["lessons"] == []
+    long = again.client.post("/api/ask", json={"text": "12 " * 200})
+    assert (long.status_code, "the conversation has" in long.json()["error"]) == (400, True)
+    with hold(served.home.root, "the night 2026-11-22"):
+        wait_for_server(served.home.root, LIMIT)
+        refusal = again.client.post("/api/ask", json={"text": "2 + 2?"})
+        assert (refusal.status_code, "the night 2026-11-22 is running" in refusal.json()["error"]) == (503, True)
+    end = time.monotonic() + LIMIT
+    while not again.state()["ready"]:
+        assert time.monotonic() < end
+        time.sleep(LOADING / 10)
+    assert again.ask()
+    again.process.send_signal(signal.SIGINT)
+    assert again.process.wait(60) == 130
+    assert read_file(next(served.home.journal.iterdir())) == ([], [])
+
+
+def refused(**options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        teach(**{"port": free_port()} | options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_before_the_first_night_it_says_how_to_make_a_champion(
+    home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home_with_mlflow("school").root))
+    assert refused() == "no version of starter has the alias daytime yet: `nightschool night` makes the first"
+
+
+def test_a_port_that_is_taken(served: Served) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert "is not available (Address already in use)" in refused(port=other.getsockname()[1])
+
+
+def test_while_a_night_runs_it_does_not_begin(served: Served) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from conf.storage.locks import hold\n"
+        "with hold(Path(sys.argv[1]), 'the night 2026-11-22'): print(flush=True); time.sleep(60)"
+    )
+    night = subprocess.Popen(
+        [sys.executable, "-c", program, str(served.home.root)], stdout=subprocess.PIPE, env=os.environ, cwd=ROOT
+    )
+    assert night.stdout is not None
+    night.stdout.readline()
+    try:
+        with pytest.raises(NightRunningError, match="the night 2026-11-22 is running"):
+            teach(port=free_port())
+    finally:
+        night.kill()
+        night.wait()
+
+
+def test_the_terminal_teaches_the_same(school: School, do: Do) -> None:
+    room = school.open()
+    lines = iter(["7 + 5?", "2", "+1", "e1 It is 12.", "x2 9999", "9", "z", "w 7 + 5 = 12 and so on", "q"])
+    console = Console(record=True, width=80, force_terminal=False)
+    do(Terminal(room, console, lambda _: next(lines)).run())
+    told = [lesson["what"]["kind"] for lesson in room.state()["lessons"]]
+    assert told == ["words", "praise", "pick"]
+    text = console.export_text()
+    assert "Learnt in" in text
+    assert "answer 2 has no '9999'" in text
+    assert "there is no answer 9" in text
+    assert "Undone." in text
