@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.inputs.starter import STUDIED
 from conf.load import frozen_yaml, identity, load_night
 from conf.schema import NightConfig
+from conf.sections.teaching import TeachConfig
 from conf.storage.home import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -250,6 +251,7 @@ def test_every_other_value_makes_another_night() -> None:
     assert every - identifying == {
         *("budget_minutes", "deadline", "deadline_time_zone", "distill.teacher.base_url", "prefect.port"),
         *("alarms.command", "morning.webhook_variable"),
+        *(f"teach.{name}" for name in TeachConfig.model_fields),
         *("tracking.tracking_uri", "tracking.experiment", "tracking.hub_repo"),
     }
     assert identifying < every
