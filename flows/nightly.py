@@ -158,8 +158,9 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     vault.begin()
     models = {"champion": champion, "distilled": distilled}
     exams["distilled"] = evaluate_checkpoint(night, "evaluate/distilled", distilled)
+    picks: dict[str, Artifact] = {}
     for name, model in models.items():
-        rank_held_out(night, reward_model, name, model)
+        picks |= rank_held_out(night, reward_model, name, model)
 
     learned = learned_reward(night, journal, reward_model, distilled, problems)
     registered = {version.digest for version in versions}
@@ -168,7 +169,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     rounds = Rounds(night, problems, tracking, registered, exam_seconds, learned, teacher)
     models["candidate"] = recipe.run(rounds, distilled)
 
-    rank_held_out(night, reward_model, "candidate", models["candidate"])
+    picks |= rank_held_out(night, reward_model, "candidate", models["candidate"])
     night.trainer.close()
     exams["candidate"] = evaluate_checkpoint(night, "evaluate/candidate", models["candidate"])
     decision = night.run(
@@ -177,6 +178,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
         **exams,
         exam=config.exam,
         seed=config.seed,
+        champion_picks=picks.get("champion"),
+        candidate_picks=picks.get("candidate"),
         severe=rounds.monitor.severe,
         news=level_news(config, night.home, night.date),
         earlier_exams=earlier_exams(night.home, night.date, config),

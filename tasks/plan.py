@@ -104,7 +104,7 @@ def plan_night(config: NightConfig) -> Plan:
     stages += [
         Planned("picks/candidate", ("fit_reward_model", policy), optional=True),
         Planned("evaluate/candidate", (policy,)),
-        Planned("decide", tuple(f"evaluate/{model}" for model in MODELS_EXAMINED)),
+        Planned("decide", (*(f"evaluate/{model}" for model in MODELS_EXAMINED), "picks/champion", "picks/candidate")),
         Planned("promote", ("decide",), commits=False),
         Planned("push", ("promote",), optional=True, commits=False),
     ]

@@ -81,8 +81,10 @@ TRACES_EXAMPLE: Row = {
     "truth": "4",
     **_ORIGIN_EXAMPLE,
 }
-HELD_OUT = _schema({"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32()}, {})
-HELD_OUT_EXAMPLE: Row = {"messages": _MESSAGES, "responses": _ANSWERS, "chosen": 0}
+HELD_OUT = _schema(
+    {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "generated": pa.bool_()}, {}
+)
+HELD_OUT_EXAMPLE: Row = {"messages": _MESSAGES, "responses": _ANSWERS, "chosen": 0, "generated": False}
 QUARANTINE = _schema({"file": pa.string(), "line": pa.int64(), "reason": pa.string()}, {})
 QUARANTINE_EXAMPLE: Row = {"file": "2026-11-20.jsonl", "line": 4, "reason": "not valid JSON at column 27"}
 

@@ -137,17 +137,17 @@ def is_ranked(config: NightConfig, block: Step, number: int) -> bool:
 PICKS = "picks"  # the folder of the rankings before and after the rounds
 
 
-def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: Path) -> None:
-    """Test whether a checkpoint finds the picked answers the likeliest, where there are held-out picks.
+def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: Path) -> dict[str, Artifact]:
+    """Test whether a checkpoint finds the picked answers the likeliest; return the ranking, if there is one, by name.
 
     `name`: champion, distilled or candidate. No night fails for it: the ranking is left out where the trainer dies, or
     memory or time is short.
     """
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
-        return
+        return {}
     night.rest_engine()
     try:
-        night.run(
+        ranking = night.run(
             rank_picks,
             f"{PICKS}/{name}",
             reward_model=reward_model,
@@ -160,6 +160,8 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
         )
     except (HoursOverError, WorkerDiedError, RuntimeError) as error:  # memory is short on a GPU, perhaps
         log.warning("the %s does not rank the held-out picks: %s", name, error)
+        return {}
+    return {name: ranking}
 
 
 def slowest_ranking(night: Path) -> float:

@@ -12,6 +12,7 @@ from tasks.evaluation import statistics
 from tasks.evaluation.alpha_spending import level
 from tasks.evaluation.english import compare_english, with_english
 from tasks.evaluation.statistics import Comparison, Decision
+from tasks.evaluation.taste import compare_taste, with_taste
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 
@@ -25,6 +26,8 @@ def decide(
     candidate: Artifact,
     exam: ExamConfig,
     seed: int,
+    champion_picks: Artifact | None = None,
+    candidate_picks: Artifact | None = None,
     severe: tuple[str, ...] = (),
     earlier_exams: int = 0,
     news: tuple[str, ...] = (),
@@ -32,22 +35,27 @@ def decide(
     """Compare the three models on every part of the exam, and write `decision.json` with the reasons.
 
     After `severe` alarms (sentences) the champion stays, whatever the exam shows. `earlier_exams`: how many nights
-    have decided on the same problems, for α spending. `news`: sentences that come before the reasons.
+    have decided on the same problems, for α spending. `news`: sentences that come before the reasons. `champion_picks`,
+    `candidate_picks`: their rankings of the owner's held-out picks, which decide as a further target.
     """
     rows = {
         role: read_table(artifact.folder / "evaluations.parquet", EVALUATIONS)
         for role, artifact in {"champion": champion, "distilled": distilled, "candidate": candidate}.items()
     }
     tonight = level(exam.alpha, exam.alpha_spending, earlier_exams)
+    taste = compare_taste(champion_picks, candidate_picks, tonight.alpha / (len(exam.targets) + 1))
 
     def comparison(before: str, after: str, part: str) -> Comparison:
         pair: list[pd.DataFrame] = [rows[role][rows[role].benchmark == part] for role in (before, after)]
-        share = tonight.alpha / len(exam.targets)  # what Holm's procedure asks of the smallest p-value
+        share = tonight.alpha / (len(exam.targets) + (taste is not None))  # what Holm asks of the smallest p-value
         return statistics.compare(part, pair[0], pair[1], samples=exam.bootstrap_samples, seed=seed, alpha=share)
 
     against = {part.name: comparison("champion", "candidate", part.name) for part in exam.parts}
     targets, guards = ([(against[part.name], part.margin) for part in parts] for parts in (exam.targets, exam.guards))
-    decision = statistics.decide(targets, guards, tonight.alpha)
+    decision = statistics.decide(targets, guards, tonight.alpha, taste and taste.p_value)
+    if taste is not None:
+        won = min(statistics.holm([*(target.p_value for target, _ in targets), taste.p_value])[:-1]) <= tonight.alpha
+        decision = with_taste(decision, taste, decides=decision.promote and not won)
     english = None
     if exam.english_margin is not None:
         english = compare_english(champion, candidate)
@@ -72,6 +80,7 @@ def decide(
             },
         },
         "english": english and dataclasses.asdict(english),
+        "taste": taste and dataclasses.asdict(taste),
         "growth": dataclasses.asdict(comparison("distilled", "candidate", exam.target.name)),
     }
     (folder / "decision.json").write_text(json.dumps(written, indent=1))

@@ -112,21 +112,23 @@ def compare(
     )
 
 
-def decide(targets: Sequence[Part], guards: Sequence[Part], alpha: float) -> Decision:
+def decide(targets: Sequence[Part], guards: Sequence[Part], alpha: float, taste: float | None = None) -> Decision:
     """Promote where a target's test is significant at `alpha` and every guard's lower bound is above minus its margin.
 
     Several targets share `alpha` by Holm's procedure: one significant target is enough, and the others must then hold
-    their margins as guards do. No promotion where more than 1 % of a part's pairs could not be graded, where a part is
-    empty, or where candidate and champion are the same checkpoint.
+    their margins as guards do. `taste`: the p-value of a further target without a margin, the owner's held-out picks.
+    No promotion where more than 1 % of a part's pairs could not be graded, where a part is empty, or where candidate
+    and champion are the same checkpoint.
     """
     digests = targets[0][0].before_digest, targets[0][0].after_digest
     if digests[0] == digests[1] != "":
         return Decision(False, (f"Candidate and champion are the same checkpoint ({digests[1][:12]}).",))
-    p_values = holm([target.p_value for target, _ in targets])
+    p_values = holm([target.p_value for target, _ in targets] + ([] if taste is None else [taste]))
     better = [p_value <= alpha for p_value in p_values]
+    p_values = p_values[: len(targets)]
     verdicts = [
         _judge_guard(target, margin) if any(better) and not won else _judge_target(target, alpha, p_value)
-        for (target, margin), p_value, won in zip(targets, p_values, better, strict=True)
+        for (target, margin), p_value, won in zip(targets, p_values, better[: len(targets)], strict=True)
     ]
     verdicts += [_judge_guard(guard, margin) for guard, margin in guards]
     return Decision(all(passed for passed, _ in verdicts), tuple(reason for _, reason in verdicts))

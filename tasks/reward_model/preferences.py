@@ -41,7 +41,8 @@ class Choice:
     def row(self) -> dict[str, Any]:
         """The choice as a row of the table of held-out picks."""
         responses = json.dumps(self.responses)
-        return {"messages": json.dumps(self.messages), "responses": responses, "chosen": self.chosen}
+        shown = {"messages": json.dumps(self.messages), "responses": responses, "chosen": self.chosen}
+        return shown | {"generated": self.generated}
 
 
 @dataclass

@@ -35,7 +35,7 @@ def rank_picks(
     Of more than 200 picks it draws 200, the same in every ranking of a night. An answer's likelihood is the mean
     log-probability of its tokens, including the end token (nats per token). `policy`: the digest at which
     `predecessor` stands; without a predecessor, that of the checkpoint `tokenizer`, which no update continues from.
-    `ranking.json` has `right`, one value a pick, and their mean, `accuracy`.
+    `ranking.json` has `right`, one value a pick, their mean, `accuracy`, and which picks were `generated`.
     """
     held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     picks: Any = held_out.sample(min(MAX_PICKS, len(held_out)), random_state=0).sort_index()
@@ -56,7 +56,9 @@ def rank_picks(
     likelihoods = iter(map(fmean, logprobs))
     right = [_is_first([next(likelihoods) for _ in answers], chosen) for _, answers, chosen in rankings]
     accuracy = fmean(right) if right else None
-    (folder / "ranking.json").write_text(json.dumps({"accuracy": accuracy, "right": right}))
+    (folder / "ranking.json").write_text(
+        json.dumps({"accuracy": accuracy, "right": right, "generated": picks.generated.tolist()})
+    )
 
 
 def _is_first(likelihoods: Sequence[float], chosen: int) -> bool:

@@ -65,3 +65,53 @@ def test_of_two_targets_one_is_enough(night: Path, tmp_path: Path) -> None:
     decision = decided(night, tmp_path, exam)
     assert (decision["promote"], decision["targets"]) == (True, ["arithmetic-3", "arithmetic-1-2"])
     assert list(decision["comparisons"]["candidate"]) == ["arithmetic-3", "arithmetic-1-2", "arithmetic-4"]
+
+
+def ranking(folder: Path, right: list[bool], generated: int = 0) -> Artifact:
+    """A ranking of the owner's picks, after some generated ones that the candidate ranks right."""
+    folder.mkdir()
+    found = {"right": [True] * generated + right, "generated": [True] * generated + [False] * len(right)}
+    (folder / "ranking.json").write_text(json.dumps(found))
+    return Artifact(folder=folder, digest=folder.name)
+
+
+@pytest.mark.parametrize(
+    ("gained", "margin", "promote", "decides"),
+    [
+        (10, 0.2, True, True),
+        (3, 0.2, False, False),  # not significant
+        (10, 0.0001, False, False),  # the target may not get worse, and here that is not shown
+        (None, 0.2, False, False),  # too few picks to show anything
+    ],
+)
+def test_taste_decides_too(tmp_path: Path, gained: int | None, margin: float, promote: bool, decides: bool) -> None:
+    """Where the target shows no gain, the owner's held-out picks promote, if nothing gets worse."""
+    night = tmp_path / "2026-11-20"
+    write_exam(night, skill=dict.fromkeys(DIGESTS, 0.4))
+    unchanged = EXAM.target.model_copy(update={"margin": margin})
+    exam = ExamConfig(target=unchanged, bootstrap_samples=2000)
+    alone = decided(night, tmp_path, exam)
+    assert alone["promote"] is False
+    count = 3 if gained is None else 12
+    after = [number < (count if gained is None else gained) for number in range(count)]
+    rankings = {
+        "champion_picks": ranking(tmp_path / "champion", [False] * count, generated=9),
+        "candidate_picks": ranking(tmp_path / "candidate", after, generated=9),
+    }
+    found = decided(night, tmp_path, exam, **rankings)
+    assert found["promote"] is promote
+    if gained is None:
+        assert found == alone
+        return
+    assert (found["taste"]["n"], found["taste"]["before"], found["taste"]["after"]) == (12, 0, gained)
+    assert found["reasons"][-1].startswith(f"Your held-out picks: the candidate ranks your choice first in {gained} of")
+    assert found["reasons"][-1].endswith(": your picks decide.") is decides
+
+
+def test_where_the_target_decides_the_picks_do_not_claim_it(night: Path, tmp_path: Path) -> None:
+    rankings = {
+        "champion_picks": ranking(tmp_path / "champion", [False] * 12),
+        "candidate_picks": ranking(tmp_path / "candidate", [True] * 12),
+    }
+    found = decided(night, tmp_path, **rankings)
+    assert (found["promote"], "decide" in found["reasons"][-1]) == (True, False)

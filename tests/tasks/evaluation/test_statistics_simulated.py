@@ -48,6 +48,22 @@ def test_with_three_targets_two_thousand_nights_promote_no_more_than_alpha() -> 
     assert 0 < by_holm <= most(2000, ALPHA) < alone
 
 
+def test_with_the_owners_picks_two_thousand_nights_promote_no_more_than_alpha() -> None:
+    random, empty = np.random.default_rng(10), compared([], [])
+    by_both = alone = 0
+    for (up, down, _), (gained, lost, _) in zip(
+        random.multinomial(200, [0.1, 0.1, 0.8], size=2000),
+        random.multinomial(40, [0.25, 0.25, 0.5], size=2000),
+        strict=True,
+    ):
+        part = replace(empty, n=200, p_value=mcnemar(int(up), int(down)), guard_low=0.0)
+        taste = mcnemar(int(gained), int(lost))
+        by_both += decide([(part, 0.05)], [], ALPHA, taste).promote
+        alone += min(part.p_value, taste) <= ALPHA
+    assert 0 < by_both <= most(2000, ALPHA)
+    assert by_both < alone
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("spending", ["fixed", "quadratic"])
 def test_sixty_nights_with_champions_chained_on_one_exam_keep_to_the_stated_rate(spending: Spending) -> None:
