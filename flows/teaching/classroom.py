@@ -48,7 +48,7 @@ class RefusedError(Exception):
 
 @dataclass
 class Outcome:
-    """What became of a lesson: nats of the change that it asked for, nats a token of what it changed in all."""
+    """What became of a lesson (see `learner_process.Learnt`); `seconds` that it took to learn."""
 
     learnt: bool = False
     change_nats: float | None = None
@@ -56,6 +56,7 @@ class Outcome:
     seconds: float | None = None
     guessed: bool | None = None
     why: str = ""
+    day_kl: float | None = None
 
 
 @dataclass
@@ -286,7 +287,7 @@ class Classroom:
 
     def _learnt(self, lesson: Lesson, learnt: learner_process.Learnt, seconds: float | None) -> str:
         """Keep what became of a lesson; return the day copy's digest."""
-        outcome = Outcome(learnt.learnt, learnt.change, learnt.kl, seconds, learnt.guessed, learnt.why)
+        outcome = Outcome(learnt.learnt, learnt.change, learnt.kl, seconds, learnt.guessed, learnt.why, learnt.day_kl)
         self.outcomes[lesson.name] = outcome
         return learnt.day
 
@@ -377,6 +378,8 @@ class Classroom:
             "lessons": lessons,
             "guessed": self._guessed(),
             "blind": blind_test([*self.lessons.values()]),
+            "day_kl": self._day_kl(),
+            "day_kl_limit": self.config.teach.kl_of_day,
         }
 
     async def watch(self) -> AsyncIterator[dict[str, Any]]:
@@ -400,6 +403,11 @@ class Classroom:
         state = self.state() if self._watchers else {}
         for queue in self._watchers:
             queue.put_nowait(state)
+
+    def _day_kl(self) -> float:
+        """Return how far the day copy is from the champion, nats a token of everyday answers, after the last lesson."""
+        known = [self.outcomes[name].day_kl for name in self.lessons if name in self.outcomes]
+        return next((found for found in reversed(known) if found is not None), 0.0)
 
     def _guessed(self) -> dict[str, Any]:
         """Return how many of the last picks the day copy preferred itself, before it learnt them."""

@@ -207,6 +207,7 @@ function show(now) {
   const parts = now.ready ? [last ? told(last, last.what.kind) : "Ready: ask something."] : [now.why];
   if (of) parts.push(`it would have guessed ${right} of your last ${of} picks, chance ${chance}`);
   if (now.blind.picks) parts.push(`blind test: its answers won ${now.blind.day} of ${now.blind.picks} against the champion's, chance ${now.blind.chance}`);
+  if (now.day_kl) parts.push(`${Math.max(1, Math.round(100 * now.day_kl / now.day_kl_limit))} % of what a day may change`);
   say(parts.join(" · "));
   find("live").checked = now.live;
   find("ask-button").disabled = !now.ready;

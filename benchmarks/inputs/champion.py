@@ -1,0 +1,35 @@
+"""A home in which the starter student serves by day, without a night before."""
+
+import shutil
+from pathlib import Path
+
+from benchmarks.inputs.school import make
+from benchmarks.inputs.starter import starter
+from conf.load import STARTER, load_night
+from conf.storage.home import Home
+
+
+def home_with_champion(root: Path) -> Path:
+    """Make the home anew; return its root."""
+    from models.checkpoint import keep, write_lineage  # with MLflow and torch, seconds to import
+    from tasks.registry.mlflow_registry import Registry
+    from tasks.tracking import Tracking
+
+    shutil.rmtree(root, ignore_errors=True)
+    make(root)
+    home, config = Home(root.resolve()), load_night(STARTER)
+    home.make_private()
+    tracking, night = Tracking(home, config), home.night("2026-01-01")
+    night.mkdir(parents=True)
+    tracking.open_run(night, config, {})
+    home.checkpoints.mkdir()
+    draft = Path(shutil.copytree(starter(), home.checkpoints / "draft"))
+    write_lineage(draft, None)
+    checkpoint = keep(draft, home.checkpoints)
+    registry = Registry(tracking.client, config.name)
+    tags = {"role": "candidate", "night": night.name, "parent": "", "accuracy": "0"}
+    version = registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, {})
+    registry.promote(version.version)
+    tracking.close_run("FINISHED")
+    shutil.rmtree(night)
+    return root

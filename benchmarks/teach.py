@@ -1,0 +1,268 @@
+"""A simulated teacher in the real classroom: does the model take on its taste, how fast, and at what cost?
+
+    python -m benchmarks.teach [--json] [--arms picks literal …] [--tastes short …] [--seeds 1 2 3] [--picks 50]
+
+Starts `nightschool teach` on a home whose champion is the starter student, and teaches through its endpoints, as the page
+does. A teacher has a taste, and picks by it among the five answers to everyday questions; with `--noise`, that share of its
+picks is random. Before, in the middle and after, the answers to questions that are never taught are rated by the taste,
+as they are shown: four in five by the day copy. Every run is a line in school/benchmarks/teach.jsonl; a run that is there
+is not repeated. Prints a table, the gates, and latencies and memory; --json prints one object.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from benchmarks.inputs.champion import home_with_champion
+from flows.web.address import free_port
+
+RESULTS = Path("school/benchmarks/teach.jsonl")
+HOMES = Path("school/benchmarks/teach")
+TOKENS = 48  # of an answer, at most
+LOOKS = 3  # at the taste: before, in the middle, after
+UNSEEN = 40  # questions at each look, with five answers each
+THINKING = 2.0  # seconds between an answer and the click, in which the classroom prepares
+
+TOPICS = (
+    "owls|bees|the moon|rain|bread|trains|the sea|winter|a good friend|music|coffee|mountains|a library|dogs|apples|"
+    "the stars|football|a garden|bridges|clouds|horses|a birthday|old houses|rivers|tea|the city|cats|snow|books|"
+    "a long walk|paintings|birds|the desert|cheese|ships|spring|a teacher|the night|trees|a market"
+)
+FORMS = ("Tell me about {}.", "What do you like about {}?", "Write a sentence about {}.", "Why do people like {}?")
+QUESTIONS = [form.format(topic) for form in FORMS for topic in TOPICS.split("|")]
+
+ARMS: Mapping[str, tuple[str, ...]] = {
+    "picks": (),
+    "literal": ("teach.method=literal",),
+    "praise": (),  # the best is praised and the worst is blamed, each as a whole
+    "praise with traces": ("teach.traces=true",),
+}
+TASTES: Mapping[str, Callable[[str], float]] = {  # the higher, the better
+    "short": lambda text: -len(text),
+    "asks back": lambda text: float(text.rstrip().endswith("?")) + 0.1 * float("?" in text),
+    "no digits": lambda text: -float(sum(map(str.isdigit, text))),
+    "none": lambda text: 0.0,
+}
+GOOD: Mapping[str, Callable[[str], bool]] = {  # what the taste rate counts
+    "short": lambda text: len(text) <= 120,
+    "asks back": lambda text: text.rstrip().endswith("?"),
+    "no digits": lambda text: not any(map(str.isdigit, text)),
+    "none": lambda text: len(text) <= 120,
+}
+GOALS = {"first": (0.6, 1.2), "five": (2.5, 5.0), "saved": (0.03, 0.1), "learnt": (1.0, 2.0), "undone": (0.3, 1.0)}
+MEMORY = 3.5  # GB
+
+
+class Classroom:
+    """A running classroom, and what was measured in it."""
+
+    def __init__(self, home: Path, settings: Sequence[str]) -> None:
+        command = [sys.executable, "-m", "flows", "teach", "--json", "--port", str(free_port())]
+        # everything is taught: the questions of a look are held out by the benchmark itself
+        plain = ("learned_reward.owner_share=0", f"teach.max_answer_tokens={TOKENS}", *settings)
+
+        self.process = subprocess.Popen(
+            [*command, *(f"--set={setting}" for setting in plain)],
+            env=os.environ | {"NIGHTSCHOOL_HOME": str(home.resolve())},
+            stdout=subprocess.PIPE,
+        )
+        assert self.process.stdout is not None
+        address = json.loads(self.process.stdout.readline())
+        here = f"http://127.0.0.1:{address['port']}"
+        self.client = httpx.Client(base_url=here, headers={"Origin": here}, timeout=300)
+        self.client.post("/api/session", json={"token": address["token"]}).raise_for_status()
+        self.seconds: dict[str, list[float]] = {name: [] for name in GOALS}
+
+    def ask(self, question: str) -> list[dict[str, Any]]:
+        """Return the answers."""
+        began, first = time.perf_counter(), 0.0
+        answers: list[dict[str, Any]] = []
+        with self.client.stream("POST", "/api/ask", json={"text": question}) as response:
+            for line in response.iter_lines():
+                if line.startswith("data: "):
+                    first = first or time.perf_counter() - began
+                    answers = json.loads(line[6:]).get("answers", answers)
+        self.seconds["first"].append(first)
+        self.seconds["five"].append(time.perf_counter() - began)
+        return [answer for answer in answers if answer["text"].strip()]
+
+    def teach(self, kind: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Teach one lesson."""
+        lesson = self.client.post("/api/lesson", json={"kind": kind, "answer": answer["id"]}).raise_for_status().json()
+        self.seconds["saved"].append(lesson["saved_seconds"])
+        if lesson["seconds"] is not None:
+            self.seconds["learnt"].append(lesson["seconds"])
+        return lesson
+
+    def undo(self, lesson: str) -> None:
+        """Undo a lesson."""
+        undone = self.client.request("DELETE", f"/api/lesson/{lesson}", json={}).raise_for_status().json()
+        self.seconds["undone"].append(undone["seconds"])
+
+    def state(self) -> dict[str, Any]:
+        """Return the state."""
+        return self.client.get("/api/state").json()
+
+    def memory(self) -> float:
+        """Return the memory of all its processes, GB; what they share counts once (proportional set size)."""
+        import psutil
+
+        command = psutil.Process(self.process.pid)
+        return sum(one.memory_full_info().pss for one in [command, *command.children(recursive=True)]) / 1e9
+
+
+@contextmanager
+def classroom(home: Path, settings: Sequence[str]) -> Iterator[Classroom]:
+    """Open a classroom for the duration of the `with`."""
+    running = Classroom(home, settings)
+    try:
+        yield running
+    finally:
+        running.process.terminate()
+        running.process.wait()
+
+
+def main() -> None:
+    """Run what is missing, and print what is known."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=[*ARMS], metavar="ARM")
+    parser.add_argument("--tastes", nargs="+", default=["short", "none"], choices=[*TASTES], metavar="TASTE")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--picks", type=int, default=50)
+    parser.add_argument("--noise", type=float, default=0.0, help="share of the picks that are random")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    runs = []
+    for taste in options.tastes:
+        for arm in options.arms:
+            for seed in options.seeds:
+                what = {"taste": taste, "arm": arm, "seed": seed, "picks": options.picks, "noise": options.noise}
+                runs.append(known(what) or day(what))
+    print(json.dumps({"runs": runs, "gates": gates(runs)}) if options.json else table(runs))
+
+
+def known(what: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the run that was made before; None if there is none."""
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    found = [run for run in map(json.loads, lines) if what.items() <= run.items()]
+    return found[-1] if found else None
+
+
+def day(what: Mapping[str, Any]) -> dict[str, Any]:
+    """Teach for a day, and keep the run."""
+    taste, seed = what["taste"], what["seed"]
+    random_ = random.Random(f"{taste} {seed}")
+    questions = random_.sample(QUESTIONS, len(QUESTIONS))
+    unseen, taught = questions[:UNSEEN], questions[UNSEEN:]
+    home = home_with_champion(HOMES / f"{taste}-{what['arm']}-{seed}".replace(" ", "-"))
+    rates, distinct, at = [], [], []
+    with classroom(home, ARMS[what["arm"]]) as room:
+        for number in range(what["picks"] + 1):
+            if number % (what["picks"] // (LOOKS - 1)) == 0:
+                shown = [answer for question in unseen for answer in room.ask(question)]
+                rates.append([GOOD[taste](answer["text"]) for answer in shown for _ in range(answer["count"])])
+                distinct.append(len(shown) / UNSEEN)
+                at.append(number)
+            if number < what["picks"]:
+                pick(room, taught[number % len(taught)], what, random_)
+        lessons = room.state()
+        latest = lessons["lessons"][0]["id"]
+        gigabytes = room.memory()
+        room.undo(latest)
+        run = dict(what) | {
+            "at": at,
+            "rates": [statistics.mean(rate) for rate in rates],
+            "answers": [len(rate) for rate in rates],
+            "distinct": distinct,
+            "guessed": sum(lesson["guessed"] or False for lesson in lessons["lessons"]),
+            "blind": lessons["blind"],
+            "learnt": sum(lesson["learnt"] for lesson in lessons["lessons"]),
+            "day_kl": lessons["day_kl"],
+            "seconds": {name: percentiles(found) for name, found in room.seconds.items() if found},
+            "gigabytes": gigabytes,
+        }
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(run) + "\n")
+    print(json.dumps(run), file=sys.stderr)
+    return run
+
+
+def pick(room: Classroom, question: str, what: Mapping[str, Any], random_: random.Random) -> None:
+    """Ask, read, and say what is best by the taste."""
+    answers = room.ask(question)
+    if len(answers) < 2:
+        return
+    time.sleep(THINKING)
+    noisy = random_.random() < what["noise"]
+    ranked = sorted(answers, key=lambda answer: random_.random() if noisy else TASTES[what["taste"]](answer["text"]))
+    if what["taste"] == "none":
+        random_.shuffle(ranked)
+    if what["arm"] in ("picks", "literal"):
+        room.teach("pick", ranked[-1])
+    else:
+        room.teach("praise", ranked[-1])
+        room.teach("blame", ranked[0])
+
+
+def percentiles(seconds: Sequence[float]) -> tuple[float, float]:
+    """Return the median and the 95th percentile."""
+    ordered = sorted(seconds)
+    return statistics.median(ordered), ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
+
+
+def gates(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the gates that were fixed before the first run, each with what was seen; None where nothing was run."""
+    short = [run for run in runs if (run["taste"], run["arm"]) == ("short", "picks")]
+    gains = [run["rates"][-1] - run["rates"][0] for run in short]
+    none = [run["rates"][-1] - run["rates"][0] for run in runs if (run["taste"], run["arm"]) == ("none", "picks")]
+    kept = [run for run in runs if run["arm"] != "literal"]
+    seconds = {
+        name: [max(run["seconds"][name][at] for run in kept if name in run["seconds"]) for at in (0, 1)]
+        for name in GOALS
+        if any(name in run["seconds"] for run in kept)
+    }
+    return {
+        "short: at least +0.20": {"gains": gains, "passed": len(gains) >= 3 and min(gains) >= 0.2},
+        "none: about 0": {"gains": none, "passed": bool(none) and abs(statistics.mean(none)) < 0.1},
+        "day KL at most 0.1": {"largest": max((run["day_kl"] for run in kept), default=None)},
+        "distinct answers at least 80 % of the start": {
+            "least": min((run["distinct"][-1] / run["distinct"][0] for run in kept), default=None)
+        },
+        "seconds, median and 95 %, the slowest run": {
+            name: {"seen": seen, "goal": GOALS[name]} for name, seen in seconds.items()
+        },
+        "memory": {"largest": max((run["gigabytes"] for run in runs), default=None), "goal": MEMORY},
+    }
+
+
+def table(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return the runs and the gates as Markdown."""
+    lines = [
+        "| taste | arm | seed | taste rate, at picks | guessed | blind wins (chance) | KL of the day | distinct of 5 |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for run in runs:
+        rates = " → ".join(f"{rate:.2f} ({at})" for rate, at in zip(run["rates"], run["at"], strict=True))
+        blind = f"{run['blind']['day']:.0f} of {run['blind']['picks']} ({run['blind']['chance']:.0f})"
+        distinct = f"{run['distinct'][0]:.1f} → {run['distinct'][-1]:.1f}"
+        lines.append(
+            f"| {run['taste']} | {run['arm']} | {run['seed']} | {rates} | {run['guessed']} | {blind} | "
+            f"{run['day_kl']:.4f} | {distinct} |"
+        )
+    return "\n".join([*lines, "", json.dumps(gates(runs), indent=1)])
+
+
+if __name__ == "__main__":
+    main()
