@@ -2,11 +2,11 @@
 
     python -m benchmarks.teach [--json] [--arms picks literal …] [--tastes short …] [--seeds 1 2 3] [--picks 50]
 
-Starts `nightschool teach` on a home whose champion is the starter student, and teaches through its endpoints, as the page
-does. A teacher has a taste, and picks by it among the five answers to everyday questions; with `--noise`, that share of its
-picks is random. Before, in the middle and after, the answers to questions that are never taught are rated by the taste,
-as they are shown: four in five by the day copy. Every run is a line in school/benchmarks/teach.jsonl; a run that is there
-is not repeated. Prints a table, the gates, and latencies and memory; --json prints one object.
+Starts `nightschool teach` on a home whose champion is the starter student, and teaches through its endpoints, as the
+page does. A teacher has a taste, and picks by it among the five answers to everyday questions; with `--noise`, that
+share of its picks is random. Before, in the middle and after, the answers to questions that are never taught are rated
+by the taste, as they are shown: four in five by the day copy. Every run is a line in school/benchmarks/teach.jsonl; a
+run that is there is not repeated. Prints a table, the gates, and latencies and memory; --json prints one object.
 """
 
 import argparse

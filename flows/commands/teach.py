@@ -50,6 +50,7 @@ def teach(
         from flows.serving.supervisor import Serving, checked_daytime, no_daytime, say
         from flows.teaching.classroom import LOG, Classroom
         from flows.teaching.engine import Engine
+        from flows.teaching.records import DayRecord, record_session
 
         if (registry := open_registry(home, settings)) is None:
             raise no_daytime(settings.name)
@@ -61,7 +62,8 @@ def teach(
             def start(checkpoint: Path, _: Sequence[int]) -> Engine:
                 return Engine(checkpoint, settings, Path(folder), home.root / LOG)
 
-            classroom = Classroom(home, settings)
+            classroom, record = Classroom(home, settings), DayRecord(home, settings)
+            classroom.on_lesson = record.lesson
             tell = (lambda _: None) if as_json else say
             tell(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
             serving = Serving(home, registry, classroom, start, classroom.open, tell)
@@ -71,6 +73,8 @@ def teach(
             finally:
                 classroom.close("the classroom is closed", 0)
                 serving.end()
+                record.close()
+                record_session(home, settings, classroom.session, classroom.taught_now())
 
 
 def for_teaching(config: NightConfig) -> NightConfig:

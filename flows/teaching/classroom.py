@@ -77,10 +77,12 @@ class Classroom:
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.home, self.config = home, config
         self.on_first_open: Callable[[], object] = lambda: None
+        self.on_lesson: Callable[[str, dict[str, float | None]], object] = lambda champion, figures: None
         self.why = "the model is being loaded"
         self.live = True  # lessons are learnt at once, and not by night only
         self.under_way = 0  # questions that are being answered
         self.session = secrets.token_hex(6)
+        self.undone = 0  # lessons of this session
         self.lessons: OrderedDict[str, Lesson] = OrderedDict()
         self.outcomes: dict[str, Outcome] = {}
         self._open: _Open | None = None
@@ -218,6 +220,7 @@ class Classroom:
             if not self.outcomes[name].why:
                 await self._learn(opened, lesson)
         outcome = self.outcomes[name]
+        self.on_lesson(opened.champion.name, self._figures(outcome))
         return {
             "lesson": name,
             **asdict(outcome),
@@ -254,6 +257,7 @@ class Classroom:
                 except WorkerEndedError:  # a night began; the journal is right
                     pass
             self.outcomes.pop(name, None)
+            self.undone += 1
         self._publish()
         self._renew(opened)
         return {"lesson": name, "day": opened.day, "seconds": time.perf_counter() - began}
@@ -382,6 +386,11 @@ class Classroom:
             "day_kl_limit": self.config.teach.kl_of_day,
         }
 
+    def taught_now(self) -> list[dict[str, Any]]:
+        """Return this session's lessons as the state shows them, the latest first."""
+        own = {name for name, lesson in self.lessons.items() if lesson.key(SESSION) == self.session}
+        return [lesson for lesson in self.state()["lessons"] if lesson["id"] in own]
+
     async def watch(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the state, now and whenever it changes."""
         self._loop = asyncio.get_running_loop()
@@ -403,6 +412,21 @@ class Classroom:
         state = self.state() if self._watchers else {}
         for queue in self._watchers:
             queue.put_nowait(state)
+
+    def _figures(self, outcome: Outcome) -> dict[str, float | None]:
+        """Return a lesson's figures and those of the day so far."""
+        guessed, blind = self._guessed(), blind_test([*self.lessons.values()])
+        return {
+            "change_nats": outcome.change_nats,
+            "kl": outcome.kl,
+            "day_kl": outcome.day_kl,
+            "seconds": outcome.seconds,
+            "learnt": float(outcome.learnt),
+            "guessed_share": guessed["right"] / guessed["of"] if guessed["of"] else None,
+            "blind_share": blind["day"] / blind["picks"] if blind["picks"] else None,
+            "blind_chance": blind["chance"] / blind["picks"] if blind["picks"] else None,
+            "undone": float(self.undone),
+        }
 
     def _day_kl(self) -> float:
         """Return how far the day copy is from the champion, nats a token of everyday answers, after the last lesson."""

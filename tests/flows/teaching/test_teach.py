@@ -4,10 +4,12 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from tests.flows.serving.conftest import School as Served
 from tests.flows.teaching.conftest import Do, School
 
 ROOT = Path(__file__).parents[3]
+DAYS = "tags.`mlflow.source.name` = 'nightschool teach'"
 LIMIT = 300.0  # seconds; an engine takes half a minute to start
 
 
@@ -116,10 +119,21 @@ def test_a_day_with_the_real_engine_that_is_killed_and_goes_on(served: Served, l
     while not again.state()["ready"]:
         assert time.monotonic() < end
         time.sleep(LOADING / 10)
-    assert again.ask()
+    last = again.lesson("praise", next(answer for answer in again.ask() if answer["text"].strip()))
     again.process.send_signal(signal.SIGINT)
-    assert again.process.wait(60) == 130
-    assert read_file(next(served.home.journal.iterdir())) == ([], [])
+    assert again.process.wait(120) == 130, log.read_text()
+    ((_, line),), bad = read_file(next(served.home.journal.iterdir()))
+    assert (line.model_extra["lesson"], bad) == (last["lesson"], [])
+    (run,) = served.tracking.client.search_runs([served.tracking.experiment_id], DAYS)
+    history = served.tracking.client.get_metric_history(run.info.run_id, "day/change_nats")
+    assert [metric.step for metric in history] == [*range(1, len(history) + 1)]  # what was killed may be missing
+    assert history[-1].value == pytest.approx(last["change_nats"])
+    (database,) = (served.home.root / "prefect").glob("*.db")
+    with sqlite3.connect(database) as prefect:
+        runs = prefect.execute("select name, state_type from flow_run").fetchall()
+        ((table,),) = prefect.execute("select data from artifact where key = 'day'").fetchall()
+    assert runs == [(f"starter day {date.today()} {line.model_extra['session']}", "COMPLETED")]
+    assert [row["lesson"] for row in json.loads(json.loads(table))] == ["praise"]
 
 
 def refused(**options: Any) -> str:

@@ -1,0 +1,98 @@
+"""What MLflow and Prefect keep of a day: a run a day with the figures of every lesson, and a flow run a session.
+
+Nothing waits for either: MLflow is told from a thread of its own, Prefect when the session is over.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from typing import Any
+
+from mlflow.entities import Metric
+from mlflow.exceptions import MlflowException
+from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
+
+from conf.schema import NightConfig
+from conf.storage.home import Home
+from conf.storage.locks import running_night
+from tasks.tracking import HOME_TAG, Tracking, home_mark
+
+SOURCE = "nightschool teach"
+LIMIT = 10.0  # seconds that the end of a session waits for MLflow
+NOTE = "Lessons of the day, as they were learnt at once; its steps are lessons. The night studies them properly."
+log = logging.getLogger("nightschool")
+
+
+class DayRecord:
+    """MLflow's run of a day."""
+
+    def __init__(self, home: Home, config: NightConfig) -> None:
+        self.home, self.config = home, config
+        self._lessons: queue.Queue[tuple[str, dict[str, float]] | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
+
+    def lesson(self, champion: str, figures: Mapping[str, float | None]) -> None:
+        """Keep a lesson's figures; those that are None are left out. Returns at once."""
+        self._lessons.put((champion, {name: float(one) for name, one in figures.items() if one is not None}))
+
+    def close(self) -> None:
+        """Wait until all is written, or MLflow has taken too long."""
+        self._lessons.put(None)
+        self._thread.join(LIMIT)
+
+    def _write(self) -> None:
+        while (lesson := self._lessons.get()) is not None:
+            try:
+                self._log(*lesson)
+            except Exception as error:  # a server may fail in any way; the journal has the lesson
+                log.warning("MLflow does not keep this lesson's figures: %s", error)
+
+    def _log(self, champion: str, figures: Mapping[str, float]) -> None:
+        tracking = Tracking(self.home, self.config)
+        run = self._run(tracking, champion)
+        now = int(time.time() * 1000)
+        known = tracking.client.get_run(run).data.metrics.get("day/lesson", 0.0)
+        step = int(known) + 1
+        entries = [Metric(f"day/{name}", value, now, step) for name, value in {**figures, "lesson": step}.items()]
+        tracking.client.log_batch(run, metrics=entries)
+
+    def _run(self, tracking: Tracking, champion: str) -> str:
+        """Return today's run; make it with the first lesson."""
+        day = date.today().isoformat()
+        wanted = {"mlflow.source.name": SOURCE, "day": day, "champion": champion, HOME_TAG: home_mark(self.home)}
+        query = " and ".join(f"tags.`{name}` = '{value}'" for name, value in wanted.items())
+        found = tracking.client.search_runs([tracking.experiment_id], query, max_results=1)
+        if found:
+            return found[0].info.run_id
+        name = f"{self.config.name} day {day}"
+        run = tracking.client.create_run(tracking.experiment_id, tags=wanted | {MLFLOW_RUN_NOTE: NOTE}, run_name=name)
+        with suppress(MlflowException):
+            tracking.client.set_terminated(run.info.run_id, "FINISHED")  # nobody has to end it after a crash
+        return run.info.run_id
+
+
+def record_session(home: Home, config: NightConfig, session: str, lessons: Sequence[Mapping[str, Any]]) -> None:
+    """Show a session's lessons as a flow run with a table, unless there are none or a night needs the machine."""
+    if not lessons or running_night(home.root):
+        return
+    from prefect import flow
+
+    from flows.orchestration.server import prefect_api
+    from tasks.monitoring.prefect_artifacts import show_table
+
+    def day() -> None:
+        """Show the lessons."""
+        rows = [
+            {"lesson": one["what"]["kind"], "question": one["what"]["question"][:80], "text": one["what"]["text"][:80]}
+            | {"learnt": one["learnt"], "nats": one["change_nats"], "seconds": one["seconds"], "why not": one["why"]}
+            for one in reversed(lessons)
+        ]
+        show_table("day", rows, f"The lessons of {date.today()}, session {session}")
+
+    with prefect_api(home.root, config.prefect.port):
+        flow(name="day", flow_run_name=f"{config.name} day {date.today()} {session}")(day)()
