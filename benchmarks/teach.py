@@ -141,6 +141,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--picks", type=int, default=50)
     parser.add_argument("--noise", type=float, default=0.0, help="share of the picks that are random")
+    parser.add_argument("--set", nargs="+", default=[], dest="settings", help="of the classroom, for all arms")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     runs = []
@@ -148,6 +149,7 @@ def main() -> None:
         for arm in options.arms:
             for seed in options.seeds:
                 what = {"taste": taste, "arm": arm, "seed": seed, "picks": options.picks, "noise": options.noise}
+                what |= {"settings": options.settings}
                 runs.append(known(what) or day(what))
     print(json.dumps({"runs": runs, "gates": gates(runs)}) if options.json else table(runs))
 
@@ -167,7 +169,7 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
     unseen, taught = questions[:UNSEEN], questions[UNSEEN:]
     home = home_with_champion(HOMES / f"{taste}-{what['arm']}-{seed}".replace(" ", "-"))
     rates, distinct, at = [], [], []
-    with classroom(home, ARMS[what["arm"]]) as room:
+    with classroom(home, [*ARMS[what["arm"]], *what["settings"]]) as room:
         for number in range(what["picks"] + 1):
             if number % (what["picks"] // (LOOKS - 1)) == 0:
                 shown = [answer for question in unseen for answer in room.ask(question)]

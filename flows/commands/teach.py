@@ -48,7 +48,8 @@ def teach(
         os.environ.update(IMPATIENT)
         from flows.run.registry import open_registry  # after the first checks: the libraries take seconds to import
         from flows.serving.supervisor import Serving, checked_daytime, no_daytime, say
-        from flows.teaching.classroom import LOG, Classroom
+        from flows.teaching.classroom import Classroom
+        from flows.teaching.day import LOG
         from flows.teaching.engine import Engine
         from flows.teaching.records import DayRecord, record_session
 

@@ -1,9 +1,9 @@
-"""What a click says: its lines in the journal, and how the page tells them."""
+"""What a click says, as lines of the journal."""
 
 from typing import Any, Literal, get_args
 
-from conf.storage.journal import Entry, Preference, entry_of
-from flows.teaching.answers import CHAMPION, DAY, Question, Shown
+from conf.storage.journal import Entry, entry_of
+from flows.teaching.answers import Question, Shown
 from tasks.teaching.keys import FROM_CHAR, POLICIES, UNFINISHED
 from tasks.teaching.lessons import Lesson
 
@@ -49,24 +49,6 @@ def entries_of(
     return [entry_of(each | keys) for each in fields]
 
 
-def told(lesson: Lesson) -> dict[str, str]:
-    """Return a lesson's kind, the question that it was about, and the text that it is about or teaches."""
-    entry: Any = lesson.entries[0]
-    if entry.kind == "words":
-        return {"kind": "words", "question": "", "text": entry.text}
-    question = {"question": entry.messages[-1].content}
-    match entry.kind:
-        case "preference":
-            return question | {"kind": "pick", "text": entry.responses[entry.chosen]}
-        case "correction":
-            return question | {"kind": "correct", "text": entry.correction}
-    if len(lesson.entries) > 1:
-        return question | {"kind": "none", "text": ""}
-    if (start := lesson.key(FROM_CHAR)) is not None:
-        return question | {"kind": "wrong_from", "text": entry.response[start:]}
-    return question | {"kind": "praise" if entry.value > 0 else "blame", "text": entry.response}
-
-
 def conversation(lessons: list[Lesson]) -> list[dict[str, str]]:
     """Return the conversation up to the last answer that was found good; empty if none was."""
     for lesson in reversed(lessons):
@@ -83,21 +65,3 @@ def conversation(lessons: list[Lesson]) -> list[dict[str, str]]:
             turns = [message.model_dump() for message in entry.messages]
             return [*turns, {"role": "assistant", "content": good}]
     return []
-
-
-def blind_test(lessons: list[Lesson]) -> dict[str, float]:
-    """Return in how many picks the day copy wrote the answer chosen, and in how many it would by chance.
-
-    Counts picks between answers of both; one that both wrote counts for each by its share of the samples.
-    """
-    picks, won, chance = 0, 0.0, 0.0
-    for lesson in lessons:
-        policies, entry = lesson.key(POLICIES), lesson.entries[0]
-        if not policies or not isinstance(entry, Preference):
-            continue
-        authors = [author for each in policies for author in each]
-        if {DAY, CHAMPION} <= {*authors}:
-            picks += 1
-            won += policies[entry.chosen].count(DAY) / len(policies[entry.chosen])
-            chance += authors.count(DAY) / len(authors)
-    return {"picks": picks, "day": round(won, 2), "chance": round(chance, 2)}

@@ -11,7 +11,7 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from flows.teaching import classroom as subject
+from flows.teaching import day
 from flows.teaching.classroom import Classroom
 from tasks.teaching.engine_process import Answer
 from tests.tasks.doubles.workers import InProcessWorker
@@ -77,7 +77,7 @@ class School:
 
 @pytest.fixture
 def school(tmp_path: Path, champion: Path, monkeypatch: pytest.MonkeyPatch) -> School:
-    monkeypatch.setattr(subject, "Worker", lambda *_: InProcessWorker())
+    monkeypatch.setattr(day, "Worker", lambda *_: InProcessWorker())
     return School(Home(tmp_path / "school"), champion)
 
 

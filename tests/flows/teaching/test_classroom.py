@@ -173,7 +173,7 @@ def test_a_learner_that_dies_is_started_again_and_has_learnt_the_same(
 ) -> None:
     room, other = school.open(), ""
     do(teach(room, "pick"))
-    learner: Any = room._open and room._open.learner
+    learner: Any = room._day and room._day._learner
     call, died = learner.call, []
 
     def die_once(function: Any, *arguments: Any) -> Any:

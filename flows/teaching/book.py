@@ -1,0 +1,127 @@
+"""The day's lessons and what became of them: what page, terminal and records show."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from conf.storage.journal import Preference
+from flows.teaching.answers import CHAMPION, DAY
+from tasks.teaching.keys import FROM_CHAR, POLICIES
+from tasks.teaching.learner_process import Learnt
+from tasks.teaching.lessons import Lesson
+
+LAST = 10  # picks that "it would have guessed" counts
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a lesson (see `Learnt`). `seconds` that it took to learn; `why` it was not learnt, a sentence."""
+
+    learnt: bool = False
+    change_nats: float | None = None
+    kl: float | None = None
+    seconds: float | None = None
+    guessed: bool | None = None
+    why: str = ""
+    day_kl: float | None = None
+
+    @classmethod
+    def of(cls, learnt: Learnt, seconds: float | None) -> "Outcome":
+        """Return what the learner says, with the seconds that it took."""
+        return cls(learnt.learnt, learnt.change, learnt.kl, seconds, learnt.guessed, learnt.why, learnt.day_kl)
+
+
+@dataclass
+class Book:
+    """The lessons in their order, with their outcomes, by name."""
+
+    lessons: OrderedDict[str, Lesson] = field(default_factory=OrderedDict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    def remove(self, name: str) -> None:
+        """Remove a lesson."""
+        del self.lessons[name]
+        self.outcomes.pop(name, None)
+
+    @property
+    def has_learnt(self) -> bool:
+        """Whether any lesson has changed the day copy."""
+        return any(outcome.learnt for outcome in self.outcomes.values())
+
+    def shown(self) -> list[dict[str, Any]]:
+        """Return the lessons as the page lists them, the latest first."""
+        return [
+            {"id": lesson.name, "at": lesson.entries[0].at, "night": lesson.night, "live": lesson.live}
+            | {"what": told(lesson), **asdict(self.outcomes.get(lesson.name, Outcome()))}
+            for lesson in reversed(self.lessons.values())
+        ]
+
+    def guessed(self) -> dict[str, Any]:
+        """Return how many of the last picks the day copy preferred itself, before it learnt them."""
+        guesses = [
+            (outcome.guessed, 1 / len(set(entry.responses)))
+            for name, lesson in self.lessons.items()
+            if (outcome := self.outcomes.get(name)) and outcome.guessed is not None
+            if isinstance(entry := lesson.entries[0], Preference)
+        ][-LAST:]
+        right, chance = sum(guess for guess, _ in guesses), sum(chance for _, chance in guesses)
+        return {"right": right, "of": len(guesses), "chance": round(chance, 1)}
+
+    def day_kl(self) -> float:
+        """Return how far the day copy is from the champion, nats a token of everyday answers, after the last lesson."""
+        known = [self.outcomes[name].day_kl for name in self.lessons if name in self.outcomes]
+        return next((found for found in reversed(known) if found is not None), 0.0)
+
+    def blind(self) -> dict[str, float]:
+        """Return in how many picks the day copy wrote the answer chosen, and in how many it would by chance.
+
+        Counts picks between answers of both; one that both wrote counts for each by its share of the samples.
+        """
+        return _blind_test(self.lessons.values())
+
+    def figures(self, name: str) -> dict[str, float | None]:
+        """Return a lesson's figures and those of the day so far."""
+        outcome, guessed, blind = self.outcomes[name], self.guessed(), self.blind()
+        return {
+            "change_nats": outcome.change_nats,
+            "kl": outcome.kl,
+            "day_kl": outcome.day_kl,
+            "seconds": outcome.seconds,
+            "learnt": float(outcome.learnt),
+            "guessed_share": guessed["right"] / guessed["of"] if guessed["of"] else None,
+            "blind_share": blind["day"] / blind["picks"] if blind["picks"] else None,
+            "blind_chance": blind["chance"] / blind["picks"] if blind["picks"] else None,
+        }
+
+
+def told(lesson: Lesson) -> dict[str, str]:
+    """Return a lesson's kind, the question that it was about, and the text that it is about or teaches."""
+    entry: Any = lesson.entries[0]
+    if entry.kind == "words":
+        return {"kind": "words", "question": "", "text": entry.text}
+    question = {"question": entry.messages[-1].content}
+    match entry.kind:
+        case "preference":
+            return question | {"kind": "pick", "text": entry.responses[entry.chosen]}
+        case "correction":
+            return question | {"kind": "correct", "text": entry.correction}
+    if len(lesson.entries) > 1:
+        return question | {"kind": "none", "text": ""}
+    if (start := lesson.key(FROM_CHAR)) is not None:
+        return question | {"kind": "wrong_from", "text": entry.response[start:]}
+    return question | {"kind": "praise" if entry.value > 0 else "blame", "text": entry.response}
+
+
+def _blind_test(lessons: Iterable[Lesson]) -> dict[str, float]:
+    picks, won, chance = 0, 0.0, 0.0
+    for lesson in lessons:
+        policies, entry = lesson.key(POLICIES), lesson.entries[0]
+        if not policies or not isinstance(entry, Preference):
+            continue
+        authors = [author for each in policies for author in each]
+        if {DAY, CHAMPION} <= {*authors}:
+            picks += 1
+            won += policies[entry.chosen].count(DAY) / len(policies[entry.chosen])
+            chance += authors.count(DAY) / len(authors)
+    return {"picks": picks, "day": round(won, 2), "chance": round(chance, 2)}

@@ -1,0 +1,120 @@
+"""The day copy while the classroom is open: its learner's process, and the engine that answers with its adapter."""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from conf.schema import NightConfig
+from conf.storage.home import Home
+from conf.storage.journal import Preference
+from flows.teaching.anchors import anchors
+from flows.teaching.book import Book, Outcome
+from flows.teaching.engine import Engine
+from models.engine.environment import trainer_environment
+from models.lessons.preference_data import is_held_out
+from tasks.teaching import learner_process
+from tasks.teaching.lessons import Lesson, lessons_without
+from tasks.workers import Worker, WorkerDiedError
+
+LOG = "teach.log"  # of engine and learner, under the home
+
+
+class Day:
+    """A day copy, made of the journal's lessons that the champion has not learnt.
+
+    Its methods block, except `offer`: the learner has one process. `digest`: the day copy's.
+    """
+
+    def __init__(self, home: Home, config: NightConfig, engine: Engine) -> None:
+        """`engine`: one that holds the champion."""
+        self.home, self.config, self.engine, self.champion = home, config, engine, engine.champion
+        lessons = lessons_without(self.champion, home.journal, home.nights, config.name)
+        self.book = Book(OrderedDict((lesson.name, lesson) for lesson in lessons))
+        self.digest = ""
+        self._learner = Worker("learner", trainer_environment(), home.root / LOG)
+        self._folder = Path(tempfile.mkdtemp(prefix="nightschool-day-"))  # of the adapters
+        self._offered = ""  # the digest of the adapter that the engine has
+
+    def make(self, goes_on: Callable[[int], bool]) -> bool:
+        """Learn all lessons anew; return whether all were. `goes_on`: told the number of each, says whether to."""
+        known = anchors(self.home, self.engine)
+        self.digest = self._learner.call(learner_process.start, self.champion, self.config, known)
+        for number, lesson in enumerate(self.book.lessons.values(), 1):
+            if not goes_on(number):
+                return False
+            self._learn(lesson, timed=False)
+        return True
+
+    def why_not(self, lesson: Lesson) -> str:
+        """Return why a lesson is not learnt by day, a sentence; empty if it is."""
+        if not lesson.live:
+            return "only tonight"
+        entry = lesson.entries[0]
+        if self.is_held_out([message.model_dump() for message in getattr(entry, "messages", ())]):
+            return "kept to judge: a part of your questions is never learnt, so that they can tell whether it helps"
+        return ""
+
+    def is_held_out(self, messages: Sequence[dict[str, str]]) -> bool:
+        """Return whether a conversation is kept to judge."""
+        return bool(messages) and is_held_out(messages, self.config.unseen_share)
+
+    def learn(self, lesson: Lesson) -> None:
+        """Learn a lesson, which is the book's last, and write its outcome there.
+
+        A learner that dies is started again. Raises WorkerEndedError if the day has ended meanwhile, WorkerDiedError
+        if the learner dies again.
+        """
+        try:
+            self._learn(lesson, timed=True)
+        except WorkerDiedError:
+            self.make(lambda _: True)
+
+    def _learn(self, lesson: Lesson, *, timed: bool) -> None:
+        if why := self.why_not(lesson):
+            self.book.outcomes[lesson.name] = Outcome(why=why)
+            return
+        began = time.perf_counter()
+        learnt = self._learner.call(learner_process.learn, lesson.name, lesson.entries)
+        seconds = time.perf_counter() - began if timed else None
+        self.book.outcomes[lesson.name], self.digest = Outcome.of(learnt, seconds), learnt.day
+
+    def forget(self, name: str) -> None:
+        """Undo a lesson, which the book does not have any more. Raises WorkerEndedError as `learn` does."""
+        try:
+            self.digest, again = self._learner.call(learner_process.forget, name)
+        except WorkerDiedError:
+            self.make(lambda _: True)
+            return
+        for later, learnt in again.items():
+            self.book.outcomes[later] = Outcome.of(learnt, self.book.outcomes[later].seconds)
+
+    def prepare(self, pick: Preference) -> bool:
+        """Compute a part of what a pick needs before it is made; return whether more is left."""
+        return self._learner.call(learner_process.prepare, pick)
+
+    def save(self) -> Path | None:
+        """Write the adapter, and return its folder; None if nothing was learnt, so that there is none."""
+        if not self.book.has_learnt:
+            return None
+        folder = self._folder / f"day-{self.digest}"
+        self._learner.call(learner_process.save, folder)
+        for old in self._folder.iterdir():
+            if old != folder:
+                shutil.rmtree(old, ignore_errors=True)
+        return folder
+
+    async def offer(self) -> None:
+        """Let the engine answer with the day copy as it is now."""
+        if self._offered != self.digest:
+            digest, adapter = self.digest, await asyncio.to_thread(self.save)
+            await self.engine.use_adapter(adapter)
+            self._offered = digest
+
+    def end(self) -> None:
+        """End the learner. Lessons stay in the journal."""
+        self._learner.end()
+        shutil.rmtree(self._folder, ignore_errors=True)
