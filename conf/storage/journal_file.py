@@ -74,8 +74,12 @@ def _append(file: Path, lines: bytes) -> int:
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
         rest = memoryview(b"\n" + lines if torn else lines)
         start = size + torn
-        while rest:  # usually one call; on a full disk the second one raises the error
-            rest = rest[os.write(handle, rest) :]
+        try:
+            while rest:  # usually one call; on a full disk the second one raises the error
+                rest = rest[os.write(handle, rest) :]
+        except OSError:
+            os.ftruncate(handle, size)
+            raise
         os.fsync(handle)
         if not size:
             sync(file.parent)  # its name

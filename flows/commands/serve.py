@@ -55,7 +55,11 @@ def serve(
             def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
                 return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds)
 
-            serving = Serving(home, registry, gate, start, lambda engine, _: gate.open(engine.socket))
+            def opened(engine: EngineServer, _: Path) -> bool:
+                gate.open(engine.socket)
+                return True
+
+            serving = Serving(home, registry, gate, start, opened)
             print(f"Starting the model {NAME!r} on {address.url(port)}/v1; Ctrl-C ends it.", flush=True)
             try:
                 serving.run(wanted)

@@ -112,8 +112,10 @@ def _in_terminal() -> Iterator[Callable[["Classroom"], None]]:
         from flows.teaching.terminal import run
 
         def session() -> None:
-            run(classroom)
-            os.kill(os.getpid(), signal.SIGINT)
+            try:
+                run(classroom)
+            finally:
+                os.kill(os.getpid(), signal.SIGINT)
 
         classroom.on_first_open = threading.Thread(target=session, daemon=True).start
 

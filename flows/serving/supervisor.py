@@ -43,7 +43,10 @@ E = TypeVar("E", bound=Engine)
 class Gate(Protocol):
     """What clients talk to: the proxy of `nightschool serve`, or the classroom."""
 
-    under_way: int  # requests that the engine has not answered in full
+    @property
+    def under_way(self) -> int:
+        """The number of requests that the engine has not answered in full."""
+        ...
 
     def close(self, why: str, retry_after: int) -> None:
         """Use no engine, for this reason; clients may ask again after so many seconds."""
@@ -58,12 +61,13 @@ class Serving(Generic[E]):
         registry: Registry,
         gate: Gate,
         start: Callable[[Path, Sequence[int]], E],
-        opened: Callable[[E, Path], None],
+        opened: Callable[[E, Path], bool],
         say: Callable[[str], None] = say,
     ) -> None:
         """`start`: starts an engine with a checkpoint, which keeps these file descriptors open until it has ended.
 
-        `opened`: opens the gate to an engine, with its checkpoint. `say`: where messages go.
+        `opened`: opens the gate to an engine, with its checkpoint, or returns False where a night has begun. `say`:
+        where messages go.
         """
         self.home, self.registry, self.gate = home, registry, gate
         self._start, self._opened = start, opened
@@ -125,8 +129,9 @@ class Serving(Generic[E]):
         self.engine = self._start(checkpoint, [self._lock.fileno()])
         if not self.engine.wait_until_healthy(self._may_serve):
             return self.end()
+        if not self._opened(self.engine, checkpoint):
+            return self.end()
         self.served = wanted
-        self._opened(self.engine, checkpoint)
         self._print(f"Ready: version {wanted.version} ({wanted.digest}) serves.")
 
     def _may_serve(self) -> bool:

@@ -33,11 +33,12 @@ class Shown:
 
 @dataclass
 class Question:
-    """A conversation up to an answer, and the answers to it."""
+    """A conversation up to an answer, and the answers to it; `merged`: the answer shown in place of an equal one."""
 
     name: str
     messages: list[dict[str, str]]
     answers: dict[str, Shown] = field(default_factory=dict)
+    merged: dict[str, str] = field(default_factory=dict)
 
     @property
     def choices(self) -> list[Shown]:
@@ -71,17 +72,18 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
                         slot.text, slot.finished = answer.text, answer.finished
         drawn += len(slots)
         for slot in slots:
-            _merge(question.answers, slot)
+            _merge(question, slot)
 
 
-def _merge(answers: dict[str, Shown], answer: Shown) -> None:
+def _merge(question: Question, answer: Shown) -> None:
     """Add an answer to those shown, or count it with the one that says the same."""
-    for other in answers.values():
+    for other in question.answers.values():
         if _plain(other.text) == _plain(answer.text):
             other.policies += answer.policies
             other.finished = other.finished or answer.finished
+            question.merged[answer.name] = other.name
             return
-    answers[answer.name] = answer
+    question.answers[answer.name] = answer
 
 
 def _plain(text: str) -> str:

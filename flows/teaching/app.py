@@ -66,12 +66,12 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
         return response
 
     async def ask(_: Request, body: dict[str, Any]) -> Response:
-        events = classroom.ask(_text(body, "text"), body.get("follow_up") is True)
+        events = classroom.ask(_text(body, "text"), body.get("follow_up") is True, _text(body, "again", ""))
         first = await anext(events)  # what is refused is refused before the answer begins
         return _stream(_after(first, events))
 
     async def stop(_: Request, body: dict[str, Any]) -> Response:
-        classroom.stop()
+        await classroom.stop()
         return JSONResponse({"ok": True})
 
     async def lesson(_: Request, body: dict[str, Any]) -> Response:

@@ -20,7 +20,7 @@ from conf.storage.journal import Entry, Preference, entry_of
 from conf.storage.journal_file import Written, retract, write
 from conf.storage.locks import running_night
 from flows.teaching.answers import Event, Question, Shown, sample
-from flows.teaching.book import Book
+from flows.teaching.book import Book, Outcome
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
 from flows.teaching.entries import Kind, conversation, entries_of
@@ -49,21 +49,21 @@ class Classroom:
         self.on_lesson: Callable[[str, dict[str, float | None]], object] = lambda champion, figures: None
         self.why = "the model is being loaded"
         self.live = True  # lessons are learnt at once, and not by night only
-        self.under_way = 0  # questions that are being answered
         self.session = secrets.token_hex(6)
         self.book = Book()
         self._day: Day | None = None
         self._questions: OrderedDict[str, Question] = OrderedDict()
         self._asked = 0
         self._stop = asyncio.Event()
+        self._answering = asyncio.Lock()
         self._machine = asyncio.Lock()  # sampling and learning take turns
         self._order = asyncio.Lock()  # lessons are learnt in the journal's order
         self._watchers: set[asyncio.Queue[dict[str, Any]]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def open(self, engine: Engine, _: Path) -> None:
-        """Make the day copy of the champion that the engine holds, and open."""
+    def open(self, engine: Engine, _: Path) -> bool:
+        """Make the day copy of the champion that the engine holds, and open. Return False if a night has begun."""
         day = Day(self.home, self.config, engine)
         count = len(day.book.lessons)
 
@@ -73,43 +73,47 @@ class Classroom:
 
         if not day.make(goes_on):
             day.end()
-            return
+            return False
         self.book, self._day = day.book, day
         self._say("")
         first, self.on_first_open = self.on_first_open, lambda: None
         first()
+        return True
 
     def close(self, why: str, retry_after: int) -> None:
         """End the day copy, for this reason. Its lessons stay in the journal."""
-        day, self._day = self._day, None
+        day, self._day, self.why = self._day, None, why
         if day is not None:
             day.end()
         self._say(why)
 
-    async def ask(self, text: str, follow_up: bool = False) -> AsyncIterator[Event]:
+    @property
+    def under_way(self) -> int:
+        """The number of questions that are being answered."""
+        return int(self._answering.locked())
+
+    async def ask(self, text: str, follow_up: bool = False, again: str = "") -> AsyncIterator[Event]:
         """Yield the pieces of five answers, then `done` with those that are shown (see `answers.sample`).
 
         Which model wrote which is told nobody. `follow_up`: the question goes on after the last answer that was picked,
-        praised or corrected. Raises RefusedError.
+        praised or corrected. `again`: the name of a question that is asked once more. Raises RefusedError.
         """
         if self.under_way:
             raise RefusedError(429, "another question is being answered: stop it first")
         if not text.strip():
             raise RefusedError(400, "the question is empty")
-        day, question = self._opened(), self._new_question(text, follow_up)
-        self.under_way += 1
-        self._stop.clear()
+        day, question = self._opened(), self._new_question(text, follow_up, again)
         try:
-            async with self._machine:
-                await day.offer()
-                async for event in sample(day.engine, question, self.config.teach.max_answer_tokens, self._stop):
-                    yield event
-        except (EngineEndedError, WorkerEndedError) as error:
+            async with self._answering:
+                self._stop.clear()
+                async with self._machine:
+                    await day.offer()
+                    async for event in sample(day.engine, question, self.config.teach.max_answer_tokens, self._stop):
+                        yield event
+        except (EngineEndedError, WorkerEndedError, WorkerDiedError) as error:
             raise RefusedError(503, self.why or str(error)) from None
         except ValueError as error:
             raise RefusedError(400, str(error)) from None
-        finally:
-            self.under_way -= 1
         shown = [
             {"id": answer.name, "text": answer.text, "count": answer.count} for answer in question.answers.values()
         ]
@@ -118,9 +122,11 @@ class Classroom:
         if self.live and not held_out and (pick := _pick(question)) is not None:
             self._in_background(self._prepare(day, question, pick))
 
-    def stop(self) -> None:
-        """End the answers that are being written; what there is of them can be taught from."""
+    async def stop(self) -> None:
+        """End the answers that are being written; what there is of them can be taught from then."""
         self._stop.set()
+        async with self._answering:
+            pass
 
     async def teach(self, kind: Kind, answer: str | None = None, text: str = "", from_char: int = -1) -> dict[str, Any]:
         """Write a lesson into the journal, let the day copy learn it, and return what became of it.
@@ -129,7 +135,7 @@ class Classroom:
         """
         began = time.perf_counter()
         self._opened()
-        self.stop()
+        await self.stop()
         async with self._order:
             day, name = self._opened(), secrets.token_hex(6)
             entries = self._entries(kind, answer, text, from_char, name, day.champion.name)
@@ -146,8 +152,8 @@ class Classroom:
                     await asyncio.to_thread(day.learn, lesson)
         self._publish()
         self._in_background(self._renew(day))
-        if (outcome := day.book.outcomes.get(name)) is None:
-            raise RefusedError(503, f"saved, but not learnt now: {self.why or 'the learner ended; see teach.log'}")
+        later = Outcome(why=self.why or "the learner ended, see teach.log; the night learns it")
+        outcome = day.book.outcomes.setdefault(name, later)
         self.on_lesson(day.champion.name, day.book.figures(name))
         where = f"{written.file}:{_line_number(written)}"
         return {"lesson": name, **asdict(outcome), "saved_seconds": saved, "journal": where, "day": day.digest}
@@ -229,12 +235,15 @@ class Classroom:
             raise RefusedError(503, self.why)
         return self._day
 
-    def _new_question(self, text: str, follow_up: bool) -> Question:
+    def _new_question(self, text: str, follow_up: bool, again: str) -> Question:
         earlier = conversation([*self.book.lessons.values()]) if follow_up else []
         if follow_up and not earlier:
             raise RefusedError(409, "there is no answer to follow up: pick one first")
+        messages = [*earlier, {"role": "user", "content": text}]
+        if again in self._questions:
+            messages = self._questions[again].messages
         self._asked += 1
-        question = Question(f"{self.session[:4]}-{self._asked}", [*earlier, {"role": "user", "content": text}])
+        question = Question(f"{self.session[:4]}-{self._asked}", messages)
         self._questions[question.name] = question
         while len(self._questions) > QUESTIONS:
             self._questions.popitem(last=False)
@@ -248,14 +257,14 @@ class Classroom:
         try:
             if kind == "words":
                 return [entry_of({"kind": "words", "text": text, **keys})]
-            return entries_of(kind, *self._found(answer), champion, text, from_char, keys)
+            return entries_of(kind, *self._found(answer or ""), champion, text, from_char, keys)
         except ValueError as error:
             raise RefusedError(400, str(error)) from None
 
-    def _found(self, answer: str | None) -> tuple[Question, Shown]:
+    def _found(self, answer: str) -> tuple[Question, Shown]:
         for question in reversed(self._questions.values()):
-            if answer in question.answers:
-                return question, question.answers[answer]
+            if (shown := question.answers.get(question.merged.get(answer, answer))) is not None:
+                return question, shown
         raise RefusedError(404, "there is no such answer; ask again")
 
     async def _prepare(self, day: Day, question: Question, pick: Preference) -> None:

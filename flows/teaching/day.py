@@ -6,7 +6,9 @@ import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from conf.schema import NightConfig
 from conf.storage.home import Home
@@ -20,6 +22,8 @@ from tasks.teaching import learner_process
 from tasks.teaching.lessons import Lesson, lessons_without
 from tasks.workers import Worker, WorkerDiedError
 
+P = ParamSpec("P")
+R = TypeVar("R")
 LOG = "teach.log"  # of engine and learner, under the home
 
 
@@ -35,18 +39,20 @@ class Day:
         lessons = lessons_without(self.champion, home.journal, home.nights, config.name)
         self.book = Book(OrderedDict((lesson.name, lesson) for lesson in lessons))
         self.digest = ""
+        self._made = False  # whether the learner's process has learnt all lessons
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
         self._folder = Path(tempfile.mkdtemp(prefix="nightschool-day-"))  # of the adapters
         self._offered = ""  # the digest of the adapter that the engine has
 
     def make(self, goes_on: Callable[[int], bool]) -> bool:
         """Learn all lessons anew; return whether all were. `goes_on`: told the number of each, says whether to."""
-        known = anchors(self.home, self.engine)
-        self.digest = self._learner.call(learner_process.start, self.champion, self.config, known)
+        known, self._made = anchors(self.home, self.engine), False
+        self.digest = self._call(learner_process.start, self.champion, self.config, known)
         for number, lesson in enumerate(self.book.lessons.values(), 1):
             if not goes_on(number):
                 return False
             self._learn(lesson, timed=False)
+        self._made = True
         return True
 
     def why_not(self, lesson: Lesson) -> str:
@@ -68,40 +74,41 @@ class Day:
         A learner that dies is started again. Raises WorkerEndedError if the day has ended meanwhile, WorkerDiedError
         if the learner dies again.
         """
-        try:
-            self._learn(lesson, timed=True)
-        except WorkerDiedError:
-            self.make(lambda _: True)
+        if self._made:
+            with suppress(WorkerDiedError):
+                self._learn(lesson, timed=True)
+        self._make_if_lost()
 
     def _learn(self, lesson: Lesson, *, timed: bool) -> None:
         if why := self.why_not(lesson):
             self.book.outcomes[lesson.name] = Outcome(why=why)
             return
         began = time.perf_counter()
-        learnt = self._learner.call(learner_process.learn, lesson.name, lesson.entries)
+        learnt = self._call(learner_process.learn, lesson.name, lesson.entries)
         seconds = time.perf_counter() - began if timed else None
         self.book.outcomes[lesson.name], self.digest = Outcome.of(learnt, seconds), learnt.day
 
     def forget(self, name: str) -> None:
-        """Undo a lesson, which the book does not have any more. Raises WorkerEndedError as `learn` does."""
-        try:
-            self.digest, again = self._learner.call(learner_process.forget, name)
-        except WorkerDiedError:
-            self.make(lambda _: True)
-            return
-        for later, learnt in again.items():
-            self.book.outcomes[later] = Outcome.of(learnt, self.book.outcomes[later].seconds)
+        """Undo a lesson, which the book does not have any more. Raises as `learn` does."""
+        if self._made:
+            with suppress(WorkerDiedError):
+                self.digest, again = self._call(learner_process.forget, name)
+                for later, learnt in again.items():
+                    self.book.outcomes[later] = Outcome.of(learnt, self.book.outcomes[later].seconds)
+        self._make_if_lost()
 
     def prepare(self, pick: Preference) -> bool:
-        """Compute a part of what a pick needs before it is made; return whether more is left."""
-        return self._learner.call(learner_process.prepare, pick)
+        """Compute a part of what a pick needs before it is made, as `DayCopy.prepare`. Raises as `learn` does."""
+        self._make_if_lost()
+        return self._call(learner_process.prepare, pick)
 
     def save(self) -> Path | None:
         """Write the adapter, and return its folder; None if nothing was learnt, so that there is none."""
         if not self.book.has_learnt:
             return None
+        self._make_if_lost()
         folder = self._folder / f"day-{self.digest}"
-        self._learner.call(learner_process.save, folder)
+        self._call(learner_process.save, folder)
         for old in self._folder.iterdir():
             if old != folder:
                 shutil.rmtree(old, ignore_errors=True)
@@ -113,6 +120,17 @@ class Day:
             digest, adapter = self.digest, await asyncio.to_thread(self.save)
             await self.engine.use_adapter(adapter)
             self._offered = digest
+
+    def _make_if_lost(self) -> None:
+        if not self._made:
+            self.make(lambda _: True)
+
+    def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return self._learner.call(function, *args, **kwargs)
+        except WorkerDiedError:
+            self._made = False
+            raise
 
     def end(self) -> None:
         """End the learner. Lessons stay in the journal."""

@@ -15,6 +15,7 @@ from tasks.teaching.engine_process import Answer, Messages
 from tasks.workers import Worker, WorkerDiedError, WorkerEndedError
 
 POLL = 0.5  # seconds
+ENDED = "the engine ended; ask again in a moment"
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -68,6 +69,8 @@ class Engine:
 
         async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writers.append(writer)
+            if stop.is_set():
+                writer.close()
             with suppress(ConnectionError):
                 async for line in reader:
                     pieces.put_nowait(tuple(json.loads(line)))
@@ -96,8 +99,10 @@ class Engine:
             await asyncio.wait({call})  # the engine is free again
 
     def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if not self.running:
+            raise EngineEndedError(ENDED)
         try:
             return self._worker.call(function, *args, **kwargs)
         except (WorkerDiedError, WorkerEndedError):
             self.running = False
-            raise EngineEndedError("the engine ended; ask again in a moment") from None
+            raise EngineEndedError(ENDED) from None

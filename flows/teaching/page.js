@@ -4,7 +4,7 @@ const find = (id) => document.getElementById(id);
 const names = { pick: "Picked", none: "None was good", correct: "Corrected", praise: "Praised", blame: "Blamed",
   wrong_from: "Wrong from", words: "To read" };
 let state = { lessons: [], ready: false, why: "" };
-let asked = ""; // the question that the cards answer
+let asked = { text: "", name: "" }; // the question that the cards answer
 let cards = new Map(); // by the answer's id: { item, text, body }
 let writing = false;
 
@@ -46,10 +46,11 @@ async function* events(response) {
   }
 }
 
-async function ask(text, followUp = false) {
+async function ask(text, { followUp = false, again = "" } = {}) {
   if (writing) await send("api/stop");
-  const response = await send("api/ask", { text, follow_up: followUp });
-  asked = text;
+  const response = await send("api/ask", { text, follow_up: followUp, again });
+  if (find("prompt").value === text) find("prompt").value = "";
+  asked = { text, name: again };
   cards = new Map();
   find("welcome").hidden = true;
   find("question").hidden = false;
@@ -65,10 +66,10 @@ async function ask(text, followUp = false) {
         card.text += data.delta;
         card.body.textContent = card.text;
       }
-      if (name === "done") settle(data);
+      if (name === "done") { asked.name = data.question; busy(false); settle(data); }
     }
   } finally {
-    busy(false);
+    if (writing) busy(false);
   }
 }
 
@@ -230,17 +231,18 @@ const short = (text, length) => (text.length > length ? `${text.slice(0, length 
 
 // --- keys
 
+const others = () => ask(asked.text, { again: asked.name });
 const current = () => [...cards].find(([, { item }]) => item.contains(document.activeElement))?.[0] ?? [...cards.keys()][0];
 const keys = {
   0: () => teach("none", current()), e: () => edit(current()), x: () => chooseWord(current()),
-  "+": () => teach("praise", current()), "-": () => teach("blame", current()), r: () => ask(asked),
+  "+": () => teach("praise", current()), "-": () => teach("blame", current()), r: others,
   z: () => state.lessons[0] && undo(state.lessons[0].id), Escape: () => writing && send("api/stop"),
   "/": () => find("prompt").focus(), "?": () => find("help").showModal(),
 };
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("textarea, input:not([type=checkbox]), dialog");
-  if (typing || event.ctrlKey || event.metaKey || event.altKey || !find("keys").checked) return;
+  if (typing || event.repeat || event.ctrlKey || event.metaKey || event.altKey || !find("keys").checked) return;
   const chosen = [...cards.keys()][Number(event.key) - 1];
   const action = chosen ? () => teach("pick", chosen) : keys[event.key];
   if (!action || ("0exr+-".includes(event.key) && !cards.size)) return;
@@ -250,10 +252,9 @@ document.addEventListener("keydown", (event) => {
 
 find("ask").addEventListener("submit", (event) => {
   event.preventDefault();
-  const text = find("prompt").value;
-  find("prompt").value = "";
   find("prompt").blur(); // so that the number keys pick
-  attempt(ask)(text, find("follow").checked).then(() => { find("follow").checked = false; });
+  const followUp = find("follow").checked;
+  attempt(ask)(find("prompt").value, { followUp }).then(() => { find("follow").checked = false; });
 });
 find("prompt").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); find("ask").requestSubmit(); }
@@ -264,7 +265,7 @@ find("words").addEventListener("submit", (event) => {
   attempt(async () => { await teach("words", null, { text: find("text").value }); find("text").value = ""; })();
 });
 find("none").onclick = attempt(() => teach("none", current()));
-find("others").onclick = attempt(() => ask(asked));
+find("others").onclick = attempt(others);
 find("stop").onclick = attempt(() => send("api/stop"));
 find("help-open").onclick = () => find("help").showModal();
 find("live").onchange = attempt(() => send("api/live", { on: find("live").checked }));

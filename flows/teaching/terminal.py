@@ -1,6 +1,7 @@
 """The classroom in a terminal, for example over ssh: the same questions and lessons, by lines of text."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 
 from rich.console import Console, Group
@@ -37,7 +38,7 @@ class Terminal:
         self.console.print(HELP)
         while True:
             try:
-                line = (await asyncio.to_thread(self.read, "> ")).strip()
+                line = (await self._line()).strip()
             except EOFError:
                 return
             if line == "q":
@@ -46,6 +47,19 @@ class Terminal:
                 await self._do(line)
             except RefusedError as error:
                 self.console.print(f"[red]{escape(str(error))}[/red]")
+
+    async def _line(self) -> str:
+        """Return the next line. The thread that waits for it does not hold up the end of the command."""
+        loop, line = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+
+        def wait() -> None:
+            try:
+                loop.call_soon_threadsafe(line.set_result, self.read("> "))
+            except EOFError as error:
+                loop.call_soon_threadsafe(line.set_exception, error)
+
+        threading.Thread(target=wait, daemon=True).start()
+        return await line
 
     async def _do(self, line: str) -> None:
         command, rest = line[:1], line[1:].strip()
@@ -78,7 +92,7 @@ class Terminal:
 
     async def _ask(self, text: str) -> None:
         texts: dict[str, str] = {}
-        self.asked, held_out = text, False
+        self.asked, self.shown, held_out = text, [], False
         with Live(console=self.console, refresh_per_second=8) as live:
             async for name, data in self.classroom.ask(text):
                 if name == "answer":

@@ -69,10 +69,12 @@ class DayCopy:
     In bf16 a lesson's effect would be lost in rounding: a whole answer's log-probability is off by some 0.3 nats.
     """
 
-    def __init__(self, champion: Path, config: TeachConfig, anchors: Sequence[Example] = ()) -> None:
+    def __init__(
+        self, champion: Path, config: TeachConfig, anchors: Sequence[Example] = (), trust_remote_code: bool = False
+    ) -> None:
         """`anchors`: prompts and answers, as token ids, on which the distance from the champion is measured."""
         self.config, self.device = config, resolve_device("auto")
-        self.model = load_model(champion, torch.float32, self.device)
+        self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
         with torch.random.fork_rng():
             torch.manual_seed(SEED)
             lora.attach(self.model, LoraConfig(rank=config.rank, alpha=2 * config.rank))

@@ -53,9 +53,6 @@ def decide(
     against = {part.name: comparison("champion", "candidate", part.name) for part in exam.parts}
     targets, guards = ([(against[part.name], part.margin) for part in parts] for parts in (exam.targets, exam.guards))
     decision = statistics.decide(targets, guards, tonight.alpha, taste and taste.p_value)
-    if taste is not None:
-        won = min(statistics.holm([*(target.p_value for target, _ in targets), taste.p_value])[:-1]) <= tonight.alpha
-        decision = with_taste(decision, taste, decides=decision.promote and not won)
     english = None
     if exam.english_margin is not None:
         english = compare_english(champion, candidate)
@@ -63,6 +60,9 @@ def decide(
     if severe:
         vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
         decision = Decision(False, (*vetoes, *decision.reasons))
+    if taste is not None:
+        won = min(statistics.holm([*(target.p_value for target, _ in targets), taste.p_value])[:-1]) <= tonight.alpha
+        decision = with_taste(decision, taste, decides=decision.promote and not won)
     written: dict[str, Any] = {
         "promote": decision.promote,
         "reasons": [*news, *decision.reasons],

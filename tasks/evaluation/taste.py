@@ -1,6 +1,6 @@
 """Taste: whether the candidate ranks the owner's held-out picks better than the champion does."""
 
-from collections.abc import Sequence
+from collections import defaultdict
 from dataclasses import dataclass
 
 from tasks.evaluation.statistics import Decision, mcnemar, probability
@@ -9,9 +9,10 @@ from tasks.stage import Artifact
 
 @dataclass(frozen=True)
 class Taste:
-    """The owner's held-out picks, `n`, of which champion and candidate rank so many first, pick by pick.
+    """The owner's held-out picks, `n`, of which champion and candidate rank so many first.
 
-    `gained`, `lost`: picks that flipped; `p_value`: of the exact one-sided test on them.
+    `gained`, `lost`: conversations in which the candidate ranks more of the picks first, or fewer: picks of one
+    conversation are not independent. `p_value`: of the exact one-sided test on them.
     """
 
     n: int
@@ -25,17 +26,18 @@ class Taste:
 def compare_taste(champion: Artifact | None, candidate: Artifact | None, level: float) -> Taste | None:
     """Compare two rankings of the same held-out picks; generated ones do not count.
 
-    None without rankings, and with so few picks that no outcome would be significant at `level`: they must not take
-    from the exam's α.
+    None without rankings, and with so few conversations that no outcome would be significant at `level`: they must not
+    take from the exam's α.
     """
     if champion is None or candidate is None:
         return None
     before, after = _ranked_first(champion), _ranked_first(candidate)
-    if len(before) != len(after) or 0.5 ** len(before) > level:
+    if before.keys() != after.keys() or 0.5 ** len(before) > level:
         return None
-    gained = sum(new and not old for old, new in zip(before, after, strict=True))
-    lost = sum(old and not new for old, new in zip(before, after, strict=True))
-    return Taste(len(before), sum(before), sum(after), gained, lost, mcnemar(gained, lost))
+    changes = [sum(after[opening]) - sum(before[opening]) for opening in before]
+    gained, lost = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    old, new = ([right for rights in each.values() for right in rights] for each in (before, after))
+    return Taste(len(old), sum(old), sum(new), gained, lost, mcnemar(gained, lost))
 
 
 def with_taste(decision: Decision, taste: Taste, *, decides: bool) -> Decision:
@@ -47,6 +49,10 @@ def with_taste(decision: Decision, taste: Taste, *, decides: bool) -> Decision:
     return Decision(decision.promote, (*decision.reasons, reason))
 
 
-def _ranked_first(ranking: Artifact) -> Sequence[bool]:
-    found = ranking.read_json("ranking.json")
-    return [right for right, generated in zip(found["right"], found["generated"], strict=True) if not generated]
+def _ranked_first(ranking: Artifact) -> dict[str, list[bool]]:
+    """Return whether each pick is ranked first, by the opening of its conversation."""
+    found, by_opening = ranking.read_json("ranking.json"), defaultdict[str, list[bool]](list)
+    for right, generated, opening in zip(found["right"], found["generated"], found["openings"], strict=True):
+        if not generated:
+            by_opening[opening].append(right)
+    return dict(by_opening)

@@ -1,5 +1,6 @@
 """The policy's own ranking of the answers of held-out picks, which reveals over-optimization."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from conf.schema import StudentConfig, TrainerConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.lessons.preference_data import opening
 from models.rollout import Rollout
 from tasks.stage import Artifact, stage
 from tasks.tables import HELD_OUT, read_table
@@ -35,7 +37,8 @@ def rank_picks(
     Of more than 200 picks it draws 200, the same in every ranking of a night. An answer's likelihood is the mean
     log-probability of its tokens, including the end token (nats per token). `policy`: the digest at which
     `predecessor` stands; without a predecessor, that of the checkpoint `tokenizer`, which no update continues from.
-    `ranking.json` has `right`, one value a pick, their mean, `accuracy`, and which picks were `generated`.
+    `ranking.json` has `right`, one value a pick, their mean, `accuracy`, which picks were `generated`, and digests of
+    their `openings`, which picks of one conversation share.
     """
     held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     picks: Any = held_out.sample(min(MAX_PICKS, len(held_out)), random_state=0).sort_index()
@@ -56,9 +59,9 @@ def rank_picks(
     likelihoods = iter(map(fmean, logprobs))
     right = [_is_first([next(likelihoods) for _ in answers], chosen) for _, answers, chosen in rankings]
     accuracy = fmean(right) if right else None
-    (folder / "ranking.json").write_text(
-        json.dumps({"accuracy": accuracy, "right": right, "generated": picks.generated.tolist()})
-    )
+    openings = [hashlib.sha256(opening(messages).encode()).hexdigest()[:12] for messages, _, _ in rankings]
+    found = {"accuracy": accuracy, "right": right, "generated": picks.generated.tolist(), "openings": openings}
+    (folder / "ranking.json").write_text(json.dumps(found))
 
 
 def _is_first(likelihoods: Sequence[float], chosen: int) -> bool:

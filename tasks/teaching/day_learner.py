@@ -1,4 +1,4 @@
-"""The day copy with its lessons in order: each can be undone, and the copy is then what it were without it."""
+"""The day copy with its lessons in order: each can be undone, and the copy is then what it would be without it."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -43,7 +43,11 @@ class DayLearner:
         anchors: tuple[Example, ...] = (),
     ) -> None:
         """`max_tokens`: of a prompt and an answer together."""
-        self.day, self.student, self.max_tokens = DayCopy(champion, config, anchors), student, max_tokens
+        self.day, self.student, self.max_tokens = (
+            DayCopy(champion, config, anchors, student.trust_remote_code),
+            student,
+            max_tokens,
+        )
         self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
         self.lessons: list[_Lesson] = []
         self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before
@@ -61,7 +65,11 @@ class DayLearner:
 
         Raises ValueError, with a sentence, for what cannot be learnt by day.
         """
-        taught = teach(self.day, entries, self.tokenizer, self.student, self.max_tokens)
+        try:
+            taught = teach(self.day, entries, self.tokenizer, self.student, self.max_tokens)
+        except RuntimeError as error:  # memory is short, perhaps: the adapter may have moved
+            self.day.restore(self._snapshots[len(self.lessons)])
+            raise ValueError(f"it failed: {str(error).splitlines()[0][:200]}") from error
         self.lessons.append(_Lesson(name, entries))
         self._snapshots[len(self.lessons)] = self.day.snapshot()
         for number in sorted(self._snapshots)[1:-SNAPSHOTS]:  # the first is for lessons older than all others

@@ -129,11 +129,13 @@ def test_stopping_keeps_what_was_written_as_unfinished(school: School, do: Do) -
     room = school.open(texts=[f"{number} and so on" for number in range(5)])
     school.engine.pause = 0.01
 
+    stopping = []
+
     async def stopped() -> list[Any]:
         events = []
         async for event in room.ask("Count!"):
             events.append(event)
-            room.stop()
+            stopping.append(asyncio.ensure_future(room.stop()))
         return events
 
     done = do(stopped())[-1][1]

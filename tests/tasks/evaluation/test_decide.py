@@ -67,10 +67,11 @@ def test_of_two_targets_one_is_enough(night: Path, tmp_path: Path) -> None:
     assert list(decision["comparisons"]["candidate"]) == ["arithmetic-3", "arithmetic-1-2", "arithmetic-4"]
 
 
-def ranking(folder: Path, right: list[bool], generated: int = 0) -> Artifact:
+def ranking(folder: Path, right: list[bool], generated: int = 0, together: int = 1) -> Artifact:
     """A ranking of the owner's picks, after some generated ones that the candidate ranks right."""
     folder.mkdir()
     found = {"right": [True] * generated + right, "generated": [True] * generated + [False] * len(right)}
+    found |= {"openings": [str(number // together) for number in range(generated + len(right))]}
     (folder / "ranking.json").write_text(json.dumps(found))
     return Artifact(folder=folder, digest=folder.name)
 
@@ -115,3 +116,12 @@ def test_where_the_target_decides_the_picks_do_not_claim_it(night: Path, tmp_pat
     }
     found = decided(night, tmp_path, **rankings)
     assert (found["promote"], "decide" in found["reasons"][-1]) == (True, False)
+
+
+def test_picks_of_one_conversation_are_one_vote(night: Path, tmp_path: Path) -> None:
+    rankings = {
+        "champion_picks": ranking(tmp_path / "champion", [False] * 40, together=4),
+        "candidate_picks": ranking(tmp_path / "candidate", [True] * 40, together=4),
+    }
+    taste = decided(night, tmp_path, **rankings)["taste"]
+    assert (taste["n"], taste["after"], taste["gained"], taste["p_value"]) == (40, 40, 10, 2**-10)

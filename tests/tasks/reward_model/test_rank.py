@@ -64,12 +64,13 @@ def test_a_pick_is_right_if_its_mean_token_logprob_is_the_highest(tmp_path: Path
     likeliest = [pick for pick, right in zip(picks, expected, strict=True) if right]
     assert 0 < len(likeliest) < len(picks)  # else the test could not tell
     found = rank(tmp_path, tiny_student, picks)
+    assert len(set(found.pop("openings"))) == 6
     assert found == {"accuracy": sum(expected) / 6, "right": expected, "generated": [False] * len(expected)}
 
 
 def test_equal_answers_are_never_right_and_no_picks_have_no_accuracy(tmp_path: Path, tiny_student: Path) -> None:
     assert rank(tmp_path / "1", tiny_student, [("Well?", ["yes", "yes"], 0)])["right"] == [False]
-    assert rank(tmp_path / "2", tiny_student, []) == {"accuracy": None, "right": [], "generated": []}
+    assert rank(tmp_path / "2", tiny_student, []) == {"accuracy": None, "right": [], "generated": [], "openings": []}
 
 
 def test_of_many_picks_old_and_new_ones_are_drawn_always_the_same(
