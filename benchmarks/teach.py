@@ -39,7 +39,13 @@ TOPICS = (
     "the stars|football|a garden|bridges|clouds|horses|a birthday|old houses|rivers|tea|the city|cats|snow|books|"
     "a long walk|paintings|birds|the desert|cheese|ships|spring|a teacher|the night|trees|a market"
 )
-FORMS = ("Tell me about {}.", "What do you like about {}?", "Write a sentence about {}.", "Why do people like {}?")
+# for answers that end: one that is cut off has no length to judge
+FORMS = (
+    "Write one sentence about {}.",
+    "Say something nice about {} in one short sentence.",
+    "In one sentence, why do people like {}?",
+    "Give one reason to think about {}, in a few words.",
+)
 QUESTIONS = [form.format(topic) for form in FORMS for topic in TOPICS.split("|")]
 
 ARMS: Mapping[str, tuple[str, ...]] = {
@@ -55,10 +61,10 @@ TASTES: Mapping[str, Callable[[str], float]] = {  # the higher, the better
     "none": lambda text: 0.0,
 }
 GOOD: Mapping[str, Callable[[str], bool]] = {  # what the taste rate counts
-    "short": lambda text: len(text) <= 120,
+    "short": lambda text: len(text) <= 70,
     "asks back": lambda text: text.rstrip().endswith("?"),
     "no digits": lambda text: not any(map(str.isdigit, text)),
-    "none": lambda text: len(text) <= 120,
+    "none": lambda text: len(text) <= 70,
 }
 GOALS = {"first": (0.6, 1.2), "five": (2.5, 5.0), "saved": (0.03, 0.1), "learnt": (1.0, 2.0), "undone": (0.3, 1.0)}
 MEMORY = 3.5  # GB
