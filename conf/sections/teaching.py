@@ -17,7 +17,7 @@ class TeachConfig(Section):
         description="bounded: steps of a chosen effect, within limits; literal: gradient steps of a fixed rate",
     )
     step_nats: Nats = Field(
-        default=1.0,
+        default=8.0,
         description="what a lesson changes an answer's log-probability by, or its lead over others, in nats",
     )
     kl_per_lesson: Nats = Field(

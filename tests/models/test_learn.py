@@ -24,7 +24,7 @@ from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens
 PROMPT = random_tokens(5, 1)
 ANSWERS = [random_tokens(length, 10 + length) for length in (4, 7, 5, 9, 6)]
 ANCHORS = [(random_tokens(4, 50 + n), random_tokens(6, 60 + n)) for n in range(4)]
-WIDE = TeachConfig(kl_per_lesson=10.0, kl_of_day=10.0)
+WIDE = TeachConfig(step_nats=1.0, kl_per_lesson=10.0, kl_of_day=10.0)
 
 
 @pytest.fixture
@@ -108,10 +108,10 @@ def test_200_adversarial_clicks_stay_within_the_limits(make_day: Callable[[Teach
 def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: Callable[[TeachConfig], DayCopy]) -> None:
     free = make_day(WIDE)
     kl = CHANNELS["praise"](free).kl
-    halved = CHANNELS["praise"](make_day(TeachConfig(kl_per_lesson=kl / 3, kl_of_day=10.0)))
+    halved = CHANNELS["praise"](make_day(TeachConfig(step_nats=1.0, kl_per_lesson=kl / 3, kl_of_day=10.0)))
     assert (halved.learnt, halved.halvings) == (True, 1)  # half the step is a quarter of the divergence
     assert 0 < halved.change < 0.7
-    day = make_day(TeachConfig(kl_per_lesson=kl / 1000, kl_of_day=10.0))
+    day = make_day(TeachConfig(step_nats=1.0, kl_per_lesson=kl / 1000, kl_of_day=10.0))
     before = day.snapshot()
     refused = CHANNELS["praise"](day)
     assert (refused.learnt, refused.change, refused.halvings) == (False, 0.0, 3)
@@ -120,7 +120,7 @@ def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: Callable[[Tea
 
 def test_undoing_a_lesson_equals_never_having_taught_it(make_day: Callable[[TeachConfig], DayCopy]) -> None:
     lessons = [CHANNELS["selection"], CHANNELS["blame"], CHANNELS["correction"]]
-    day, other = make_day(TeachConfig()), make_day(TeachConfig())
+    day, other = make_day(TeachConfig(step_nats=1.0)), make_day(TeachConfig(step_nats=1.0))
     lessons[0](day)
     first = day.snapshot()
     lessons[1](day)

@@ -17,7 +17,7 @@ from tasks.teaching.engine_process import Answer
 from tests.tasks.doubles.workers import InProcessWorker
 
 ANSWERS = ("7 + 5 = 12", "12", "75", "7", "5 + 7")
-NOTHING_HELD_OUT = ("learned_reward.owner_share=0", "engine.max_model_len=100")
+SETTINGS = ("learned_reward.owner_share=0", "engine.max_model_len=100", "teach.step_nats=1")  # nothing is held out
 
 
 class ScriptedEngine:
@@ -69,7 +69,7 @@ class School:
 
     def open(self, *settings: str, texts: Sequence[str] = ANSWERS) -> Classroom:
         self.engine = ScriptedEngine(self.champion, texts)
-        config: NightConfig = load_night(STARTER, [*NOTHING_HELD_OUT, *settings])
+        config: NightConfig = load_night(STARTER, [*SETTINGS, *settings])
         room = Classroom(self.home, config)
         room.open(self.engine, self.champion)  # pyright: ignore[reportArgumentType]
         return room

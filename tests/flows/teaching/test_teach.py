@@ -47,7 +47,7 @@ class Teaching:
 
     def __init__(self, served: Served, log: Path) -> None:
         environment = os.environ | {"NIGHTSCHOOL_HOME": str(served.home.root), "PYTHONPATH": str(ROOT)}
-        settings = [*SETTINGS, "learned_reward.owner_share=0", "teach.max_answer_tokens=12"]
+        settings = [*SETTINGS, "learned_reward.owner_share=0", "teach.max_answer_tokens=12", "teach.step_nats=1"]
         command = [sys.executable, "-m", "flows", "teach", "--json", "--port", str(free_port())]
         with log.open("ab") as errors:
             self.process = subprocess.Popen(

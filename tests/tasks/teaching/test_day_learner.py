@@ -29,7 +29,7 @@ def line(name: str, **changes: Any) -> Entry:
 
 @pytest.fixture
 def make_learner(tiny_student: Path) -> Any:
-    return lambda: DayLearner(tiny_student, TeachConfig(), StudentConfig(), 100)
+    return lambda: DayLearner(tiny_student, TeachConfig(step_nats=1.0), StudentConfig(), 100)
 
 
 @pytest.mark.parametrize("name", LINES)
