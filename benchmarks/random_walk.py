@@ -35,7 +35,7 @@ def main() -> None:
         name = "true online" if true_online else "accumulating traces"
         for lam in LAMBDAS:
             errors = [rms(float(alpha), lam, runs, true_online=true_online) for alpha in ALPHAS]
-            best = int(np.argmin(errors))
+            best = int(np.nanargmin(errors))
             print(f"{name}, λ {lam}: {errors[best]:.3f} at α {ALPHAS[best]:.2f}", flush=True)
             axes.plot(ALPHAS, errors, label=f"λ = {lam:g}")
         axes.set(title=name, xlabel="α", ylim=(0.2, 0.6))
