@@ -145,7 +145,12 @@ def write_day(night: Path, checkpoint: str, serves: bool) -> tuple[Artifact, Art
         write_stage(night / "freeze_journal", tables)
         chance = random.Random(1)
         picks = [
-            {"messages": said(f"Say {n}"), "responses": json.dumps([words(chance, 3), words(chance, 14)]), "chosen": 0}
+            {
+                "messages": said(f"Say {n}"),
+                "responses": json.dumps([words(chance, 3), words(chance, 14)]),
+                "chosen": 0,
+                "generated": False,
+            }
             for n in range(PICKS)
         ]
         fitted = write_stage(night / "fit_reward_model", {"held_out": (HELD_OUT, picks)}).folder
@@ -300,7 +305,12 @@ def test_a_reward_model_that_does_not_serve_changes_nothing(school: School) -> N
 # --- the rankings before and after the rounds
 
 HELD_OUT_PICKS = [
-    {"messages": said(f"Shall we {n}?"), "responses": json.dumps(["yes", "no, not at all", "perhaps"]), "chosen": n % 3}
+    {
+        "messages": said(f"Shall we {n}?"),
+        "responses": json.dumps(["yes", "no, not at all", "perhaps"]),
+        "chosen": n % 3,
+        "generated": False,
+    }
     for n in range(6)
 ]
 
