@@ -23,6 +23,12 @@ class Written:
     start: int
     end: int
 
+    @property
+    def line(self) -> int:
+        """The number of the first of them."""
+        with self.file.open("rb") as file:
+            return file.read(self.start).count(b"\n") + 1
+
 
 def append(journal: Path, entries: Iterable[Entry]) -> Path:
     """Append entries to today's file in the journal's folder, force them to the disk, and return the file.

@@ -141,11 +141,11 @@ def retract_(
 
     home, file = Home.here(), _file_of(date)
     refuse_second(home.root)
-    lines = file.read_bytes().splitlines(keepends=True)
+    lines = [line + b"\n" for line in file.read_bytes().split(b"\n")]
     if line > len(lines) or not lines[line - 1].strip():
         raise InputError(f"retract: {file} has no line {line}; `nightschool journal show {date}` lists its lines")
     start = sum(map(len, lines[: line - 1]))
-    written = Written(file, start, start + len(lines[line - 1]))
+    written = Written(file, start, start + len(lines[line - 1]) - 1)
     if night := night_of(written, home.nights):
         raise InputError(f"retract: the night of {night} took this line; `nightschool rollback` undoes nights")
     retract(written)

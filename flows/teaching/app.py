@@ -4,6 +4,7 @@ import hmac
 import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -41,62 +42,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
     """Return the app. `token`: what a browser must know once to get its session, from the link that the owner opens."""
-    cookie, session = f"nightschool-{port}", secrets.token_urlsafe(32)  # cookies are shared between ports
-
-    def public(handler: Action) -> Handler:
-        async def answer(request: Request) -> Response:
-            return await _answer(request, handler)
-
-        return answer
-
-    def private(handler: Action) -> Handler:
-        async def checked(request: Request) -> Response:
-            given = request.cookies.get(cookie, "")
-            if not hmac.compare_digest(given.encode(), session.encode()):
-                return _refusal(401, "open the link that `nightschool teach` printed: this browser has no session")
-            return await _answer(request, handler)
-
-        return checked
-
-    async def start(request: Request, body: dict[str, Any]) -> Response:
-        if not hmac.compare_digest(_text(body, "token").encode(), token.encode()):
-            raise RefusedError(401, "the token is wrong: open the link that `nightschool teach` printed last")
-        response = JSONResponse({"ok": True})
-        response.set_cookie(cookie, session, httponly=True, samesite="strict", path="/")
-        return response
-
-    async def ask(_: Request, body: dict[str, Any]) -> Response:
-        events = classroom.ask(_text(body, "text"), body.get("follow_up") is True, _text(body, "again", ""))
-        first = await anext(events)  # what is refused is refused before the answer begins
-        return _stream(_after(first, events))
-
-    async def stop(_: Request, body: dict[str, Any]) -> Response:
-        await classroom.stop()
-        return JSONResponse({"ok": True})
-
-    async def lesson(_: Request, body: dict[str, Any]) -> Response:
-        kind: Any = body.get("kind")
-        if kind not in KINDS:
-            raise RefusedError(400, f"kind: {str(kind)[:40]!r} is not one of {', '.join(KINDS)}")
-        start = body.get("from_char", -1)
-        if not isinstance(start, int):
-            raise RefusedError(400, "from_char: not a whole number")
-        answer = _text(body, "answer") if kind != "words" else None
-        return JSONResponse(await classroom.teach(kind, answer, _text(body, "text", ""), start))
-
-    async def undo(request: Request, body: dict[str, Any]) -> Response:
-        return JSONResponse(await classroom.undo(request.path_params["lesson"]))
-
-    async def live(_: Request, body: dict[str, Any]) -> Response:
-        classroom.set_live(body.get("on") is True)
-        return JSONResponse({"live": classroom.live})
-
-    async def state(_: Request, body: dict[str, Any]) -> Response:
-        return JSONResponse(classroom.state())
-
-    async def events(_: Request, body: dict[str, Any]) -> Response:
-        return _stream(("state", state) async for state in classroom.watch())
-
+    api = _Endpoints(classroom, f"nightschool-{port}", token)  # cookies are shared between ports
     page = jinja2.Template(files("flows.teaching").joinpath("page.html").read_text(encoding="utf-8"), autoescape=True)
     rendered = page.render(name=classroom.config.name)
 
@@ -108,17 +54,83 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
             Route("/", show),
             Route("/favicon.ico", _no_icon),
             *(Route(f"/{name}", _asset(name, kind)) for name, kind in ASSETS.items()),
-            Route("/api/session", public(start), methods=["POST"]),
-            Route("/api/ask", private(ask), methods=["POST"]),
-            Route("/api/stop", private(stop), methods=["POST"]),
-            Route("/api/lesson", private(lesson), methods=["POST"]),
-            Route("/api/lesson/{lesson}", private(undo), methods=["DELETE"]),
-            Route("/api/live", private(live), methods=["POST"]),
-            Route("/api/state", private(state)),
-            Route("/api/events", private(events)),
+            Route("/api/session", partial(_answer, api.start), methods=["POST"]),
+            Route("/api/ask", api.private(api.ask), methods=["POST"]),
+            Route("/api/stop", api.private(api.stop), methods=["POST"]),
+            Route("/api/lesson", api.private(api.lesson), methods=["POST"]),
+            Route("/api/lesson/{lesson}", api.private(api.undo), methods=["DELETE"]),
+            Route("/api/live", api.private(api.live), methods=["POST"]),
+            Route("/api/state", api.private(api.state)),
+            Route("/api/events", api.private(api.events)),
         ],
         middleware=[Middleware(_Guard)],
     )
+
+
+class _Endpoints:
+    """What the page asks for. Each takes a request and its JSON."""
+
+    def __init__(self, classroom: Classroom, cookie: str, token: str) -> None:
+        self.classroom, self.cookie, self.token = classroom, cookie, token
+        self.session = secrets.token_urlsafe(32)
+
+    def private(self, action: Action) -> Handler:
+        """Return a handler for the browser that has the session."""
+
+        async def checked(request: Request) -> Response:
+            given = request.cookies.get(self.cookie, "")
+            if not hmac.compare_digest(given.encode(), self.session.encode()):
+                return _refusal(401, "open the link that `nightschool teach` printed: this browser has no session")
+            return await _answer(action, request)
+
+        return checked
+
+    async def start(self, _: Request, body: dict[str, Any]) -> Response:
+        """Give the session to who knows the token."""
+        if not hmac.compare_digest(_text(body, "token").encode(), self.token.encode()):
+            raise RefusedError(401, "the token is wrong: open the link that `nightschool teach` printed last")
+        response = JSONResponse({"ok": True})
+        response.set_cookie(self.cookie, self.session, httponly=True, samesite="strict", path="/")
+        return response
+
+    async def ask(self, _: Request, body: dict[str, Any]) -> Response:
+        """Stream five answers."""
+        events = self.classroom.ask(_text(body, "text"), body.get("follow_up") is True, _text(body, "again", ""))
+        first = await anext(events)  # what is refused is refused before the answer begins
+        return _stream(_after(first, events))
+
+    async def stop(self, _: Request, body: dict[str, Any]) -> Response:
+        """End the answers."""
+        await self.classroom.stop()
+        return JSONResponse({"ok": True})
+
+    async def lesson(self, _: Request, body: dict[str, Any]) -> Response:
+        """Teach."""
+        kind: Any = body.get("kind")
+        if kind not in KINDS:
+            raise RefusedError(400, f"kind: {str(kind)[:40]!r} is not one of {', '.join(KINDS)}")
+        start = body.get("from_char", -1)
+        if not isinstance(start, int):
+            raise RefusedError(400, "from_char: not a whole number")
+        answer = _text(body, "answer") if kind != "words" else None
+        return JSONResponse(await self.classroom.teach(kind, answer, _text(body, "text", ""), start))
+
+    async def undo(self, request: Request, body: dict[str, Any]) -> Response:
+        """Undo a lesson."""
+        return JSONResponse(await self.classroom.undo(request.path_params["lesson"]))
+
+    async def live(self, _: Request, body: dict[str, Any]) -> Response:
+        """Switch learning at once on or off."""
+        self.classroom.set_live(body.get("on") is True)
+        return JSONResponse({"live": self.classroom.live})
+
+    async def state(self, _: Request, body: dict[str, Any]) -> Response:
+        """Return the state."""
+        return JSONResponse(self.classroom.state())
+
+    async def events(self, _: Request, body: dict[str, Any]) -> Response:
+        """Stream the state whenever it changes."""
+        return _stream(("state", state) async for state in self.classroom.watch())
 
 
 class _Guard:
@@ -150,10 +162,10 @@ def _foreign(request: Request) -> Response | None:
     return None
 
 
-async def _answer(request: Request, handler: Action) -> Response:
+async def _answer(action: Action, request: Request) -> Response:
     """Read a request's JSON, and answer it, or say in one line why not."""
     try:
-        return await handler(request, await _body(request))
+        return await action(request, await _body(request))
     except RefusedError as error:
         return _refusal(error.status, str(error))
     except ClientDisconnect:

@@ -25,24 +25,38 @@ class Outcome:
     guessed: bool | None = None
     why: str = ""
     day_kl: float | None = None
+    intended_nats: float | None = None
+    halvings: int = 0
 
     @classmethod
     def of(cls, learnt: Learnt, seconds: float | None) -> "Outcome":
         """Return what the learner says, with the seconds that it took."""
-        return cls(learnt.learnt, learnt.change, learnt.kl, seconds, learnt.guessed, learnt.why, learnt.day_kl)
+        return cls(
+            learnt=learnt.learnt,
+            change_nats=learnt.change,
+            kl=learnt.kl,
+            seconds=seconds,
+            guessed=learnt.guessed,
+            why=learnt.why,
+            day_kl=learnt.day_kl,
+            intended_nats=learnt.intended,
+            halvings=learnt.halvings,
+        )
 
 
 @dataclass
 class Book:
-    """The lessons in their order, with their outcomes, by name."""
+    """The lessons in their order, with their outcomes, by name; `undone` counts those that were removed."""
 
     lessons: OrderedDict[str, Lesson] = field(default_factory=OrderedDict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    undone: int = 0
 
     def remove(self, name: str) -> None:
         """Remove a lesson."""
         del self.lessons[name]
         self.outcomes.pop(name, None)
+        self.undone += 1
 
     @property
     def has_learnt(self) -> bool:
@@ -85,6 +99,9 @@ class Book:
         outcome, guessed, blind = self.outcomes[name], self.guessed(), self.blind()
         return {
             "change_nats": outcome.change_nats,
+            "intended_nats": outcome.intended_nats,
+            "halvings": float(outcome.halvings),
+            "undone": float(self.undone),
             "kl": outcome.kl,
             "day_kl": outcome.day_kl,
             "seconds": outcome.seconds,

@@ -17,13 +17,13 @@ from typing import Any
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from conf.storage.journal import Entry, Preference, entry_of
-from conf.storage.journal_file import Written, retract, write
+from conf.storage.journal_file import retract, write
 from conf.storage.locks import running_night
 from flows.teaching.answers import Event, Question, Shown, sample
 from flows.teaching.book import Book, Outcome
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
-from flows.teaching.entries import Kind, conversation, entries_of
+from flows.teaching.entries import Kind, any_pick, conversation, entries_of
 from tasks.journal.spans import night_of
 from tasks.teaching.keys import LESSON, LIVE, SESSION
 from tasks.teaching.lessons import Lesson
@@ -119,7 +119,7 @@ class Classroom:
         ]
         held_out = day.is_held_out(question.messages)
         yield "done", {"question": question.name, "answers": shown, "held_out": held_out}
-        if self.live and not held_out and (pick := _pick(question)) is not None:
+        if self.live and not held_out and (pick := any_pick(question)) is not None:
             self._in_background(self._prepare(day, question, pick))
 
     async def stop(self) -> None:
@@ -155,7 +155,7 @@ class Classroom:
         later = Outcome(why=self.why or "the learner ended, see teach.log; the night learns it")
         outcome = day.book.outcomes.setdefault(name, later)
         self.on_lesson(day.champion.name, day.book.figures(name))
-        where = f"{written.file}:{_line_number(written)}"
+        where = f"{written.file}:{written.line}"
         return {"lesson": name, **asdict(outcome), "saved_seconds": saved, "journal": where, "day": day.digest}
 
     async def undo(self, name: str) -> dict[str, Any]:
@@ -289,18 +289,3 @@ class Classroom:
         task = asyncio.ensure_future(guarded())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _pick(question: Question) -> Preference | None:
-    """Return a pick of the first of a question's answers; None where there is nothing to choose from."""
-    try:
-        (entry,) = entries_of("pick", question, question.choices[0], "none", "", 0, {})
-    except (ValueError, IndexError):
-        return None
-    assert isinstance(entry, Preference)
-    return entry
-
-
-def _line_number(written: Written) -> int:
-    with written.file.open("rb") as file:
-        return file.read(written.start).count(b"\n") + 1

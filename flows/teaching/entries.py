@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, get_args
 
-from conf.storage.journal import Entry, entry_of
+from conf.storage.journal import Entry, Preference, entry_of
 from flows.teaching.answers import Question, Shown
 from tasks.teaching.keys import FROM_CHAR, POLICIES, UNFINISHED
 from tasks.teaching.lessons import Lesson
@@ -47,6 +47,16 @@ def entries_of(
         case "words":
             raise ValueError("words are about no answer")
     return [entry_of(each | keys) for each in fields]
+
+
+def any_pick(question: Question) -> Preference | None:
+    """Return a pick among a question's answers, whichever; None where there is nothing to choose from."""
+    try:
+        (entry,) = entries_of("pick", question, question.choices[0], "none", "", 0, {})
+    except (ValueError, IndexError):
+        return None
+    assert isinstance(entry, Preference)
+    return entry
 
 
 def conversation(lessons: list[Lesson]) -> list[dict[str, str]]:

@@ -8,12 +8,10 @@ import queue
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import date
 from typing import Any
 
 from mlflow.entities import Metric
-from mlflow.exceptions import MlflowException
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from conf.schema import NightConfig
@@ -71,8 +69,7 @@ class DayRecord:
             return found[0].info.run_id
         name = f"{self.config.name} day {day}"
         run = tracking.client.create_run(tracking.experiment_id, tags=wanted | {MLFLOW_RUN_NOTE: NOTE}, run_name=name)
-        with suppress(MlflowException):
-            tracking.client.set_terminated(run.info.run_id, "FINISHED")  # nobody has to end it after a crash
+        tracking.client.set_terminated(run.info.run_id, "FINISHED")  # so that nobody has to after a crash
         return run.info.run_id
 
 
@@ -94,5 +91,8 @@ def record_session(home: Home, config: NightConfig, session: str, lessons: Seque
         ]
         show_table("day", rows, f"The lessons of {date.today()}, session {session}")
 
-    with prefect_api(home.root, config.prefect.port):
-        flow(name="day", flow_run_name=f"{config.name} day {date.today()} {session}")(day)()
+    try:
+        with prefect_api(home.root, config.prefect.port):
+            flow(name="day", flow_run_name=f"{config.name} day {date.today()} {session}")(day)()
+    except Exception as error:  # a server may fail in any way; the journal has the lessons
+        log.warning("Prefect does not show this session: %s", error)

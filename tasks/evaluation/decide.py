@@ -61,8 +61,7 @@ def decide(
         vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
         decision = Decision(False, (*vetoes, *decision.reasons))
     if taste is not None:
-        won = min(statistics.holm([*(target.p_value for target, _ in targets), taste.p_value])[:-1]) <= tonight.alpha
-        decision = with_taste(decision, taste, decides=decision.promote and not won)
+        decision = with_taste(decision, taste, [target.p_value for target, _ in targets], tonight.alpha)
     written: dict[str, Any] = {
         "promote": decision.promote,
         "reasons": [*news, *decision.reasons],

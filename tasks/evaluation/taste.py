@@ -1,9 +1,10 @@
 """Taste: whether the candidate ranks the owner's held-out picks better than the champion does."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tasks.evaluation.statistics import Decision, mcnemar, probability
+from tasks.evaluation.statistics import Decision, holm, mcnemar, probability
 from tasks.stage import Artifact
 
 
@@ -40,8 +41,9 @@ def compare_taste(champion: Artifact | None, candidate: Artifact | None, level: 
     return Taste(len(old), sum(old), sum(new), gained, lost, mcnemar(gained, lost))
 
 
-def with_taste(decision: Decision, taste: Taste, *, decides: bool) -> Decision:
-    """Return the decision with a sentence on the owner's picks, and whether they decided."""
+def with_taste(decision: Decision, taste: Taste, targets: Sequence[float], alpha: float) -> Decision:
+    """Return the decision with a sentence on the owner's picks, which decided if no target would have alone."""
+    decides = decision.promote and min(holm([*targets, taste.p_value])[:-1]) > alpha
     reason = (
         f"Your held-out picks: the candidate ranks your choice first in {taste.after} of {taste.n}, the champion in "
         f"{taste.before} ({probability(taste.p_value)}){': your picks decide' if decides else ''}."
