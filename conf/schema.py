@@ -156,6 +156,11 @@ class NightConfig(Section):
     reward: RewardConfig = RewardConfig()
     sandbox: SandboxConfig = SandboxConfig()
     day: DayConfig = DayConfig()
+    start_from: Literal["champion", "day"] = Field(
+        default="champion",
+        description="what a night begins with; day: the owner's day copy, where it ranks held-out picks better than "
+        "the champion and holds the guards' margins",
+    )
     stages: Stages = Field(
         default=("distill", "lessons", "grpo"),
         description="training stages, in this order; {grpo: 10} is a block of 10 rounds",

@@ -23,7 +23,7 @@ from conf.storage.durable import DiskFullError, disk_is_full, full_disk
 from conf.storage.home import SHORT_REPORT, Home, NightError
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
 from flows.evaluation.alpha_history import earlier_exams
-from flows.evaluation.run import evaluate_checkpoint, log_exams, slowest_exam
+from flows.evaluation.run import evaluate_checkpoint, log_day_copy, log_exams, slowest_exam
 from flows.evaluation.vault import Vault
 from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
@@ -34,6 +34,7 @@ from flows.run.dates import check_deadline, checked_date, date_of_night, too_lat
 from flows.run.history import resume_command
 from flows.run.levels import level_news, with_next_level
 from flows.run.preflight import check_night, finished_summary
+from flows.training.day_copy import begin_with, day_copy_of
 from flows.training.inputs import champion_of, frozen_day, log_datasets, reward_model_of, teacher_of
 from flows.training.recipe import Recipe
 from flows.training.reward_model import learned_reward, log_rankings, rank_held_out
@@ -146,11 +147,15 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     teacher = teacher_of(night, champion)
     exams = {"champion": evaluate_checkpoint(night, "evaluate/champion", champion)}
     night.rest_engine()
-    recipe = Recipe(night, champion, exams["champion"], journal, tuple(problem.question for problem in problems))
 
     night.limit_workers(before_end=night.exam_seconds())
+    asked_in_exam = tuple(problem.question for problem in problems)
+    reward_model = reward_model_of(night, journal, champion, tracking, asked_in_exam)
+    picks = rank_held_out(night, reward_model, "champion", champion)
+    day = day_copy_of(night, champion, journal, reward_model)
+    student, by_day = begin_with(night, champion, exams["champion"], picks.get("champion"), day)
+    recipe = Recipe(night, student, exams["champion"], journal, asked_in_exam, by_day)
     distilled = recipe.before_rounds()
-    reward_model = reward_model_of(night, journal, champion, tracking, recipe.exam_questions)
     night.limit_workers(before_end=-LATE)
 
     versions = Registry(tracking.client, config.name).versions()
@@ -158,9 +163,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     vault.begin()
     models = {"champion": champion, "distilled": distilled}
     exams["distilled"] = evaluate_checkpoint(night, "evaluate/distilled", distilled)
-    picks: dict[str, Artifact] = {}
-    for name, model in models.items():
-        picks |= rank_held_out(night, reward_model, name, model)
+    picks |= rank_held_out(night, reward_model, "distilled", distilled)
 
     learned = learned_reward(night, journal, reward_model, distilled, problems)
     registered = {version.digest for version in versions}
@@ -205,6 +208,7 @@ def _finish(
     try:
         outcome = _promote(night, decision, models, tracking)
         log_exams(tracking, exams)
+        log_day_copy(tracking, night.folder)
         log_rankings(tracking, night.folder, models)
         serving = outcome["serving"] or models["champion"].name
         monitor.alarms.record(vault.alarms(night.home.checkpoints / serving))

@@ -24,6 +24,10 @@ class DamagedCheckpointError(NightError):
     """A checkpoint is missing, or its content does not have the digest of its name."""
 
 
+class MergeError(NightError):
+    """A merged checkpoint does not compute what the model with its adapters computes."""
+
+
 def digest_file(file: Path) -> str:
     """Return the SHA-256 of a file, in hex."""
     with file.open("rb") as stream:
@@ -117,6 +121,13 @@ def same_weights(first: Path, second: Path) -> bool:
 
 def _tensors(checkpoint: Path) -> dict[str, Tensor]:
     return {name: tensor for file in checkpoint.glob("*.safetensors") for name, tensor in load_file(file).items()}
+
+
+def new_draft(checkpoints: Path) -> Path:
+    """Return the folder to write a checkpoint in, before it has its digest's name; what was there is removed."""
+    draft = checkpoints / "draft"
+    shutil.rmtree(draft, ignore_errors=True)
+    return draft
 
 
 def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:

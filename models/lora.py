@@ -17,18 +17,13 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from conf.schema import LoraConfig
-from conf.storage.home import NightError
-from models.checkpoint import copy_companions, digest_folder
+from models.checkpoint import MergeError, copy_companions, digest_folder
 from models.engine.sync_probe import TOLERANCE, Probe, file_logprobs, read_probe, write_probe
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model
 from models.optim.master_weights import stochastic_bf16
 
 KEPT_TOLERANCE = 0.1  # share of the adapters' change that a merge may lose or add
-
-
-class MergeError(NightError):
-    """A merged checkpoint does not compute what the model with its adapters computes."""
 
 
 def attach(model: PreTrainedModel, config: LoraConfig) -> None:

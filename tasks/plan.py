@@ -74,6 +74,14 @@ class Plan:
         return list(found.values())
 
 
+DAY_COPY = (
+    Planned("replay_day", ("freeze_journal",), optional=True),
+    Planned("merge_day", ("replay_day",), optional=True),
+    Planned("evaluate/day", ("merge_day",), optional=True),
+    Planned("picks/day", ("fit_reward_model", "merge_day"), optional=True),
+)
+
+
 def plan_night(config: NightConfig) -> Plan:
     """Return the plan of a configuration's night.
 
@@ -85,16 +93,23 @@ def plan_night(config: NightConfig) -> Plan:
     stages = [Planned("enroll", optional=True), Planned("freeze_journal", ("enroll",))]
     if config.on_policy is not None:
         stages.append(Planned("enroll_teacher", ("freeze_journal",), optional=True))
-    stages.append(Planned("evaluate/champion", ("freeze_journal",)))
+    stages += [
+        Planned("evaluate/champion", ("freeze_journal",)),
+        Planned("fit_reward_model", ("freeze_journal",)),
+        Planned("picks/champion", ("fit_reward_model",), optional=True),
+        *DAY_COPY,
+    ]
     policy = "freeze_journal"  # the stage that the newest checkpoint comes from
+    if config.start_from == "day":
+        policy = "choose_start"
+        compared = ("evaluate/champion", "evaluate/day", "picks/champion", "picks/day")
+        stages.append(Planned(policy, compared, optional=True))
     for step in steps[:first]:
         policy = _add_lesson(stages, config, step, policy)
     vault = [Planned("vault/ancestor", ("freeze_journal",), optional=True)] if config.exam.vault else []
     stages += [
-        Planned("fit_reward_model", ("freeze_journal",)),
         *vault,
         Planned("evaluate/distilled", (policy,)),
-        Planned("picks/champion", ("fit_reward_model",), optional=True),
         Planned("picks/distilled", ("fit_reward_model", policy), optional=True),
         Planned("owner_prompts", ("fit_reward_model",), optional=True),
     ]

@@ -10,7 +10,7 @@ from tasks.evaluation.cache import versions
 from tasks.evaluation.english import mean_nats
 from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import as_metrics, exam_figures
-from tasks.stage import Artifact
+from tasks.stage import Artifact, committed
 from tasks.tables import EVALUATIONS, read_table
 from tasks.tracking import Tracking
 from tasks.workers import HoursOverError, WorkerDiedError
@@ -54,6 +54,17 @@ def target_accuracy(exam: Artifact, config: NightConfig) -> float:
 def slowest_exam(exams: Mapping[str, Artifact]) -> float:
     """Return the seconds of the slowest of these exams, as they were when it was not cached."""
     return max(exam.figure("seconds_sat") or exam.seconds for exam in exams.values())
+
+
+def log_day_copy(tracking: Tracking, night: Path) -> None:
+    """Log the exam's figures of the owner's day copy, if it sat the exam, as `day_copy/…`, and its ranking of picks."""
+    figures: dict[str, float] = {}
+    if exam := committed(night / "evaluate" / "day"):
+        figures |= as_metrics(exam_figures(exam.folder))
+    if ranking := committed(night / "picks" / "day"):
+        figures["exam/picks/accuracy"] = ranking.read_json("ranking.json")["accuracy"]
+    if figures:
+        tracking.log({name.replace("exam/", "day_copy/", 1): value for name, value in figures.items()}, 0)
 
 
 def log_exams(tracking: Tracking, exams: Mapping[str, Artifact]) -> None:

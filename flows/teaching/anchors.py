@@ -2,6 +2,7 @@
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 from conf.storage.durable import make_folder, write_atomically
 from conf.storage.home import Home
@@ -12,11 +13,21 @@ COUNT, MAX_TOKENS = 8, 12  # questions, and tokens of an answer: each lesson com
 
 def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
     """Return everyday questions with the champion's likeliest answers, which are kept under the home."""
-    file = home.root / "teaching" / f"anchors-{engine.champion.name}.json"
+    file = _file(home, engine.champion)
     if not file.exists():
         lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
         questions = sorted(lines, key=len)[:COUNT]
         answers = engine.greedy_answers(questions, MAX_TOKENS)
         make_folder(file.parent, 0o700)
         write_atomically(file, json.dumps(list(zip(questions, answers, strict=True))))
-    return [(question, answer) for question, answer in json.loads(file.read_text())]
+    return known_anchors(home, engine.champion)
+
+
+def known_anchors(home: Home, champion: Path) -> list[tuple[str, str]]:
+    """Return the anchors of a champion, if it was taught by day; none of another."""
+    file = _file(home, champion)
+    return [(question, answer) for question, answer in json.loads(file.read_text())] if file.exists() else []
+
+
+def _file(home: Home, champion: Path) -> Path:
+    return home.root / "teaching" / f"anchors-{champion.name}.json"

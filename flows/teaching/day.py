@@ -19,7 +19,7 @@ from flows.teaching.engine import Engine
 from models.engine.environment import trainer_environment
 from models.lessons.preference_data import is_held_out
 from tasks.teaching import learner_process
-from tasks.teaching.lessons import Lesson, lessons_without
+from tasks.teaching.lessons import Lesson, lessons_without, why_only_tonight
 from tasks.workers import Worker, WorkerDiedError
 
 P = ParamSpec("P")
@@ -55,15 +55,6 @@ class Day:
         self._made = True
         return True
 
-    def why_not(self, lesson: Lesson) -> str:
-        """Return why a lesson is not learnt by day, a sentence; empty if it is."""
-        if not lesson.live:
-            return "only tonight"
-        entry = lesson.entries[0]
-        if self.is_held_out([message.model_dump() for message in getattr(entry, "messages", ())]):
-            return "kept to judge: a part of your questions is never learnt, so that they can tell whether it helps"
-        return ""
-
     def is_held_out(self, messages: Sequence[dict[str, str]]) -> bool:
         """Return whether a conversation is kept to judge."""
         return bool(messages) and is_held_out(messages, self.config.unseen_share)
@@ -80,7 +71,7 @@ class Day:
         self._make_if_lost()
 
     def _learn(self, lesson: Lesson, *, timed: bool) -> None:
-        if why := self.why_not(lesson):
+        if why := why_only_tonight(lesson, self.config.unseen_share):
             self.book.outcomes[lesson.name] = Outcome(why=why)
             return
         began = time.perf_counter()

@@ -12,8 +12,12 @@ from tasks.stage import Artifact, Stage
 LESSONS = "lessons"  # the folder of the channels' stages
 
 
-def learn_feedback(night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...]) -> Path:
+def learn_feedback(
+    night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...], by_day: tuple[str, ...] = ()
+) -> Path:
     """Learn from every channel that is switched on, in order. Returns the last checkpoint.
+
+    `by_day`: where the journal's lines are that the student has learnt by day (`file:line`).
 
     With `lessons.examine`, an exam follows each channel that taught something; the checkpoint before the first such
     channel is examined too.
@@ -23,7 +27,14 @@ def learn_feedback(night: Night, day: Artifact, checkpoint: Path, exam_questions
         path, before = f"{LESSONS}/{channel.name}", checkpoint
         night.rest_engine()
         checkpoint = night.learn(
-            channel, path, before, exam_questions, day=day, unseen_share=config.unseen_share, config=lesson
+            channel,
+            path,
+            before,
+            exam_questions,
+            day=day,
+            unseen_share=config.unseen_share,
+            by_day=by_day,
+            config=lesson,
         )
         if config.lessons.examine and checkpoint != before:
             if not examined:

@@ -1,4 +1,4 @@
-"""The night's recipe: the steps of `stages`, one after the other, from the champion to the candidate."""
+"""The night's recipe: the steps of `stages`, one after the other, from the first student to the candidate."""
 
 import json
 from collections.abc import Iterator
@@ -24,21 +24,23 @@ NOTHING = 0.05  # of the exam's target: a student that solves less has nothing t
 class Recipe:
     """Lessons and blocks of rounds, each of which hands a checkpoint to the next.
 
-    `exam`: the champion's. `exam_questions`: those that no lesson may learn.
+    `student`: the champion, or the day copy where the night begins with it. `exam`: the champion's. `exam_questions`:
+    those that no lesson may learn. `by_day`: where the lines are that the student has learnt by day (`file:line`).
     """
 
     night: Night
-    champion: Path
+    student: Path
     exam: Artifact
     journal: Artifact
     exam_questions: tuple[str, ...]
+    by_day: tuple[str, ...] = ()
 
     def before_rounds(self) -> Path:
         """Run the lessons before the first block of rounds, or as many as the night's hours leave time for.
 
         Returns the checkpoint that the exam knows as `distilled`.
         """
-        early, checkpoint = ended_early(self.night.folder), self.champion
+        early, checkpoint = ended_early(self.night.folder), self.student
         steps = self._steps[: self._first_block]
         for step in steps[: early.steps] if early else steps:
             before = checkpoint
@@ -91,7 +93,7 @@ class Recipe:
         learned: list[Path] = []
 
         def lessons() -> None:
-            learned.append(learn_feedback(night, self.journal, checkpoint, self.exam_questions))
+            learned.append(learn_feedback(night, self.journal, checkpoint, self.exam_questions, self.by_day))
 
         night.run_nested("feedback", step.path, lessons)
         return learned[0]
@@ -138,13 +140,13 @@ class Recipe:
         return all(committed(folder) for folder in folders)
 
     def _nothing_to_lose(self, checkpoint: Path) -> bool:
-        """Whether this is the champion, and solved next to nothing of the exam's target: a quiz would show nothing."""
-        return checkpoint == self.champion and target_accuracy(self.exam, self.night.config) < NOTHING
+        """Whether nothing was learnt tonight, and the champion solved next to nothing: a quiz would show nothing."""
+        return checkpoint == self.student and target_accuracy(self.exam, self.night.config) < NOTHING
 
     @property
     def _is_trained(self) -> bool:
-        """Whether an earlier night made tonight's champion."""
-        return parent_of(self.champion) is not None
+        """Whether an earlier night, or the day, made tonight's student."""
+        return parent_of(self.student) is not None
 
     @property
     def _steps(self) -> tuple[Step, ...]:

@@ -134,6 +134,12 @@ def decide(targets: Sequence[Part], guards: Sequence[Part], alpha: float, taste:
     return Decision(all(passed for passed, _ in verdicts), tuple(reason for _, reason in verdicts))
 
 
+def with_guard(decision: Decision, guard: Comparison, margin: float) -> Decision:
+    """Return the decision with a further guard, as `decide` judges it."""
+    passed, reason = _judge_guard(guard, margin)
+    return Decision(decision.promote and passed, (*decision.reasons, reason))
+
+
 def mcnemar(gained: int, lost: int) -> float:
     """Return the p-value of the one-sided exact test on the flips (McNemar 1947): P(Bin(gained + lost, ½) ≥ gained)."""
     return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0

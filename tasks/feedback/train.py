@@ -28,7 +28,8 @@ class LessonInputs(TypedDict):
     """The inputs of all feedback lessons.
 
     `unseen_share`: the share of conversations that judge the reward model and are not learnt; 0 without one.
-    `max_tokens`: of prompt and answer together; longer examples are left out.
+    `max_tokens`: of prompt and answer together; longer examples are left out. `by_day`: where the lines are that the
+    student has learnt by day (`file:line`).
     """
 
     day: Artifact
@@ -38,6 +39,7 @@ class LessonInputs(TypedDict):
     exam_questions: tuple[str, ...]
     unseen_share: float
     max_tokens: int
+    by_day: tuple[str, ...]
     checkpoints: Path
     trainer: Worker
 
@@ -76,10 +78,11 @@ def picks(folder: Path, *, config: PicksConfig, **inputs: Unpack[LessonInputs]) 
 
 
 def _open(inputs: LessonInputs, name: str, schema: pa.Schema) -> tuple[ExampleReader, pd.DataFrame]:
-    """Return a reader and one of the day's tables, without the lines that the champion has learnt already."""
+    """Return a reader and one of the day's tables, without the lines that the student has learnt already."""
     exam, unseen = inputs["exam_questions"], inputs["unseen_share"]
     reader = ExampleReader(inputs["checkpoint"], inputs["student"], exam, inputs["max_tokens"], unseen)
     table = read_table(inputs["day"].folder / f"{name}.parquet", schema)
+    table = table[~table.source.isin(inputs["by_day"])]
     return reader, table[~table.learnt.fillna(False)] if "learnt" in table else table
 
 

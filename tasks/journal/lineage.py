@@ -16,6 +16,7 @@ from tasks.incidents import ended_early
 from tasks.journal.spans import Spans, Taken, read_by
 from tasks.plan import check_path
 from tasks.stage import committed
+from tasks.teaching.keys import LESSON
 
 CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
 LATER = "later.json"  # of a lesson of worked solutions: those it had no room for, and those it held out
@@ -26,13 +27,15 @@ class Taught:
     """What a night of the champion's lineage read of the journal, and what it taught of that.
 
     `kinds`: the kinds of lines taught. `unseen_share`: the share of the owner's conversations that it held out.
-    `later`: digests (`solution_of`) of worked solutions that it did not teach.
+    `later`: digests (`solution_of`) of worked solutions that it did not teach. `by_day`: names of the classroom's
+    lessons that the day copy had learnt which it began with.
     """
 
     read: Mapping[str, Spans]
     kinds: Set[str]
     unseen_share: float
     later: Set[str] = frozenset()
+    by_day: Set[str] = frozenset()
 
     def has(self, entry: Entry, part: Taken) -> bool:
         """Return whether it taught an entry in a part of the journal, which it took itself or read again.
@@ -40,6 +43,8 @@ class Taught:
         A trace counts as taught even if its conversation's hash is held out, unless it is among `later`.
         """
         read = any(start <= part.start and part.end <= end for start, end in self.read.get(part.file, ()))
+        if read and (entry.model_extra or {}).get(LESSON) in self.by_day:
+            return True
         if not read or entry.kind not in self.kinds:
             return False
         if isinstance(entry, Trace):
@@ -62,7 +67,7 @@ def taught_by(champion: str, nights: Path) -> list[Taught]:
         config = load_night(folder / "config.yaml")
         lessons = _lessons(folder, config, is_candidate)
         later = _later(folder, lessons.get("trace", []))
-        taught.append(Taught(read_by(folder), lessons.keys(), config.unseen_share, later))
+        taught.append(Taught(read_by(folder), lessons.keys(), config.unseen_share, later, _by_day(folder)))
     return taught
 
 
@@ -127,6 +132,15 @@ def _lessons(night: Path, config: NightConfig, is_candidate: bool) -> dict[str, 
             lessons |= {kind: [f"lessons/{channel}"] for kind, channel in CHANNELS.items()}
     done = {kind: [path for path in paths if committed(night / path)] for kind, paths in lessons.items()}
     return {kind: paths for kind, paths in done.items() if paths}
+
+
+def _by_day(night: Path) -> set[str]:
+    """Return the lessons of the day copy that a night began with; none where it began with its champion."""
+    chosen = committed(night / "choose_start")
+    replayed = committed(night / "replay_day")
+    if chosen is None or replayed is None or not chosen.read_json("start.json")["day"]:
+        return set()
+    return set(replayed.read_json("day.json")["learnt"])
 
 
 def _later(night: Path, lessons: Sequence[str]) -> set[str]:

@@ -8,7 +8,7 @@ from conf.sections.stages import Step
 from tasks.distillation.trace_filter import FATES
 from tasks.incidents import ended_early
 from tasks.layout import rounds
-from tasks.report.queries import read_json, read_table
+from tasks.report.queries import exam_accuracy, read_json
 
 CHANNELS = ("corrections", "words", "feedback", "picks")
 NAMES = {"distill": "worked solutions", "self_distill": "its own answers"}
@@ -48,15 +48,15 @@ def lessons_of(night: Path, target: str) -> list[Lesson]:
     An exam counts for one step: where a step was not examined, the next one has no accuracy before it.
     """
     found: list[Lesson] = []
-    before = _accuracy(night / "evaluate" / "champion", target)
+    before = exam_accuracy(night / "evaluate" / "champion", target)
     early = ended_early(night)
     for step in load_night(night / "config.yaml").steps[: early.steps if early else None]:
         if step.kind == "lessons":
             taught = _channels(night, target)
             trained = [lesson.channel for lesson in taught if lesson.losses]
-            before = _accuracy(night / "lessons" / trained[-1] / "evaluate", target) if trained else before
+            before = exam_accuracy(night / "lessons" / trained[-1] / "evaluate", target) if trained else before
         else:
-            after = _accuracy(night / step.exam, target)
+            after = exam_accuracy(night / step.exam, target)
             exam = None if before is None or after is None else (before, after)
             lesson = _block(night, step, exam) if step.is_block else _traces(night, step, exam)
             taught = [lesson] if lesson else []
@@ -69,11 +69,11 @@ def lessons_of(night: Path, target: str) -> list[Lesson]:
 def _channels(night: Path, target: str) -> list[Lesson]:
     """Return the journal's channels that had lines, in the order in which they were taught."""
     found: list[Lesson] = []
-    before = _accuracy(night / "lessons" / "evaluate", target)
+    before = exam_accuracy(night / "lessons" / "evaluate", target)
     for channel in CHANNELS:
         folder = night / "lessons" / channel
         counts, losses = read_json(folder, "counts.json") or {}, _losses(folder)
-        after = _accuracy(folder / "evaluate", target)
+        after = exam_accuracy(folder / "evaluate", target)
         exam = None if before is None or after is None else (before, after)
         before = after if losses or after is not None else before
         if counts.get("lines"):
@@ -108,12 +108,3 @@ def _block(night: Path, step: Step, exam: tuple[float, float] | None) -> Lesson 
 def _losses(folder: Path) -> tuple[float, float] | None:
     curve = read_json(folder, "curve.json")
     return (curve[0]["loss"], curve[-1]["loss"]) if curve else None
-
-
-def _accuracy(folder: Path, target: str) -> float | None:
-    """Return the share of graded answers that is correct; None without such an exam."""
-    table = read_table(folder, "evaluations")
-    if table is None:
-        return None
-    graded = table.loc[table["benchmark"] == target, "correct"].dropna()
-    return float(graded.astype(bool).mean()) if len(graded) else None

@@ -55,6 +55,8 @@ def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any], by_
     lines += [first.changed, first.how_much, first.how_sure]
     lines += [f"What to do: {first.to_do[0].lower()}{first.to_do[1:]}", "", *_exam_table(summary), ""]
     lines += [f"- {plain_line(line)}" for line in (*summary["reasons"], *summary["incidents"])]
+    if summary["day_copy"]:
+        lines.append(f"- Your day: {plain_line(' '.join(summary['day_copy']))}")
     if faults := journal_sentences(summary["journal"]):
         faults += [
             f"The first: {row['file']}:{row['line']}: {row['reason']}" for row in summary["journal"]["first"][:1]

@@ -73,6 +73,15 @@ def exam_details(night: Path) -> ExamDetails:
     return ExamDetails(figures, tries, kinds, {MODELS[role]: own for role, own in ranking_accuracies(night).items()})
 
 
+def exam_accuracy(folder: Path, target: str) -> float | None:
+    """Return the share of an exam's graded answers that is correct; None without such an exam."""
+    table = read_table(folder, "evaluations")
+    if table is None:
+        return None
+    graded = table.loc[table["benchmark"] == target, "correct"].dropna()
+    return float(graded.astype(bool).mean()) if len(graded) else None
+
+
 def round_metrics(night: Path) -> pd.DataFrame:
     """Return the rounds' figures, one row a round; NaN for what is missing or not finite."""
     figures = {number: read_json(folder / "checkpoint", "metrics.json") or {} for number, folder in rounds(night)}

@@ -23,7 +23,7 @@ from tasks.report.history import past_nights
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.queries import benchmark_verdicts, read_json
-from tasks.report.sections import journal_faults
+from tasks.report.sections import day_copy_sentences, journal_faults
 from tasks.tracking import Tracking
 
 AGAIN = re.compile(r"-\d+$")  # of a stage that runs twice in a night: distill-2
@@ -91,6 +91,7 @@ def summarise(
         "ended_early": early.why if early else None,
         "incidents": incidents(folder),
         "journal": journal_faults(folder),
+        "day_copy": day_copy_sentences(folder, target),
         "verdicts": benchmark_verdicts(folder),
         "seconds": stage_seconds(folder),
         "wall_seconds": round(wall_seconds(folder), 2),

@@ -11,8 +11,8 @@ from typing import Any
 
 from tasks.distillation.trace_filter import FATES
 from tasks.layout import MANIFEST, ranking_path, rounds
-from tasks.report.queries import read_json, read_table
-from tasks.report.text import percent, percent_range
+from tasks.report.queries import exam_accuracy, read_json, read_table
+from tasks.report.text import percent, percent_range, plural
 from tasks.reward_model.overoptimization import unwatched
 
 FIRST = 5  # refused lines that are shown
@@ -110,6 +110,26 @@ def reward_model_sentences(outcome: Mapping[str, Any] | None) -> list[str]:
             f"chance {percent(outcome['chance'], 0)})."
         )
     return [verdict, *(_on_ranking(outcome) if "accuracy" in outcome else ())]
+
+
+def day_copy_sentences(night: Path, target: str) -> list[str]:
+    """Return sentences on the owner's day copy: its lessons, exam and ranking of held-out picks; none without one."""
+    replayed = read_json(night / "replay_day", "day.json")
+    if replayed is None or not replayed["learnt"]:
+        return []
+    sentences = [f"The day copy learnt {len(replayed['learnt'])} of {plural(replayed['lessons'], 'lesson')}."]
+    solved, before = (exam_accuracy(night / "evaluate" / name, target) for name in ("day", "champion"))
+    if solved is not None:
+        sentences.append(f"It solves {percent(solved)} of {target}, the champion {percent(before)}.")
+    ranked = [read_json(night / "picks" / name, "ranking.json") for name in ("day", "champion")]
+    if all(ranked):
+        day, champion = (sum(found["right"]) for found in ranked)
+        picks = plural(len(ranked[0]["right"]), "held-out pick")
+        sentences.append(f"It ranks your choice first in {day} of {picks}, the champion in {champion}.")
+    if start := read_json(night / "choose_start", "start.json"):
+        begun = "The night began with it" if start["day"] else "The night did not begin with it"
+        sentences.append(f"{begun}: {' '.join(start['reasons'])}")
+    return sentences
 
 
 def learned_rounds(night: Path) -> list[LearnedRound]:

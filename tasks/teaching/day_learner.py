@@ -12,10 +12,13 @@ from transformers import PreTrainedTokenizerBase
 from conf.schema import StudentConfig
 from conf.sections.teaching import TeachConfig
 from conf.storage.journal import Answer, Correction, Entry, Feedback, Preference, Words
+from models.engine.sync_probe import take_probe, write_probe
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.learn import blame, learn_from_correction, learn_from_human, learn_from_selection, praise, wrong_from
 from models.lessons.day_copy import DayCopy, Taught
 from models.lessons.preference_data import Example
+from models.lora import save_adapter
+from models.rollout import Rollout
 from tasks.teaching.keys import FROM_CHAR, UNFINISHED
 
 SNAPSHOTS = 20  # kept; a rank of 16 takes 20 MB each for 135M parameters
@@ -75,6 +78,15 @@ class DayLearner:
         for number in sorted(self._snapshots)[1:-SNAPSHOTS]:  # the first is for lessons older than all others
             del self._snapshots[number]
         return taught
+
+    def write(self, folder: Path) -> None:
+        """Write the adapter as peft does, with the probe that proves its merge."""
+
+        def logprobs(rollouts: Sequence[Rollout]) -> list[list[float]]:
+            return [self.day.logprobs(each.prompt_token_ids, [each.token_ids])[0].tolist() for each in rollouts]
+
+        save_adapter(self.day.model, folder)
+        write_probe(folder, take_probe(self.tokenizer, logprobs))
 
     def prepare(self, pick: Preference) -> bool:
         """Compute a part of what a pick among these answers needs; return whether more is left."""

@@ -1,5 +1,6 @@
 """The learner's process: it holds the day copy while the classroom is open."""
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from conf.schema import NightConfig
 from conf.storage.journal import Answer, Entry, Preference
+from models.checkpoint import keep, new_draft, write_lineage
 from rewards.contamination import exam_index
 
 if TYPE_CHECKING:  # torch is loaded in the learner's process only
@@ -90,6 +92,31 @@ def save(folder: Path) -> None:
     from models.lora import save_adapter
 
     save_adapter(_started().day.model, folder)
+
+
+def keep_day_copy(
+    champion: Path,
+    config: NightConfig,
+    anchors: Sequence[tuple[str, str]],
+    lessons: Sequence[tuple[str, Sequence[Entry]]],
+    checkpoints: Path,
+) -> tuple[Path | None, list[str]]:
+    """Make the day copy of these lessons, by name. Return its adapter as a checkpoint, and those that it learnt.
+
+    None if it learnt none. The process holds no day copy afterwards.
+    """
+    global _learner
+    start(champion, config, anchors)
+    learnt = [name for name, entries in lessons if learn(name, entries).learnt]
+    adapter = None
+    if learnt:
+        draft = new_draft(checkpoints)
+        _started().write(draft)
+        write_lineage(draft, champion.name, base=champion.name)
+        adapter = keep(draft, checkpoints)
+    _learner = None
+    gc.collect()
+    return adapter, learnt
 
 
 def _learnt(taught: "Taught", day: str) -> Learnt:

@@ -7,6 +7,7 @@ from typing import Any
 
 from conf.storage.journal import Entry, parse_line
 from conf.storage.journal_file import Written
+from models.lessons.preference_data import is_held_out
 from tasks.journal.lineage import taught_by
 from tasks.journal.spans import Taken, consumed, is_in, taken_before
 from tasks.teaching.keys import LESSON, LIVE
@@ -32,6 +33,25 @@ class Lesson:
     def key(self, name: str) -> Any:
         """Return what the lesson's first line says under a key beside those of the format; None if it does not."""
         return (self.entries[0].model_extra or {}).get(name)
+
+    @property
+    def sources(self) -> list[str]:
+        """Where its lines are, as the night's tables say it: `2026-11-22.jsonl:3`."""
+        first = self.written.line
+        return [f"{self.written.file.name}:{first + number}" for number in range(len(self.entries))]
+
+
+def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
+    """Return why a lesson is not learnt by day, a sentence; empty if it is.
+
+    `unseen_share`: the share of conversations that judge, and are never learnt.
+    """
+    if not lesson.live:
+        return "only tonight"
+    messages = [message.model_dump() for message in getattr(lesson.entries[0], "messages", ())]
+    if messages and is_held_out(messages, unseen_share):
+        return "kept to judge: a part of your questions is never learnt, so that they can tell whether it helps"
+    return ""
 
 
 def lessons_without(champion: Path, journal: Path, nights: Path, model: str) -> list[Lesson]:

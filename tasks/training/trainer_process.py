@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conf.schema import TrainerConfig
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from conf.storage.durable import room_for, size_of
-from models.checkpoint import base_of, keep, write_lineage
+from models.checkpoint import base_of, keep, new_draft, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.rollout import Rollout
 
@@ -216,7 +216,7 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
     from models import lora
 
     _let_go()  # its memory is needed
-    draft = _draft(checkpoints)
+    draft = new_draft(checkpoints)
     base = base_of(adapter)
     with room_for(draft, size_of(base)):
         lora.merge(base, adapter, draft, trust_remote_code)
@@ -229,7 +229,7 @@ def half_step(before: Path, after: Path, checkpoints: Path, trust_remote_code: b
     from models.lessons.half_step import write_half_step
 
     _let_go()  # its memory is needed
-    draft = _draft(checkpoints)
+    draft = new_draft(checkpoints)
     with room_for(draft, size_of(after)):
         write_half_step(before, after, draft, trust_remote_code)
         write_lineage(draft, after.name)
@@ -238,7 +238,7 @@ def half_step(before: Path, after: Path, checkpoints: Path, trust_remote_code: b
 
 def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None, *, durable: bool = True) -> Path:
     """Keep the trainer's weights as a checkpoint; given the digest of a `base`, only its adapters."""
-    draft = _draft(checkpoints)
+    draft = new_draft(checkpoints)
     with room_for(draft, size_of(trainer.checkpoint) if base is None else 0):
         if base is None:
             trainer.save_checkpoint(draft)
@@ -246,9 +246,3 @@ def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None =
             trainer.save_adapter(draft)
         write_lineage(draft, parent, base)
         return keep(draft, checkpoints, durable=durable)
-
-
-def _draft(checkpoints: Path) -> Path:
-    draft = checkpoints / "draft"
-    shutil.rmtree(draft, ignore_errors=True)
-    return draft

@@ -29,9 +29,9 @@ FULL = (
 
 def test_the_starter_night() -> None:
     assert list(inputs(plan("stages=[distill, grpo]"))) == [
-        *("enroll", "freeze_journal", "evaluate/champion", "rehearsal", "distill", "distill_check"),
-        "fit_reward_model",
-        *("evaluate/distilled", "picks/champion", "picks/distilled", "owner_prompts"),
+        *("enroll", "freeze_journal", "evaluate/champion", "fit_reward_model", "picks/champion"),
+        *("replay_day", "merge_day", "evaluate/day", "picks/day"),
+        *("rehearsal", "distill", "distill_check", "evaluate/distilled", "picks/distilled", "owner_prompts"),
         *("rank_picks", "round-01", "round-02", "picks/candidate", "evaluate/candidate"),
         *("decide", "promote", "push", "prune", "report"),
     ]
@@ -48,6 +48,12 @@ def test_every_input_comes_before_and_the_report_after_every_stage() -> None:
             assert set(stage.inputs) <= set(paths[:number]), stage.path
             assert stage.path in last  # some stage on the way to the report takes it
             last |= set(stage.inputs)
+
+
+def test_a_night_that_may_begin_with_the_day_copy() -> None:
+    taken = inputs(plan("start_from=day"))
+    assert taken["choose_start"] == ("evaluate/champion", "evaluate/day", "picks/champion", "picks/day")
+    assert "choose_start" in taken["distill"]
 
 
 def test_steps_follow_each_other() -> None:

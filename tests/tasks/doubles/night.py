@@ -39,6 +39,7 @@ def write_night(
         "reasons": found["reasons"],
         "incidents": [],
         "journal": {"refused": 0, "first": [], "unknown_policies": 0},
+        "day_copy": [],
         "target": TARGET,
         "accuracy": _accuracies(found, TARGET),
         "benchmarks": {part: _accuracies(found, part) for part in PARTS},

@@ -1,8 +1,10 @@
-"""The owner's picks as a frozen day has them, for tiny students."""
+"""The owner's picks as a frozen day has them, for tiny students, and rankings of them."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+from tasks.stage import Artifact
 from tests.models.support.tiny import CHARACTERS
 from tests.models.support.tiny_picks import tiny_picks
 
@@ -16,3 +18,12 @@ def preference_rows(count: int) -> list[dict[str, Any]]:
         messages = json.dumps([{"role": "user", "content": content}])
         rows.append({"messages": messages, "responses": json.dumps(responses), "chosen": pick.chosen, "policy": "?"})
     return rows
+
+
+def ranking(folder: Path, right: list[bool], generated: int = 0, together: int = 1) -> Artifact:
+    """A ranking of the owner's picks, after some generated ones that the candidate ranks right."""
+    folder.mkdir()
+    found = {"right": [True] * generated + right, "generated": [True] * generated + [False] * len(right)}
+    found |= {"openings": [str(number // together) for number in range(generated + len(right))]}
+    (folder / "ranking.json").write_text(json.dumps(found))
+    return Artifact(folder=folder, digest=folder.name)

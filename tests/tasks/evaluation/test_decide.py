@@ -12,6 +12,7 @@ from conf.sections.exam import ExamConfig
 from tasks.evaluation.decide import decide
 from tasks.stage import Artifact
 from tests.tasks.doubles.night import DIGESTS, write_exam
+from tests.tasks.doubles.picks import ranking
 
 EXAM = ExamConfig(
     target=ExamPart(benchmark="arithmetic", levels=("1", "2")),
@@ -65,15 +66,6 @@ def test_of_two_targets_one_is_enough(night: Path, tmp_path: Path) -> None:
     decision = decided(night, tmp_path, exam)
     assert (decision["promote"], decision["targets"]) == (True, ["arithmetic-3", "arithmetic-1-2"])
     assert list(decision["comparisons"]["candidate"]) == ["arithmetic-3", "arithmetic-1-2", "arithmetic-4"]
-
-
-def ranking(folder: Path, right: list[bool], generated: int = 0, together: int = 1) -> Artifact:
-    """A ranking of the owner's picks, after some generated ones that the candidate ranks right."""
-    folder.mkdir()
-    found = {"right": [True] * generated + right, "generated": [True] * generated + [False] * len(right)}
-    found |= {"openings": [str(number // together) for number in range(generated + len(right))]}
-    (folder / "ranking.json").write_text(json.dumps(found))
-    return Artifact(folder=folder, digest=folder.name)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
     "dpo": (train.picks, PicksConfig(), "dpo"),
     "best_of_n": (train.picks, PicksConfig(method="best_of_n"), "imitation"),
 }
+DAY = "2026-11-20.jsonl"
 PROMPT = json.dumps([{"role": "user", "content": "How are you?"}])
 
 
@@ -51,12 +52,17 @@ def day(folder: Path, lines: int, learnt: int) -> Artifact:
     ]
     for row in (*picks[:learnt], *corrections[:learnt]):
         row["learnt"] = True
+    for rows in (corrections, words, feedback, picks):
+        for number, row in enumerate(rows, 1):
+            row["source"] = f"{DAY}:{number}"
     tables = {"corrections": corrections, "words": words, "feedback": feedback, "preferences": picks}
     schemas = {"corrections": CORRECTIONS, "words": WORDS, "feedback": FEEDBACK, "preferences": PREFERENCES}
     return write_stage(folder, {name: (schemas[name], rows) for name, rows in tables.items()})
 
 
-def study(folder: Path, name: str, base: Path, lines: int = 5, learnt: int = 0) -> tuple[Path, Any, Any, int]:
+def study(
+    folder: Path, name: str, base: Path, lines: int = 5, learnt: int = 0, by_day: tuple[str, ...] = ()
+) -> tuple[Path, Any, Any, int]:
     """Run a stage. Return its checkpoint, counts and curve, and the number of calls to the trainer's process."""
     stage, config, _ = STAGES[name]
     trainer, stage_folder = InProcessWorker(), folder / name
@@ -69,6 +75,7 @@ def study(folder: Path, name: str, base: Path, lines: int = 5, learnt: int = 0) 
         "exam_questions": (),
         "unseen_share": 0.0,
         "max_tokens": 100,
+        "by_day": by_day,
         "checkpoints": base.parent,
         "trainer": trainer,
     }
@@ -136,3 +143,5 @@ def test_lines_that_the_champion_has_learnt_are_not_learnt_again(
     assert (counts["lines"], counts["used"], calls) == (2, 2, 1)
     _, counts, _, calls = study(tmp_path / "all", name, base, learnt=5)
     assert (counts["lines"], calls) == (0, 0)
+    _, counts, _, calls = study(tmp_path / "by day", name, base, by_day=(f"{DAY}:2", f"{DAY}:3"))
+    assert (counts["lines"], calls) == (3, 1)

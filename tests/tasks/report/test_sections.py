@@ -3,6 +3,8 @@
 import html
 import json
 import math
+import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +18,7 @@ from models.lessons.ranking import exact_interval, rank
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.sections import (
+    day_copy_sentences,
     journal_faults,
     learned_rounds,
     reward_model_sentences,
@@ -167,6 +170,31 @@ def test_a_reward_model_that_was_refused_or_not_fitted() -> None:
     outcome = {"serves": False, "reason": "fewer than 30 usable picks", "picks": 4, "held_out": 1}
     assert reward_model_sentences(outcome) == ["No reward model was used (4 picks): fewer than 30 usable picks."]
     assert reward_model_sentences(None) == []
+
+
+@pytest.mark.parametrize(
+    "chosen", [None, {"day": True, "reasons": ["It ranks better."]}, {"day": False, "reasons": []}]
+)
+def test_the_owners_day(own_night: Night, chosen: dict[str, Any] | None) -> None:
+    night, summary = own_night
+    assert day_copy_sentences(night, summary["target"]) == []
+    write_files(night / "replay_day", {"day.json": {"lessons": 3, "learnt": ["a", "b"], "sources": []}})
+    shutil.copytree(night / "evaluate" / "candidate", night / "evaluate" / "day")
+    for name, right in {"champion": [True, False], "day": [True, True]}.items():
+        write_files(night / "picks" / name, {"ranking.json": {"right": right}})
+    if chosen:
+        write_files(night / "choose_start", {"start.json": chosen})
+    said = day_copy_sentences(night, summary["target"])
+    assert said[0] == "The day copy learnt 2 of 3 lessons."
+    assert re.fullmatch(r"It solves 6\d\.. % of arithmetic-1-2, the champion [23]\.. %\.", said[1])
+    assert said[2] == "It ranks your choice first in 2 of 2 held-out picks, the champion in 1."
+    begun = {True: "The night began with it: It ranks better.", False: "The night did not begin with it: "}
+    assert said[3:] == ([begun[chosen["day"]]] if chosen else [])
+    summary = summary | {"day_copy": said}
+    assert " ".join(said) in html.unescape(render(night, summary))
+    assert f"- Your day: {' '.join(said).rstrip()}\n" in render_markdown(
+        summary, json.loads((night / "decide/decision.json").read_text())
+    )
 
 
 def test_a_round_whose_answers_were_all_cut_is_a_learned_round(tmp_path: Path) -> None:

@@ -1,0 +1,122 @@
+"""The day copy at night: what it is made of, and that a night which begins with it teaches none of it again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from conf.load import STARTER, load_night
+from conf.schema import NightConfig
+from models.checkpoint import base_of, keep, parent_of, write_lineage
+from models.lessons.preference_data import is_held_out
+from tasks.stage import Artifact, commit
+from tasks.teaching.day_learner import DayLearner
+from tasks.teaching.lessons import lessons_without
+from tasks.teaching.replay_day import replay_day
+from tasks.training import trainer_process
+from tests.models.support.tiny import write_tiny
+from tests.tasks.doubles import journals
+from tests.tasks.doubles.workers import InProcessWorker
+
+DATE = journals.DAYS[0]
+ANCHORS = [("How are you?", "Fine.")]
+
+
+@pytest.fixture
+def config() -> NightConfig:
+    return load_night(STARTER, ["teach.step_nats=1", "teach.kl_per_lesson=0.5", "engine.max_model_len=100"])
+
+
+def questions(config: NightConfig, *, held_out: bool) -> list[list[dict[str, str]]]:
+    """Two conversations that the night holds out, or teaches."""
+    asked = [[{"role": "user", "content": f"What is {number}?"}] for number in range(50)]
+    return [messages for messages in asked if is_held_out(messages, config.unseen_share) is held_out][:2]
+
+
+def taught(home: Path, config: NightConfig) -> Path:
+    """A home with a champion, and its classroom's lines of an evening; the champion's folder."""
+    draft = write_tiny(home / "checkpoints" / "new")
+    write_lineage(draft, None)
+    asked, judges = questions(config, held_out=False), questions(config, held_out=True)
+    lines: list[tuple[str, dict[str, Any]]] = [
+        ("praise", {"messages": asked[0], "live": True}),
+        ("correct", {"messages": asked[1], "live": True}),
+        ("later", {"messages": asked[1], "live": False}),
+        ("judge", {"messages": judges[0], "live": True}),
+    ]
+    for name, fields in lines:
+        said = {"response": "So so.", "correction": f"{name}."}
+        journals.journal(home, journals.line("correction", lesson=name, **said, **fields), name=f"{DATE}.jsonl")
+    journals.journal(home, journals.corrected("by another program"), name=f"{DATE}.jsonl")
+    return keep(draft, draft.parent)
+
+
+def replayed(home: Path, champion: Path, config: NightConfig) -> Artifact:
+    day = journals.freeze(home, DATE, champion=champion.name)
+    folder = home / "nights" / DATE / "replay_day"
+    folder.mkdir()
+    replay_day.write(
+        folder,
+        day=day,
+        champion=champion,
+        config=config,
+        teach=config.teach,
+        anchors=ANCHORS,
+        journal=home / "journal",
+        nights=home / "nights",
+        checkpoints=home / "checkpoints",
+        trainer=InProcessWorker(),
+    )
+    return commit(folder, "replay_day", {}, 0.0)
+
+
+def test_it_is_the_classrooms_day_copy_and_can_be_merged(tmp_path: Path, config: NightConfig) -> None:
+    champion = taught(tmp_path, config)
+    day = replayed(tmp_path, champion, config)
+    assert day.read_json("day.json") == {
+        "lessons": 2,
+        "learnt": ["praise", "correct"],
+        "sources": [f"{DATE}.jsonl:1", f"{DATE}.jsonl:2"],
+    }
+    adapter = tmp_path / "checkpoints" / (day.folder / "checkpoint.txt").read_text()
+    assert (base_of(adapter), parent_of(adapter)) == (champion, champion.name)
+    classroom = DayLearner(champion, config.teach, config.student, config.engine.max_model_len)
+    lessons = lessons_without(champion, tmp_path / "journal", tmp_path / "nights", config.name)
+    for lesson in lessons[:2]:
+        classroom.learn(lesson.name, lesson.entries)
+    kept = load_file(adapter / "adapter_model.safetensors")
+    for name, tensor in classroom.day.adapter.items():
+        assert kept[f"base_model.model.{name.replace('.default.', '.')}"].equal(tensor), name
+    merged = trainer_process.merge(adapter, adapter.parent, trust_remote_code=False)
+    assert parent_of(merged) == adapter.name
+
+
+def test_without_lessons_by_day_the_champion_stays_as_it_is(tmp_path: Path, config: NightConfig) -> None:
+    champion = taught(tmp_path, config)
+    file = tmp_path / "journal" / f"{DATE}.jsonl"
+    file.write_text(file.read_text().replace('"live": true', '"live": false'))
+    day = replayed(tmp_path, champion, config)
+    assert (day.folder / "checkpoint.txt").read_text() == champion.name
+    assert day.read_json("day.json")["lessons"] == 0
+
+
+@pytest.mark.parametrize("began_with_day", [True, False])
+def test_a_night_that_began_with_it_teaches_its_lines_no_more(
+    tmp_path: Path, config: NightConfig, began_with_day: bool
+) -> None:
+    champion = taught(tmp_path, config)
+    replayed(tmp_path, champion, config)
+    folder = tmp_path / "nights" / DATE / "choose_start"
+    folder.mkdir()
+    (folder / "start.json").write_text(json.dumps({"day": began_with_day, "reasons": []}))
+    commit(folder, "choose_start", {}, 0.0)
+    journals.decided(tmp_path, DATE, champion.name, "cafe42", done=())  # no channel had its lesson
+    left = lessons_without(tmp_path / "checkpoints" / "cafe42", tmp_path / "journal", tmp_path / "nights", config.name)
+    names = ["later", "judge"] if began_with_day else ["praise", "correct", "later", "judge"]
+    assert [lesson.name for lesson in left] == names
+    again = journals.freeze(tmp_path, journals.DAYS[1], champion="cafe42")
+    replays = ["later.", "judge.", "by another program"]
+    expected = replays if began_with_day else ["praise.", "correct.", *replays]
+    assert list(journals.unlearnt(again)) == expected
