@@ -86,14 +86,29 @@ def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Seq
     return _learn(day, prompt, [answer], [weights.float()], RATE)
 
 
-def praise(day: DayCopy, prompt: Tokens, answer: Tokens) -> Taught:
-    """Learn that the answer is good."""
-    return _learn(day, prompt, [answer], [_fading(day, len(answer))], RATE)
+def learn_from_conversation(
+    day: DayCopy, tokens: Tokens, turns: Sequence[tuple[int, int]], values: Sequence[float]
+) -> Taught:
+    """Learn that the assistant's turns of a conversation are good or bad, by their values from −1 to 1.
+
+    `tokens`: of the whole conversation. `turns`: from which token to which each of them goes; others have no credit.
+    """
+    first = turns[0][0]
+    weights = torch.zeros(len(tokens) - first)
+    for (start, end), value in zip(turns, values, strict=True):
+        weights[start - first : end - first] = value
+    return _learn(day, tokens[:first], [tokens[first:]], [weights], RATE)
 
 
-def blame(day: DayCopy, prompt: Tokens, *answers: Tokens) -> Taught:
-    """Learn that the answer is bad, or that all of several are: one step, which they share equally."""
-    return _learn(day, prompt, answers, [-_fading(day, len(answer)) / len(answers) for answer in answers], RATE)
+def praise(day: DayCopy, prompt: Tokens, answer: Tokens, size: float = 1.0) -> Taught:
+    """Learn that the answer is good. `size`: of the step, 1 for a whole one."""
+    return _learn(day, prompt, [answer], [_fading(day, len(answer))], RATE, size=size)
+
+
+def blame(day: DayCopy, prompt: Tokens, *answers: Tokens, size: float = 1.0) -> Taught:
+    """Learn that the answer is bad, or that all of several are: one step of this size, which they share equally."""
+    weights = [-_fading(day, len(answer)) / len(answers) for answer in answers]
+    return _learn(day, prompt, answers, weights, RATE, size=size)
 
 
 def wrong_from(day: DayCopy, prompt: Tokens, answer: Tokens, token: int) -> Taught:
@@ -117,17 +132,18 @@ def _learn(
     rate: float,
     *,
     literal: Sequence[Tensor] | None = None,
+    size: float = 1.0,
 ) -> Taught:
-    """Take a step on fixed weights, as long as the copy has not come far in their direction already."""
+    """Take a step of this size on fixed weights, unless the copy has come far in their direction already."""
     if day.config.method == "literal":
-        return day.literal_step(prompt, answers, lambda now, champion: (literal or weights, 1.0), rate)
-    return day.step(prompt, answers, _bounded(weights))
+        return day.literal_step(prompt, answers, lambda now, champion: (literal or weights, 1.0), rate * size)
+    return day.step(prompt, answers, _bounded(weights, size))
 
 
-def _bounded(weights: Sequence[Tensor]) -> Credit:
+def _bounded(weights: Sequence[Tensor], size: float) -> Credit:
     def credit(now: Sequence[Tensor], champion: Sequence[Tensor]) -> tuple[Sequence[Tensor], float]:
         come = sum(float((w.to(a) * (a - b)).sum()) for w, a, b in zip(weights, now, champion, strict=True))
-        return weights, min(1.0, 2.0 / (1.0 + math.exp(min(come, 700.0))))
+        return weights, size * min(1.0, 2.0 / (1.0 + math.exp(min(come, 700.0))))
 
     return credit
 

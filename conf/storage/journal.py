@@ -16,6 +16,10 @@ SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 
+Rating = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
+TURN_DECAY = 0.9  # of a reward, for each turn of the assistant before the one that it was given for
+
+
 class Message(BaseModel):
     """One turn of a conversation."""
 
@@ -103,7 +107,54 @@ class Feedback(Answer):
 
     kind: Literal["feedback"]
     response: Text = Field(description="the answer")
-    value: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = Field(description="from -1 (bad) to 1 (good)")
+    value: Rating = Field(description="from -1 (bad) to 1 (good)")
+
+
+class Conversation(Line):
+    """The owner rated a conversation as a whole, or at some of its turns."""
+
+    kind: Literal["conversation"]
+    messages: Annotated[list[Message], Field(min_length=2)] = Field(
+        description="the whole conversation; its last turn is the assistant's"
+    )
+    rewards: list[Rating | None] = Field(
+        description="one for each turn of the assistant, from -1 (bad) to 1 (good); null: not rated"
+    )
+
+    @model_validator(mode="after")
+    def each_turn_has_a_reward(self) -> "Conversation":
+        """Refuse rewards that do not fit the turns, and those that say nothing."""
+        turns = len(self._answers)
+        if self.messages[-1].role != "assistant":
+            raise ValueError(f"messages: the last turn is the {self.messages[-1].role}'s, not the assistant's")
+        if len(self.rewards) != turns:
+            raise ValueError(f"rewards: {len(self.rewards)}, but the assistant has {turns} turns")
+        if not any(self.rewards):
+            raise ValueError("rewards: none but 0, which says nothing")
+        return self
+
+    @property
+    def values(self) -> list[float]:
+        """What each turn of the assistant is worth: its reward, and those of later turns, which fade by 0.9 a turn."""
+        values, later = list[float](), 0.0
+        for reward in reversed(self.rewards):
+            later = min(max((reward or 0.0) + TURN_DECAY * later, -1.0), 1.0)
+            values.insert(0, later)
+        return values
+
+    @property
+    def ratings(self) -> list[Feedback]:
+        """The assistant's turns as rated answers, each to the conversation before it."""
+        common = {"version": self.version, "at": self.at, "imported_from": self.imported_from, "kind": "feedback"}
+        return [
+            Feedback.model_validate(common | {"messages": self.messages[:turn], "response": text, "value": value})
+            for (turn, text), value in zip(self._answers, self.values, strict=True)
+            if text.strip() and self.messages[turn - 1].role == "user"
+        ]
+
+    @property
+    def _answers(self) -> list[tuple[int, str]]:
+        return [(turn, message.content) for turn, message in enumerate(self.messages) if message.role == "assistant"]
 
 
 class Words(Line):
@@ -123,9 +174,16 @@ class Trace(Answer):
     truth: str | None = Field(default=None, description="the correct answer, as that benchmark writes it")
 
 
-Entry = Preference | Correction | Feedback | Words | Trace
+Entry = Preference | Correction | Feedback | Conversation | Words | Trace
 _ENTRY: TypeAdapter[Any] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
-KINDS = {"preference": Preference, "correction": Correction, "feedback": Feedback, "words": Words, "trace": Trace}
+KINDS = {
+    "preference": Preference,
+    "correction": Correction,
+    "feedback": Feedback,
+    "conversation": Conversation,
+    "words": Words,
+    "trace": Trace,
+}
 
 
 def read_object(line: bytes) -> dict[str, Any]:

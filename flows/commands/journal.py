@@ -4,13 +4,24 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError
-from conf.storage.journal import KINDS, Correction, Entry, Feedback, Preference, Trace, Words, entry_of, read_object
+from conf.storage.journal import (
+    KINDS,
+    Conversation,
+    Correction,
+    Entry,
+    Feedback,
+    Preference,
+    Trace,
+    Words,
+    entry_of,
+    read_object,
+)
 from conf.storage.journal import schema as json_schema
 from conf.storage.journal_file import Written, append, read_file, retract
 from conf.storage.locks import refuse_second
@@ -27,6 +38,7 @@ One line of JSON per entry, one file per day, under NIGHTSCHOOL_HOME/journal:
 preference   the best of several answers    the reward model, or a lesson
 correction   an answer as it should be      a lesson, and the reward model
 feedback     a rated answer, -1 to 1        a lesson (KTO)
+conversation several rated answers          a lesson (KTO); added as JSON
 words        a text to read                 a lesson (pretraining)
 trace        a teacher's worked solution    a lesson, if it is correct
 
@@ -96,7 +108,7 @@ def add(
     if system is not None and prompt is None:
         raise InputError("add: --system needs a --prompt")
     if kind is None and given:
-        raise InputError(f"add: name the kind of line first: {', '.join(KINDS)}")
+        raise InputError(f"add: name the kind of line first: {', '.join(get_args(Kind))}")
     entries = [_from_options(kind, given)] if kind else list(_from_input())
     home.make_private()
     file = append(home.journal, entries)
@@ -216,7 +228,7 @@ def _from_options(kind: str, given: dict[str, Any]) -> Entry:
 
 def _from_input() -> Iterator[Entry]:
     if sys.stdin.isatty():
-        raise InputError(f"add: name the kind of line ({', '.join(KINDS)}), or pipe JSON lines in")
+        raise InputError(f"add: name the kind of line ({', '.join(get_args(Kind))}), or pipe JSON lines in")
     for number, line in enumerate(sys.stdin.buffer.read().split(b"\n"), 1):
         if not line.strip():
             continue
@@ -251,6 +263,9 @@ def _shown(entry: Entry) -> str:
             return f"{asked} → {_printable(entry.response, 30)} ⇒ {_printable(entry.correction, 30)}"
         case Feedback():
             return f"{asked} → {entry.value:+g}: {_printable(entry.response, 50)}"
+        case Conversation():
+            rewards = ", ".join("–" if reward is None else f"{reward:+g}" for reward in entry.rewards)
+            return f"{_printable(entry.messages[0].content, 50)} → {len(entry.rewards)} answers: {rewards}"
         case Trace():
             return f"{asked} → {_printable(entry.teacher, 20)}: {_printable(entry.response, 50)}"
 

@@ -33,12 +33,16 @@ class Shown:
 
 @dataclass
 class Question:
-    """A conversation up to an answer, and the answers to it; `merged`: the answer shown in place of an equal one."""
+    """A conversation up to an answer, and the answers to it; `merged`: the answer shown in place of an equal one.
+
+    `judged`: the owner has said something of them.
+    """
 
     name: str
     messages: list[dict[str, str]]
     answers: dict[str, Shown] = field(default_factory=dict)
     merged: dict[str, str] = field(default_factory=dict)
+    judged: bool = False
 
     @property
     def choices(self) -> list[Shown]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from conf.storage.journal import Preference
 from flows.teaching.answers import CHAMPION, DAY
-from tasks.teaching.keys import FROM_CHAR, POLICIES
+from tasks.teaching.keys import FROM_CHAR, IMPLICIT, POLICIES
 from tasks.teaching.learner_process import Learnt
 from tasks.teaching.lessons import Lesson
 
@@ -117,12 +117,18 @@ def told(lesson: Lesson) -> dict[str, str]:
     entry: Any = lesson.entries[0]
     if entry.kind == "words":
         return {"kind": "words", "question": "", "text": entry.text}
+    if entry.kind == "conversation":
+        good = (entry.rewards[-1] or 0) > 0
+        kind, asked = "good_talk" if good else "bad_talk", entry.messages[-2].content
+        return {"kind": kind, "question": asked, "text": entry.messages[-1].content}
     question = {"question": entry.messages[-1].content}
     match entry.kind:
         case "preference":
             return question | {"kind": "pick", "text": entry.responses[entry.chosen]}
         case "correction":
             return question | {"kind": "correct", "text": entry.correction}
+    if implicit := lesson.key(IMPLICIT):
+        return question | {"kind": implicit, "text": entry.response}
     if len(lesson.entries) > 1:
         return question | {"kind": "none", "text": ""}
     if (start := lesson.key(FROM_CHAR)) is not None:

@@ -23,7 +23,7 @@ from flows.teaching.answers import Event, Question, Shown, sample
 from flows.teaching.book import Book, Outcome
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
-from flows.teaching.entries import Kind, any_pick, conversation, entries_of
+from flows.teaching.entries import Kind, any_pick, conversation, entries_of, implied
 from tasks.journal.spans import night_of
 from tasks.teaching.keys import LESSON, LIVE, SESSION
 from tasks.teaching.lessons import Lesson
@@ -102,7 +102,8 @@ class Classroom:
             raise RefusedError(429, "another question is being answered: stop it first")
         if not text.strip():
             raise RefusedError(400, "the question is empty")
-        day, question = self._opened(), self._new_question(text, follow_up, again)
+        day, earlier = self._opened(), next(reversed(self._questions.values()), None)
+        question = self._new_question(text, follow_up, again)
         try:
             async with self._answering:
                 self._stop.clear()
@@ -118,7 +119,10 @@ class Classroom:
             {"id": answer.name, "text": answer.text, "count": answer.count} for answer in question.answers.values()
         ]
         held_out = day.is_held_out(question.messages)
-        yield "done", {"question": question.name, "answers": shown, "held_out": held_out}
+        follows = len(question.messages) > 1
+        yield "done", {"question": question.name, "answers": shown, "held_out": held_out, "follows": follows}
+        if self.config.teach.implicit_reward and not again:
+            self._in_background(self._teach_what_is_implied(earlier, question))
         if self.live and not held_out and (pick := any_pick(question)) is not None:
             self._in_background(self._prepare(day, question, pick))
 
@@ -133,12 +137,16 @@ class Classroom:
 
         Raises RefusedError; nothing was written then.
         """
-        began = time.perf_counter()
         self._opened()
         await self.stop()
+        return await self._teach(lambda champion, keys: self._entries(kind, answer, text, from_char, champion, keys))
+
+    async def _teach(self, lines: Callable[[str, dict[str, Any]], list[Entry]]) -> dict[str, Any]:
+        """Teach what `lines` returns, given the champion's digest and the keys of a new lesson."""
+        began = time.perf_counter()
         async with self._order:
             day, name = self._opened(), secrets.token_hex(6)
-            entries = self._entries(kind, answer, text, from_char, name, day.champion.name)
+            entries = lines(day.champion.name, {LESSON: name, LIVE: self.live, SESSION: self.session})
             try:
                 written = await asyncio.to_thread(write, self.home.journal, entries)
             except InputError as error:
@@ -250,16 +258,25 @@ class Classroom:
         return question
 
     def _entries(
-        self, kind: Kind, answer: str | None, text: str, from_char: int, name: str, champion: str
+        self, kind: Kind, answer: str | None, text: str, from_char: int, champion: str, keys: dict[str, Any]
     ) -> list[Entry]:
         """Return a lesson's lines. Raises RefusedError for one that says nothing."""
-        keys: dict[str, Any] = {LESSON: name, LIVE: self.live, SESSION: self.session}
         try:
             if kind == "words":
                 return [entry_of({"kind": "words", "text": text, **keys})]
-            return entries_of(kind, *self._found(answer or ""), champion, text, from_char, keys)
+            question, shown = self._found(answer or "")
+            entries = entries_of(kind, question, shown, champion, text, from_char, keys)
         except ValueError as error:
             raise RefusedError(400, str(error)) from None
+        question.judged = True
+        return entries
+
+    async def _teach_what_is_implied(self, earlier: Question | None, question: Question) -> None:
+        """Teach what the owner says by asking: see `implied`."""
+        left = None if earlier is None or earlier.judged else earlier
+        size = self.config.teach.implicit_reward
+        if implied(left, question, size, {}):
+            await self._teach(lambda _, keys: implied(left, question, size, keys))
 
     def _found(self, answer: str) -> tuple[Question, Shown]:
         for question in reversed(self._questions.values()):

@@ -4,10 +4,10 @@ from typing import Any, Literal, get_args
 
 from conf.storage.journal import Entry, Preference, entry_of
 from flows.teaching.answers import Question, Shown
-from tasks.teaching.keys import FROM_CHAR, POLICIES, UNFINISHED
+from tasks.teaching.keys import FROM_CHAR, IMPLICIT, POLICIES, UNFINISHED
 from tasks.teaching.lessons import Lesson
 
-Kind = Literal["pick", "none", "correct", "praise", "blame", "wrong_from", "words"]
+Kind = Literal["pick", "none", "correct", "praise", "blame", "wrong_from", "good_talk", "bad_talk", "words"]
 KINDS = get_args(Kind)
 
 
@@ -44,9 +44,30 @@ def entries_of(
             if not 0 <= from_char <= len(shown.text):
                 raise ValueError(f"from_char: {from_char} is not in the answer, which has {len(shown.text)} characters")
             fields = [{"kind": "feedback", "response": shown.text, "value": -1, FROM_CHAR: from_char}]
+        case "good_talk" | "bad_talk":
+            talk = [*question.messages, {"role": "assistant", "content": shown.text}]
+            turns = sum(message["role"] == "assistant" for message in talk)
+            reward = 1 if kind == "good_talk" else -1
+            fields = [{"kind": "conversation", "messages": talk, "rewards": [None] * (turns - 1) + [reward]}]
         case "words":
             raise ValueError("words are about no answer")
-    return [entry_of(each | keys) for each in fields]
+    return [entry_of(keys | each) for each in fields]
+
+
+def implied(left: Question | None, question: Question, size: float, keys: dict[str, Any]) -> list[Entry]:
+    """Return what an owner says by asking, as lines of feedback of this size: none if nothing.
+
+    The answer that the question follows was good. Otherwise the answers were not that were `left` without a word.
+    """
+    if len(question.messages) > 1:
+        *before, answer, _ = question.messages
+        fields = [{"messages": before, "response": answer["content"], "value": size, IMPLICIT: "went_on"}]
+    elif left is not None:
+        said = {"messages": left.messages, "value": -size, IMPLICIT: "left"}
+        fields = [said | {"response": answer.text} for answer in left.choices]
+    else:
+        fields = []
+    return [entry_of({"kind": "feedback"} | keys | each) for each in fields]
 
 
 def any_pick(question: Question) -> Preference | None:
@@ -71,6 +92,8 @@ def conversation(lessons: list[Lesson]) -> list[dict[str, str]]:
                 good = entry.correction
             case "feedback" if entry.value > 0:
                 good = entry.response
+            case "conversation" if entry.values[-1] > 0:
+                return [message.model_dump() for message in entry.messages]
         if good is not None:
             turns = [message.model_dump() for message in entry.messages]
             return [*turns, {"role": "assistant", "content": good}]

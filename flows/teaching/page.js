@@ -2,7 +2,8 @@
 
 const find = (id) => document.getElementById(id);
 const names = { pick: "Picked", none: "None was good", correct: "Corrected", praise: "Praised", blame: "Blamed",
-  wrong_from: "Wrong from", words: "To read" };
+  wrong_from: "Wrong from", good_talk: "Good conversation", bad_talk: "Bad conversation", went_on: "Went on after",
+  left: "Left without a word", words: "To read" };
 let state = { lessons: [], ready: false, why: "" };
 let asked = { text: "", name: "" }; // the question that the cards answer
 let cards = new Map(); // by the answer's id: { item, text, body }
@@ -56,7 +57,7 @@ async function ask(text, { followUp = false, again = "" } = {}) {
   find("question").hidden = false;
   find("asked").textContent = text;
   find("answers").replaceChildren();
-  find("held-out").hidden = true;
+  find("held-out").hidden = find("talk").hidden = true;
   busy(true);
   try {
     for await (const [name, data] of events(response)) {
@@ -80,7 +81,7 @@ function busy(now) {
   find("hint").textContent = now ? "" : "Which one is best? Press its number, or correct one.";
 }
 
-function settle({ answers, held_out: heldOut }) {
+function settle({ answers, held_out: heldOut, follows }) {
   const shown = new Map(answers.map((answer) => [answer.id, answer]));
   for (const [id, card] of cards) if (!shown.has(id)) { card.item.remove(); cards.delete(id); }
   for (const answer of answers) {
@@ -91,6 +92,7 @@ function settle({ answers, held_out: heldOut }) {
   }
   number();
   find("held-out").hidden = !heldOut;
+  find("talk").hidden = !follows;
   announce(`${answers.length} answers. ${answers.map((answer, at) => `${at + 1}: ${answer.text}`).join(" ")}`);
   if (answers.length === 1) find("hint").textContent = "All samples agree: praise, blame or correct it.";
 }
@@ -146,7 +148,8 @@ async function teach(kind, answer, more = {}) {
 }
 
 const nouns = { pick: "your pick", none: "your “none”", correct: "your correction", praise: "your praise",
-  blame: "your blame", wrong_from: "your mark", words: "your text" };
+  blame: "your blame", wrong_from: "your mark", good_talk: "your praise", bad_talk: "your blame", went_on: "going on",
+  left: "leaving it", words: "your text" };
 
 function told(lesson, kind) {
   if (lesson.why) return `Saved, not learnt now: ${lesson.why}`;
@@ -213,7 +216,7 @@ function show(now) {
   find("live").checked = now.live;
   find("ask-button").disabled = !now.ready;
   find("no-lessons").hidden = now.lessons.length > 0;
-  find("follow-label").hidden = !now.lessons.some((lesson) => ["pick", "correct", "praise"].includes(lesson.what.kind));
+  find("follow-label").hidden = !now.lessons.some((lesson) => ["pick", "correct", "praise", "good_talk"].includes(lesson.what.kind));
   find("lessons").replaceChildren(...now.lessons.map(item));
 }
 
@@ -265,6 +268,9 @@ find("words").addEventListener("submit", (event) => {
   attempt(async () => { await teach("words", null, { text: find("text").value }); find("text").value = ""; })();
 });
 find("none").onclick = attempt(() => teach("none", current()));
+const ending = () => [...cards].find(([, { item }]) => item.classList.contains("picked"))?.[0] ?? current();
+find("good-talk").onclick = attempt(() => teach("good_talk", ending()));
+find("bad-talk").onclick = attempt(() => teach("bad_talk", ending()));
 find("others").onclick = attempt(others);
 find("stop").onclick = attempt(() => send("api/stop"));
 find("help-open").onclick = () => find("help").showModal();

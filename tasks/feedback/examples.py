@@ -16,13 +16,15 @@ from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.lessons.preference_data import Example, Pick, RatedAnswer, is_held_out
 from rewards.contamination import exam_index
 
+WEAK = 0.25  # feedback below it says too little for a method that knows only good and bad
+
 
 class ExampleReader:
     """Reads the tables of a frozen day, one kind a method.
 
     `counts`: the number of `lines`, and of those `used`. The others match an exam question (`exam`), exceed
     `max_tokens` (`too_long`), are refused by the student's template (`refused`: two turns of the same speaker, say),
-    judge the reward model (`held_out`), or have nothing to learn: feedback of 0 (`neutral`), text of a single token
+    judge the reward model (`held_out`), or have nothing to learn: feedback near 0 (`neutral`), text of a single token
     (`too_short`), a pick without another answer (`no_choice`).
     `unseen_share`: the share of conversations that judge the reward model.
     """
@@ -68,11 +70,14 @@ class ExampleReader:
         return examples
 
     def feedback(self, table: pd.DataFrame) -> list[RatedAnswer]:
-        """Return the prompts with rated answers, desirable if the value is above 0; KTO ignores its size."""
+        """Return the prompts with rated answers, desirable if the value is above 0.
+
+        KTO ignores its size, so that values within ±0.25 count as neutral.
+        """
         examples: list[RatedAnswer] = []
         for row, prompt in self._prompts(table):
             answer = self._answer(row.response)
-            if not row.value:
+            if abs(row.value) < WEAK:
                 self.counts["neutral"] += 1
             elif self._fits(prompt, answer):
                 examples.append(RatedAnswer(prompt, answer, row.value > 0))

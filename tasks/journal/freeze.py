@@ -10,7 +10,7 @@ from typing import Any
 
 from conf.sections.lessons import DayConfig
 from conf.storage.durable import sync
-from conf.storage.journal import IMPORTED, Entry, lesson_of, parse_line
+from conf.storage.journal import IMPORTED, Conversation, Entry, lesson_of, parse_line
 from conf.storage.journal_file import is_over, whole_lines
 from models.checkpoint import parent_of
 from rewards.data.synthetic_journal import KINDS, Lessons, generated_lines
@@ -95,8 +95,13 @@ class _Lessons:
     def add(self, origin: str, night: str, source: str, entry: Entry, learnt: bool = False) -> None:
         """Add a lesson as a row, unless it is a duplicate; a generated day keeps its repetitions.
 
-        A lesson that the champion has learnt and the owner gives again is a lesson again.
+        A lesson that the champion has learnt and the owner gives again is a lesson again. A conversation becomes rows
+        of feedback, one for each turn of the assistant.
         """
+        if isinstance(entry, Conversation):
+            for rating in entry.ratings:
+                self.add(origin, night, source, rating, learnt)
+            return
         table, row = table_row(entry)
         lesson = lesson_of(entry)
         if origin != GENERATED and (known := self.seen.get(lesson)) is not None:

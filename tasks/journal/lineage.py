@@ -10,7 +10,7 @@ from typing import Any
 
 from conf.load import load_night
 from conf.schema import NightConfig
-from conf.storage.journal import Correction, Entry, Feedback, Preference, Trace, Words
+from conf.storage.journal import Conversation, Correction, Entry, Feedback, Preference, Trace, Words
 from models.lessons.preference_data import is_held_out
 from tasks.incidents import ended_early
 from tasks.journal.spans import Spans, Taken, read_by
@@ -18,7 +18,13 @@ from tasks.plan import check_path
 from tasks.stage import committed
 from tasks.teaching.keys import LESSON
 
-CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
+CHANNELS = {
+    "preference": "picks",
+    "correction": "corrections",
+    "feedback": "feedback",
+    "conversation": "feedback",
+    "words": "words",
+}
 LATER = "later.json"  # of a lesson of worked solutions: those it had no room for, and those it held out
 
 
@@ -109,7 +115,7 @@ def examined(nights: Path) -> Iterator[tuple[str, dict[str, str]]]:
             yield folder.parent.name, digests | {"champion": comparisons["candidate"][target]["before_digest"]}
 
 
-def _messages(entry: Preference | Correction | Feedback | Trace) -> list[dict[str, Any]]:
+def _messages(entry: Preference | Correction | Feedback | Conversation | Trace) -> list[dict[str, Any]]:
     return [message.model_dump() for message in entry.messages]
 
 

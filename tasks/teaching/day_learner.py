@@ -11,10 +11,18 @@ from transformers import PreTrainedTokenizerBase
 
 from conf.schema import StudentConfig
 from conf.sections.teaching import TeachConfig
-from conf.storage.journal import Answer, Correction, Entry, Feedback, Preference, Words
+from conf.storage.journal import Answer, Conversation, Correction, Entry, Feedback, Preference, Words
 from models.engine.sync_probe import take_probe, write_probe
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from models.learn import blame, learn_from_correction, learn_from_human, learn_from_selection, praise, wrong_from
+from models.learn import (
+    blame,
+    learn_from_conversation,
+    learn_from_correction,
+    learn_from_human,
+    learn_from_selection,
+    praise,
+    wrong_from,
+)
 from models.lessons.day_copy import DayCopy, Taught
 from models.lessons.preference_data import Example
 from models.lora import save_adapter
@@ -124,11 +132,14 @@ def teach(
         if not words:
             raise ValueError("a single word has nothing to predict: write a sentence")
         return learn_from_human(day, [first], words)
+    if isinstance(entry, Conversation):
+        return learn_from_conversation(day, *_turns(entry, tokenizer, student, max_tokens))
     if not isinstance(entry, Answer):
         raise ValueError(f"a line of kind {entry.kind} is learnt by night")
     prompt, tokens = _rendering(entry, tokenizer, student, max_tokens)
     if len(entries) > 1:
-        return blame(day, prompt, *(tokens(each.response) for each in entries if isinstance(each, Feedback)))
+        several = [each for each in entries if isinstance(each, Feedback)]
+        return blame(day, prompt, *(tokens(each.response) for each in several), size=abs(several[0].value))
     match entry:
         case Preference():
             answers = list(dict.fromkeys(entry.responses))
@@ -139,11 +150,11 @@ def teach(
         case Feedback() if entry.value == 0:
             raise ValueError("feedback of 0 says nothing")
         case Feedback() if entry.value > 0:
-            return praise(day, prompt, tokens(entry.response))
+            return praise(day, prompt, tokens(entry.response), entry.value)
         case Feedback():
             answer, start = tokens(entry.response), (entry.model_extra or {}).get(FROM_CHAR)
             if start is None:
-                return blame(day, prompt, answer)
+                return blame(day, prompt, answer, size=-entry.value)
             return wrong_from(day, prompt, answer, token_at(tokenizer, entry.response, int(start)))
         case _:
             raise ValueError(f"a line of kind {entry.kind} is learnt by night")
@@ -163,6 +174,28 @@ def _rendering(
         return found[:-1] if answer in unfinished else found
 
     return prompt, tokens
+
+
+def _turns(
+    entry: Conversation, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
+) -> tuple[list[int], list[tuple[int, int]], list[float]]:
+    """Return a conversation's tokens, and from where to where the assistant's turns go, with their values.
+
+    Raises ValueError for one that is too long, or whose template renders a turn otherwise once others follow.
+    """
+    messages = [message.model_dump() for message in entry.messages]
+    last = answer_tokens(tokenizer, messages[-1]["content"])
+    tokens, turns = prompt_tokens(tokenizer, messages[:-1], student) + last, list[tuple[int, int]]()
+    if len(tokens) > max_tokens:
+        raise ValueError(f"the conversation has more than {max_tokens} tokens: the night may take its turns")
+    for turn in (number for number, message in enumerate(messages) if message["role"] == "assistant"):
+        start = len(prompt_tokens(tokenizer, messages[:turn], student))
+        *said, end_token = answer_tokens(tokenizer, messages[turn]["content"])
+        end = start + len(said)
+        if tokens[start:end] != said:
+            raise ValueError("the chat template renders earlier turns otherwise: the night learns them one by one")
+        turns.append((start, end + (tokens[end : end + 1] == [end_token])))
+    return tokens, turns, entry.values
 
 
 def token_at(tokenizer: PreTrainedTokenizerBase, answer: str, character: int) -> int:

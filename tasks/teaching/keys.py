@@ -5,4 +5,5 @@ LIVE = "live"  # whether it is learnt at once; otherwise only by night
 SESSION = "session"  # the run of `nightschool teach`
 POLICIES = "policies"  # of a pick: for each answer who wrote its samples, `day` or `champion`
 FROM_CHAR = "from_char"  # of feedback: from which character on the answer is wrong
+IMPLICIT = "implicit"  # of feedback: what the owner did not say, `went_on` or `left`
 UNFINISHED = "unfinished"  # the answers (their texts) that were stopped or cut off: they end without an end token

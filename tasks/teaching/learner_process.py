@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conf.schema import NightConfig
-from conf.storage.journal import Answer, Entry, Preference
+from conf.storage.journal import Entry, Preference, Words
 from models.checkpoint import keep, new_draft, write_lineage
 from rewards.contamination import exam_index
 
@@ -127,7 +127,7 @@ def _learnt(taught: "Taught", day: str) -> Learnt:
 
 def _texts(entry: Entry) -> list[str]:
     """Return what an entry asks, or has to read."""
-    return [message.content for message in entry.messages] if isinstance(entry, Answer) else [entry.text]
+    return [entry.text] if isinstance(entry, Words) else [message.content for message in entry.messages]
 
 
 def _started() -> "DayLearner":

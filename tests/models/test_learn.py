@@ -10,6 +10,7 @@ import torch
 from conf.sections.teaching import TeachConfig
 from models.learn import (
     blame,
+    learn_from_conversation,
     learn_from_correction,
     learn_from_human,
     learn_from_selection,
@@ -180,6 +181,34 @@ def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(
     decay = 0.99 * 0.95
     assert weights(TeachConfig(traces=True)) == pytest.approx([-(decay**2), -decay, -1.0] + [0.0] * 6)
     assert weights(TeachConfig()) == [0.0, 0.0] + [-1.0] * 7
+
+
+def test_of_a_conversation_only_the_assistants_turns_are_taught(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+    asked, turns = random_tokens(3, 90), [(5, 9), (12, 17)]
+    tokens = [*PROMPT, *ANSWERS[0], *asked, *ANSWERS[2]]
+    day, seen = make_day(WIDE), list[torch.Tensor]()
+
+    def step(
+        prompt: object, answers: list[list[int]], credit: Callable[..., tuple[list[torch.Tensor], float]]
+    ) -> Taught:
+        zeros = [torch.zeros(len(answer)) for answer in answers]
+        seen.extend(credit(zeros, zeros)[0])
+        return original(prompt, answers, credit)  # pyright: ignore[reportArgumentType]
+
+    original = day.step
+    day.step = step  # pyright: ignore[reportAttributeAccessIssue]
+    taught = learn_from_conversation(day, tokens, turns, [0.9, -1.0])
+    assert seen[0].tolist() == pytest.approx([0.9] * 4 + [0.0] * 3 + [-1.0] * 5)
+    assert taught.change == pytest.approx(1.0, rel=0.2)
+
+
+@pytest.mark.parametrize("channel", [praise, blame])
+def test_a_weak_reward_takes_a_small_step(
+    make_day: Callable[[TeachConfig], DayCopy], channel: Callable[..., Taught]
+) -> None:
+    taught = channel(make_day(WIDE), PROMPT, ANSWERS[1], size=0.25)
+    assert taught.intended == pytest.approx(0.25)
+    assert taught.change == pytest.approx(0.25, rel=0.2)
 
 
 def test_what_cannot_be_taught() -> None:

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from conf.storage.journal import KINDS, LONGEST_LINE, Words, entry_of, lesson_of, line_of, parse_line, schema
+from conf.storage.journal import (
+    KINDS,
+    LONGEST_LINE,
+    Conversation,
+    Words,
+    entry_of,
+    lesson_of,
+    line_of,
+    parse_line,
+    schema,
+)
 
 DOCS = Path(__file__).parents[3] / "docs"
 ASKED = [{"role": "user", "content": "2 + 2?"}]
@@ -23,6 +33,7 @@ PICK: dict[str, Any] = {
     "policy": "cafe42",
     "at": "2026-11-20",
 }
+TALK = [*ASKED, {"role": "assistant", "content": "5"}, *ASKED, {"role": "assistant", "content": "4"}]
 VALIDATOR = Draft202012Validator(json.loads(schema()))
 
 
@@ -62,6 +73,19 @@ def test_what_makes_two_lines_the_same_lesson(change: dict[str, Any], same: bool
     assert (lesson_of(entry_of(PICK)) == lesson_of(entry_of(PICK | change))) == same
 
 
+@pytest.mark.parametrize(
+    ("rewards", "values"),
+    [([None, 1], [0.9, 1.0]), ([-0.5, 0.5], [-0.05, 0.5]), ([1, None], [1.0, 0.0]), ([1, 1], [1.0, 1.0])],
+)
+def test_a_reward_credits_the_earlier_turns_too(rewards: list[float | None], values: list[float]) -> None:
+    entry = entry_of({"kind": "conversation", "messages": TALK, "rewards": rewards})
+    assert isinstance(entry, Conversation)
+    assert parse_line(line_of(entry)[:-1]) == entry
+    assert entry.values == pytest.approx(values)
+    assert [(len(rating.messages), rating.response) for rating in entry.ratings] == [(1, "5"), (3, "4")]
+    assert [rating.value for rating in entry.ratings] == entry.values
+
+
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text.strip()))
 def test_any_text_comes_back_from_its_line(text: str) -> None:
     entry = entry_of({"kind": "words", "text": text})
@@ -98,8 +122,11 @@ BAD = {
     "no object": (b"[1, 2]", "not a JSON object"),
     "nested": (b'{"a":' * 100_000, "not valid JSON: nested too deep"),
     "no text at all": (b'{"text": "\xff\xfe"}', "not UTF-8 (byte 10)"),
-    "no kind": (b'{"version": 1}', "kind is missing; use preference, correction, feedback, words, trace"),
-    "unknown kind": (line("wrds"), "unknown kind 'wrds'; use preference, correction, feedback, words, trace"),
+    "no kind": (b'{"version": 1}', "kind is missing; use preference, correction, feedback, conversation, words, trace"),
+    "unknown kind": (
+        line("wrds"),
+        "unknown kind 'wrds'; use preference, correction, feedback, conversation, words, trace",
+    ),
     "no key": (line("words"), "words.text: is missing"),
     "empty": (line("words", text=""), "words.text: is blank"),
     "blank": (line("words", text=" \n\u2003"), "words.text: is blank"),
@@ -116,6 +143,15 @@ BAD = {
         line("correction", messages=ASKED, response="a", correction="a"),
         "correction: correction and response are the same",
     ),
+    "an open conversation": (
+        line("conversation", messages=[*TALK, *ASKED], rewards=[1, None]),
+        "conversation: messages: the last turn is the user's, not the assistant's",
+    ),
+    "a turn without a reward": (
+        line("conversation", messages=TALK, rewards=[1]),
+        "conversation: rewards: 1, but the assistant has 2 turns",
+    ),
+    "no reward": (line("conversation", messages=TALK, rewards=[None, 0]), "conversation: rewards: none but 0, which"),
     "no time": (line("words", text="x", at="now"), "words.at: 'now' is not a date or time in ISO 8601, such as 2026-"),
     "too long": (line("words", text="x" * LONGEST_LINE), "1000063 bytes; at most 1000000 are allowed"),
 }

@@ -35,8 +35,9 @@ def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Ho
     for kind, options in ADDED.items():
         outcome = run("add", kind, *options)
         assert (outcome.code, outcome.out) == (0, f"{home.journal / TODAY}.jsonl: 1 line added\n")
+    assert set(ADDED) == set(KINDS) - {"conversation"}
     good, bad = read_file(home.journal / f"{TODAY}.jsonl")
-    assert ([entry.kind for _, entry in good], bad) == (list(KINDS), [])
+    assert ([entry.kind for _, entry in good], bad) == (list(ADDED), [])
     assert home.root.stat().st_mode & 0o777 == 0o700
     shown = run("show").out.splitlines()
     assert shown[0] == str(home.journal / f"{TODAY}.jsonl")
@@ -50,6 +51,13 @@ def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Ho
     assert found.keys() == {"file", "lines", "bad"}
     assert found["lines"][1]["messages"][0] == {"role": "system", "content": "Be brief."}
     assert [line["line"] for line in found["lines"]] == [1, 2, 3, 4, 5]
+
+
+def test_a_conversation_from_a_program_is_shown(run: Run, home: Home) -> None:
+    asked, said = {"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}
+    talk = {"kind": "conversation", "messages": [asked, said, asked, said], "rewards": [None, -0.5]}
+    assert run("add", given=json.dumps(talk).encode()).code == 0
+    assert run("show").out.splitlines()[1].endswith("conversation  2 + 2? → 2 answers: –, -0.5")
 
 
 def test_lines_from_a_program(run: Run, home: Home) -> None:

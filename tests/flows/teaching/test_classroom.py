@@ -155,6 +155,55 @@ def test_a_follow_up_goes_on_after_the_last_good_answer(school: School, do: Do) 
     assert [message["content"] for message in messages] == ["7 + 5?", ANSWERS[0], "And 1 more?"]
 
 
+def test_a_whole_conversation_is_good_or_bad(school: School, do: Do) -> None:
+    room = school.open()
+    do(teach(room, "pick"))
+    answer = do(ask(room, "And 1 more?", follow_up=True))["answers"][1]
+    taught = do(room.teach("bad_talk", answer["id"]))
+    assert taught["learnt"]
+    entry = lines(school)[-1]
+    assert (entry.kind, entry.rewards) == ("conversation", [None, -1])
+    assert [message.content for message in entry.messages] == ["7 + 5?", ANSWERS[0], "And 1 more?", answer["text"]]
+    assert room.state()["lessons"][0]["what"] == {
+        "kind": "bad_talk",
+        "question": "And 1 more?",
+        "text": answer["text"],
+    }
+    do(room.undo(taught["lesson"]))
+    do(room.teach("good_talk", answer["id"]))
+    assert do(ask(room, "And then?", follow_up=True))["follows"]
+    assert [message["content"] for message in school.engine.asked[-1][0]][-2:] == [answer["text"], "And then?"]
+
+
+async def settled(room: Classroom) -> list[dict[str, Any]]:
+    await asyncio.gather(*room._tasks)
+    return room.state()["lessons"]
+
+
+def test_what_the_owner_does_not_say_is_taught_only_if_asked_for(school: School, do: Do) -> None:
+    """Off by default; else what the talk goes on after is weakly good, and what is left is weakly bad."""
+    silent = school.open()
+    do(ask(silent))
+    do(ask(silent))
+    assert do(settled(silent)) == []
+    room = school.open("teach.implicit_reward=0.2")
+    do(ask(room))
+    assert do(settled(room)) == []
+    do(ask(room, "Another?"))  # the first was left
+    (left,) = do(settled(room))
+    assert (left["what"]["kind"], left["learnt"]) == ("left", True)
+    assert [entry.value for entry in lines(school)] == [-0.2] * len(ANSWERS)
+    do(teach(room, "pick", text="A third?"))  # the second was left, too
+    do(ask(room, "And?", follow_up=True))
+    lessons = do(settled(room))
+    assert sorted(lesson["what"]["kind"] for lesson in lessons) == ["left", "left", "pick", "went_on"]
+    assert (lessons[0]["what"]["kind"], lessons[0]["what"]["text"]) == ("went_on", ANSWERS[0])
+    assert lines(school)[-1].value == 0.2
+    do(room.undo(lessons[0]["id"]))
+    do(ask(room, "A fifth?"))
+    assert len(do(settled(room))) == 4  # the follow-up was left; the pick was not
+
+
 def test_a_hundred_questions_at_once_lose_nothing(school: School, do: Do) -> None:
     room = school.open()
 

@@ -63,8 +63,12 @@ def learnt(page: Any) -> None:
     page.locator("#status", has_text="learnt").wait_for()
 
 
+def school_lines(school: School) -> list[Any]:
+    return [entry for file in school.home.journal.glob("*") for _, entry in read_file(file)[0]]
+
+
 def kinds(school: School) -> list[str]:
-    return [entry.kind for file in school.home.journal.glob("*") for _, entry in read_file(file)[0]]
+    return [entry.kind for entry in school_lines(school)]
 
 
 def test_a_lesson_by_keys_and_its_undoing(page: Any, school: School, errors: list[str]) -> None:
@@ -108,6 +112,26 @@ def test_the_other_lessons_by_keys(page: Any, school: School) -> None:
     undo = page.get_by_role("button", name="Undo: Corrected It is 12.")
     undo.click()
     lessons(page, 5)
+
+
+def test_a_whole_conversation(page: Any, school: School) -> None:
+    ask(page)
+    assert page.locator("#talk").is_hidden()
+    page.keyboard.press("1")
+    lessons(page, 1)
+    learnt(page)
+    page.fill("#prompt", "And 1 more?")
+    page.get_by_label("as a follow-up").check()
+    page.locator("#prompt").press("Enter")
+    page.locator("#talk").wait_for()
+    page.keyboard.press("3")
+    lessons(page, 2)
+    picked = page.locator(".answer.picked .text").text_content()
+    page.locator("#good-talk").click()
+    lessons(page, 3)
+    page.locator("#lessons li >> nth=0", has_text="Good conversation").wait_for()
+    assert kinds(school) == ["preference", "preference", "conversation"]
+    assert school_lines(school)[-1].messages[-1].content == picked
 
 
 def test_only_tonight(page: Any, school: School) -> None:

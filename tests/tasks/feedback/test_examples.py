@@ -81,7 +81,7 @@ def test_an_answer_that_does_not_fit_is_left_out(student: Path) -> None:
 def test_feedback_is_the_sign_of_its_value(student: Path) -> None:
     lines = reader(student)
     found = lines.feedback(
-        table(judged("a", "x", 1.0), judged("b", "x", 0.1), judged("c", "x", -0.5), judged("d", "x", 0.0))
+        table(judged("a", "x", 1.0), judged("b", "x", 0.25), judged("c", "x", -0.5), judged("d", "x", -0.2))
     )
     assert [(text_of(student, one.prompt)[6], one.desirable) for one in found] == [
         ("a", True),

@@ -15,6 +15,10 @@ from tasks.journal.spans import consumed
 from tests.tasks.doubles.journals import ASKED, counts, freeze, journal, line, pick, table, texts, words
 
 
+def said(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
 def test_every_kind_of_line_comes_into_its_table(tmp_path: Path) -> None:
     journal(
         tmp_path,
@@ -24,6 +28,7 @@ def test_every_kind_of_line_comes_into_its_table(tmp_path: Path) -> None:
         words("Grüße 🌙"),
         line("trace", messages=ASKED, response="#### 4", teacher="me", benchmark="arithmetic", truth="4"),
         line("trace", messages=ASKED, response="four", teacher="me"),
+        line("conversation", messages=[*ASKED, said("4"), *ASKED, said("5")], rewards=[None, -1]),
     )
     frozen = freeze(tmp_path, "2026-11-20")
     (pick,) = table(frozen, "preferences").to_dict("records")
@@ -31,7 +36,10 @@ def test_every_kind_of_line_comes_into_its_table(tmp_path: Path) -> None:
     assert (json.loads(pick["responses"]), pick["chosen"], pick["policy"]) == (["3", "4", "5"], 1, "cafe42")
     assert (pick["source"], pick["night"]) == ("2026-11-20.jsonl:1", "2026-11-20")
     assert table(frozen, "corrections").correction.tolist() == ["4"]
-    assert table(frozen, "feedback").value.tolist() == [1.0]
+    rated = table(frozen, "feedback")
+    assert [*zip(rated.response, rated.value, strict=True)] == [("4", 1.0), ("4", -0.9), ("5", -1.0)]
+    assert rated.source.tolist() == [f"2026-11-20.jsonl:{number}" for number in (3, 7, 7)]
+    assert [len(json.loads(messages)) for messages in rated.messages] == [1, 1, 3]
     assert texts(frozen) == ["Grüße 🌙"]
     traces = table(frozen, "traces")
     assert traces.truth.tolist() == ["4", None]

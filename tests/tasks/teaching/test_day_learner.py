@@ -19,6 +19,11 @@ LINES: dict[str, dict[str, Any]] = {
     "praise": {"kind": "feedback", **ASKED, "response": "12", "value": 1},
     "blame": {"kind": "feedback", **ASKED, "response": "5 5 5", "value": -0.5},
     "wrong from": {"kind": "feedback", **ASKED, "response": "7 + 5 = 1", "value": -1, "from_char": 6},
+    "conversation": {
+        "kind": "conversation",
+        "messages": [*ASKED["messages"], {"role": "assistant", "content": "1 2"}] * 2,
+        "rewards": [None, 1],
+    },
     "words": {"kind": "words", "text": "7 + 5 = 12"},
 }
 
@@ -43,7 +48,7 @@ def test_every_kind_of_line_moves_the_copy(make_learner: Any, name: str) -> None
 
 
 @pytest.mark.parametrize("snapshots", [2, 20])
-@pytest.mark.parametrize("undone", range(6))
+@pytest.mark.parametrize("undone", range(7))
 def test_undoing_any_lesson_equals_never_having_taught_it(
     make_learner: Any, undone: int, snapshots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
