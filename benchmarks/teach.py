@@ -5,7 +5,8 @@
 Starts `nightschool teach` on a home whose champion is the starter student, and teaches through its endpoints, as the
 page does. A teacher has a taste, and picks by it among the five answers to everyday questions; with `--noise`, that
 share of its picks is random. Before, in the middle and after, the answers to questions that are never taught are rated
-by the taste, as they are shown: four in five by the day copy. Every run is a line in school/benchmarks/teach.jsonl; a
+by the taste, as they are shown: four in five by the day copy. In the arm *night only* nothing is learnt by day, a night
+of nothing but lessons follows, and what it made answers last. Every run is a line in school/benchmarks/teach.jsonl; a
 run that is there is not repeated. Prints a table, the gates, and latencies and memory; --json prints one object.
 """
 
@@ -13,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -25,6 +27,9 @@ from typing import Any
 import httpx
 
 from benchmarks.inputs.champion import home_with_champion
+from benchmarks.machine.child import json_of
+from conf.load import STARTER, load_night
+from conf.storage.home import Home
 from flows.web.address import free_port
 
 RESULTS = Path("school/benchmarks/teach.jsonl")
@@ -48,22 +53,38 @@ FORMS = (
 )
 QUESTIONS = [form.format(topic) for form in FORMS for topic in TOPICS.split("|")]
 
+
+def sentences(text: str) -> int:
+    """Return how many sentences an answer has, one that is cut off counting as two."""
+    whole = re.findall(r"[.!?](?=\s|$)", text.strip())
+    return len(whole) + 2 * (not re.search(r"[.!?]$", text.strip()))
+
+
+NIGHT_ONLY = "night only"
 ARMS: Mapping[str, tuple[str, ...]] = {
     "picks": (),
     "literal": ("teach.method=literal",),
     "praise": (),  # the best is praised and the worst is blamed, each as a whole
     "praise with traces": ("teach.traces=true",),
+    NIGHT_ONLY: (),
 }
+# a night that learns the picks alone, directly and by a reward model
+NIGHT = (
+    *("stages=[lessons]", "preference_learning=both", "day.generated_traces=0", "budget_minutes=null"),
+    *("exam.target.problems=200", "exam.guards=[{benchmark: instructions, problems: 100, margin: 0.3}]"),
+)
 TASTES: Mapping[str, Callable[[str], float]] = {  # the higher, the better
     "short": lambda text: -len(text),
     "asks back": lambda text: float(text.rstrip().endswith("?")) + 0.1 * float("?" in text),
     "no digits": lambda text: -float(sum(map(str.isdigit, text))),
+    "one sentence": lambda text: -float(sentences(text)),
     "none": lambda text: 0.0,
 }
 GOOD: Mapping[str, Callable[[str], bool]] = {  # what the taste rate counts
     "short": lambda text: len(text) <= 70,
     "asks back": lambda text: text.rstrip().endswith("?"),
     "no digits": lambda text: not any(map(str.isdigit, text)),
+    "one sentence": lambda text: sentences(text) == 1,
     "none": lambda text: len(text) <= 70,
 }
 GOALS = {"first": (0.6, 1.2), "five": (2.5, 5.0), "saved": (0.03, 0.1), "learnt": (1.0, 2.0), "undone": (0.3, 1.0)}
@@ -110,6 +131,10 @@ class Classroom:
         if lesson["seconds"] is not None:
             self.seconds["learnt"].append(lesson["seconds"])
         return lesson
+
+    def only_tonight(self) -> None:
+        """Learn nothing by day from now on."""
+        self.client.post("/api/live", json={"on": False}).raise_for_status()
 
     def undo(self, lesson: str) -> None:
         """Undo a lesson."""
@@ -174,37 +199,62 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
     questions = random_.sample(QUESTIONS, len(QUESTIONS))
     unseen, taught = questions[:UNSEEN], questions[UNSEEN:]
     home = home_with_champion(HOMES / f"{taste}-{what['arm']}-{seed}".replace(" ", "-"))
-    rates, distinct, at = [], [], []
+    rates, distinct, at, night = [], [], [], None
+
+    def look(room: Classroom, number: int) -> None:
+        shown = [answer for question in unseen for answer in room.ask(question)]
+        rates.append([GOOD[taste](answer["text"]) for answer in shown for _ in range(answer["count"])])
+        distinct.append(len(shown) / UNSEEN)
+        at.append(number)
+
+    by_night = what["arm"] == NIGHT_ONLY
     with classroom(home, [*ARMS[what["arm"]], *what["settings"]]) as room:
+        if by_night:
+            room.only_tonight()
         for number in range(what["picks"] + 1):
-            if number % (what["picks"] // (LOOKS - 1)) == 0:
-                shown = [answer for question in unseen for answer in room.ask(question)]
-                rates.append([GOOD[taste](answer["text"]) for answer in shown for _ in range(answer["count"])])
-                distinct.append(len(shown) / UNSEEN)
-                at.append(number)
+            if number == 0 or (number % (what["picks"] // (LOOKS - 1)) == 0 and not by_night):
+                look(room, number)
             if number < what["picks"]:
                 pick(room, taught[number % len(taught)], what, random_)
         lessons = room.state()
         latest = lessons["lessons"][0]["id"]
         gigabytes = room.memory()
         room.undo(latest)
-        run = dict(what) | {
-            "at": at,
-            "rates": [statistics.mean(rate) for rate in rates],
-            "answers": [len(rate) for rate in rates],
-            "distinct": distinct,
-            "guessed": sum(lesson["guessed"] or False for lesson in lessons["lessons"]),
-            "blind": lessons["blind"],
-            "learnt": sum(lesson["learnt"] for lesson in lessons["lessons"]),
-            "day_kl": lessons["day_kl"],
-            "seconds": {name: percentiles(found) for name, found in room.seconds.items() if found},
-            "gigabytes": gigabytes,
-        }
+    if by_night:
+        night = sleep(home, [*what["settings"], f"seed={seed}"])
+        with classroom(home, what["settings"]) as morning:
+            look(morning, what["picks"])
+    run = dict(what) | {
+        "at": at,
+        "rates": [statistics.mean(rate) for rate in rates],
+        "answers": [len(rate) for rate in rates],
+        "distinct": distinct,
+        "guessed": sum(lesson["guessed"] or False for lesson in lessons["lessons"]),
+        "blind": lessons["blind"],
+        "learnt": sum(lesson["learnt"] for lesson in lessons["lessons"]),
+        "day_kl": lessons["day_kl"],
+        "seconds": {name: percentiles(found) for name, found in room.seconds.items() if found},
+        "gigabytes": gigabytes,
+        "night": night,
+    }
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     with RESULTS.open("a") as file:
         file.write(json.dumps(run) + "\n")
     print(json.dumps(run), file=sys.stderr)
     return run
+
+
+def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
+    """Run the night after a day, and let its candidate serve; return its decision and reasons."""
+    from flows.run.registry import open_registry
+
+    options = [f"--set={setting}" for setting in (*NIGHT, *settings)]
+    summary = json_of("flows", "night", "--json", *options, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+    registry = open_registry(Home(home.resolve()), load_night(STARTER))
+    assert registry is not None
+    (version,) = [known for known in registry.versions() if known.digest == summary["digests"]["candidate"]]
+    registry.promote(version.version)
+    return {name: summary[name] for name in ("decision", "reasons", "digests")}
 
 
 def pick(room: Classroom, question: str, what: Mapping[str, Any], random_: random.Random) -> None:
@@ -217,7 +267,7 @@ def pick(room: Classroom, question: str, what: Mapping[str, Any], random_: rando
     ranked = sorted(answers, key=lambda answer: random_.random() if noisy else TASTES[what["taste"]](answer["text"]))
     if what["taste"] == "none":
         random_.shuffle(ranked)
-    if what["arm"] in ("picks", "literal"):
+    if what["arm"] in ("picks", "literal", NIGHT_ONLY):
         room.teach("pick", ranked[-1])
     else:
         room.teach("praise", ranked[-1])
@@ -235,6 +285,15 @@ def gates(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     short = [run for run in runs if (run["taste"], run["arm"]) == ("short", "picks")]
     gains = [run["rates"][-1] - run["rates"][0] for run in short]
     none = [run["rates"][-1] - run["rates"][0] for run in runs if (run["taste"], run["arm"]) == ("none", "picks")]
+    promoted = [run["night"]["decision"] == "promoted" for run in runs if run["taste"] == "none" and run.get("night")]
+    traces = {
+        (run["seed"], run["arm"]): run["rates"][-1] - run["rates"][0] for run in runs if run["taste"] == "one sentence"
+    }
+    better = [
+        gain - traces[seed, "praise"]
+        for (seed, arm), gain in traces.items()
+        if arm == "praise with traces" and (seed, "praise") in traces
+    ]
     kept = [run for run in runs if run["arm"] != "literal"]
     seconds = {
         name: [max(run["seconds"][name][at] for run in kept if name in run["seconds"]) for at in (0, 1)]
@@ -244,6 +303,8 @@ def gates(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "short: at least +0.20": {"gains": gains, "passed": len(gains) >= 3 and min(gains) >= 0.2},
         "none: about 0": {"gains": none, "passed": bool(none) and abs(statistics.mean(none)) < 0.1},
+        "none: no night promotes": {"nights": len(promoted), "promoted": sum(promoted)},
+        "one sentence: traces beat whole answers": {"by": better, "passed": len(better) >= 3 and min(better) > 0},
         "day KL at most 0.1": {"largest": max((run["day_kl"] for run in kept), default=None)},
         "distinct answers at least 80 % of the start": {
             "least": min((run["distinct"][-1] / run["distinct"][0] for run in kept), default=None)
