@@ -68,6 +68,7 @@ def overrides(student: Path, problems: Path) -> list[str]:
         f"grpo.max_completion_tokens={COMPLETION_TOKENS}",
         "grpo.exploration=1.0",
         "grpo.refills=0",
+        "grpo.steps_per_round=1",  # as TRL's
         "optimizer.learning_rate=1.0e-6",
     ]
 
