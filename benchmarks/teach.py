@@ -35,7 +35,6 @@ from flows.web.address import free_port
 RESULTS = Path("school/benchmarks/teach.jsonl")
 HOMES = Path("school/benchmarks/teach")
 TOKENS = 48  # of an answer, at most
-LOOKS = 3  # at the taste: before, in the middle, after
 UNSEEN = 40  # questions at each look, with five answers each
 THINKING = 2.0  # seconds between an answer and the click, in which the classroom prepares
 
@@ -171,6 +170,7 @@ def main() -> None:
     parser.add_argument("--tastes", nargs="+", default=["short", "none"], choices=[*TASTES], metavar="TASTE")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--picks", type=int, default=50)
+    parser.add_argument("--looks", type=int, default=3, help="at the taste, the first before and the last after")
     parser.add_argument("--noise", type=float, default=0.0, help="share of the picks that are random")
     parser.add_argument("--set", nargs="+", default=[], dest="settings", help="of the classroom, for all arms")
     parser.add_argument("--json", action="store_true")
@@ -180,7 +180,7 @@ def main() -> None:
         for arm in options.arms:
             for seed in options.seeds:
                 what = {"taste": taste, "arm": arm, "seed": seed, "picks": options.picks, "noise": options.noise}
-                what |= {"settings": options.settings}
+                what |= {"settings": options.settings, "looks": options.looks}
                 runs.append(known(what) or day(what))
     print(json.dumps({"runs": runs, "gates": gates(runs)}) if options.json else table(runs))
 
@@ -212,7 +212,7 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         if by_night:
             room.only_tonight()
         for number in range(what["picks"] + 1):
-            if number == 0 or (number % (what["picks"] // (LOOKS - 1)) == 0 and not by_night):
+            if number == 0 or (number % (what["picks"] // (what["looks"] - 1)) == 0 and not by_night):
                 look(room, number)
             if number < what["picks"]:
                 pick(room, taught[number % len(taught)], what, random_)
