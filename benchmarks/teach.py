@@ -36,7 +36,6 @@ RESULTS = Path("school/benchmarks/teach.jsonl")
 HOMES = Path("school/benchmarks/teach")
 TOKENS = 48  # of an answer, at most
 UNSEEN = 40  # questions at each look, with five answers each
-THINKING = 2.0  # seconds between an answer and the click, in which the classroom prepares
 
 TOPICS = (
     "owls|bees|the moon|rain|bread|trains|the sea|winter|a good friend|music|coffee|mountains|a library|dogs|apples|"
@@ -110,7 +109,7 @@ class Classroom:
         self.client.post("/api/session", json={"token": address["token"]}).raise_for_status()
         self.seconds: dict[str, list[float]] = {name: [] for name in GOALS}
 
-    def ask(self, question: str) -> list[dict[str, Any]]:
+    def ask(self, question: str, *, timed: bool = False) -> list[dict[str, Any]]:
         """Return the answers."""
         began, first = time.perf_counter(), 0.0
         answers: list[dict[str, Any]] = []
@@ -119,8 +118,9 @@ class Classroom:
                 if line.startswith("data: "):
                     first = first or time.perf_counter() - began
                     answers = json.loads(line[6:]).get("answers", answers)
-        self.seconds["first"].append(first)
-        self.seconds["five"].append(time.perf_counter() - began)
+        if timed:
+            self.seconds["first"].append(first)
+            self.seconds["five"].append(time.perf_counter() - began)
         return [answer for answer in answers if answer["text"].strip()]
 
     def teach(self, kind: str, answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,7 +170,8 @@ def main() -> None:
     parser.add_argument("--tastes", nargs="+", default=["short", "none"], choices=[*TASTES], metavar="TASTE")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--picks", type=int, default=50)
-    parser.add_argument("--looks", type=int, default=3, help="at the taste, the first before and the last after")
+    parser.add_argument("--looks", type=int, default=3, help="at the taste, the first before and the last after; or 0")
+    parser.add_argument("--thinking", type=float, default=2.0, help="seconds before each click, and each question")
     parser.add_argument("--noise", type=float, default=0.0, help="share of the picks that are random")
     parser.add_argument("--set", nargs="+", default=[], dest="settings", help="of the classroom, for all arms")
     parser.add_argument("--json", action="store_true")
@@ -180,7 +181,7 @@ def main() -> None:
         for arm in options.arms:
             for seed in options.seeds:
                 what = {"taste": taste, "arm": arm, "seed": seed, "picks": options.picks, "noise": options.noise}
-                what |= {"settings": options.settings, "looks": options.looks}
+                what |= {"settings": options.settings, "looks": options.looks, "thinking": options.thinking}
                 runs.append(known(what) or day(what))
     print(json.dumps({"runs": runs, "gates": gates(runs)}) if options.json else table(runs))
 
@@ -208,17 +209,21 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         at.append(number)
 
     by_night = what["arm"] == NIGHT_ONLY
+    looks = range(0, what["picks"] + 1, what["picks"] // max(what["looks"] - 1, 1)) if what["looks"] else range(0)
+    if by_night:
+        looks = looks[:1]
     with classroom(home, [*ARMS[what["arm"]], *what["settings"]]) as room:
         if by_night:
             room.only_tonight()
         for number in range(what["picks"] + 1):
-            if number == 0 or (number % (what["picks"] // (what["looks"] - 1)) == 0 and not by_night):
+            if number in looks:
                 look(room, number)
             if number < what["picks"]:
                 pick(room, taught[number % len(taught)], what, random_)
         lessons = room.state()
         latest = lessons["lessons"][0]["id"]
         gigabytes = room.memory()
+        time.sleep(what["thinking"])
         room.undo(latest)
     if by_night:
         night = sleep(home, [*what["settings"], f"seed={seed}"])
@@ -259,10 +264,11 @@ def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
 
 def pick(room: Classroom, question: str, what: Mapping[str, Any], random_: random.Random) -> None:
     """Ask, read, and say what is best by the taste."""
-    answers = room.ask(question)
+    time.sleep(what["thinking"])
+    answers = room.ask(question, timed=True)
     if len(answers) < 2:
         return
-    time.sleep(THINKING)
+    time.sleep(what["thinking"])
     noisy = random_.random() < what["noise"]
     ranked = sorted(answers, key=lambda answer: random_.random() if noisy else TASTES[what["taste"]](answer["text"]))
     if what["taste"] == "none":
@@ -280,8 +286,9 @@ def percentiles(seconds: Sequence[float]) -> tuple[float, float]:
     return statistics.median(ordered), ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
 
 
-def gates(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def gates(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the gates that were fixed before the first run, each with what was seen; None where nothing was run."""
+    runs, timed = ([run for run in every if run["rates"]], [run for run in every if run["arm"] != "literal"])
     short = [run for run in runs if (run["taste"], run["arm"]) == ("short", "picks")]
     gains = [run["rates"][-1] - run["rates"][0] for run in short]
     none = [run["rates"][-1] - run["rates"][0] for run in runs if (run["taste"], run["arm"]) == ("none", "picks")]
@@ -296,9 +303,9 @@ def gates(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     ]
     kept = [run for run in runs if run["arm"] != "literal"]
     seconds = {
-        name: [max(run["seconds"][name][at] for run in kept if name in run["seconds"]) for at in (0, 1)]
+        name: [max(run["seconds"][name][at] for run in timed if name in run["seconds"]) for at in (0, 1)]
         for name in GOALS
-        if any(name in run["seconds"] for run in kept)
+        if any(name in run["seconds"] for run in timed)
     }
     return {
         "short: at least +0.20": {"gains": gains, "passed": len(gains) >= 3 and min(gains) >= 0.2},
@@ -312,7 +319,7 @@ def gates(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "seconds, median and 95 %, the slowest run": {
             name: {"seen": seen, "goal": GOALS[name]} for name, seen in seconds.items()
         },
-        "memory": {"largest": max((run["gigabytes"] for run in runs), default=None), "goal": MEMORY},
+        "memory": {"largest": max((run["gigabytes"] for run in every), default=None), "goal": MEMORY},
     }
 
 

@@ -210,6 +210,16 @@ class NightConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def the_day_can_be_judged(self) -> Self:
+        """Refuse to begin with the day copy where no picks are held out, by which it could earn that."""
+        if self.start_from == "day" and not self.unseen_share:
+            raise ValueError(
+                "start_from: day needs held-out picks; use preference_learning: reward_model or both, and a "
+                "learned_reward.owner_share or tie_breaker above 0"
+            )
+        return self
+
+    @model_validator(mode="after")
     def a_prompt_has_room(self) -> Self:
         """Refuse completions so long that no prompt fits beside them."""
         for name, longest in (("grpo", self.grpo.max_completion_tokens), ("exam", self.exam.max_completion_tokens)):

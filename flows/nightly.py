@@ -34,8 +34,8 @@ from flows.run.dates import check_deadline, checked_date, date_of_night, too_lat
 from flows.run.history import resume_command
 from flows.run.levels import level_news, with_next_level
 from flows.run.preflight import check_night, finished_summary
-from flows.training.day_copy import begin_with, day_copy_of
-from flows.training.inputs import champion_of, frozen_day, log_datasets, reward_model_of, teacher_of
+from flows.training.day_copy import OwnersDay
+from flows.training.inputs import champion_of, frozen_day, log_datasets, teacher_of
 from flows.training.recipe import Recipe
 from flows.training.reward_model import learned_reward, log_rankings, rank_held_out
 from flows.web.links import links_of, prefect_link
@@ -150,12 +150,14 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
     night.limit_workers(before_end=night.exam_seconds())
     asked_in_exam = tuple(problem.question for problem in problems)
-    reward_model = reward_model_of(night, journal, champion, tracking, asked_in_exam)
-    picks = rank_held_out(night, reward_model, "champion", champion)
-    day = day_copy_of(night, champion, journal, reward_model)
-    student, by_day = begin_with(night, champion, exams["champion"], picks.get("champion"), day)
-    recipe = Recipe(night, student, exams["champion"], journal, asked_in_exam, by_day)
+    day = OwnersDay(night, champion, exams["champion"], journal, tracking, asked_in_exam)
+    student, by_day = day.student()
+    recipe = Recipe(night, champion, exams["champion"], journal, asked_in_exam, student, by_day)
     distilled = recipe.before_rounds()
+    reward_model = day.reward_model
+    picks = {**day.champion_picks}
+    if config.start_from == "champion":
+        day.examine()
     night.limit_workers(before_end=-LATE)
 
     versions = Registry(tracking.client, config.name).versions()

@@ -74,7 +74,9 @@ class Plan:
         return list(found.values())
 
 
-DAY_COPY = (
+OWNERS_DAY = (
+    Planned("fit_reward_model", ("freeze_journal",)),
+    Planned("picks/champion", ("fit_reward_model",), optional=True),
     Planned("replay_day", ("freeze_journal",), optional=True),
     Planned("merge_day", ("replay_day",), optional=True),
     Planned("evaluate/day", ("merge_day",), optional=True),
@@ -93,20 +95,17 @@ def plan_night(config: NightConfig) -> Plan:
     stages = [Planned("enroll", optional=True), Planned("freeze_journal", ("enroll",))]
     if config.on_policy is not None:
         stages.append(Planned("enroll_teacher", ("freeze_journal",), optional=True))
-    stages += [
-        Planned("evaluate/champion", ("freeze_journal",)),
-        Planned("fit_reward_model", ("freeze_journal",)),
-        Planned("picks/champion", ("fit_reward_model",), optional=True),
-        *DAY_COPY,
-    ]
+    stages.append(Planned("evaluate/champion", ("freeze_journal",)))
     policy = "freeze_journal"  # the stage that the newest checkpoint comes from
     if config.start_from == "day":
         policy = "choose_start"
         compared = ("evaluate/champion", "evaluate/day", "picks/champion", "picks/day")
-        stages.append(Planned(policy, compared, optional=True))
+        stages += [*OWNERS_DAY, Planned(policy, compared)]
     for step in steps[:first]:
         policy = _add_lesson(stages, config, step, policy)
     vault = [Planned("vault/ancestor", ("freeze_journal",), optional=True)] if config.exam.vault else []
+    if config.start_from == "champion":
+        stages += OWNERS_DAY
     stages += [
         *vault,
         Planned("evaluate/distilled", (policy,)),

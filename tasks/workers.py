@@ -169,7 +169,9 @@ class Worker:
         known = (self._longest.get(kind), self.usual.get(kind.split(" · ")[0]))
         longest = max((seconds for seconds in known if seconds is not None), default=None)
         heartbeat = Heartbeat(processes[0], self.quiet, next_limit(longest))
-        while not wait([future], heartbeat.poll).done:
+        while not future.done():  # `wait` does not count one that was cancelled before it began
+            if wait([future], heartbeat.poll).done:
+                break
             if time.time() >= self.until:
                 self.close(grace=0)
                 raise HoursOverError(f"the night's hours were over before {kind} was done")

@@ -33,8 +33,8 @@ class TeachConfig(Section):
     trace_decay: Share = Field(default=0.95, description="λ, decay of an eligibility trace per token")
     implicit_reward: Share = Field(
         default=0.0,
-        description="reward of an answer after which the conversation goes on, and minus it, of answers that were left "
-        "without a word, from 0 (off) to 1; below 0.25, only the day copy learns from it",
+        description="reward of an answer after which the conversation goes on, from 0 (off) to 1; answers that were "
+        "left without a word get its negative; below 0.25, only the day copy learns from it",
     )
     max_answer_tokens: Positive = Field(default=96, description="an answer is cut after so many tokens")
     rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of the day's adapter")

@@ -1,93 +1,140 @@
-"""The owner's day copy among the night's models: it sits the exam, and the night may begin with it."""
+"""The owner's day among the night's models: the picks, and the day copy, which sits the exam and may be the student."""
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from flows.evaluation.run import evaluate_for_report
-from flows.run.context import Night, log
+from flows.evaluation.run import evaluate_for_report, slowest_exam
+from flows.run.context import CHANGED, Night
 from flows.teaching.anchors import known_anchors
+from flows.training.inputs import reward_model_of
 from flows.training.reward_model import rank_held_out
-from models.checkpoint import MergeError
+from models.checkpoint import MergeError, verify
 from tasks.evaluation.choose_start import choose_start
 from tasks.stage import Artifact, committed
 from tasks.teaching.replay_day import DAY, lessons_of_day, replay_day
+from tasks.tracking import Tracking
 from tasks.training.update import merge
 from tasks.workers import HoursOverError, WorkerDiedError
 
-
-@dataclass(frozen=True)
-class DayCopy:
-    """The champion with the day's lessons, as a checkpoint; `checkpoint` is None where the merge failed.
-
-    `learnt`: where the lessons that it learnt are in the journal (`file:line`). `refused`: why there is none.
-    """
-
-    checkpoint: Path | None
-    learnt: tuple[str, ...] = ()
-    refused: str = ""
-    exam: Artifact | None = None
-    picks: dict[str, Artifact] = field(default_factory=dict)
+LESSON, MERGING = 2.0, 30.0  # seconds that a lesson of the day takes, and a merge
+SHARE = 0.2  # of the night's time left that the day copy may take
 
 
-def day_copy_of(night: Night, champion: Path, journal: Artifact, reward_model: Artifact) -> DayCopy | None:
-    """Make the owner's day copy, let it sit the exam and rank the held-out picks; None where nothing was learnt by day.
+@dataclass
+class OwnersDay:
+    """What the owner's day brings into a night. `exam`: the champion's. `exam_questions`: nothing may learn these."""
 
-    No night fails for it: where time is short or a child process dies, exam and ranking are left out.
-    """
-    config, home, known = night.config, night.home, committed(night.folder / "replay_day")
-    if known is None and not lessons_of_day(champion, config, home.journal, home.nights):
-        return None
-    night.rest_engine()
-    try:
+    night: Night
+    champion: Path
+    exam: Artifact
+    journal: Artifact
+    tracking: Tracking
+    exam_questions: tuple[str, ...]
+
+    @cached_property
+    def reward_model(self) -> Artifact:
+        """The reward model, fitted to the picks, or the refusal to serve one."""
+        return reward_model_of(self.night, self.journal, self.champion, self.tracking, self.exam_questions)
+
+    @cached_property
+    def champion_picks(self) -> dict[str, Artifact]:
+        """The champion's ranking of the held-out picks, by its name; empty if there is none."""
+        return rank_held_out(self.night, self.reward_model, "champion", self.champion)
+
+    def student(self) -> tuple[Path, tuple[str, ...]]:
+        """Return what the night's lessons begin with, and where the lines are that it has learnt by day.
+
+        Once chosen, it stays when the night resumes. Raises DamagedCheckpointError where the day copy changed.
+        """
+        night = self.night
+        if night.config.start_from == "champion":
+            return self.champion, ()
+        if (chosen := committed(night.folder / "choose_start")) is None:
+            refused = self.examine()
+            chosen = night.run(
+                choose_start,
+                "choose_start",
+                champion=self.exam,
+                day=committed(night.folder / "evaluate" / "day"),
+                champion_picks=self.champion_picks.get("champion"),
+                day_picks=committed(night.folder / "picks" / "day"),
+                exam=night.config.exam,
+                seed=night.config.seed,
+                refused=refused,
+            )
+        merged, replayed = (committed(night.folder / path) for path in ("merge_day", "replay_day"))
+        if merged is None or replayed is None or not chosen.read_json("start.json")["day"]:
+            return self.champion, ()
+        verify(day := night.checkpoint(merged), CHANGED)
+        return day, tuple(replayed.read_json(DAY)["sources"])
+
+    def examine(self) -> str:
+        """Let the day copy sit the exam and rank the held-out picks. Return why it did not; empty if it did.
+
+        No night fails for it: it is left out where time or memory is short, or a child process dies.
+        """
+        night, home = self.night, self.night.home
+        if committed(night.folder / "replay_day") is None:
+            lessons = lessons_of_day(self.champion, night.config, home.journal, home.nights)
+            if not lessons:
+                return "Nothing was learnt by day."
+            if refused := self._too_long(len(lessons)):
+                night.note(refused)
+                return refused
+        night.rest_engine()
+        try:
+            day = self._merged()
+        except MergeError:
+            refused = "The day copy could not be merged: its change would be lost in the weights' precision."
+        except (HoursOverError, WorkerDiedError, RuntimeError) as error:
+            refused = f"The day copy was not made: {' '.join(str(error).split())[:200]}."
+        else:
+            if day is None:
+                return "The day copy has learnt none of the day's lessons."
+            evaluate_for_report(night, "evaluate/day", day)
+            rank_held_out(night, self.reward_model, "day", day)
+            night.rest_engine()
+            return ""
+        night.note(refused)
+        night.rest_engine()
+        return refused
+
+    def _merged(self) -> Path | None:
+        """Return the day copy as a checkpoint; None where it learnt nothing."""
+        night, config, home = self.night, self.night.config, self.night.home
         replayed = night.run(
             replay_day,
             "replay_day",
-            day=journal,
-            champion=champion,
+            day=self.journal,
+            champion=self.champion,
             config=config,
             teach=config.teach,
-            anchors=known_anchors(home, champion),
+            anchors=known_anchors(home, self.champion),
             journal=home.journal,
             nights=home.nights,
             checkpoints=home.checkpoints,
             trainer=night.trainer,
         )
-        adapter = night.checkpoint(replayed)
-        if adapter == champion:
+        if (adapter := night.checkpoint(replayed)) == self.champion:
             return None
-        trust: dict[str, Any] = {"trust_remote_code": config.student.trust_remote_code}
-        day = night.make_checkpoint(
-            merge, "merge_day", adapter=adapter, checkpoints=home.checkpoints, trainer=night.trainer, **trust
+        return night.make_checkpoint(
+            merge,
+            "merge_day",
+            adapter=adapter,
+            trust_remote_code=config.student.trust_remote_code,
+            checkpoints=home.checkpoints,
+            trainer=night.trainer,
         )
-    except MergeError as error:
-        return DayCopy(None, refused=str(error))
-    except (HoursOverError, WorkerDiedError) as error:
-        log.warning("there is no day copy tonight: %s", error)
-        return None
-    evaluate_for_report(night, "evaluate/day", day)
-    exam = committed(night.folder / "evaluate" / "day")
-    picks = rank_held_out(night, reward_model, "day", day)
-    return DayCopy(day, tuple(replayed.read_json(DAY)["sources"]), "", exam, picks)
 
-
-def begin_with(
-    night: Night, champion: Path, exam: Artifact, champion_picks: Artifact | None, day: DayCopy | None
-) -> tuple[Path, tuple[str, ...]]:
-    """Return the checkpoint that the night's lessons begin with, and the journal's lines that it has learnt by day."""
-    if day is None or night.config.start_from == "champion":
-        return champion, ()
-    chosen = night.run(
-        choose_start,
-        "choose_start",
-        champion=exam,
-        day=day.exam,
-        champion_picks=champion_picks,
-        day_picks=day.picks.get("day"),
-        exam=night.config.exam,
-        seed=night.config.seed,
-        refused=day.refused,
-    )
-    if day.checkpoint is not None and chosen.read_json("start.json")["day"]:
-        return day.checkpoint, day.learnt
-    return champion, ()
+    def _too_long(self, lessons: int) -> str:
+        """Return why there is no time for the day copy, a sentence; empty if there is."""
+        needed = LESSON * lessons + MERGING + slowest_exam({"champion": self.exam})
+        left = self.night.hours.end - time.time()
+        if needed <= SHARE * left:
+            return ""
+        return (
+            f"The day copy sat no exam: its {lessons} lessons and the exam would take about {needed / 60:.0f} minutes, "
+            f"more than a fifth of the {max(left, 0) / 60:.0f} that are left."
+        )

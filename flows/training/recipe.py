@@ -24,15 +24,16 @@ NOTHING = 0.05  # of the exam's target: a student that solves less has nothing t
 class Recipe:
     """Lessons and blocks of rounds, each of which hands a checkpoint to the next.
 
-    `student`: the champion, or the day copy where the night begins with it. `exam`: the champion's. `exam_questions`:
-    those that no lesson may learn. `by_day`: where the lines are that the student has learnt by day (`file:line`).
+    `exam`: the champion's. `exam_questions`: those that no lesson may learn. `student`: the champion, or the day copy
+    where the night begins with it. `by_day`: where the lines are that the student has learnt by day (`file:line`).
     """
 
     night: Night
-    student: Path
+    champion: Path
     exam: Artifact
     journal: Artifact
     exam_questions: tuple[str, ...]
+    student: Path
     by_day: tuple[str, ...] = ()
 
     def before_rounds(self) -> Path:
@@ -145,8 +146,8 @@ class Recipe:
 
     @property
     def _is_trained(self) -> bool:
-        """Whether an earlier night, or the day, made tonight's student."""
-        return parent_of(self.student) is not None
+        """Whether an earlier night made tonight's champion."""
+        return parent_of(self.champion) is not None
 
     @property
     def _steps(self) -> tuple[Step, ...]:

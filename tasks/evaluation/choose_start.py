@@ -30,7 +30,7 @@ def choose_start(
     guard's margin. `day` is None where it did not sit the exam; `refused`: a sentence on why there is no day copy.
     """
     decision = Decision(False, (refused or "It did not sit the exam.",))
-    if day is not None:
+    if day is not None and not refused:
         decision = _compare(champion, day, champion_picks, day_picks, exam, seed)
     (folder / "start.json").write_text(json.dumps({"day": decision.promote, "reasons": decision.reasons}))
 
@@ -43,6 +43,8 @@ def _compare(
     exam: ExamConfig,
     seed: int,
 ) -> Decision:
+    if champion_picks is None or day_picks is None:
+        return Decision(False, ("The held-out picks were not ranked.",))
     taste = compare_taste(champion_picks, day_picks, exam.alpha)
     if taste is None:
         return Decision(False, ("There are too few held-out picks to compare it with the champion.",))

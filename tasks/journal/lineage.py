@@ -34,7 +34,7 @@ class Taught:
 
     `kinds`: the kinds of lines taught. `unseen_share`: the share of the owner's conversations that it held out.
     `later`: digests (`solution_of`) of worked solutions that it did not teach. `by_day`: names of the classroom's
-    lessons that the day copy had learnt which it began with.
+    lessons that the day copy with which it began had learnt.
     """
 
     read: Mapping[str, Spans]

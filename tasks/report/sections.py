@@ -121,14 +121,14 @@ def day_copy_sentences(night: Path, target: str) -> list[str]:
     solved, before = (exam_accuracy(night / "evaluate" / name, target) for name in ("day", "champion"))
     if solved is not None:
         sentences.append(f"It solves {percent(solved)} of {target}, the champion {percent(before)}.")
-    ranked = [read_json(night / "picks" / name, "ranking.json") for name in ("day", "champion")]
-    if all(ranked):
-        day, champion = (sum(found["right"]) for found in ranked)
-        picks = plural(len(ranked[0]["right"]), "held-out pick")
-        sentences.append(f"It ranks your choice first in {day} of {picks}, the champion in {champion}.")
     if start := read_json(night / "choose_start", "start.json"):
         begun = "The night began with it" if start["day"] else "The night did not begin with it"
-        sentences.append(f"{begun}: {' '.join(start['reasons'])}")
+        return [*sentences, f"{begun}: {' '.join(start['reasons'])}"]
+    ranked = [read_json(night / "picks" / name, "ranking.json") for name in ("day", "champion")]
+    if all(ranked) and (picks := ranked[0]["generated"].count(False)):
+        day, champion = (_ranked_first(found) for found in ranked)
+        what = plural(picks, "held-out pick")
+        sentences.append(f"It ranks your choice first in {day} of {what}, the champion in {champion}.")
     return sentences
 
 
@@ -142,6 +142,11 @@ def learned_rounds(night: Path) -> list[LearnedRound]:
                 found.append(_learned_round(number, {}, start, is_start=True))
             found.append(_learned_round(number, figures, night / ranking_path(number, number)))
     return found
+
+
+def _ranked_first(ranking: Mapping[str, Any]) -> int:
+    """Return how many of the owner's own held-out picks are ranked first."""
+    return sum(right for right, generated in zip(ranking["right"], ranking["generated"], strict=True) if not generated)
 
 
 def _shortened(reason: str) -> str:

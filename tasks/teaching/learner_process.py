@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from conf.schema import NightConfig
 from conf.storage.journal import Entry, Preference, Words
 from models.checkpoint import keep, new_draft, write_lineage
+from models.hf.hardware import release_gpu_memory
 from rewards.contamination import exam_index
 
 if TYPE_CHECKING:  # torch is loaded in the learner's process only
@@ -106,17 +107,19 @@ def keep_day_copy(
     None if it learnt none. The process holds no day copy afterwards.
     """
     global _learner
-    start(champion, config, anchors)
-    learnt = [name for name, entries in lessons if learn(name, entries).learnt]
-    adapter = None
-    if learnt:
+    try:
+        start(champion, config, anchors)
+        learnt = [name for name, entries in lessons if learn(name, entries).learnt]
+        if not learnt:
+            return None, []
         draft = new_draft(checkpoints)
         _started().write(draft)
         write_lineage(draft, champion.name, base=champion.name)
-        adapter = keep(draft, checkpoints)
-    _learner = None
-    gc.collect()
-    return adapter, learnt
+        return keep(draft, checkpoints), learnt
+    finally:
+        _learner = None
+        gc.collect()
+        release_gpu_memory()
 
 
 def _learnt(taught: "Taught", day: str) -> Learnt:

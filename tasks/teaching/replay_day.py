@@ -36,8 +36,9 @@ def replay_day(
 ) -> None:
     """Make the day copy anew, in the order of the lessons; keep its adapter as a checkpoint.
 
-    `day`: the frozen journal, after which nothing is added. `teach`, `anchors`: as the classroom had them. `day.json`
-    has the number of `lessons`, the names of those `learnt`, and their `sources` in the journal (`file:line`).
+    `day`: the frozen journal, after which nothing is added. `teach`: the night's settings, which are the classroom's
+    unless that had others on its command line. `anchors`: none if nobody taught this champion by day. `day.json` has
+    the number of `lessons`, the names of those `learnt`, and their `sources` in the journal (`file:line`).
     checkpoint.txt names the champion where none was learnt.
     """
     lessons = lessons_of_day(champion, config, journal, nights)

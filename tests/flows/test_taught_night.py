@@ -26,11 +26,15 @@ from tests.tasks.doubles.picks import preference_rows
 pytestmark = pytest.mark.full
 
 PICKS = 120
+BY_DAY = 24  # of them, from the classroom
 SETTINGS = (
     f"reward_model={QUICK.model_dump_json()}",
     "learned_reward.owner_share=0.5",
     "grpo={rounds: 2, prompts_per_round: 16, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
     "refills: 0, quiz_every_rounds: 2, quiz_problems: 6, sampler_ratio_band: [0.0, 1000.0]}",
+    "start_from=day",
+    "lessons.picks.learning_rate=1e-7",
+    "teach={step_nats: 0.2, kl_per_lesson: 10, kl_of_day: 10}",
 )
 
 
@@ -40,9 +44,10 @@ def said(text: str) -> list[dict[str, str]]:
 
 def journal() -> Iterator[dict[str, Any]]:
     """Picks of the shortest of five answers, and a few lines of the other channels."""
-    for row in preference_rows(PICKS):
+    for number, row in enumerate(preference_rows(PICKS)):
         lists = {name: json.loads(row[name]) for name in ("messages", "responses")}
-        yield {"kind": "preference", **row, **lists, "policy": "imported"}
+        classroom = {"lesson": f"lesson {number}", "live": True} if number < BY_DAY else {}
+        yield {"kind": "preference", **row, **lists, "policy": "imported", **classroom}
     for number in range(12):
         asked = {"messages": said(f"Say {number}"), "response": "no no no"}
         yield {"kind": "correction", **asked, "correction": "no"}
@@ -90,6 +95,26 @@ def test_held_out_conversations_are_in_no_lesson_and_no_round(night: Path) -> No
         counts = json.loads((night / "lessons" / channel / "counts.json").read_text())
         assert (counts["lines"], counts["used"], counts["held_out"]) == (12, 12 - held_out, held_out)
     assert not [messages for messages in prompts(night, "journal") if is_held_out(messages, share)]
+
+
+def test_the_night_begins_with_the_day_copy_and_teaches_its_lines_no_more(night: Path) -> None:
+    read = {name: json.loads((night / name).read_text()) for name in ("replay_day/day.json", "choose_start/start.json")}
+    replayed, start = read.values()
+    assert 0 < len(replayed["learnt"]) == replayed["lessons"] < BY_DAY  # some are held out
+    assert start["day"] is True, start["reasons"]
+    day = (night / "merge_day" / "checkpoint.txt").read_text()
+    assert (night / "evaluate" / "day" / "manifest.json").exists()
+    taught = json.loads((night / "lessons" / "picks" / "counts.json").read_text())
+    assert taught["lines"] == PICKS - len(replayed["learnt"])
+    first = json.loads((night / "lessons" / "corrections" / "manifest.json").read_text())
+    assert (
+        first["inputs"]["checkpoint"]
+        != json.loads((night / "replay_day" / "manifest.json").read_text())["inputs"]["champion"]
+    )
+    page = (night / "report.html").read_text()
+    assert '<h2 id="day">Your day</h2>' in page
+    assert "The night began with it: It ranks your choice first in" in page
+    assert day
 
 
 def test_every_planned_stage_was_committed(night: Path, tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ FULL = (
 
 def test_the_starter_night() -> None:
     assert list(inputs(plan("stages=[distill, grpo]"))) == [
-        *("enroll", "freeze_journal", "evaluate/champion", "fit_reward_model", "picks/champion"),
-        *("replay_day", "merge_day", "evaluate/day", "picks/day"),
-        *("rehearsal", "distill", "distill_check", "evaluate/distilled", "picks/distilled", "owner_prompts"),
+        *("enroll", "freeze_journal", "evaluate/champion", "rehearsal", "distill", "distill_check"),
+        *("fit_reward_model", "picks/champion", "replay_day", "merge_day", "evaluate/day", "picks/day"),
+        *("evaluate/distilled", "picks/distilled", "owner_prompts"),
         *("rank_picks", "round-01", "round-02", "picks/candidate", "evaluate/candidate"),
         *("decide", "promote", "push", "prune", "report"),
     ]
