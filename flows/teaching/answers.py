@@ -24,6 +24,7 @@ class Shown:
     text: str
     policies: list[str]
     finished: bool = False
+    corrected: str = ""  # what the owner wrote in its place
 
     @property
     def count(self) -> int:
@@ -35,7 +36,7 @@ class Shown:
 class Question:
     """A conversation up to an answer, and the answers to it; `merged`: the answer shown in place of an equal one.
 
-    `judged`: the owner has said something of them.
+    `judged`: the owner has said something of them. `unfinished`: answers of the conversation that were cut off.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Question:
     answers: dict[str, Shown] = field(default_factory=dict)
     merged: dict[str, str] = field(default_factory=dict)
     judged: bool = False
+    unfinished: tuple[str, ...] = ()
 
     @property
     def choices(self) -> list[Shown]:

@@ -244,14 +244,14 @@ class Classroom:
         return self._day
 
     def _new_question(self, text: str, follow_up: bool, again: str) -> Question:
-        earlier = conversation([*self.book.lessons.values()]) if follow_up else []
+        earlier, unfinished = conversation([*self.book.lessons.values()]) if follow_up else ([], ())
         if follow_up and not earlier:
             raise RefusedError(409, "there is no answer to follow up: pick one first")
         messages = [*earlier, {"role": "user", "content": text}]
         if again in self._questions:
-            messages = self._questions[again].messages
+            messages, unfinished = self._questions[again].messages, self._questions[again].unfinished
         self._asked += 1
-        question = Question(f"{self.session[:4]}-{self._asked}", messages)
+        question = Question(f"{self.session[:4]}-{self._asked}", messages, unfinished=unfinished)
         self._questions[question.name] = question
         while len(self._questions) > QUESTIONS:
             self._questions.popitem(last=False)
@@ -269,6 +269,7 @@ class Classroom:
         except ValueError as error:
             raise RefusedError(400, str(error)) from None
         question.judged = True
+        shown.corrected = text if kind == "correct" else shown.corrected
         return entries
 
     async def _teach_what_is_implied(self, earlier: Question | None, question: Question) -> None:

@@ -21,7 +21,7 @@ def entries_of(
     """
     choices = question.choices
     keys = keys | {"messages": question.messages}
-    if unfinished := [answer.text for answer in choices if not answer.finished]:
+    if unfinished := [*question.unfinished, *_unfinished(choices)]:
         keys[UNFINISHED] = unfinished
     match kind:
         case "pick":
@@ -45,7 +45,7 @@ def entries_of(
                 raise ValueError(f"from_char: {from_char} is not in the answer, which has {len(shown.text)} characters")
             fields = [{"kind": "feedback", "response": shown.text, "value": -1, FROM_CHAR: from_char}]
         case "good_talk" | "bad_talk":
-            talk = [*question.messages, {"role": "assistant", "content": shown.text}]
+            talk = [*question.messages, {"role": "assistant", "content": shown.corrected or shown.text}]
             turns = sum(message["role"] == "assistant" for message in talk)
             reward = 1 if kind == "good_talk" else -1
             fields = [{"kind": "conversation", "messages": talk, "rewards": [None] * (turns - 1) + [reward]}]
@@ -61,9 +61,10 @@ def implied(left: Question | None, question: Question, size: float, keys: dict[s
     """
     if len(question.messages) > 1:
         *before, answer, _ = question.messages
-        fields = [{"messages": before, "response": answer["content"], "value": size, IMPLICIT: "went_on"}]
+        said = {"messages": before, "value": size, IMPLICIT: "went_on", UNFINISHED: [*question.unfinished]}
+        fields = [said | {"response": answer["content"]}]
     elif left is not None:
-        said = {"messages": left.messages, "value": -size, IMPLICIT: "left"}
+        said = {"messages": left.messages, "value": -size, IMPLICIT: "left", UNFINISHED: _unfinished(left.choices)}
         fields = [said | {"response": answer.text} for answer in left.choices]
     else:
         fields = []
@@ -80,11 +81,14 @@ def any_pick(question: Question) -> Preference | None:
     return entry
 
 
-def conversation(lessons: list[Lesson]) -> list[dict[str, str]]:
-    """Return the conversation up to the last answer that was found good; empty if none was."""
+def conversation(lessons: list[Lesson]) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+    """Return the conversation up to the last answer that was found good, and those of its answers that were cut off.
+
+    Empty if no answer was.
+    """
     for lesson in reversed(lessons):
         entry: Any = lesson.entries[0]
-        good: str | None = None
+        good, cut = None, tuple(lesson.key(UNFINISHED) or ())
         match entry.kind:
             case "preference":
                 good = entry.responses[entry.chosen]
@@ -93,8 +97,12 @@ def conversation(lessons: list[Lesson]) -> list[dict[str, str]]:
             case "feedback" if entry.value > 0:
                 good = entry.response
             case "conversation" if entry.values[-1] > 0:
-                return [message.model_dump() for message in entry.messages]
+                return [message.model_dump() for message in entry.messages], cut
         if good is not None:
             turns = [message.model_dump() for message in entry.messages]
-            return [*turns, {"role": "assistant", "content": good}]
-    return []
+            return [*turns, {"role": "assistant", "content": good}], cut
+    return [], ()
+
+
+def _unfinished(answers: list[Shown]) -> list[str]:
+    return [answer.text for answer in answers if not answer.finished]

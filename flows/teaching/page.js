@@ -8,6 +8,8 @@ let state = { lessons: [], ready: false, why: "" };
 let asked = { text: "", name: "" }; // the question that the cards answer
 let cards = new Map(); // by the answer's id: { item, text, body }
 let writing = false;
+let follows = false; // whether the question is a follow-up
+let ending = ""; // the id of the answer that was judged last
 
 function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -81,7 +83,7 @@ function busy(now) {
   find("hint").textContent = now ? "" : "Which one is best? Press its number, or correct one.";
 }
 
-function settle({ answers, held_out: heldOut, follows }) {
+function settle({ answers, held_out: heldOut, follows: inTalk }) {
   const shown = new Map(answers.map((answer) => [answer.id, answer]));
   for (const [id, card] of cards) if (!shown.has(id)) { card.item.remove(); cards.delete(id); }
   for (const answer of answers) {
@@ -92,7 +94,7 @@ function settle({ answers, held_out: heldOut, follows }) {
   }
   number();
   find("held-out").hidden = !heldOut;
-  find("talk").hidden = !follows;
+  follows = inTalk;
   announce(`${answers.length} answers. ${answers.map((answer, at) => `${at + 1}: ${answer.text}`).join(" ")}`);
   if (answers.length === 1) find("hint").textContent = "All samples agree: praise, blame or correct it.";
 }
@@ -142,6 +144,10 @@ async function teach(kind, answer, more = {}) {
   if (card && ["pick", "praise", "correct"].includes(kind)) {
     for (const other of cards.values()) other.item.classList.remove("picked");
     card.item.classList.add("picked");
+  }
+  if (card && !["none", "good_talk", "bad_talk"].includes(kind)) {
+    ending = answer;
+    find("talk").hidden = !follows;
   }
   find("hint").textContent = result.learnt ? "Learnt. Press r for five others, and see what has changed." : result.why;
   announce(told(result, kind));
@@ -268,9 +274,8 @@ find("words").addEventListener("submit", (event) => {
   attempt(async () => { await teach("words", null, { text: find("text").value }); find("text").value = ""; })();
 });
 find("none").onclick = attempt(() => teach("none", current()));
-const ending = () => [...cards].find(([, { item }]) => item.classList.contains("picked"))?.[0] ?? current();
-find("good-talk").onclick = attempt(() => teach("good_talk", ending()));
-find("bad-talk").onclick = attempt(() => teach("bad_talk", ending()));
+find("good-talk").onclick = attempt(() => teach("good_talk", ending));
+find("bad-talk").onclick = attempt(() => teach("bad_talk", ending));
 find("others").onclick = attempt(others);
 find("stop").onclick = attempt(() => send("api/stop"));
 find("help-open").onclick = () => find("help").showModal();

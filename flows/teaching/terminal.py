@@ -30,7 +30,7 @@ class Terminal:
     def __init__(self, classroom: Classroom, console: Console, read: Callable[[str], str] = input) -> None:
         """`read`: asks for a line, with a prompt; raises EOFError at the end."""
         self.classroom, self.console, self.read = classroom, console, read
-        self.asked = ""
+        self.asked, self.question = "", ""  # the text, and the name by which it is asked again
         self.shown: list[tuple[str, str]] = []  # id and text of the answers
 
     async def run(self) -> None:
@@ -68,7 +68,7 @@ class Terminal:
         if line in ("", "?"):
             self.console.print(HELP)
         elif line == "r" and self.asked:
-            await self._ask(self.asked)
+            await self._ask(self.asked, self.question)
         elif line == "z" and lessons:
             await self.classroom.undo(lessons[0]["id"])
             self.console.print("Undone.")
@@ -90,16 +90,16 @@ class Terminal:
         else:
             await self._ask(line)
 
-    async def _ask(self, text: str) -> None:
+    async def _ask(self, text: str, again: str = "") -> None:
         texts: dict[str, str] = {}
         self.asked, self.shown, held_out = text, [], False
         with Live(console=self.console, refresh_per_second=8) as live:
-            async for name, data in self.classroom.ask(text):
+            async for name, data in self.classroom.ask(text, again=again):
                 if name == "answer":
                     texts[data["answer"]] = texts.get(data["answer"], "") + data["delta"]
                 else:
                     texts = {answer["id"]: answer["text"] for answer in data["answers"]}
-                    held_out = data["held_out"]
+                    held_out, self.question = data["held_out"], data["question"]
                 live.update(_cards([*texts.values()]))
         self.shown = [*texts.items()]
         if held_out:

@@ -97,13 +97,17 @@ def check_tokenizers(student: Path, other: Path, key: str, trust_remote_code: bo
 
 
 def prompt_tokens(
-    tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], student: StudentConfig
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[dict[str, str]],
+    student: StudentConfig,
+    *,
+    answering: bool = True,
 ) -> list[int]:
-    """Return the token ids of a conversation up to where the assistant's answer begins."""
+    """Return the token ids of a conversation up to where the assistant's answer begins; or, if not, up to its end."""
     system = [{"role": "system", "content": student.system}] if student.system is not None else []
     arguments: dict[str, Any] = dict(student.template_arguments)
     rendered: Any = tokenizer.apply_chat_template(
-        [*system, *messages], add_generation_prompt=True, tokenize=True, return_dict=True, **arguments
+        [*system, *messages], add_generation_prompt=answering, tokenize=True, return_dict=True, **arguments
     )
     return list(rendered["input_ids"])
 

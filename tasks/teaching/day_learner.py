@@ -29,6 +29,7 @@ from models.lora import save_adapter
 from models.rollout import Rollout
 from tasks.teaching.keys import FROM_CHAR, UNFINISHED
 
+OPENING = 16  # tokens with which a template opens an answer, at most
 SNAPSHOTS = 20  # kept; a rank of 16 takes 20 MB each for 135M parameters
 
 
@@ -133,7 +134,7 @@ def teach(
             raise ValueError("a single word has nothing to predict: write a sentence")
         return learn_from_human(day, [first], words)
     if isinstance(entry, Conversation):
-        return learn_from_conversation(day, *_turns(entry, tokenizer, student, max_tokens))
+        return learn_from_conversation(day, *turns_of(entry, tokenizer, student, max_tokens))
     if not isinstance(entry, Answer):
         raise ValueError(f"a line of kind {entry.kind} is learnt by night")
     prompt, tokens = _rendering(entry, tokenizer, student, max_tokens)
@@ -176,7 +177,7 @@ def _rendering(
     return prompt, tokens
 
 
-def _turns(
+def turns_of(
     entry: Conversation, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
 ) -> tuple[list[int], list[tuple[int, int]], list[float]]:
     """Return a conversation's tokens, and from where to where the assistant's turns go, with their values.
@@ -184,18 +185,22 @@ def _turns(
     Raises ValueError for one that is too long, or whose template renders a turn otherwise once others follow.
     """
     messages = [message.model_dump() for message in entry.messages]
+    unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
     last = answer_tokens(tokenizer, messages[-1]["content"])
     tokens, turns = prompt_tokens(tokenizer, messages[:-1], student) + last, list[tuple[int, int]]()
     if len(tokens) > max_tokens:
         raise ValueError(f"the conversation has more than {max_tokens} tokens: the night may take its turns")
     for turn in (number for number, message in enumerate(messages) if message["role"] == "assistant"):
-        start = len(prompt_tokens(tokenizer, messages[:turn], student))
         *said, end_token = answer_tokens(tokenizer, messages[turn]["content"])
-        end = start + len(said)
-        if tokens[start:end] != said:
+        # a template may open an answer otherwise when it asks for it than afterwards
+        begun = len(prompt_tokens(tokenizer, messages[:turn], student, answering=False))
+        start = next((at for at in range(begun, begun + OPENING) if tokens[at : at + len(said)] == said), None)
+        if start is None:
             raise ValueError("the chat template renders earlier turns otherwise: the night learns them one by one")
-        turns.append((start, end + (tokens[end : end + 1] == [end_token])))
-    return tokens, turns, entry.values
+        end = start + len(said)
+        ended = tokens[end : end + 1] == [end_token] and messages[turn]["content"] not in unfinished
+        turns.append((start, end + ended))
+    return tokens[: turns[-1][1]], turns, entry.values
 
 
 def token_at(tokenizer: PreTrainedTokenizerBase, answer: str, character: int) -> int:

@@ -184,10 +184,9 @@ class School:
 
         @flow
         def steps() -> tuple[Path, Rounds]:
-            recipe, rounds = (
-                Recipe(night, night.home.checkpoints / self.student.name, champions_exam(night, solved), day, ()),
-                Rounds(night, [], tracking, set(), learned=learned, teacher=teacher),
-            )
+            champion = night.home.checkpoints / self.student.name
+            recipe = Recipe(night, champion, champions_exam(night, solved), day, (), champion)
+            rounds = Rounds(night, [], tracking, set(), learned=learned, teacher=teacher)
             distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -169,6 +170,20 @@ def test_a_worker_that_was_ended_starts_no_child_again(worker: Worker) -> None:
     with pytest.raises(WorkerEndedError, match="was ended"):
         worker.call(child_calls.count)
     assert not worker.running
+
+
+def test_a_call_that_had_not_begun_when_its_worker_ended_is_waited_for_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.workers.POLL", 0.2)
+    worker = Worker("test", log=tmp_path / "test.log", quiet=60.0)
+    calls = [worker.submit(child_calls.sleep, 60) for _ in range(4)]  # one runs, one waits in the child's queue
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(worker.result, calls[-1])
+        time.sleep(0.5)
+        worker.end(grace=0)
+        with pytest.raises(WorkerEndedError):
+            waiting.result(10)
 
 
 # --- hanging

@@ -175,6 +175,15 @@ def test_a_whole_conversation_is_good_or_bad(school: School, do: Do) -> None:
     assert [message["content"] for message in school.engine.asked[-1][0]][-2:] == [answer["text"], "And then?"]
 
 
+def test_a_conversation_ends_with_the_owners_correction(school: School, do: Do) -> None:
+    room = school.open()
+    do(teach(room, "pick"))
+    answer = do(ask(room, "And 1 more?", follow_up=True))["answers"][1]["id"]
+    do(room.teach("correct", answer, text="It is 13."))
+    do(room.teach("good_talk", answer))
+    assert lines(school)[-1].messages[-1].content == "It is 13."
+
+
 async def settled(room: Classroom) -> list[dict[str, Any]]:
     await asyncio.gather(*room._tasks)
     return room.state()["lessons"]

@@ -38,7 +38,7 @@ def exams(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("champion", 10, EXAM, True, "It ranks your choice first in 10 of 12 held-out picks, the champion in 0"),
         ("champion", 3, EXAM, False, "not enough"),
         ("candidate", 10, EXAM, False, "Guard arithmetic-3"),
-        ("distilled", 10, ENGLISH, False, "Guard English prose: 3.14 → 3.35"),
+        ("distilled", 10, ENGLISH, False, "Guard English prose: 3.15 → 3.35"),
         ("champion", None, EXAM, False, "too few held-out picks"),
         (None, 10, EXAM, False, "It did not sit the exam."),
     ],
@@ -57,6 +57,14 @@ def test_it_must_be_earned(
     found = json.loads((tmp_path / "start.json").read_text())
     assert found["day"] is begins
     assert reason in " ".join(found["reasons"])
+
+
+def test_a_ranking_that_failed_is_not_called_too_few_picks(exams: Path, tmp_path: Path) -> None:
+    champion, sat = (Artifact(folder=exams / "champion", digest=name) for name in ("champion", "day"))
+    picks: dict[str, Any] = {"champion_picks": ranking(tmp_path / "champion", [False] * 12), "day_picks": None}
+    choose_start.write(tmp_path, champion=champion, day=sat, exam=EXAM, seed=1, **picks)
+    found = json.loads((tmp_path / "start.json").read_text())
+    assert found == {"day": False, "reasons": ["The held-out picks were not ranked."]}
 
 
 def test_it_says_why_there_is_no_day_copy(exams: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The day's lessons in order, and undoing any of them."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from conf.sections.teaching import TeachConfig
 from conf.storage.journal import Entry, entry_of
 from models.hf.loading import answer_tokens, load_tokenizer
 from tasks.teaching import day_learner
-from tasks.teaching.day_learner import DayLearner, token_at
+from tasks.teaching.day_learner import DayLearner, token_at, turns_of
 
 ASKED = {"messages": [{"role": "user", "content": "7 + 5?"}]}
 LINES: dict[str, dict[str, Any]] = {
@@ -105,6 +106,24 @@ def test_what_cannot_be_learnt_by_day_changes_nothing(make_learner: Any, entry: 
     with pytest.raises(ValueError, match=reason):
         learner.learn("1", [entry])
     assert (learner.digest, learner.lessons) == (before, [])
+
+
+def test_the_turns_of_a_conversation_where_the_template_opens_answers_otherwise_when_it_asks(
+    tiny_student: Path, tmp_path: Path
+) -> None:
+    """As Qwen3's does, without thinking; what was cut off has no end token to praise."""
+    folder = Path(shutil.copytree(tiny_student, tmp_path / "thinking"))
+    tokenizer = load_tokenizer(folder)
+    template: Any = tokenizer.chat_template
+    tokenizer.chat_template = template.replace("'assistant') }}>{% endif %}", "'assistant') }}>7 7 {% endif %}")
+    assert tokenizer.chat_template != template
+    entry: Any = entry_of(LINES["conversation"] | {"unfinished": ["1 2"]})
+    tokens, turns, values = turns_of(entry, tokenizer, StudentConfig(), 200)
+    assert [tokenizer.decode(tokens[start:end]) for start, end in turns] == ["1 2", "1 2"]
+    assert turns[-1][1] == len(tokens)
+    assert values == [0.9, 1.0]
+    whole: Any = line("conversation")
+    assert turns_of(whole, tokenizer, StudentConfig(), 200)[1][-1] == (turns[-1][0], turns[-1][1] + 1)
 
 
 def test_the_token_of_a_character(tiny_student: Path) -> None:
