@@ -1,0 +1,37 @@
+"""The contract between an environment, in which a model acts for several turns, and the night."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from rewards.verifier import Problem, Split
+
+State = dict[str, Any]
+
+
+class Environment(Protocol):
+    """Episodes of several turns, in Gymnasium's shape: actions and observations are text, the state is JSON.
+
+    Everything that an episode depends on is in the state: whoever has it can go on from there, or again.
+    """
+
+    name: str
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return where the episodes of a split begin, in a fixed order."""
+        ...
+
+    def kind(self, problem: Problem) -> str:
+        """Return what sort of episode it is; a night counts returns by it."""
+        ...
+
+    def reset(self, problem: Problem) -> tuple[State, str]:
+        """Return the state at the start of an episode, and the first observation, rules included."""
+        ...
+
+    def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, Mapping[str, Any]]:
+        """Return what follows from the model's text: state, observation, reward, terminated, truncated, info.
+
+        `terminated`: the episode has come to its end; `truncated`: its turns are used up. `info` says whether the text
+        was a `valid` action, and has the reward's `parts` by name. The given state stays as it is.
+        """
+        ...

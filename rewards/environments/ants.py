@@ -1,0 +1,395 @@
+"""An ant colony that forages: find food in a grid, carry it to the nest, and leave traces for the others.
+
+An answer may begin with lines `THINK: …`; then come one to three lines `ACT: …`, of which at most one moves or handles
+food. Anything else is invalid: nothing happens, and the turn is spent.
+"""
+
+import copy
+import hashlib
+import json
+import random
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from rewards.environment import State
+from rewards.verifier import Problem, Split
+
+Cell = tuple[int, int]
+
+WAYS: Mapping[str, Cell] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+ACTS = ("MOVE", "PICK_UP", "DROP", "DEPOSIT", "REINFORCE", "SIGNAL", "REMEMBER", "FORGET")
+HANDLING = ("MOVE", "PICK_UP", "DROP")  # at most one of these a turn
+ACT = re.compile(r'ACT: ([A-Z_]+)(?: (up|down|left|right)| "([^"\n]*)")?')
+MOST_ACTS, MOST_NOTES, LONGEST_NOTE = 3, 3, 40
+SIGHT = 1  # cells in each direction, diagonals included
+FADING, FAINT = 0.95, 0.05  # of a pheromone a turn of the colony; below this strength it is gone
+DISCOUNT = 0.99  # of the shaping's potential
+INVALID, NEW_CELL, MOST_NEW_CELLS, FOLLOWING = -0.02, 0.005, 0.05, 0.005
+LAYOUTS = 200  # of a tier and split
+
+RULES = """You are an ant in a grid of {size} by {size} cells. Carry food to the nest. Each turn, answer with one line:
+ACT: MOVE up, down, left or right; ACT: PICK_UP; ACT: DROP; ACT: DEPOSIT; ACT: REINFORCE; ACT: SIGNAL "text"; \
+ACT: REMEMBER "text"; ACT: FORGET."""
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Grids of one difficulty. `walls`: the share of cells that are walls; None: a maze."""
+
+    size: int
+    food: int
+    turns: int
+    walls: float | None = 0.0
+
+
+TIERS: Mapping[str, Tier] = {
+    "0": Tier(5, 3, 16),
+    "1": Tier(7, 4, 28),
+    "2": Tier(10, 5, 40),
+    "3": Tier(10, 5, 50, 0.15),
+    "4": Tier(15, 6, 80, None),
+    "5": Tier(20, 8, 120, None),
+    "6": Tier(30, 10, 200, None),
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where an episode begins. `free`: the cells that can be reached; all others are walls."""
+
+    tier: str
+    nest: Cell
+    free: frozenset[Cell]
+    food: tuple[Cell, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of grid and food: it decides the split, and where food comes up again."""
+        return hashlib.sha256(json.dumps([self.tier, sorted(self.free), sorted(self.food)]).encode()).hexdigest()
+
+    @property
+    def split(self) -> Split:
+        """The split that the layout belongs to."""
+        return "test" if int(self.digest[0], 16) % 2 else "train"
+
+    def after(self, cell: Cell, way: str) -> Cell | None:
+        """Return the cell next to one, None if it is a wall."""
+        x, y = WAYS[way]
+        found = (cell[0] + x, cell[1] + y)
+        return found if found in self.free else None
+
+
+class Ants:
+    """The environment. A reward is a share of what the oracle delivers, with small parts that show the way.
+
+    `step`'s info has `food`, how much the colony has delivered so far, whether the action was `valid`, the reward's
+    `parts`, and the `action` as it was understood.
+    """
+
+    name = "ants"
+
+    def __init__(self, tiers: Sequence[str] = ("0",), turns: int | None = None, ants: int = 1) -> None:
+        """`turns`: of each ant; None: the tier's. `ants`: that share nest, food and pheromones, and act by turns."""
+        if unknown := [tier for tier in tiers if tier not in TIERS]:
+            raise ValueError(f"ants: there is no tier {unknown[0]!r}; use {', '.join(TIERS)}")
+        self.tiers, self.turns, self.ants = tuple(tiers), turns, ants
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return 200 layouts of each tier."""
+        return [
+            Problem(f"ants/{tier}/{seed}", self.name, f"Forage in layout {seed} of tier {tier}.", "", tier)
+            for tier in self.tiers
+            for seed in _seeds(tier, split)
+        ]
+
+    def kind(self, problem: Problem) -> str:
+        """Return the tier."""
+        return f"tier {problem.level}"
+
+    def reset(self, problem: Problem) -> tuple[State, str]:
+        """Return a colony at its nest."""
+        _, tier, seed = problem.problem_id.split("/")
+        turns = self.turns or TIERS[tier].turns
+        state = colony(tier, int(seed), turns, self.ants) | {"par": max(_par(tier, int(seed), turns, self.ants), 1)}
+        return state, f"{RULES.format(size=TIERS[tier].size)}\n{observation(state)}"
+
+    def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, dict[str, Any]]:
+        """Let the ant whose turn it is act. Raises nothing: what is no valid action does nothing."""
+        acts, after = parse(text), copy.deepcopy(state)
+        valid = acts is not None and all(_act(after, name, argument) for name, argument in acts)
+        if acts is None or not valid:
+            after, parts = copy.deepcopy(state), {"invalid": INVALID}
+        else:
+            parts = _parts(state, after, acts)
+        _end_turn(after)
+        over = after["turn"] >= after["turns"]
+        info = {"food": after["delivered"], "valid": valid, "parts": parts, "action": _said(acts)}
+        return after, observation(after), sum(parts.values()), False, over, info
+
+
+def parse(text: str) -> list[tuple[str, str]] | None:
+    """Return an answer's actions with their arguments; None if it is not of the form that the rules ask for."""
+    found: list[tuple[str, str]] = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if line.startswith("THINK:") and not found:
+            continue
+        match = ACT.fullmatch(line)
+        if match is None or match[1] not in ACTS:
+            return None
+        found.append((match[1], match[2] or match[3] or ""))
+    handling = sum(name in HANDLING for name, _ in found)
+    return found if 0 < len(found) <= MOST_ACTS and handling <= 1 else None
+
+
+def observation(state: State) -> str:
+    """Return what the ant whose turn it is sees, hears and remembers, in about 20 tokens."""
+    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
+    here = _cell(ant["at"])
+    parts = [f"at {here[0]},{here[1]}", "carrying" if ant["carrying"] else "empty"]
+    parts += [f"nest {_direction(here, layout.nest)}"]
+    parts += [f"food {_direction(here, cell)}" for cell in _food_seen(state)[:2]]
+    if walls := [way for way in WAYS if layout.after(here, way) is None]:
+        parts.append(f"wall {' '.join(walls)}")
+    trails = {way: state["pheromones"].get(_key(layout.after(here, way)), 0.0) for way in WAYS}
+    if strongest := max(trails.values()):
+        parts.append(f"trail {max(trails, key=lambda way: trails[way])} {strongest:.1f}")
+    parts += [f'heard "{said}"' for number, said in state["signals"] if number != state["ant"]]
+    parts += [f'note "{note}"' for note in ant["notes"]]
+    return "; ".join(parts)
+
+
+def random_policy(state: State, rng: random.Random) -> str:
+    """Return any action that moves or handles food."""
+    return f"ACT: {rng.choice([*(f'MOVE {way}' for way in WAYS), 'PICK_UP', 'DROP'])}"
+
+
+def greedy_policy(state: State, rng: random.Random) -> str:
+    """Carry what it has to the nest; else take the food that it sees; else go where it sees most that is new.
+
+    It does not remember food that it saw and did not take.
+    """
+    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
+    here = _cell(ant["at"])
+    if ant["carrying"]:
+        return "ACT: DROP" if here == layout.nest else _towards(layout, here, [layout.nest], rng)
+    if food := _food_seen(state):
+        return "ACT: PICK_UP" if food[0] == here else _towards(layout, here, food[:1], rng)
+    seen = [_cell(cell) for cell in ant["seen"]]
+    ways = {way: after for way in WAYS if (after := layout.after(here, way)) is not None}
+    news = {way: _unseen_around(layout, after, seen) for way, after in ways.items()}
+    latest = {way: max((n for n, cell in enumerate(seen) if cell == after), default=-1) for way, after in ways.items()}
+    return f"ACT: MOVE {min(ways, key=lambda way: (-news[way], latest[way], rng.random()))}"
+
+
+def oracle(state: State, rng: random.Random) -> str:
+    """Take the shortest way to the nearest food, and back: it sees the whole grid."""
+    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
+    here = _cell(ant["at"])
+    if ant["carrying"]:
+        return "ACT: DROP" if here == layout.nest else _towards(layout, here, [layout.nest], rng)
+    food = [_cell(cell) for cell in state["food"]]
+    return "ACT: PICK_UP" if here in food else _towards(layout, here, food, rng)
+
+
+def colony(tier: str, seed: int, turns: int, ants: int) -> State:
+    """Return the state of a colony at its nest. `par`: the food that counts as a return of 1."""
+    layout = layout_of(tier, seed)
+    state: State = {"tier": tier, "seed": seed, "turn": 0, "turns": turns, "par": 1, "delivered": 0, "respawned": 0}
+    state |= {"food": [list(cell) for cell in layout.food], "pheromones": {}, "signals": []}
+    nest = list(layout.nest)
+    each = [{"at": nest, "carrying": False, "notes": [], "seen": [nest]} for _ in range(ants)]
+    return json.loads(json.dumps(state | {"ant": 0, "ants": each}))
+
+
+@lru_cache(maxsize=8192)
+def layout_of(tier: str, seed: int) -> Layout:
+    """Return the layout of a seed: the nest in the middle, and all cells that can be reached from it."""
+    its, chance = TIERS[tier], random.Random(f"ants {tier} {seed}")
+    if its.walls is None:
+        middle, open_cells = 2 * (its.size // 4), _maze(its.size, chance)
+    else:
+        middle = its.size // 2
+        cells = [(x, y) for y in range(its.size) for x in range(its.size)]
+        open_cells = {cell for cell in cells if cell == (middle, middle) or chance.random() >= its.walls}
+    nest = (middle, middle)
+    free = frozenset(_distances(frozenset(open_cells), [nest]))
+    food = chance.sample(sorted(free - {nest}), its.food)
+    return Layout(tier, nest, free, tuple(food))
+
+
+def _maze(size: int, chance: random.Random) -> set[Cell]:
+    """Return the open cells of a maze: a random tree over the cells with even coordinates, and some loops."""
+    rooms = range(0, size, 2)
+    start = (2 * (size // 4), 2 * (size // 4))
+    open_cells, stack = {start}, [start]
+    while stack:
+        x, y = stack[-1]
+        ways = [(x + 2 * dx, y + 2 * dy) for dx, dy in WAYS.values()]
+        ways = [(i, j) for i, j in ways if i in rooms and j in rooms and (i, j) not in open_cells]
+        if not ways:
+            stack.pop()
+            continue
+        i, j = chance.choice(ways)
+        open_cells |= {(i, j), ((x + i) // 2, (y + j) // 2)}
+        stack.append((i, j))
+    walls = [(x, y) for x in range(size - 1) for y in range(size - 1) if (x + y) % 2 and (x, y) not in open_cells]
+    return open_cells | {wall for wall in walls if chance.random() < 0.1}
+
+
+@lru_cache(maxsize=16)
+def _seeds(tier: str, split: Split) -> tuple[int, ...]:
+    """Return the seeds of a split's layouts, each layout once."""
+    found: dict[str, int] = {}
+    seed = 0
+    while len(found) < LAYOUTS:
+        layout = layout_of(tier, seed)
+        if layout.split == split:
+            found.setdefault(layout.digest, seed)
+        seed += 1
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=8192)
+def _par(tier: str, seed: int, turns: int, ants: int) -> int:
+    """Return what the oracle delivers on a layout."""
+    state, chance = colony(tier, seed, turns, ants), random.Random(f"par {seed}")
+    while state["turn"] < turns:
+        for name, argument in parse(oracle(state, chance)) or []:
+            _act(state, name, argument)
+        _end_turn(state)
+    return state["delivered"]
+
+
+def _act(state: State, name: str, argument: str) -> bool:
+    """Let the ant whose turn it is do one thing; return whether it can."""
+    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
+    here = _cell(ant["at"])
+    on = state["pheromones"].get(_key(here), 0.0)
+    match name:
+        case "MOVE" if argument in WAYS and (after := layout.after(here, argument)) is not None:
+            ant["at"] = list(after)
+            ant["seen"].append(list(after))
+        case "PICK_UP" if not argument and not ant["carrying"] and list(here) in state["food"]:
+            ant["carrying"] = True
+            state["food"].remove(list(here))
+            state["food"].append(_new_food(state, layout))
+        case "DROP" if not argument and ant["carrying"] and (here == layout.nest or list(here) not in state["food"]):
+            ant["carrying"] = False
+            state["delivered"] += here == layout.nest
+            if here != layout.nest:
+                state["food"].append(list(here))
+        case "DEPOSIT" if not argument:
+            state["pheromones"][_key(here)] = max(on, 1.0)
+        case "REINFORCE" if not argument and on:
+            state["pheromones"][_key(here)] = min(on + 0.5, 2.0)
+        case "SIGNAL" if argument:
+            state["signals"] = [*state["signals"], [state["ant"], argument[:LONGEST_NOTE]]]
+        case "REMEMBER" if argument:
+            ant["notes"] = [*ant["notes"], argument[:LONGEST_NOTE]][-MOST_NOTES:]
+        case "FORGET" if not argument and ant["notes"]:
+            ant["notes"] = []
+        case _:
+            return False
+    return True
+
+
+def _new_food(state: State, layout: Layout) -> list[int]:
+    """Return where food comes up again: the same for the same layout and count."""
+    state["respawned"] += 1
+    taken = {layout.nest, *map(_cell, state["food"])}
+    chance = random.Random(f"{layout.digest} {state['respawned']}")
+    return list(chance.choice(sorted(layout.free - taken)))
+
+
+def _end_turn(state: State) -> None:
+    """Let the next ant act; after the last one, signals end and pheromones fade."""
+    state["ant"] = (state["ant"] + 1) % len(state["ants"])
+    if state["ant"] == 0:
+        state["turn"] += 1
+        faded = {cell: round(FADING * strength, 4) for cell, strength in state["pheromones"].items()}
+        state["pheromones"] = {cell: strength for cell, strength in faded.items() if strength >= FAINT}
+    state["signals"] = [said for said in state["signals"] if said[0] != state["ant"]]
+
+
+def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """Return the reward's parts that a valid action earns."""
+    parts: dict[str, float] = {}
+    if food := after["delivered"] - before["delivered"]:
+        parts["food"] = food / after["par"]
+    parts["shaping"] = DISCOUNT * _potential(after) - _potential(before)
+    ant, seen = _ant(after), _ant(before)["seen"]
+    if ant["at"] not in seen and len({_cell(cell) for cell in seen}) <= MOST_NEW_CELLS / NEW_CELL:
+        parts["exploration"] = NEW_CELL
+    if acts[0][0] == "MOVE" and before["pheromones"].get(_key(_cell(ant["at"]))) and not ant["carrying"]:
+        parts["pheromone"] = FOLLOWING
+    return parts
+
+
+def _potential(state: State) -> float:
+    """Return minus the steps to the acting ant's goal (the nest, or the nearest food), divided by the grid's size."""
+    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
+    goals = [layout.nest] if ant["carrying"] else [_cell(cell) for cell in state["food"]]
+    return -_distances(layout.free, goals)[_cell(ant["at"])] / TIERS[state["tier"]].size
+
+
+def _towards(layout: Layout, here: Cell, goals: Sequence[Cell], rng: random.Random) -> str:
+    """Return a move that shortens the way to the nearest goal, any of several."""
+    away = _distances(layout.free, goals)
+    ways = {way: away[after] for way in WAYS if (after := layout.after(here, way)) is not None}
+    return f"ACT: MOVE {rng.choice([way for way, steps in ways.items() if steps == min(ways.values())])}"
+
+
+def _distances(free: frozenset[Cell], goals: Sequence[Cell]) -> Mapping[Cell, int]:
+    """Return the number of steps from each cell to the nearest goal, for all cells from which there is a way."""
+    found, waiting = dict.fromkeys(goals, 0), deque(goals)
+    while waiting:
+        x, y = cell = waiting.popleft()
+        for dx, dy in WAYS.values():
+            if (after := (x + dx, y + dy)) in free and after not in found:
+                found[after] = found[cell] + 1
+                waiting.append(after)
+    return found
+
+
+def _food_seen(state: State) -> list[Cell]:
+    """Return the food that the ant sees, the nearest first."""
+    x, y = _cell(_ant(state)["at"])
+    cells = map(_cell, state["food"])
+    near = [(i, j) for i, j in cells if abs(i - x) <= SIGHT and abs(j - y) <= SIGHT]
+    return sorted(near, key=lambda cell: (abs(cell[0] - x) + abs(cell[1] - y), cell))
+
+
+def _unseen_around(layout: Layout, cell: Cell, seen: Sequence[Cell]) -> int:
+    """Return how many cells an ant would see from a cell that it has not seen yet."""
+    around = [(dx, dy) for dx in range(-SIGHT, SIGHT + 1) for dy in range(-SIGHT, SIGHT + 1)]
+    known = {(x + dx, y + dy) for x, y in seen for dx, dy in around}
+    cells = {(cell[0] + dx, cell[1] + dy) for dx, dy in around}
+    return len((cells & layout.free) - known)
+
+
+def _direction(here: Cell, there: Cell) -> str:
+    """Return where a cell is, in words: `2 up, 3 left`; `here`."""
+    dx, dy = there[0] - here[0], there[1] - here[1]
+    words = [f"{abs(dy)} {'up' if dy < 0 else 'down'}"] if dy else []
+    words += [f"{abs(dx)} {'left' if dx < 0 else 'right'}"] if dx else []
+    return ", ".join(words) or "here"
+
+
+def _ant(state: State) -> dict[str, Any]:
+    return state["ants"][state["ant"]]
+
+
+def _cell(pair: Sequence[int]) -> Cell:
+    return pair[0], pair[1]
+
+
+def _key(cell: Cell | None) -> str:
+    return "" if cell is None else f"{cell[0]},{cell[1]}"
+
+
+def _said(acts: Sequence[tuple[str, str]] | None) -> str:
+    return "; ".join(" ".join(filter(None, act)) for act in acts or [])
