@@ -249,7 +249,7 @@ def of_no_benchmark(inputs: LessonInputs, folder: Path) -> Artifact:
 
 def learnt(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
     day = write_stage(inputs.folder / "day", {table: (schema, rows)})
-    return taught(inputs, stage, config=config, day=day, unseen_share=0.0, max_tokens=10_000)
+    return taught(inputs, stage, config=config, day=day, unseen_share=0.0, by_day=(), max_tokens=10_000)
 
 
 def corrected(inputs: LessonInputs, question: str, correction: str) -> list[str]:
