@@ -158,7 +158,7 @@ class NightConfig(Section):
     day: DayConfig = DayConfig()
     start_from: Literal["champion", "day"] = Field(
         default="champion",
-        description="what a night begins with; day: the owner's day copy, where it ranks held-out picks better than "
+        description="what a night begins with; day: the owner's day copy, where it favours held-out picks more than "
         "the champion and holds the guards' margins",
     )
     stages: Stages = Field(

@@ -1,1 +1,1 @@
-"""`nightschool teach`: the classroom, in which the model learns while its owner watches."""
+"""`nightschool teach`: the classroom of the day."""

@@ -119,8 +119,8 @@ class Classroom:
             {"id": answer.name, "text": answer.text, "count": answer.count} for answer in question.answers.values()
         ]
         held_out = day.is_held_out(question.messages)
-        follows = len(question.messages) > 1
-        yield "done", {"question": question.name, "answers": shown, "held_out": held_out, "follows": follows}
+        earlier_turns = question.messages[:-1]
+        yield "done", {"question": question.name, "answers": shown, "held_out": held_out, "earlier": earlier_turns}
         if self.config.teach.implicit_reward and not again:
             self._in_background(self._teach_what_is_implied(earlier, question))
         if self.live and not held_out and (pick := any_pick(question)) is not None:

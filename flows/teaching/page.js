@@ -59,7 +59,7 @@ async function ask(text, { followUp = false, again = "" } = {}) {
   find("question").hidden = false;
   find("asked").textContent = text;
   find("answers").replaceChildren();
-  find("held-out").hidden = find("talk").hidden = true;
+  find("held-out").hidden = find("talk").hidden = find("earlier").hidden = true;
   busy(true);
   try {
     for await (const [name, data] of events(response)) {
@@ -83,7 +83,7 @@ function busy(now) {
   find("hint").textContent = now ? "" : "Which one is best? Press its number, or correct one.";
 }
 
-function settle({ answers, held_out: heldOut, follows: inTalk }) {
+function settle({ answers, held_out: heldOut, earlier }) {
   const shown = new Map(answers.map((answer) => [answer.id, answer]));
   for (const [id, card] of cards) if (!shown.has(id)) { card.item.remove(); cards.delete(id); }
   for (const answer of answers) {
@@ -94,7 +94,10 @@ function settle({ answers, held_out: heldOut, follows: inTalk }) {
   }
   number();
   find("held-out").hidden = !heldOut;
-  follows = inTalk;
+  follows = earlier.length > 0;
+  find("earlier").hidden = !follows;
+  find("earlier").replaceChildren(...earlier.map(({ role, content }) =>
+    element("li", {}, element("strong", {}, role === "user" ? "You" : "Model"), ` ${content}`)));
   announce(`${answers.length} answers. ${answers.map((answer, at) => `${at + 1}: ${answer.text}`).join(" ")}`);
   if (answers.length === 1) find("hint").textContent = "All samples agree: praise, blame or correct it.";
 }

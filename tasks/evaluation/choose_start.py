@@ -6,8 +6,8 @@ from pathlib import Path
 from conf.sections.exam import ExamConfig
 from tasks.evaluation import statistics
 from tasks.evaluation.english import compare_english, with_english
-from tasks.evaluation.statistics import Decision, probability
-from tasks.evaluation.taste import compare_taste
+from tasks.evaluation.statistics import Decision
+from tasks.evaluation.taste import compare_taste, favours
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 
@@ -26,7 +26,7 @@ def choose_start(
 ) -> None:
     """Compare the day copy with the champion, and write `start.json`: `day`, whether the night begins with it, and why.
 
-    It must rank the owner's held-out picks better, by the exact one-sided paired test at the exam's α, and hold every
+    It must favour the owner's held-out picks more, by the exact one-sided paired test at the exam's α, and hold every
     guard's margin. `day` is None where it did not sit the exam; `refused`: a sentence on why there is no day copy.
     """
     decision = Decision(False, (refused or "It did not sit the exam.",))
@@ -49,10 +49,7 @@ def _compare(
     if taste is None:
         return Decision(False, ("There are too few held-out picks to compare it with the champion.",))
     earned = taste.p_value <= exam.alpha
-    ranks = (
-        f"It ranks your choice first in {taste.after} of {taste.n} held-out picks, the champion in {taste.before} "
-        f"({probability(taste.p_value)}){'' if earned else ': not enough'}."
-    )
+    ranks = f"Of your held-out picks, it {favours(taste)}{'' if earned else ': not enough'}."
     rows = [read_table(each.folder / "evaluations.parquet", EVALUATIONS) for each in (champion, day)]
     decision = Decision(earned, (ranks,))
     for part in exam.guards:

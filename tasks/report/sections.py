@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.distillation.trace_filter import FATES
+from tasks.evaluation.taste import own_picks
 from tasks.layout import MANIFEST, ranking_path, rounds
 from tasks.report.queries import exam_accuracy, read_json, read_table
 from tasks.report.text import percent, percent_range, plural
@@ -126,7 +127,7 @@ def day_copy_sentences(night: Path, target: str) -> list[str]:
         return [*sentences, f"{begun}: {' '.join(start['reasons'])}"]
     ranked = [read_json(night / "picks" / name, "ranking.json") for name in ("day", "champion")]
     if all(ranked) and (picks := ranked[0]["generated"].count(False)):
-        day, champion = (_ranked_first(found) for found in ranked)
+        day, champion = (sum(own_picks(found, "right")) for found in ranked)
         what = plural(picks, "held-out pick")
         sentences.append(f"It ranks your choice first in {day} of {what}, the champion in {champion}.")
     return sentences
@@ -142,11 +143,6 @@ def learned_rounds(night: Path) -> list[LearnedRound]:
                 found.append(_learned_round(number, {}, start, is_start=True))
             found.append(_learned_round(number, figures, night / ranking_path(number, number)))
     return found
-
-
-def _ranked_first(ranking: Mapping[str, Any]) -> int:
-    """Return how many of the owner's own held-out picks are ranked first."""
-    return sum(right for right, generated in zip(ranking["right"], ranking["generated"], strict=True) if not generated)
 
 
 def _shortened(reason: str) -> str:

@@ -37,8 +37,9 @@ def rank_picks(
     Of more than 200 picks it draws 200, the same in every ranking of a night. An answer's likelihood is the mean
     log-probability of its tokens, including the end token (nats per token). `policy`: the digest at which
     `predecessor` stands; without a predecessor, that of the checkpoint `tokenizer`, which no update continues from.
-    `ranking.json` has `right`, one value a pick, their mean, `accuracy`, which picks were `generated`, and digests of
-    their `openings`, which picks of one conversation share.
+    `ranking.json` has one value a pick of `right`, of the `margins` by which the picked answer is likelier than the
+    others on average (nats per token), of which were `generated`, and of digests of their `openings`, which picks of
+    one conversation share; and the mean of `right`, `accuracy`.
     """
     held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     picks: Any = held_out.sample(min(MAX_PICKS, len(held_out)), random_state=0).sort_index()
@@ -57,15 +58,21 @@ def rank_picks(
     else:
         logprobs = trainer.call(trainer_process.logprobs, predecessor, config, rollouts)
     likelihoods = iter(map(fmean, logprobs))
-    right = [_is_first([next(likelihoods) for _ in answers], chosen) for _, answers, chosen in rankings]
+    found = [([next(likelihoods) for _ in answers], chosen) for _, answers, chosen in rankings]
+    right = [_is_first(likelihood, chosen) for likelihood, chosen in found]
+    margins = [_margin(likelihood, chosen) for likelihood, chosen in found]
     accuracy = fmean(right) if right else None
     openings = [hashlib.sha256(opening(messages).encode()).hexdigest()[:12] for messages, _, _ in rankings]
-    found = {"accuracy": accuracy, "right": right, "generated": picks.generated.tolist(), "openings": openings}
-    (folder / "ranking.json").write_text(json.dumps(found))
+    written = {"accuracy": accuracy, "right": right, "margins": margins, "generated": picks.generated.tolist()}
+    (folder / "ranking.json").write_text(json.dumps(written | {"openings": openings}))
 
 
 def _is_first(likelihoods: Sequence[float], chosen: int) -> bool:
     return all(likelihoods[chosen] > other for index, other in enumerate(likelihoods) if index != chosen)
+
+
+def _margin(likelihoods: Sequence[float], chosen: int) -> float:
+    return likelihoods[chosen] - fmean(other for index, other in enumerate(likelihoods) if index != chosen)
 
 
 def _as_rollout(group: int, sample: int, prompt: list[int], answer: list[int], policy: str) -> Rollout:

@@ -171,7 +171,8 @@ def test_a_whole_conversation_is_good_or_bad(school: School, do: Do) -> None:
     }
     do(room.undo(taught["lesson"]))
     do(room.teach("good_talk", answer["id"]))
-    assert do(ask(room, "And then?", follow_up=True))["follows"]
+    earlier = do(ask(room, "And then?", follow_up=True))["earlier"]
+    assert [turn["content"] for turn in earlier] == ["7 + 5?", ANSWERS[0], "And 1 more?", answer["text"]]
     assert [message["content"] for message in school.engine.asked[-1][0]][-2:] == [answer["text"], "And then?"]
 
 

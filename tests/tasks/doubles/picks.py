@@ -24,6 +24,7 @@ def ranking(folder: Path, right: list[bool], generated: int = 0, together: int =
     """A ranking of the owner's picks, after some generated ones that the candidate ranks right."""
     folder.mkdir()
     found = {"right": [True] * generated + right, "generated": [True] * generated + [False] * len(right)}
+    found |= {"margins": [float(first) for first in [*found["right"]]]}
     found |= {"openings": [str(number // together) for number in range(generated + len(right))]}
     (folder / "ranking.json").write_text(json.dumps(found))
     return Artifact(folder=folder, digest=folder.name)

@@ -1,4 +1,4 @@
-"""Where a night begins: with the day copy only if it ranks held-out picks better and holds every guard's margin."""
+"""Where a night begins: with the day copy only if it favours held-out picks more and holds every guard's margin."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,13 @@ def exams(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("day", "right", "exam", "begins", "reason"),
     [
-        ("champion", 10, EXAM, True, "It ranks your choice first in 10 of 12 held-out picks, the champion in 0"),
+        (
+            "champion",
+            10,
+            EXAM,
+            True,
+            "in 10 of 10 conversations (p = 0.0010), and ranks it first in 10 of 12",
+        ),
         ("champion", 3, EXAM, False, "not enough"),
         ("candidate", 10, EXAM, False, "Guard arithmetic-3"),
         ("distilled", 10, ENGLISH, False, "Guard English prose: 3.15 → 3.35"),

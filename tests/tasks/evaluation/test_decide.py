@@ -97,7 +97,8 @@ def test_taste_decides_too(tmp_path: Path, gained: int | None, margin: float, pr
         assert found == alone
         return
     assert (found["taste"]["n"], found["taste"]["before"], found["taste"]["after"]) == (12, 0, gained)
-    assert found["reasons"][-1].startswith(f"Your held-out picks: the candidate ranks your choice first in {gained} of")
+    assert found["reasons"][-1].startswith("Your held-out picks: the candidate favours your choice more")
+    assert f"does in {gained} of {gained} conversations" in found["reasons"][-1]
     assert found["reasons"][-1].endswith(": your picks decide.") is decides
 
 

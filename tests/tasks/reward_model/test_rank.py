@@ -54,23 +54,29 @@ def rank(folder: Path, tiny_student: Path, picks: list[tuple[str, list[str], int
 
 def test_a_pick_is_right_if_its_mean_token_logprob_is_the_highest(tmp_path: Path, tiny_student: Path) -> None:
     model, tokenizer = plain_model(tiny_student), load_tokenizer(tiny_student)
-    expected, picks = [], []
+    expected, margins, picks = [], [], []
     for number in range(6):
         asked, chosen = f"Shall we {number}?", number % len(ANSWERS)
         prompt = prompt_tokens(tokenizer, [{"role": "user", "content": asked}], StudentConfig())
         means = [float(plain_logprobs(model, prompt, answer_tokens(tokenizer, one)).mean().detach()) for one in ANSWERS]
         expected.append(means.index(max(means)) == chosen)
+        others = [mean for index, mean in enumerate(means) if index != chosen]
+        margins.append(means[chosen] - sum(others) / len(others))
         picks.append((asked, ANSWERS, chosen))
     likeliest = [pick for pick, right in zip(picks, expected, strict=True) if right]
     assert 0 < len(likeliest) < len(picks)  # else the test could not tell
     found = rank(tmp_path, tiny_student, picks)
     assert len(set(found.pop("openings"))) == 6
+    assert found.pop("margins") == pytest.approx(margins, abs=0.02)  # the trainer computes in bf16
     assert found == {"accuracy": sum(expected) / 6, "right": expected, "generated": [False] * len(expected)}
 
 
 def test_equal_answers_are_never_right_and_no_picks_have_no_accuracy(tmp_path: Path, tiny_student: Path) -> None:
     assert rank(tmp_path / "1", tiny_student, [("Well?", ["yes", "yes"], 0)])["right"] == [False]
-    assert rank(tmp_path / "2", tiny_student, []) == {"accuracy": None, "right": [], "generated": [], "openings": []}
+    assert rank(tmp_path / "2", tiny_student, []) == {
+        "accuracy": None,
+        **{name: [] for name in ("right", "margins", "generated", "openings")},
+    }
 
 
 def test_of_many_picks_old_and_new_ones_are_drawn_always_the_same(
