@@ -3,8 +3,9 @@
     python -m benchmarks.learning [--minutes 2.5] [--seeds 1 2 3] [--variants …] [--plot FILE.png]
 
 All begin with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
-a fixed part of the exam (levels 1 and 2, which training never draws). It is measured afterwards; neither that nor the
-start of engine and trainer counts as learning time. Each finished run is a file under --out and is not run again.
+a fixed part of the exam (levels 1 and 2, which training never draws). It is measured afterwards, as is that of the mean
+of the last four checkpoints' weights; neither this nor the start of engine and trainer counts as learning time. Each
+finished run is a file under --out and is not run again.
 Prints a Markdown table.
 """
 
@@ -19,7 +20,7 @@ from typing import Any
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import STARTER, starter
-from benchmarks.nights.learning_runs import NIGHTS, TRL, accuracies, distilled, learn
+from benchmarks.nights.learning_runs import NIGHTS, TRL, accuracies, averaged, distilled, learn
 from conf.storage.durable import write_atomically
 from flows import environment
 
@@ -57,9 +58,10 @@ def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
         student = distilled(options.student, seed, folder)
         with tempfile.TemporaryDirectory(dir=options.out) as work:
             points = learn(variant, student, seed, options.minutes * 60, Path(work).resolve())
-            solved = accuracies([checkpoint for _, checkpoint in points], options.problems)
+            mean = averaged(points, Path(work).resolve() / "mean")
+            *solved, average = accuracies([*(checkpoint for _, checkpoint in points), mean], options.problems)
         curve = [[seconds, share] for (seconds, _), share in zip(points, solved, strict=True)]
-        result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve}
+        result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve, "average": average}
         write_atomically(file, json.dumps(result))
     return json.loads(file.read_text())
 
@@ -76,14 +78,16 @@ def table(runs: Sequence[Mapping[str, Any]], minutes: float) -> str:
     """Return a Markdown table of the mean accuracy of each variant over time, and of each seed at the end."""
     times = [minutes * 60 * quarter / 4 for quarter in range(5)]
     lines = [
-        f"| variant | {' | '.join(f'{seconds:.0f} s' for seconds in times)} | each seed at the end | steps |",
-        f"|---|{'---|' * len(times)}---|---|",
+        f"| variant | {' | '.join(f'{seconds:.0f} s' for seconds in times)} | each seed at the end "
+        "| mean of the last four | steps |",
+        f"|---|{'---|' * len(times)}---|---|---|",
     ]
     for variant, curves in by_variant(runs).items():
         means = " | ".join(f"{statistics.mean(at(curve, seconds) for curve in curves):.3f}" for seconds in times)
         ends = ", ".join(f"{at(curve, times[-1]):.2f}" for curve in curves)
         steps = statistics.mean(sum(0 < seconds <= times[-1] for seconds, _ in curve) for curve in curves)
-        lines.append(f"| {variant} | {means} | {ends} | {steps:.1f} |")
+        averages = ", ".join(f"{one['average']:.2f}" for one in runs if one["variant"] == variant)
+        lines.append(f"| {variant} | {means} | {ends} | {averages} | {steps:.1f} |")
     return "\n".join(lines)
 
 

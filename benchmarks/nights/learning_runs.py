@@ -28,11 +28,17 @@ from tasks.workers import Worker
 
 Point = tuple[float, Path]
 ENDLESS = 1000  # rounds: the time ends a run
-NIGHTS = {
-    "choice and refills": ["grpo.refills=1"],
+NIGHTS = {  # the first is the starter's; each other differs from it in one thing
     "choice": ["grpo.refills=0"],
+    "choice and refills": ["grpo.refills=1"],
     "even draw": ["grpo.refills=0", "grpo.exploration=1.0"],
+    "one step a round": ["grpo.steps_per_round=1"],
+    "24 × 16": ["grpo.prompts_per_round=24", "grpo.group_size=16"],
+    "std": ["grpo.scale=std"],
+    "rate 1.5e-5": ["optimizer.learning_rate=1.5e-5"],
+    "rate 6e-5": ["optimizer.learning_rate=6.0e-5"],
 }
+LAST = 4  # checkpoints whose weights are averaged
 TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, completions of each, batch
 
 
@@ -80,6 +86,24 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
         found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
     engine.close()
     return found
+
+
+def averaged(points: Sequence[Point], folder: Path) -> Path:
+    """Write the mean of the last checkpoints' weights, rounded once."""
+    from safetensors.torch import load_file, save_file
+
+    last = [checkpoint for _, checkpoint in points[-LAST:]]
+    shutil.copytree(last[-1], folder)
+    for file in folder.glob("*.safetensors"):
+        parts = [load_file(checkpoint / file.name) for checkpoint in last]
+        mean = {
+            name: (sum(part[name].float() for part in parts) / len(parts)).to(tensor.dtype)  # pyright: ignore
+            for name, tensor in parts[-1].items()
+        }
+        file.unlink()  # not the checkpoint's own, which it is a link to
+        save_file(mean, file, metadata={"format": "pt"})
+    (folder / "probe.json").unlink(missing_ok=True)  # of other weights
+    return folder
 
 
 def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[float]:
