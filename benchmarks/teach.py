@@ -5,9 +5,10 @@
 Starts `nightschool teach` on a home whose champion is the starter student, and teaches through its endpoints, as the
 page does. A teacher has a taste, and picks by it among the five answers to everyday questions; with `--noise`, that
 share of its picks is random. Before, in the middle and after, the answers to questions that are never taught are rated
-by the taste, as they are shown: four in five by the day copy. In the arm *night only* nothing is learnt by day, a night
-of nothing but lessons follows, and what it made answers last. Every run is a line in school/benchmarks/teach.jsonl; a
-run that is there is not repeated. Prints a table, the gates, and latencies and memory; --json prints one object.
+by the taste, as they are shown: four in five by the day copy. In the arm *night only* nothing is learnt by day; a night
+of nothing but lessons follows, and the model that it made writes the last answers. Every run is a line in
+school/benchmarks/teach.jsonl; a run that is there is not repeated. Prints a table, the gates, and latencies and memory;
+--json prints one object.
 """
 
 import argparse
@@ -301,7 +302,7 @@ def gates(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for (seed, arm), gain in traces.items()
         if arm == "praise with traces" and (seed, "praise") in traces
     ]
-    kept = [run for run in runs if run["arm"] != "literal"]
+    kept = [run for run in timed if run["rates"]]
     seconds = {
         name: [max(run["seconds"][name][at] for run in timed if name in run["seconds"]) for at in (0, 1)]
         for name in GOALS
@@ -332,7 +333,7 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
     for run in runs:
         rates = " → ".join(f"{rate:.2f} ({at})" for rate, at in zip(run["rates"], run["at"], strict=True))
         blind = f"{run['blind']['day']:.0f} of {run['blind']['picks']} ({run['blind']['chance']:.0f})"
-        distinct = f"{run['distinct'][0]:.1f} → {run['distinct'][-1]:.1f}"
+        distinct = f"{run['distinct'][0]:.1f} → {run['distinct'][-1]:.1f}" if run["distinct"] else ""
         lines.append(
             f"| {run['taste']} | {run['arm']} | {run['seed']} | {rates} | {run['guessed']} | {blind} | "
             f"{run['day_kl']:.4f} | {distinct} |"

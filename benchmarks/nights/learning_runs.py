@@ -100,7 +100,6 @@ def averaged(points: Sequence[Point], folder: Path) -> Path:
             name: (sum(part[name].float() for part in parts) / len(parts)).to(tensor.dtype)  # pyright: ignore
             for name, tensor in parts[-1].items()
         }
-        file.unlink()  # not the checkpoint's own, which it is a link to
         save_file(mean, file, metadata={"format": "pt"})
     (folder / "probe.json").unlink(missing_ok=True)  # of other weights
     return folder

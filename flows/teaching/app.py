@@ -86,7 +86,7 @@ class _Endpoints:
         return checked
 
     async def start(self, _: Request, body: dict[str, Any]) -> Response:
-        """Give the session to who knows the token."""
+        """Give the session to whoever knows the token."""
         if not hmac.compare_digest(_text(body, "token").encode(), self.token.encode()):
             raise RefusedError(401, "the token is wrong: open the link that `nightschool teach` printed last")
         response = JSONResponse({"ok": True})

@@ -57,7 +57,7 @@ def entries_of(
 def implied(left: Question | None, question: Question, size: float, keys: dict[str, Any]) -> list[Entry]:
     """Return what an owner says by asking, as lines of feedback of this size: none if nothing.
 
-    The answer that the question follows was good. Otherwise the answers were not that were `left` without a word.
+    The answer that the question follows was good. Otherwise, answers that were `left` without a word were bad.
     """
     if len(question.messages) > 1:
         *before, answer, _ = question.messages

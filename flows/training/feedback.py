@@ -17,10 +17,8 @@ def learn_feedback(
 ) -> Path:
     """Learn from every channel that is switched on, in order. Returns the last checkpoint.
 
-    `by_day`: where the journal's lines are that the student has learnt by day (`file:line`).
-
     With `lessons.examine`, an exam follows each channel that taught something; the checkpoint before the first such
-    channel is examined too.
+    channel is examined too. `by_day`: where the lines are that the student has learnt by day (`file:line`).
     """
     config, examined = night.config, False
     for channel, lesson in channels(config):

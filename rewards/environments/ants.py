@@ -5,22 +5,17 @@ food. Anything else is invalid: nothing happens, and the turn is spent.
 """
 
 import copy
-import hashlib
 import json
 import random
 import re
-from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from rewards.environment import State
+from rewards.environments.ant_layouts import TIERS, WAYS, Cell, Layout, distances, layout_of, seeds_of
 from rewards.verifier import Problem, Split
 
-Cell = tuple[int, int]
-
-WAYS: Mapping[str, Cell] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 ACTS = ("MOVE", "PICK_UP", "DROP", "DEPOSIT", "REINFORCE", "SIGNAL", "REMEMBER", "FORGET")
 HANDLING = ("MOVE", "PICK_UP", "DROP")  # at most one of these a turn
 ACT = re.compile(r'ACT: ([A-Z_]+)(?: (up|down|left|right)| "([^"\n]*)")?')
@@ -29,58 +24,10 @@ SIGHT = 1  # cells in each direction, diagonals included
 FADING, FAINT = 0.95, 0.05  # of a pheromone a turn of the colony; below this strength it is gone
 DISCOUNT = 0.99  # of the shaping's potential
 INVALID, NEW_CELL, MOST_NEW_CELLS, FOLLOWING = -0.02, 0.005, 0.05, 0.005
-LAYOUTS = 200  # of a tier and split
 
 RULES = """You are an ant in a grid of {size} by {size} cells. Carry food to the nest. Each turn, answer with one line:
 ACT: MOVE up, down, left or right; ACT: PICK_UP; ACT: DROP; ACT: DEPOSIT; ACT: REINFORCE; ACT: SIGNAL "text"; \
 ACT: REMEMBER "text"; ACT: FORGET."""
-
-
-@dataclass(frozen=True)
-class Tier:
-    """Grids of one difficulty. `walls`: the share of cells that are walls; None: a maze."""
-
-    size: int
-    food: int
-    turns: int
-    walls: float | None = 0.0
-
-
-TIERS: Mapping[str, Tier] = {
-    "0": Tier(5, 3, 16),
-    "1": Tier(7, 4, 28),
-    "2": Tier(10, 5, 40),
-    "3": Tier(10, 5, 50, 0.15),
-    "4": Tier(15, 6, 80, None),
-    "5": Tier(20, 8, 120, None),
-    "6": Tier(30, 10, 200, None),
-}
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where an episode begins. `free`: the cells that can be reached; all others are walls."""
-
-    tier: str
-    nest: Cell
-    free: frozenset[Cell]
-    food: tuple[Cell, ...]
-
-    @cached_property
-    def digest(self) -> str:
-        """A digest of grid and food: it decides the split, and where food comes up again."""
-        return hashlib.sha256(json.dumps([self.tier, sorted(self.free), sorted(self.food)]).encode()).hexdigest()
-
-    @property
-    def split(self) -> Split:
-        """The split that the layout belongs to."""
-        return "test" if int(self.digest[0], 16) % 2 else "train"
-
-    def after(self, cell: Cell, way: str) -> Cell | None:
-        """Return the cell next to one, None if it is a wall."""
-        x, y = WAYS[way]
-        found = (cell[0] + x, cell[1] + y)
-        return found if found in self.free else None
 
 
 class Ants:
@@ -103,7 +50,7 @@ class Ants:
         return [
             Problem(f"ants/{tier}/{seed}", self.name, f"Forage in layout {seed} of tier {tier}.", "", tier)
             for tier in self.tiers
-            for seed in _seeds(tier, split)
+            for seed in seeds_of(tier, split)
         ]
 
     def kind(self, problem: Problem) -> str:
@@ -206,54 +153,6 @@ def colony(tier: str, seed: int, turns: int, ants: int) -> State:
 
 
 @lru_cache(maxsize=8192)
-def layout_of(tier: str, seed: int) -> Layout:
-    """Return the layout of a seed: the nest in the middle, and all cells that can be reached from it."""
-    its, chance = TIERS[tier], random.Random(f"ants {tier} {seed}")
-    if its.walls is None:
-        middle, open_cells = 2 * (its.size // 4), _maze(its.size, chance)
-    else:
-        middle = its.size // 2
-        cells = [(x, y) for y in range(its.size) for x in range(its.size)]
-        open_cells = {cell for cell in cells if cell == (middle, middle) or chance.random() >= its.walls}
-    nest = (middle, middle)
-    free = frozenset(_distances(frozenset(open_cells), [nest]))
-    food = chance.sample(sorted(free - {nest}), its.food)
-    return Layout(tier, nest, free, tuple(food))
-
-
-def _maze(size: int, chance: random.Random) -> set[Cell]:
-    """Return the open cells of a maze: a random tree over the cells with even coordinates, and some loops."""
-    rooms = range(0, size, 2)
-    start = (2 * (size // 4), 2 * (size // 4))
-    open_cells, stack = {start}, [start]
-    while stack:
-        x, y = stack[-1]
-        ways = [(x + 2 * dx, y + 2 * dy) for dx, dy in WAYS.values()]
-        ways = [(i, j) for i, j in ways if i in rooms and j in rooms and (i, j) not in open_cells]
-        if not ways:
-            stack.pop()
-            continue
-        i, j = chance.choice(ways)
-        open_cells |= {(i, j), ((x + i) // 2, (y + j) // 2)}
-        stack.append((i, j))
-    walls = [(x, y) for x in range(size - 1) for y in range(size - 1) if (x + y) % 2 and (x, y) not in open_cells]
-    return open_cells | {wall for wall in walls if chance.random() < 0.1}
-
-
-@lru_cache(maxsize=16)
-def _seeds(tier: str, split: Split) -> tuple[int, ...]:
-    """Return the seeds of a split's layouts, each layout once."""
-    found: dict[str, int] = {}
-    seed = 0
-    while len(found) < LAYOUTS:
-        layout = layout_of(tier, seed)
-        if layout.split == split:
-            found.setdefault(layout.digest, seed)
-        seed += 1
-    return tuple(found.values())
-
-
-@lru_cache(maxsize=8192)
 def _par(tier: str, seed: int, turns: int, ants: int) -> int:
     """Return what the oracle delivers on a layout."""
     state, chance = colony(tier, seed, turns, ants), random.Random(f"par {seed}")
@@ -324,7 +223,11 @@ def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict
     ant, seen = _ant(after), _ant(before)["seen"]
     if ant["at"] not in seen and len({_cell(cell) for cell in seen}) <= MOST_NEW_CELLS / NEW_CELL:
         parts["exploration"] = NEW_CELL
-    if acts[0][0] == "MOVE" and before["pheromones"].get(_key(_cell(ant["at"]))) and not ant["carrying"]:
+    if (
+        any(name == "MOVE" for name, _ in acts)
+        and before["pheromones"].get(_key(_cell(ant["at"])))
+        and not ant["carrying"]
+    ):
         parts["pheromone"] = FOLLOWING
     return parts
 
@@ -333,26 +236,14 @@ def _potential(state: State) -> float:
     """Return minus the steps to the acting ant's goal (the nest, or the nearest food), divided by the grid's size."""
     ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
     goals = [layout.nest] if ant["carrying"] else [_cell(cell) for cell in state["food"]]
-    return -_distances(layout.free, goals)[_cell(ant["at"])] / TIERS[state["tier"]].size
+    return -distances(layout.free, goals)[_cell(ant["at"])] / TIERS[state["tier"]].size
 
 
 def _towards(layout: Layout, here: Cell, goals: Sequence[Cell], rng: random.Random) -> str:
     """Return a move that shortens the way to the nearest goal, any of several."""
-    away = _distances(layout.free, goals)
+    away = distances(layout.free, goals)
     ways = {way: away[after] for way in WAYS if (after := layout.after(here, way)) is not None}
     return f"ACT: MOVE {rng.choice([way for way, steps in ways.items() if steps == min(ways.values())])}"
-
-
-def _distances(free: frozenset[Cell], goals: Sequence[Cell]) -> Mapping[Cell, int]:
-    """Return the number of steps from each cell to the nearest goal, for all cells from which there is a way."""
-    found, waiting = dict.fromkeys(goals, 0), deque(goals)
-    while waiting:
-        x, y = cell = waiting.popleft()
-        for dx, dy in WAYS.values():
-            if (after := (x + dx, y + dy)) in free and after not in found:
-                found[after] = found[cell] + 1
-                waiting.append(after)
-    return found
 
 
 def _food_seen(state: State) -> list[Cell]:

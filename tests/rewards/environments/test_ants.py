@@ -10,16 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewards.environment import State
+from rewards.environments.ant_layouts import LAYOUTS, TIERS, WAYS, layout_of
 from rewards.environments.ants import (
     FAINT,
     INVALID,
-    LAYOUTS,
-    TIERS,
-    WAYS,
     Ants,
     colony,
     greedy_policy,
-    layout_of,
     observation,
     oracle,
     parse,
