@@ -9,8 +9,10 @@ class Rollout:
     """A row of the rollouts table: the sampled tokens with the sampler's log-probabilities.
 
     `token_ids` includes the sampled end token, unless the completion reached its length limit (`length`); `loss_mask`
-    is true for every token that the policy wrote. A completion without such a token is graded and counts in its group's
-    baseline, but there is nothing to train on. `sampler_logprobs`: in nats, one per token.
+    is true for every token that the policy wrote. An episode of several turns is one row: between the answers stand the
+    environment's tokens, with a `sampler_logprobs` of 0, and `text` is JSON, a list of the answers. A completion
+    without a token that the policy wrote is graded and counts in its group's baseline, but there is nothing to train
+    on. `sampler_logprobs`: in nats, one per token.
     """
 
     problem_id: str

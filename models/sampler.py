@@ -77,19 +77,22 @@ class Sampler:
         seed: int,
         temperature: float = 1.0,
         max_tokens: int | Sequence[int],
+        fresh: bool = True,
     ) -> list[list[Rollout]]:
         """Sample `size` completions for each prompt: the tokens, their log-probabilities and the text.
 
         `prompts`: token ids. `max_tokens`: for all prompts, or one for each. Temperature 0 is greedy. The same seed,
         prompts and weights give the same completions, in a restarted engine too: caches and random state are reset
-        first (on a GPU vLLM has another random state; there each request has a seed of its own). A completion that ends
+        first (on a GPU vLLM has another random state; there each request has a seed of its own). Unless `fresh`, the
+        prefix cache is kept: a later turn of a conversation then costs what is new in it. A completion that ends
         for another reason than its end token or its length is sampled again. Raises NightError, before sampling, if a
         prompt is empty or leaves no room for a token.
         """
         _check_room(prompts, self.config.max_model_len)
         limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else list(max_tokens)
         torch.manual_seed(seed)
-        self.llm.reset_prefix_cache()
+        if fresh:
+            self.llm.reset_prefix_cache()
         sampled: list[list[Rollout]] = [[] for _ in prompts]
         for attempt in range(ATTEMPTS):
             missing = [index for index, rollouts in enumerate(sampled) if len(rollouts) < size]
@@ -114,6 +117,13 @@ class Sampler:
                         sampled[index].append(self._rollout(index, len(sampled[index]), prompts[index], completion))
         unfinished = sum(size - len(rollouts) for rollouts in sampled)
         raise RuntimeError(f"vLLM did not finish {unfinished} completions in {ATTEMPTS} attempts")
+
+    @property
+    def kv_tokens(self) -> int:
+        """How many tokens the key/value cache holds."""
+        cache = self.llm.llm_engine.vllm_config.cache_config
+        assert cache.num_gpu_blocks is not None
+        return cache.num_gpu_blocks * cache.block_size
 
     def write(self, prompt: list[int], adapted: Sequence[bool], max_tokens: int) -> Generator[list[Piece]]:
         """Yield the pieces of answers to a prompt (token ids), as the engine writes them, a list for each of its steps.

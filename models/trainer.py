@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import compress
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from models.engine.sync_probe import Probe, take_probe, write_probe
 from models.grpo import grpo_loss, loss_denominator
 from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model, load_tokenizer
+from models.lessons.preference_data import EpisodeExample, Example
 from models.optim.master_weights import MasterWeights
 from models.optim.rng import RandomState
 from models.optim.step_metrics import round_means
@@ -136,10 +138,13 @@ class Trainer:
         """Return log π of every completion's tokens [T] by row, in nats; no training."""
         return logprobs_by_row(self.model, self.token_logprobs, groups, self.tokens_per_pass)
 
-    def imitate(self, examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, float]:
-        """Take one supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only."""
-        groups = [Group(prompt, [answer], [row]) for row, (prompt, answer) in enumerate(examples)]
-        tokens = sum(len(answer) for _, answer in examples)
+    def imitate(self, examples: Sequence[Example | EpisodeExample]) -> dict[str, float]:
+        """Take one supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only.
+
+        Of an example with a mask, an episode of several turns, only over the tokens that it marks.
+        """
+        groups = [Group(prompt, [answer], [row], mask or None) for row, (prompt, answer, *mask) in enumerate(examples)]
+        tokens = sum(len(answer) if not mask else sum(mask[0]) for _, answer, *mask in examples)
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
             return -logprobs.sum() / tokens, {}
@@ -249,7 +254,7 @@ class Trainer:
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
             policy = padded_rows(logprobs, packed)
             before = pad_sequence([old[row] for row in packed.rows], True) if old else policy.detach()
-            mask = pad_sequence([self._tensor(rollouts[row].loss_mask).bool() for row in packed.rows], True)
+            mask = pad_sequence([torch.ones_like(advantages[row]).bool() for row in packed.rows], True)
             total, metrics = grpo_loss(
                 policy,
                 before,
@@ -258,7 +263,7 @@ class Trainer:
                 config=self.config.grpo,
                 denominator=denominator,
                 kl_denominator=kl_denominator,
-                sampler_logprobs=pad_sequence([self._tensor(rollouts[r].sampler_logprobs) for r in packed.rows], True),
+                sampler_logprobs=pad_sequence([self._sampler_logprobs(rollouts[row]) for row in packed.rows], True),
                 ref_logprobs=self._reference_rows(packed),
             )
             return total, metrics | {"entropy": float(padded_rows(entropies, packed)[mask].sum())}
@@ -297,12 +302,14 @@ class Trainer:
             return padded_rows(self.token_logprobs(self.reference or self.model, packed)[0], packed)
 
     def _advantages(self, advantage: float | Sequence[float], rollout: Rollout) -> Tensor:
-        """Return an advantage for each token [T], 0 for those that the policy did not write."""
+        """Return an advantage for each token that the policy wrote [T]."""
+        written = torch.tensor(rollout.loss_mask, dtype=torch.bool, device=self.device)
         values = torch.as_tensor(advantage, dtype=torch.float32, device=self.device)
-        return values.where(self._tensor(rollout.loss_mask).bool(), 0.0)
+        return values.expand(len(written))[written]
 
-    def _tensor(self, values: Sequence[float] | Sequence[bool]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float32, device=self.device)
+    def _sampler_logprobs(self, rollout: Rollout) -> Tensor:
+        """Return log μ of each token that the policy wrote [T], in nats."""
+        return torch.tensor([*compress(rollout.sampler_logprobs, rollout.loss_mask)], device=self.device)
 
 
 def _has_signal(group: Group, advantages: Sequence[Tensor]) -> bool:

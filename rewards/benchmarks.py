@@ -7,10 +7,13 @@ from conf.schema import BenchmarkConfig, SandboxConfig
 from conf.sections.benchmark import BenchmarkName, ExamPart
 from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
+from rewards.episodes import Episodes
 from rewards.verifier import Benchmark
 
 DEFAULT_SANDBOX = SandboxConfig()
-OPTIONAL_MEMBERS = ("splits", "excluded", "answer_line", "truth_marker", "bounded", "solutions", "draw", "kind")
+OPTIONAL_MEMBERS = (
+    *("splits", "excluded", "answer_line", "truth_marker", "bounded", "solutions", "draw", "kind", "environment"),
+)
 
 
 def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
@@ -57,6 +60,10 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
             from rewards.instructions import Instructions
 
             return Instructions()
+        case "ants":
+            from rewards.environments.ants import Ants
+
+            return Episodes(Ants(entry.levels or ("0",)), bounded=True)
         case name:
             return _imported(name, entry.source)
 
@@ -82,6 +89,8 @@ def _imported(name: str, source: str | None) -> Benchmark:
             "its module lies in rewards/ or on PYTHONPATH"
         ) from error
     benchmark = benchmark_class(source)
+    if hasattr(benchmark, "step"):
+        return Episodes(benchmark)
     for member in OPTIONAL_MEMBERS:
         if not hasattr(benchmark, member):
             setattr(type(benchmark), member, getattr(Benchmark, member))

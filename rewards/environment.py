@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from rewards.verifier import Problem, Split
 
 State = dict[str, Any]
+Step = tuple[State, str, float, bool, bool, Mapping[str, Any]]
 
 
 class Environment(Protocol):
@@ -28,10 +29,16 @@ class Environment(Protocol):
         """Return the state at the start of an episode, and the first observation, rules included."""
         ...
 
-    def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, Mapping[str, Any]]:
+    def step(self, state: State, text: str) -> Step:
         """Return what follows from the model's text: state, observation, reward, terminated, truncated, info.
 
-        `terminated`: the episode has come to its end; `truncated`: its turns are used up. `info` says whether the text
-        was a `valid` action, and has the reward's `parts` by name. The given state stays as it is.
+        `terminated`: the episode has come to its end; `truncated`: its turns are used up. The given state stays as it
+        is. `info` may have: whether the text was a `valid` action (else it counts as one), the reward's `parts` by
+        name, the `action` as it was understood, the `agent` that acted, and the `value` of the episode so far, which
+        the exam counts (else the sum of the rewards): 1 is as good as a good player.
         """
         ...
+
+    def solutions(self) -> list[tuple[Problem, list[str]]]:
+        """Return training problems with what a teacher wrote in each turn; the default is none."""
+        return []

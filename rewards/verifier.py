@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from rewards.environment import Environment
 
 Verdict = Literal[
     "correct",
@@ -46,14 +49,36 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """One turn of an episode: what the model saw and wrote, and what came of it.
+
+    `state`: before the turn, JSON. `value`: of the episode after the turn, as the exam counts it.
+    """
+
+    state: Mapping[str, Any]
+    observation: str
+    text: str
+    action: str
+    agent: int
+    valid: bool
+    reward: float
+    parts: Mapping[str, float]
+    value: float
+
+
+@dataclass(frozen=True)
 class Score:
-    """The verdict on an attempt. `reward` is None where the grader itself failed; that is never a 0."""
+    """The verdict on an attempt. `reward` is None where the grader itself failed; that is never a 0.
+
+    `turns`: of an episode in an environment.
+    """
 
     reward: float | None
     verdict: Verdict
     detail: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+    turns: Sequence[Turn] = ()
 
 
 class Benchmark(Protocol):
@@ -74,6 +99,8 @@ class Benchmark(Protocol):
     """What precedes the answer in a truth."""
     bounded: bool = False
     """Whether `score` limits its own time. If not, it runs in a child process that is stopped after an hour."""
+    environment: "Environment | None" = None
+    """Where a model acts for several turns; None: it answers once. A completion is then JSON of the turns' texts."""
 
     def problems(self, split: Split) -> list[Problem]:
         """Return all problems of a split, in a fixed order."""

@@ -7,13 +7,14 @@ from pydantic import AfterValidator, Field, model_validator
 
 from conf.section import HubRevision, Positive, Section
 
-BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions"]
+BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions", "ants"]
 
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
-GENERATED = ("arithmetic", "instructions")  # benchmarks that need no data
+GENERATED = ("arithmetic", "instructions", "ants")  # benchmarks that need no data
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
 LEVELS = ("1", "2", "3", "4", "5")
-WITH_LEVELS = ("arithmetic", "gsm8k", "math")
+TIERS = ("0", "1", "2", "3", "4", "5", "6")  # the levels of ants
+WITH_LEVELS = ("arithmetic", "gsm8k", "math", "ants")
 
 
 def _names_a_class(name: str) -> str:
@@ -34,7 +35,7 @@ Subset = Annotated[
     str | None, Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark')
 ]
 Levels = Annotated[
-    tuple[str, ...] | None, Field(description="only these levels, of gsm8k the calculations in a solution; null: all")
+    tuple[str, ...] | None, Field(description="only these levels (gsm8k: calculations in a solution; ants: tiers); null: all, of ants tier 0")
 ]
 Lenient = Annotated[bool, Field(description="gsm8k: without a marker the last number counts")]
 
@@ -115,8 +116,9 @@ def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
         raise ValueError(f'no subset "{entry.subset}"; {known}')
     if entry.levels is not None and name not in WITH_LEVELS:
         raise ValueError(f"{name}: its problems have no levels; remove `levels`")
-    if unknown := sorted({*(entry.levels or ())} - {*LEVELS}):
-        raise ValueError(f"{name}: no level {', '.join(unknown)}; there are {', '.join(LEVELS)}")
+    levels = TIERS if name == "ants" else LEVELS
+    if unknown := sorted({*(entry.levels or ())} - {*levels}):
+        raise ValueError(f"{name}: no level {', '.join(unknown)}; there are {', '.join(levels)}")
     if entry.lenient and name != "gsm8k":
         raise ValueError(f"only gsm8k can be read leniently, not {name}; remove `lenient`")
     if name in GENERATED and (entry.source or entry.revision):

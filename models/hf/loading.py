@@ -87,7 +87,7 @@ def check_tokenizers(student: Path, other: Path, key: str, trust_remote_code: bo
         difference = f"their vocabularies ({len(first.get_vocab())} and {len(second.get_vocab())} tokens) differ"
     elif first.eos_token_id != second.eos_token_id:
         difference = f"their end tokens ({first.eos_token!r} and {second.eos_token!r}) differ"
-    elif _encode(first, PROBE_TEXT) != _encode(second, PROBE_TEXT):
+    elif encode(first, PROBE_TEXT) != encode(second, PROBE_TEXT):
         difference = "they split the same text into different tokens"
     if difference is not None:
         raise InputError(
@@ -115,10 +115,11 @@ def prompt_tokens(
 def answer_tokens(tokenizer: PreTrainedTokenizerBase, answer: str) -> list[int]:
     """Return the token ids of an assistant's answer, end token included."""
     assert isinstance(tokenizer.eos_token_id, int)
-    return [*_encode(tokenizer, answer), tokenizer.eos_token_id]
+    return [*encode(tokenizer, answer), tokenizer.eos_token_id]
 
 
-def _encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+def encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    """Return the token ids of a text as it stands."""
     return tokenizer.encode(text, add_special_tokens=False)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Example = tuple[list[int], list[int]]  # a prompt and the answer to learn
+EpisodeExample = tuple[list[int], list[int], list[bool]]  # also which of an episode's tokens the teacher wrote
 
 
 @dataclass(frozen=True)

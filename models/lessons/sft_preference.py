@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
-from models.lessons.preference_data import Example, Pick, RatedAnswer
+from models.lessons.preference_data import EpisodeExample, Example, Pick, RatedAnswer
 from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
 from models.packing.packing import Group, Pack
 from models.trainer import Trainer
@@ -26,7 +26,9 @@ Metrics = dict[str, float]
 AnswersLoss = Callable[[Float[Tensor, "answers"]], tuple[Tensor, Metrics]]
 
 
-def distill(trainer: Trainer, examples: Sequence[Example], config: DistillConfig, seed: int) -> Iterator[Metrics]:
+def distill(
+    trainer: Trainer, examples: Sequence[Example | EpisodeExample], config: DistillConfig, seed: int
+) -> Iterator[Metrics]:
     """Take up to `config.steps` supervised steps on the shuffled examples.
 
     No example comes more than `max_epochs` times, and none again before all have come, so few examples give fewer
@@ -44,7 +46,7 @@ def distill(trainer: Trainer, examples: Sequence[Example], config: DistillConfig
         yield {"step": step + 1.0} | trainer.imitate(batch)
 
 
-def _shuffled(examples: Sequence[Example], seed: int) -> Iterator[Example]:
+def _shuffled(examples: Sequence[T], seed: int) -> Iterator[T]:
     rng = random.Random(seed)
     while True:
         yield from rng.sample(list(examples), len(examples))

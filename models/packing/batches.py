@@ -15,26 +15,37 @@ from models.rollout import Rollout
 
 
 def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
-    """Return these rows of the rollouts by problem and group, in the order of each group's first row."""
+    """Return these rows of the rollouts by problem and group, in the order of each group's first row.
+
+    Only the tokens that the policy wrote are predicted: a row's values are of these.
+    """
     members: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in rows:
         members[rollouts[row].problem_id, rollouts[row].group].append(row)
     return [
-        Group(rollouts[own[0]].prompt_token_ids, [rollouts[row].token_ids for row in own], own)
+        Group(
+            rollouts[own[0]].prompt_token_ids,
+            [rollouts[row].token_ids for row in own],
+            own,
+            [rollouts[row].loss_mask for row in own],
+        )
         for own in members.values()
     ]
 
 
 def padded_rows(flat: Float[Tensor, "tokens"], packed: Pack) -> Float[Tensor, "B T"]:
-    """Return a value for each of the pack's completion tokens as one row per completion, padded with 0."""
+    """Return a value for each of the pack's predicted tokens as one row per completion, padded with 0."""
     return pad_sequence(list(flat.split(packed.lengths)), batch_first=True)
 
 
 def rollout_logprobs(
     model: PreTrainedModel, logprobs: LogProbs, rollouts: Sequence[Rollout], budget: int
 ) -> list[list[float]]:
-    """Return the log-probability of every token of every rollout, in nats; `budget`: tokens per microbatch."""
-    groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if rollout.token_ids])
+    """Return the log-probability of every token of every rollout, in nats; `budget`: tokens per microbatch.
+
+    Of an episode of several turns, of every token that the policy wrote.
+    """
+    groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if any(rollout.loss_mask)])
     found = logprobs_by_row(model, logprobs, groups, budget)
     return [found[row].tolist() if row in found else [] for row in range(len(rollouts))]
 

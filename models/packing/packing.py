@@ -3,12 +3,13 @@
     prompt 0 | prompt 1 | … | completion 0.0 | completion 0.1 | … | completion 1.0 | …
 
 Every token except a completion's last goes through the model; a completion attends to its prompt and to itself (see
-`models/packing/attention.py`). All other matrix products run over the whole pack without padding.
+`models/packing/attention.py`). All other matrix products run over the whole pack without padding. The head computes
+only what is trained on: of an episode of several turns, what the model wrote in each.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, compress
 
 import torch
 from jaxtyping import Float, Int
@@ -20,11 +21,15 @@ from models.packing.attention import Layout, Table
 
 @dataclass(frozen=True)
 class Group:
-    """A prompt with some of its completions, as token ids; `rows` are the completions' places in the batch."""
+    """A prompt with some of its completions, as token ids; `rows` are the completions' places in the batch.
+
+    `masks`: for each completion, which of its tokens are predicted, at least one; None: all.
+    """
 
     prompt: Sequence[int]
     completions: Sequence[Sequence[int]]
     rows: Sequence[int]
+    masks: Sequence[Sequence[bool]] | None = None
 
     @property
     def tokens(self) -> int:
@@ -34,7 +39,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Pack:
-    """A packed sequence: what the model reads, and where the completions' tokens are predicted."""
+    """A packed sequence: what the model reads, and where the completions' tokens are predicted.
+
+    `lengths`: how many tokens of each completion are predicted.
+    """
 
     input_ids: Int[Tensor, "1 tokens"]
     position_ids: Int[Tensor, "1 tokens"]
@@ -72,21 +80,31 @@ def _pieces(group: Group, budget: int) -> list[Group]:
             taken = len(group.prompt)
         pieces[-1].append(index)
         taken += len(completion) - 1
-    return [Group(group.prompt, [group.completions[i] for i in p], [group.rows[i] for i in p]) for p in pieces]
+    return [
+        Group(
+            group.prompt,
+            [group.completions[i] for i in piece],
+            [group.rows[i] for i in piece],
+            group.masks and [group.masks[i] for i in piece],
+        )
+        for piece in pieces
+    ]
 
 
 def pack(groups: Sequence[Group], device: torch.device) -> Pack:
     """Lay out the prompts one after the other, then the completions. Neither may be empty."""
     prompts = [group.prompt for group in groups]
     completions = [completion for group in groups for completion in group.completions]
+    masks = [mask for group in groups for mask in (group.masks or [[True] * len(each) for each in group.completions])]
     owners = [owner for owner, group in enumerate(groups) for _ in group.completions]
     ends = list(accumulate(map(len, prompts)))
     starts = list(accumulate((len(completion) - 1 for completion in completions), initial=ends[-1]))
     read = [completion[:-1] for completion in completions]
     predictors = [
         place
-        for owner, start, tokens in zip(owners, starts, read, strict=False)
-        for place in (ends[owner] - 1, *range(start, start + len(tokens)))
+        for owner, start, tokens, mask in zip(owners, starts, read, masks, strict=False)
+        for place, predicted in zip((ends[owner] - 1, *range(start, start + len(tokens))), mask, strict=True)
+        if predicted
     ]
     positions = [place for prompt in prompts for place in range(len(prompt))]
     positions += [
@@ -103,8 +121,11 @@ def pack(groups: Sequence[Group], device: torch.device) -> Pack:
         ),
         tuple(groups),
         torch.tensor(predictors, device=device),
-        torch.tensor([token for completion in completions for token in completion], device=device),
-        tuple(map(len, completions)),
+        torch.tensor(
+            [token for each, mask in zip(completions, masks, strict=True) for token in compress(each, mask)],
+            device=device,
+        ),
+        tuple(map(sum, masks)),
         tuple(row for group in groups for row in group.rows),
     )
 

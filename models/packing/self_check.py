@@ -82,12 +82,14 @@ def plain_logprobs(
     """Compute one completion after the other, with the model's own attention and head."""
     found: list[tuple[Tensor, Tensor]] = []
     for group in packed.groups:
-        for completion in group.completions:
+        for index, completion in enumerate(group.completions):
             ids = torch.tensor([[*group.prompt, *completion]], device=model.device)
             output = model(input_ids=ids[:, :-1], use_cache=False)
             logprobs = output.logits[0, len(group.prompt) - 1 :].float().log_softmax(dim=-1)
             own = logprobs.gather(1, ids[0, len(group.prompt) :, None]).squeeze(1)
-            found.append((own, -torch.linalg.vecdot(logprobs.detach().exp(), logprobs.detach())))
+            entropy = -torch.linalg.vecdot(logprobs.detach().exp(), logprobs.detach())
+            mask = torch.tensor(group.masks[index] if group.masks else [True] * len(completion), device=model.device)
+            found.append((own[mask], entropy[mask]))
     logprobs, entropies = (torch.cat(each) for each in zip(*found, strict=True))
     return logprobs, entropies
 

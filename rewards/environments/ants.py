@@ -33,8 +33,9 @@ ACT: REMEMBER "text"; ACT: FORGET."""
 class Ants:
     """The environment. A reward is a share of what the oracle delivers, with small parts that show the way.
 
-    `step`'s info has `food`, how much the colony has delivered so far, whether the action was `valid`, the reward's
-    `parts`, and the `action` as it was understood.
+    `step`'s info has `food`, how much the colony has delivered so far, and `value`, that as a share of what the oracle
+    delivers; also whether the action was `valid`, the reward's `parts`, the `action` as it was understood, and the
+    `agent`, the number of the ant that acted.
     """
 
     name = "ants"
@@ -74,8 +75,21 @@ class Ants:
             parts = _parts(state, after, acts)
         _end_turn(after)
         over = after["turn"] >= after["turns"]
-        info = {"food": after["delivered"], "valid": valid, "parts": parts, "action": _said(acts)}
+        info = {"food": after["delivered"], "value": after["delivered"] / after["par"], "valid": valid, "parts": parts}
+        info |= {"action": _said(acts), "agent": state["ant"]}
         return after, observation(after), sum(parts.values()), False, over, info
+
+    def solutions(self) -> list[tuple[Problem, list[str]]]:
+        """Return an episode of each training layout, half of whose actions are random, so that it can be surpassed."""
+        return [(problem, self._demonstration(problem)) for problem in self.problems("train")]
+
+    def _demonstration(self, problem: Problem) -> list[str]:
+        chance, texts, over = random.Random(f"demonstration {problem.problem_id}"), [], False
+        state, _ = self.reset(problem)
+        while not over:
+            texts.append(half_random_policy(state, chance))
+            state, *_, over, _ = self.step(state, texts[-1])
+        return texts
 
 
 def parse(text: str) -> list[tuple[str, str]] | None:
@@ -96,7 +110,8 @@ def observation(state: State) -> str:
     """Return what the ant whose turn it is sees, hears and remembers, in about 20 tokens."""
     ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
     here = _cell(ant["at"])
-    parts = [f"at {here[0]},{here[1]}", "carrying" if ant["carrying"] else "empty"]
+    parts = [f"ant {state['ant'] + 1}"] if len(state["ants"]) > 1 else []
+    parts += [f"at {here[0]},{here[1]}", "carrying" if ant["carrying"] else "empty"]
     parts += [f"nest {_direction(here, layout.nest)}"]
     parts += [f"food {_direction(here, cell)}" for cell in _food_seen(state)[:2]]
     if walls := [way for way in WAYS if layout.after(here, way) is None]:
@@ -130,6 +145,11 @@ def greedy_policy(state: State, rng: random.Random) -> str:
     news = {way: _unseen_around(layout, after, seen) for way, after in ways.items()}
     latest = {way: max((n for n, cell in enumerate(seen) if cell == after), default=-1) for way, after in ways.items()}
     return f"ACT: MOVE {min(ways, key=lambda way: (-news[way], latest[way], rng.random()))}"
+
+
+def half_random_policy(state: State, rng: random.Random) -> str:
+    """Act greedily in half of the turns, and at random in the others."""
+    return (greedy_policy if rng.random() < 0.5 else random_policy)(state, rng)
 
 
 def oracle(state: State, rng: random.Random) -> str:

@@ -24,6 +24,7 @@ def sample(
     temperature: float,
     max_tokens: int,
     trust_remote_code: bool = False,
+    fresh: bool = True,
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
     """Sample from a checkpoint, which is loaded first where the engine holds another one.
 
@@ -34,12 +35,17 @@ def sample(
     started = time.perf_counter()
     sampler = _holding(checkpoint, config, trust_remote_code)
     synced = time.perf_counter()
-    groups = sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens)
+    groups = sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens, fresh=fresh)
     return groups, {
         "sync": synced - started,
         "generate": time.perf_counter() - synced,
         "probe_difference": sampler.probe_difference,
     }
+
+
+def kv_tokens(checkpoint: Path, config: EngineConfig, trust_remote_code: bool = False) -> int:
+    """Return how many tokens the engine's key/value cache holds."""
+    return _holding(checkpoint, config, trust_remote_code).kv_tokens
 
 
 def logprobs(

@@ -1,0 +1,56 @@
+"""The tokens between two answers of one conversation, so that what was sampled is never tokenized again."""
+
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from conf.schema import StudentConfig
+from conf.storage.home import InputError
+from models.hf.loading import answer_tokens, encode, prompt_tokens
+
+QUESTION, ANSWER, NEXT = "question-1", "<think>\nthought-1\n</think>\n\nanswer-1", "question-2"
+
+
+class Bridge:
+    """Makes a user's turn into the tokens that follow an answer, up to where the next answer begins.
+
+    They are taken from the chat template once, by rendering a conversation. Raises InputError where the template does
+    not only append: one that changes earlier answers (as Qwen3's removes their thoughts) gives a model another past
+    than the one it was trained on.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, student: StudentConfig) -> None:
+        self.tokenizer = tokenizer
+        first = [{"role": "user", "content": QUESTION}]
+        talk = [*first, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": NEXT}]
+        begun, whole = (_rendered(tokenizer, messages, student) for messages in (first, talk))
+        after = whole.rpartition(ANSWER)[2]
+        if not whole.startswith(begun) or ANSWER not in whole or after.count(NEXT) != 1:
+            raise _not_append_only()
+        end = str(tokenizer.eos_token)
+        self.has_end = after.startswith(end)
+        self.before, self.after = after.removeprefix(end).split(NEXT)
+        tokens = [*prompt_tokens(tokenizer, first, student), *answer_tokens(tokenizer, ANSWER), *self(NEXT)]
+        if self.has_end and tokens != prompt_tokens(tokenizer, talk, student):
+            raise _not_append_only()
+
+    def __call__(self, text: str, *, ended: bool = True) -> list[int]:
+        """Return the token ids that follow an answer. `ended`: whether it has its end token already."""
+        following = encode(self.tokenizer, f"{self.before}{text}{self.after}")
+        return following if ended else [*answer_tokens(self.tokenizer, ""), *following]
+
+
+def _rendered(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], student: StudentConfig) -> str:
+    system = [{"role": "system", "content": student.system}] if student.system is not None else []
+    arguments: dict[str, Any] = dict(student.template_arguments)
+    rendered: Any = tokenizer.apply_chat_template(
+        [*system, *messages], add_generation_prompt=True, tokenize=False, **arguments
+    )
+    return rendered
+
+
+def _not_append_only() -> InputError:
+    return InputError(
+        "student: its chat template changes earlier answers when a conversation goes on, so that episodes of several "
+        "turns would not be what was sampled; take a model whose template only appends"
+    )

@@ -1,0 +1,133 @@
+"""An environment as a benchmark: a problem is where an episode begins, a completion what the model wrote in it.
+
+A completion is JSON, a list with the text of each turn. It is graded by playing it again, so that an exam, a round and
+a picture of an episode all come from the same few texts.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from conf.storage.home import InputError
+from rewards.environment import Environment, State, Step
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Turn
+
+SOLVED = 1.0  # the value of an episode that counts as correct
+LONGEST = 200  # characters of an environment's error
+
+
+class Episodes(Benchmark):
+    """A benchmark whose problems are played. `bounded`: whether the environment is known to return in time."""
+
+    splits = ("train", "test")
+
+    def __init__(self, environment: Environment, *, bounded: bool = False) -> None:
+        self.environment = self._environment = environment
+        self.name, self.bounded = environment.name, bounded
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return where a split's episodes begin."""
+        return self._environment.problems(split)
+
+    def kind(self, problem: Problem) -> str:
+        """Return what sort of episode begins here."""
+        return self._environment.kind(problem)
+
+    def prompt(self, problem: Problem) -> str:
+        """Return the first observation."""
+        return begun(self._environment, problem)[1]
+
+    def solutions(self) -> list[tuple[Problem, str]]:
+        """Return a teacher's episodes, where the environment has any."""
+        taught = getattr(self._environment, "solutions", list)
+        return [(problem, json.dumps(texts)) for problem, texts in taught()]
+
+    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+        """Return the sum of the rewards of each episode, with its parts; `value` is what the exam counts.
+
+        Raises InputError where the environment raises.
+        """
+        return [self._score(attempt) for attempt in attempts]
+
+    def _score(self, attempt: Attempt) -> Score:
+        started = time.perf_counter()
+        turns = replay(self._environment, attempt.problem, texts_of(attempt.completion))
+        value = turns[-1].value if turns else 0.0
+        parts = {"value": value, "turns": float(len(turns)), "valid": _mean([turn.valid for turn in turns])}
+        for name in sorted({name for turn in turns for name in turn.parts}):
+            parts[name] = sum(turn.parts.get(name, 0.0) for turn in turns)
+        answered = any(turn.valid for turn in turns)
+        verdict = "correct" if value >= SOLVED else "wrong" if answered else "no_answer"
+        reward = sum(turn.reward for turn in turns)
+        return Score(reward, verdict, parts=parts, seconds=time.perf_counter() - started, turns=turns)
+
+
+def texts_of(completion: str) -> list[str]:
+    """Return the texts of an episode's turns; of anything else, one turn with the whole."""
+    try:
+        found = json.loads(completion)
+    except ValueError:
+        return [completion]
+    texts = isinstance(found, list) and all(isinstance(text, str) for text in found)
+    return found if texts else [completion]
+
+
+def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> list[Turn]:
+    """Play an episode again, up to its end or its last text. Raises InputError where the environment raises."""
+    state, observation = begun(environment, problem)
+    turns: list[Turn] = []
+    total = 0.0
+    for text in texts:
+        after, seen, reward, terminated, truncated, info = stepped(environment, problem, state, text)
+        total += reward
+        turns.append(
+            Turn(
+                state=state,
+                observation=observation,
+                text=text,
+                action=str(info.get("action", text)),
+                agent=int(info.get("agent", 0)),
+                valid=bool(info.get("valid", True)),
+                reward=float(reward),
+                parts=dict(info.get("parts", {})),
+                value=float(info.get("value", total)),
+            )
+        )
+        if terminated or truncated:
+            break
+        state, observation = after, seen
+    return turns
+
+
+def begun(environment: Environment, problem: Problem) -> tuple[State, str]:
+    """Return an episode's first state and observation. Raises InputError where the environment raises."""
+    try:
+        state, observation = environment.reset(problem)
+        json.dumps(state)
+        return state, str(observation)
+    except Exception as error:  # a user's environment can raise anything
+        raise _broken(environment, problem, "reset", error) from error
+
+
+def stepped(environment: Environment, problem: Problem, state: State, text: str) -> Step:
+    """Return what follows from a text. Raises InputError where the environment raises, or its state is not JSON."""
+    try:
+        step = environment.step(state, text)
+        after, observation, reward, terminated, truncated, info = step
+        json.dumps(after)
+        return after, str(observation), float(reward), bool(terminated), bool(truncated), info
+    except Exception as error:  # a user's environment can raise anything
+        raise _broken(environment, problem, "step", error) from error
+
+
+def _broken(environment: Environment, problem: Problem, method: str, error: Exception) -> InputError:
+    reason = " ".join(str(error).split())[:LONGEST]
+    return InputError(
+        f"the environment {environment.name} failed in {method} of {problem.problem_id} "
+        f"({type(error).__name__}: {reason}); mend it, and start the night again: it goes on where it was"
+    )
+
+
+def _mean(values: Sequence[Any]) -> float:
+    return sum(values) / len(values) if values else 0.0
