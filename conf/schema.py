@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from conf.section import HubRevision, NotInIdentity, Positive, Section, Share
-from conf.sections.benchmark import BenchmarkConfig
+from conf.sections.benchmark import ENVIRONMENTS, BenchmarkConfig
 from conf.sections.exam import ExamConfig
 from conf.sections.hours import TimeOfDay, TimeZone
 from conf.sections.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
@@ -34,6 +34,7 @@ def _is_one(value: Any) -> Any:
     return value
 
 
+TURNS_OF_A_PART = 8  # of episodes: a stage plays so many, as much as a kill can lose
 MICROBATCH = "packed tokens per forward pass; null: 1,280 on a CPU, 4,096 for each 12 GB of a GPU's memory"
 AlwaysOne = Annotated[float, Field(ge=1, le=1), BeforeValidator(_is_one)]
 
@@ -59,6 +60,12 @@ class GrpoConfig(Section):
         default="token",
         description="ratio to the old policy per token, or per completion (GSPO; use clips of about 0.0003)",
     )
+    credit: Literal["episode", "gigpo", "td"] = Field(
+        default="episode",
+        description="advantages in episodes of several turns: one for all turns, or each turn's (models/credit.py)",
+    )
+    credit_gamma: Share = Field(default=0.99, description="discount of rewards by turn, for credit: gigpo and td")
+    credit_lambda: Share = Field(default=0.95, description="decay of the traces, for credit: td")
     clip_low: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.2, description="lower clip of the ratio: 1 - clip_low"
     )
@@ -239,6 +246,16 @@ class NightConfig(Section):
     def rounds(self) -> int:
         """The number of rounds, all blocks together."""
         return sum(len(step.rounds) for step in self.steps)
+
+    @property
+    def may_play(self) -> bool:
+        """Whether the rounds may be episodes of several turns: of a known environment, or of a class of the user's."""
+        return any(entry.name in ENVIRONMENTS or ":" in entry.name for entry in self.benchmarks)
+
+    @property
+    def most_parts(self) -> int:
+        """In how many stages an episode is played at most: a turn takes at least eight tokens of the context."""
+        return self.engine.max_model_len // (8 * TURNS_OF_A_PART) + 1
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -25,3 +25,8 @@ class Rollout:
     finish_reason: Literal["stop", "length"]
     text: str
     policy_digest: str
+
+    @property
+    def written(self) -> int:
+        """The number of tokens that the policy wrote."""
+        return sum(self.loss_mask)

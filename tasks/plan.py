@@ -3,6 +3,7 @@
 The night runs by it and Prefect draws it (`flows/run/context.py`); the progress bar reads it too.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -141,7 +142,8 @@ def plan_round(config: NightConfig) -> Plan:
         folder = f"refill-{refill}/" if refill else ""
         passed = [
             Planned(f"{folder}select_prompts", before),
-            Planned(f"{folder}sample", (f"{folder}select_prompts",)),
+            *(played := _plan_episodes(config, folder)),
+            Planned(f"{folder}sample", (played[-1].path if played else f"{folder}select_prompts",)),
             Planned(f"{folder}judge", (f"{folder}sample",), optional=True),
             Planned(f"{folder}score", (f"{folder}sample", f"{folder}judge")),
             Planned(f"{folder}credit", (f"{folder}score",)),
@@ -155,6 +157,13 @@ def plan_round(config: NightConfig) -> Plan:
         Planned("rank_picks", ("checkpoint",), optional=True),
     ]
     return Plan(stages)
+
+
+def _plan_episodes(config: NightConfig, folder: str) -> tuple[Planned, ...]:
+    """Return the parts in which a round's episodes may be played; none without an environment."""
+    parts = range(1, config.most_parts + 1) if config.may_play else ()
+    before = [f"{folder}select_prompts", *(f"{folder}play-{part}" for part in parts)]
+    return tuple(Planned(after, (earlier,), optional=True) for earlier, after in itertools.pairwise(before))
 
 
 def _add_lesson(stages: list[Planned], config: NightConfig, step: Step, policy: str) -> str:

@@ -176,7 +176,33 @@ LEARNED_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "learned": 0.83}
 ADVANTAGES = _schema(NUMBERED, {"advantage": pa.float64(), "token_advantages": pa.list_(pa.float64())})
 ADVANTAGES_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "advantage": 0.5, "token_advantages": None}
 
-# `benchmark`: the part of the exam. `correct` is null where the grader failed.
+# A turn of an episode, of which a row of the rollouts holds the tokens: from `first` on it wrote `tokens` of them.
+# `state_key`: a digest of what the policy saw. `value`: what the group's other episodes earned from such a state on;
+# `advantage`: the turn's. Both are null until they are credited.
+TURNS = _schema(
+    NUMBERED
+    | {"turn": pa.int32(), "agent": pa.int32(), "first": pa.int32(), "tokens": pa.int32(), "state_key": pa.string()}
+    | {"action": pa.string(), "valid": pa.bool_(), "reward": pa.float64(), "parts": pa.string()},
+    {"value": pa.float64(), "advantage": pa.float64()},
+)
+TURNS_EXAMPLE: Row = {
+    **_NUMBERED_EXAMPLE,
+    "problem_id": "ants/0/17",
+    "turn": 2,
+    "agent": 0,
+    "first": 60,
+    "tokens": 6,
+    "state_key": "0a1b8f3c55e2d4079b61",
+    "action": "MOVE left",
+    "valid": True,
+    "reward": 0.198,
+    "parts": '{"shaping": 0.198}',
+    "value": 0.71,
+    "advantage": 0.09,
+}
+
+# `benchmark`: the part of the exam. `correct` is null where the grader failed. `value`, `turns`, `valid`: of an episode
+# what it achieved, its turns and the share of valid ones; then `text` is JSON, a list of the answers.
 EVALUATIONS = _schema(
     {
         "policy_digest": pa.string(),
@@ -189,7 +215,14 @@ EVALUATIONS = _schema(
         "tokens": pa.int32(),
         "finish_reason": pa.string(),
     },
-    {"correct": pa.bool_(), "level": pa.string(), "subject": pa.string()},
+    {
+        "correct": pa.bool_(),
+        "level": pa.string(),
+        "subject": pa.string(),
+        "value": pa.float64(),
+        "turns": pa.int32(),
+        "valid": pa.float64(),
+    },
 )
 EVALUATIONS_EXAMPLE: Row = {
     "policy_digest": "bed2fd41c76f8619f9d0",
@@ -204,6 +237,9 @@ EVALUATIONS_EXAMPLE: Row = {
     "correct": False,
     "level": "1",
     "subject": None,
+    "value": None,
+    "turns": None,
+    "valid": None,
 }
 # The tries at problems of a kind over all rounds and nights; the older they are, the less they count.
 # `problem_id`: the kind.

@@ -11,6 +11,7 @@ BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "tri
 
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
 GENERATED = ("arithmetic", "instructions", "ants")  # benchmarks that need no data
+ENVIRONMENTS = ("ants",)  # benchmarks whose problems are played for several turns
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
 LEVELS = ("1", "2", "3", "4", "5")
 TIERS = ("0", "1", "2", "3", "4", "5", "6")  # the levels of ants
@@ -35,7 +36,8 @@ Subset = Annotated[
     str | None, Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark')
 ]
 Levels = Annotated[
-    tuple[str, ...] | None, Field(description="only these levels (gsm8k: calculations in a solution; ants: tiers); null: all, of ants tier 0")
+    tuple[str, ...] | None,
+    Field(description="only these levels (gsm8k: calculations in a solution; ants: tiers); null: all, of ants tier 0"),
 ]
 Lenient = Annotated[bool, Field(description="gsm8k: without a marker the last number counts")]
 

@@ -10,6 +10,7 @@ from tasks.evaluation.cache import versions
 from tasks.evaluation.english import mean_nats
 from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import as_metrics, exam_figures
+from tasks.evaluation.outcomes import outcomes
 from tasks.stage import Artifact, committed
 from tasks.tables import EVALUATIONS, read_table
 from tasks.tracking import Tracking
@@ -46,9 +47,9 @@ def evaluate_for_report(night: Night, stage_path: str, checkpoint: Path) -> None
 
 
 def target_accuracy(exam: Artifact, config: NightConfig) -> float:
-    """Return the share of the exam's target that was answered correctly, what could not be graded counted as wrong."""
+    """Return the share of the exam's target that was solved; what could not be graded counts as wrong."""
     table = read_table(exam.folder / "evaluations.parquet", EVALUATIONS)
-    return float(table[table.benchmark == config.exam.target.name].correct.fillna(False).astype(bool).mean())
+    return float(outcomes(table[table.benchmark == config.exam.target.name]).fillna(0.0).mean())
 
 
 def slowest_exam(exams: Mapping[str, Artifact]) -> float:

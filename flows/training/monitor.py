@@ -6,6 +6,7 @@ from pathlib import Path
 
 from conf.storage.durable import size_of
 from flows.run.context import Night, log
+from tasks.evaluation.outcomes import outcomes
 from tasks.layout import is_committed
 from tasks.monitoring.alarm_log import AlarmLog
 from tasks.monitoring.alarms import Alarm, exam_alarms, kind_alarms
@@ -30,8 +31,8 @@ class Monitor:
 
     def add_quiz(self, number: int, quiz: Artifact) -> None:
         """Add a quiz's result."""
-        correct = read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)["correct"].dropna()
-        self.quizzes[number] = int(correct.sum()), len(correct)
+        graded = outcomes(read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)).dropna()
+        self.quizzes[number] = round(graded.clip(0.0, 1.0).sum()), len(graded)
 
     def add_ranking(self, first: int, number: int, ranking: Artifact) -> None:
         """Add how the student ranked the held-out picks after a round of the block that begins with round `first`.

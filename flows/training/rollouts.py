@@ -11,11 +11,13 @@ from conf.storage.home import NightError
 from flows.run.context import CHANGED, Night, log
 from flows.run.history import finished
 from flows.training.reward_model import LearnedReward
+from rewards.benchmarks import configured
 from rewards.verifier import Problem
 from tasks.layout import committed_rounds, round_path
 from tasks.layout import passes as passes_of
 from tasks.rollouts import verdicts
 from tasks.rollouts.advantages import credit
+from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sample
 from tasks.rollouts.score import score
 from tasks.rollouts.select_prompts import select_prompts
@@ -35,6 +37,7 @@ class GroupSampler:
         self.night, self.teacher = night, teacher
         self.excluded = tuple(sorted({text for problem in exam for text in (problem.problem_id, problem.question)}))
         self.solve_rates = _last_solve_rates(night)
+        self.plays = any(configured(entry).environment for entry in night.config.benchmarks)
 
     def sample(self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None) -> list[Pass]:
         """Sample the round's groups, and, as often as `refills` allows, others in place of those without signal.
@@ -91,6 +94,8 @@ class GroupSampler:
 
     def _sample(self, path: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
         config = self.night.config
+        if self.plays:
+            return self._play(path, seed, prompts, policy)
         inputs: dict[str, Any] = {
             "prompts": prompts,
             "checkpoint": policy,
@@ -102,6 +107,26 @@ class GroupSampler:
         if not policy.is_dir() and sample.committed(self.night.folder, f"{path}/sample", **inputs) is None:
             raise NightError(f"{self.night.folder / path}/sample: {CHANGED}")
         return self.night.run(sample, f"{path}/sample", **inputs, engine=self.night.engine)
+
+    def _play(self, path: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
+        """Play the round's episodes, a few turns a stage."""
+        config, parts = self.night.config, list[Artifact]()
+        while not parts or parts[-1].figure("live"):
+            inputs: dict[str, Any] = {
+                "prompts": prompts,
+                "before": parts[-1] if parts else None,
+                "sources": config.benchmarks,
+                "checkpoint": policy,
+                "grpo": config.grpo,
+                "config": config.sampler,
+                "student": config.student,
+                "seed": f"{seed} part {len(parts)}",
+            }
+            stage_path = f"{path}/play-{len(parts) + 1}"
+            if not policy.is_dir() and play_turns.committed(self.night.folder, stage_path, **inputs) is None:
+                raise NightError(f"{self.night.folder / stage_path}: {CHANGED}")
+            parts.append(self.night.run(play_turns, stage_path, **inputs, engine=self.night.engine))
+        return self.night.run(collect, f"{path}/sample", parts=tuple(parts))
 
     def _score(
         self,

@@ -7,6 +7,7 @@ from conf.sections.benchmark import ExamPart
 from flows.run.context import Night
 from rewards.benchmarks import configured
 from tasks.evaluation.evaluate import quiz
+from tasks.evaluation.outcomes import outcomes
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 
@@ -50,5 +51,5 @@ def run_quiz(
 
 def quiz_accuracy(taken: Artifact) -> float | None:
     """Return the share of a quiz's graded answers that is right; None where none could be graded."""
-    graded = read_table(taken.folder / "evaluations.parquet", EVALUATIONS).correct.dropna()
+    graded = outcomes(read_table(taken.folder / "evaluations.parquet", EVALUATIONS)).dropna()
     return None if graded.empty else float(graded.mean())

@@ -9,7 +9,9 @@ from jinja2 import TemplateError
 from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.lessons.preference_data import EpisodeExample, Example
 from rewards.benchmarks import configured, is_user_defined
+from tasks.distillation.demonstrations import Demonstrations
 from tasks.distillation.known import Answering, mark_known
 from tasks.distillation.trace_filter import (
     LEARNT,
@@ -61,12 +63,20 @@ def distill(
     read = [trace for artifact in traces for trace in traces_of(read_table(artifact.folder / "traces.parquet", TRACES))]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
 
-    def tokens(trace: Trace) -> tuple[list[int], list[int]]:
+    demonstrations = {
+        benchmark.name: Demonstrations(benchmark.environment, tokenizer, student)
+        for benchmark in map(configured, benchmarks)
+        if benchmark.environment is not None
+    }
+
+    def tokens(trace: Trace) -> Example | EpisodeExample:
+        if trace.benchmark in demonstrations:
+            return demonstrations[trace.benchmark].example(trace)
         return prompt_tokens(tokenizer, trace.messages, student), answer_tokens(tokenizer, trace.response)
 
     def unfit(trace: Trace) -> Fate | None:
         try:
-            return "too_long" if sum(map(len, tokens(trace))) > max_tokens else None
+            return "too_long" if sum(map(len, tokens(trace)[:2])) > max_tokens else None
         except TemplateError:
             return "refused"
 

@@ -46,7 +46,7 @@ def _traces(benchmark: Benchmark, solutions: Sequence[tuple[Problem, str]], nigh
             "response": solution,
             "teacher": DATASET,
             "benchmark": benchmark.name,
-            "truth": problem.truth,
+            "truth": None if benchmark.environment else problem.truth,  # an episode is neither right nor wrong
             "source": f"{benchmark.name}:{problem.problem_id}",
             "night": night,
         }

@@ -39,7 +39,9 @@ ANSWERING = (
     "models/engine/weight_sync.py",
     "models/engine/cpu_lora.py",
     "models/sampler.py",
+    "models/hf/bridge.py",
     "tasks/rollouts/engine_process.py",
+    "tasks/rollouts/episodes.py",
     "tasks/rollouts/sample.py",
     "tasks/evaluation/evaluate.py",
 )  # source that decides what a model answers

@@ -21,6 +21,7 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.evaluation.cache import CachedExam, exam_inputs, load_exam, save_exam
 from tasks.evaluation.english import write_english
 from tasks.rollouts import engine_process
+from tasks.rollouts.episodes import Episode, Player, game, play
 from tasks.rollouts.sample import call_proven
 from tasks.rollouts.score import scores_of
 from tasks.stage import stage
@@ -162,6 +163,9 @@ def answer_questions(
     `prompts`: from `render_prompts`. A question that is too long for the engine gets empty answers: every checkpoint
     fails it alike.
     """
+    if benchmark.environment is not None:
+        player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature)
+        return _play(benchmark, problems, prompts, player, samples)
     short = [index for index, prompt in enumerate(prompts) if len(prompt) < config.max_model_len]
     if len(short) < len(prompts):
         log.warning(
@@ -182,13 +186,36 @@ def answer_questions(
     unasked = [Rollout("", 0, 0, [], [], [], [], "length", "", checkpoint.name)] * samples
     answers = dict.fromkeys(range(len(prompts)), unasked)
     answers |= dict(zip(short, groups, strict=True))
+    return _graded(benchmark, problems, [answers[index] for index in range(len(prompts))])
+
+
+def _play(
+    benchmark: Benchmark, problems: Sequence[Problem], prompts: Sequence[list[int]], player: Player, samples: int
+) -> list[dict[str, Any]]:
+    """Return `samples` graded episodes from each problem, as rows of the evaluations table."""
+    episodes = [
+        Episode(problem, group, sample, prompt)
+        for group, (problem, prompt) in enumerate(zip(problems, prompts, strict=True))
+        for sample in range(samples)
+    ]
+    with game(benchmark) as opened:
+        opened.begin(episodes)
+        play(episodes, opened, player, str(SAMPLED_SEED if player.temperature else 0), turns=None)
+    rollouts = [episode.rollout() for episode in episodes]
+    by_problem = [rollouts[start : start + samples] for start in range(0, len(rollouts), samples)]
+    return _graded(benchmark, problems, by_problem)
+
+
+def _graded(
+    benchmark: Benchmark, problems: Sequence[Problem], answers: Sequence[Sequence[Rollout]]
+) -> list[dict[str, Any]]:
     answered = [
         (problem, sample, rollout)
-        for index, problem in enumerate(problems)
-        for sample, rollout in enumerate(answers[index])
+        for problem, rollouts in zip(problems, answers, strict=True)
+        for sample, rollout in enumerate(rollouts)
     ]
     attempts = [
-        Attempt(problem, rollout.text, finish_reason=rollout.finish_reason, tokens=len(rollout.token_ids))
+        Attempt(problem, rollout.text, finish_reason=rollout.finish_reason, tokens=rollout.written)
         for problem, _, rollout in answered
     ]
     scores = scores_of(benchmark, attempts)  # in one call: starting a grader may take a second
@@ -204,9 +231,12 @@ def _row(problem: Problem, sample: int, rollout: Rollout, score: Score) -> dict[
         "verdict": score.verdict,
         "question": problem.question,
         "text": rollout.text,
-        "tokens": len(rollout.token_ids),
+        "tokens": rollout.written,
         "finish_reason": rollout.finish_reason,
         "correct": None if score.reward is None else score.verdict == "correct",
         "level": problem.level,
         "subject": problem.subject,
+        "value": score.parts.get("value") if score.turns else None,
+        "turns": len(score.turns) or None,
+        "valid": score.parts.get("valid") if score.turns else None,
     }

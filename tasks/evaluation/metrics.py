@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from tasks.evaluation.outcomes import are_values, outcomes
 from tasks.evaluation.statistics import Accuracy
 from tasks.rollouts.verdicts import FAILED
 from tasks.stage import committed
@@ -27,7 +28,8 @@ class ExamFigures:
     All but `sampled` and `pass_at` are of the greedy answers. `format_rate`: the share in which an answer was found,
     right or wrong. `truncation_rate`: the share cut off by the length limit. Both are None without answers.
     `mean_tokens` counts the end token. `ungraded`: answers on which the grader itself failed. `pass_at`: pass@k by k,
-    from `sampled` answers to each problem; empty where there were none.
+    from `sampled` answers to each problem; empty where there were none. `mean_turns`, `valid_rate`: of episodes their
+    turns, and the share of these that were valid actions; else None.
     """
 
     part: str
@@ -40,6 +42,8 @@ class ExamFigures:
     by_subject: Mapping[str, Accuracy]
     sampled: int
     pass_at: Mapping[int, float]
+    mean_turns: float | None = None
+    valid_rate: float | None = None
 
 
 def exam_figures(folder: Path) -> dict[str, ExamFigures]:
@@ -73,6 +77,8 @@ def figures(part: str, greedy: pd.DataFrame, sampled: pd.DataFrame) -> ExamFigur
         by_subject=_by(greedy, "subject"),
         sampled=samples,
         pass_at=_pass_at(sampled, samples),
+        mean_turns=float(greedy.turns.mean()) if are_values(greedy) else None,
+        valid_rate=float((greedy.valid * greedy.turns).sum() / greedy.turns.sum()) if are_values(greedy) else None,
     )
 
 
@@ -94,6 +100,7 @@ def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
     for part, its in exam.items():
         named = {"accuracy": its.accuracy.accuracy, "mean_tokens": its.mean_tokens}
         rates = {"format_rate": its.format_rate, "truncation_rate": its.truncation_rate}
+        rates |= {"valid_rate": its.valid_rate, "mean_turns": its.mean_turns}
         named |= {name: rate for name, rate in rates.items() if rate is not None}
         named |= {f"pass_at_{k}": share for k, share in its.pass_at.items()}
         named |= {f"level_{level}": accuracy.accuracy for level, accuracy in its.by_level.items()}
@@ -121,8 +128,7 @@ def _plain(name: str) -> str:
 
 
 def _accuracy(rows: pd.DataFrame) -> Accuracy:
-    correct = rows.correct.dropna()
-    return Accuracy.of(int(correct.sum()), len(correct))
+    return Accuracy.of_outcomes(outcomes(rows), counted=not are_values(rows))
 
 
 def _by(rows: pd.DataFrame, column: str) -> dict[str, Accuracy]:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from scipy.optimize import root_scalar
 from scipy.special import bdtrc
-from scipy.stats import binom, binomtest, norm
+from scipy.stats import binom, binomtest, norm, sem, t
 
 from models.lessons.ranking import wilson_interval
+from tasks.evaluation.outcomes import are_values, outcomes
 
 KEYS = ["problem_id", "sample"]
 MAX_NULL_SHARE = 0.01
@@ -19,12 +21,16 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of `n` answers that is correct, with its 95 % score interval; without answers 0, in [0, 1]."""
+    """The share of `n` answers that is correct, with its 95 % score interval; without answers 0, in [0, 1].
+
+    Of episodes (not `counted`) the mean of what they achieved, with Student's interval.
+    """
 
     accuracy: float
     low: float
     high: float
     n: int
+    counted: bool = True
 
     @classmethod
     def of(cls, correct: int, n: int) -> "Accuracy":
@@ -32,8 +38,19 @@ class Accuracy:
         interval = wilson_interval(correct, n)
         return cls(interval.value, interval.low, interval.high, n)
 
+    @classmethod
+    def of_outcomes(cls, outcomes: pd.Series, counted: bool) -> "Accuracy":
+        """Return the accuracy of graded outcomes; unless `counted`, their mean."""
+        graded = outcomes.dropna().to_numpy(dtype=float)
+        if counted or len(graded) < 2:
+            return cls.of(int(graded.sum()), len(graded))
+        mean, error = float(graded.mean()), float(t.ppf(0.975, len(graded) - 1) * sem(graded))
+        return cls(mean, mean - error, mean + error, len(graded), counted=False)
+
     def __str__(self) -> str:
-        """Return `298 of 400 (74.5 %)`."""
+        """Return `298 of 400 (74.5 %)`, or `0.62 on average in 100 episodes`."""
+        if not self.counted:
+            return f"{self.accuracy:.2f} on average in {self.n} episodes"
         return f"{round(self.accuracy * self.n)} of {self.n} ({self.accuracy:.1%})".replace("%)", " %)")
 
 
@@ -41,7 +58,8 @@ class Accuracy:
 class Comparison:
     """Two checkpoints on one part of the exam: the same problems, pair by pair.
 
-    `nulls`: pairs that could not be graded. `gained`, `lost`: answers that flipped. `low`, `high`: the difference's
+    `nulls`: pairs that could not be graded. `gained`, `lost`: answers that flipped, or episodes that went better and
+    worse. `low`, `high`: the difference's
     95 % interval; `guard_low`: its lower one-sided 95 % bound. `detectable`: the smallest true difference that such an
     exam detects four times in five; None where it can detect none.
     """
@@ -89,24 +107,29 @@ def compare(
     first, second = _outcomes(before), _outcomes(after)
     if not first.index.equals(second.index):
         raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
-    graded = first.notna() & second.notna()
-    old, new = first[graded].to_numpy(dtype=bool), second[graded].to_numpy(dtype=bool)
-    n, gained, lost = len(old), int((~old & new).sum()), int((old & ~new).sum())
-    low, high = bootstrap(gained, lost, n, samples=samples, seed=seed)
+    graded, counted = first.notna() & second.notna(), not are_values(before)
+    differences = (second - first)[graded].to_numpy(dtype=float)
+    n, gained, lost = len(differences), int((differences > 0).sum()), int((differences < 0).sum())
+    if counted:
+        low, high = bootstrap(gained, lost, n, samples=samples, seed=seed)
+        guard_low, smallest = agresti_min_low(gained, lost, n), detectable(gained + lost, n, alpha)
+    else:
+        low, high = bootstrap_mean(differences, samples=samples, seed=seed)
+        guard_low, smallest = student_low(differences), detectable_mean(differences, alpha)
     return Comparison(
         name=name,
         n=n,
         nulls=len(first) - n,
-        before=Accuracy.of(int(old.sum()), n),
-        after=Accuracy.of(int(new.sum()), n),
-        difference=(gained - lost) / n if n else 0.0,
+        before=Accuracy.of_outcomes(first[graded], counted),
+        after=Accuracy.of_outcomes(second[graded], counted),
+        difference=float(differences.mean()) if n else 0.0,
         low=low,
         high=high,
         gained=gained,
         lost=lost,
-        p_value=mcnemar(gained, lost),
-        guard_low=agresti_min_low(gained, lost, n),
-        detectable=detectable(gained + lost, n, alpha),
+        p_value=mcnemar(gained, lost) if counted else sign_flip(differences),
+        guard_low=guard_low,
+        detectable=smallest,
         before_digest=_digest(before),
         after_digest=_digest(after),
     )
@@ -143,6 +166,45 @@ def with_guard(decision: Decision, guard: Comparison, margin: float) -> Decision
 def mcnemar(gained: int, lost: int) -> float:
     """Return the p-value of the one-sided exact test on the flips (McNemar 1947): P(Bin(gained + lost, ½) ≥ gained)."""
     return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0
+
+
+def sign_flip(differences: Float[np.ndarray, "n"]) -> float:
+    """Return the p-value of the one-sided exact test on paired differences: P(Σ ±|d| ≥ Σ d) over all signs.
+
+    Fisher's randomisation test, by dynamic programming over the possible sums, of differences rounded to a thousandth
+    (of the largest, where that is above 2). With differences of ±1 it is `mcnemar`.
+    """
+    unit = max(1e-3, np.abs(differences).max(initial=0.0) / 2000)
+    steps = np.rint(differences / unit).astype(int)
+    sizes = np.abs(steps[steps != 0])
+    chances = np.zeros(2 * sizes.sum() + 1)  # of the sums from −Σ|d| to Σ|d|
+    chances[sizes.sum()] = 1.0
+    for size in sizes:
+        chances = (np.roll(chances, size) + np.roll(chances, -size)) / 2
+    return min(1.0, float(chances[sizes.sum() + steps.sum() :].sum()))
+
+
+def bootstrap_mean(differences: Float[np.ndarray, "n"], *, samples: int, seed: int) -> tuple[float, float]:
+    """Return the bootstrap's 95 % percentile interval of a mean of paired differences."""
+    if len(differences) == 0:
+        return -1.0, 1.0
+    drawn = np.random.default_rng(seed).choice(differences, (samples, len(differences))).mean(axis=1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def student_low(differences: Float[np.ndarray, "n"]) -> float:
+    """Return the lower one-sided 95 % bound of a mean of paired differences, by Student's t."""
+    if len(differences) < 2:
+        return -1.0
+    return float(differences.mean() - t.ppf(0.95, len(differences) - 1) * sem(differences))
+
+
+def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float | None:
+    """Return the smallest true mean that a one-sided test at `alpha` detects four times in five: (z_α + z_β)·s/√n."""
+    if len(differences) < 2 or not differences.any():
+        return None
+    return float((norm.isf(alpha) + norm.ppf(POWER)) * sem(differences))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -244,7 +306,7 @@ def probability(p_value: float) -> str:
 
 
 def _outcomes(evaluations: pd.DataFrame) -> pd.Series:
-    return evaluations.set_index(KEYS)["correct"].astype("boolean").sort_index()
+    return evaluations.assign(outcome=outcomes(evaluations)).set_index(KEYS)["outcome"].sort_index()
 
 
 def _digest(evaluations: pd.DataFrame) -> str:
@@ -255,9 +317,10 @@ def _judge_target(target: Comparison, alpha: float, adjusted: float) -> tuple[bo
     """Return whether a target is significant, and the reason. `adjusted`: the p-value after Holm's procedure."""
     if refusal := _not_graded(target):
         return False, refusal
+    verb = "solved" if target.after.counted else "reached"
     holms = "" if adjusted == target.p_value else f", {probability(adjusted)} by Holm's procedure"
     reason = (
-        f"{target.name}: the candidate solved {target.after}, the champion {target.before}: "
+        f"{target.name}: the candidate {verb} {target.after}, the champion {target.before}: "
         f"{signed(target.difference)}, 95 % interval {signed(target.low)} to {signed(target.high)}; "
         f"{probability(target.p_value)}{holms} at α = {alpha:.3g}"
     )

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from tasks.evaluation.metrics import ExamFigures, night_figures, ranking_accuracies
+from tasks.evaluation.outcomes import outcomes
 from tasks.evaluation.statistics import Accuracy
 from tasks.layout import passes, rounds
 from tasks.rollouts.verdicts import FAILED, VERDICTS, count
@@ -78,8 +79,8 @@ def exam_accuracy(folder: Path, target: str) -> float | None:
     table = read_table(folder, "evaluations")
     if table is None:
         return None
-    graded = table.loc[table["benchmark"] == target, "correct"].dropna()
-    return float(graded.astype(bool).mean()) if len(graded) else None
+    graded = outcomes(table[table["benchmark"] == target]).dropna()
+    return float(graded.mean()) if len(graded) else None
 
 
 def round_metrics(night: Path) -> pd.DataFrame:
@@ -92,8 +93,8 @@ def round_metrics(night: Path) -> pd.DataFrame:
 def quiz_accuracies(night: Path) -> dict[int, float]:
     """Return the share of graded quiz answers that is correct, by round."""
     tables = {number: read_table(folder / "quiz", "evaluations") for number, folder in rounds(night)}
-    graded = {number: table["correct"].dropna() for number, table in tables.items() if table is not None}
-    return {number: float(correct.astype(bool).mean()) for number, correct in graded.items() if len(correct)}
+    graded = {number: outcomes(table).dropna() for number, table in tables.items() if table is not None}
+    return {number: float(each.mean()) for number, each in graded.items() if len(each)}
 
 
 def lesson_losses(night: Path) -> pd.Series:

@@ -1,16 +1,22 @@
 """Advantages from a round's scores."""
 
 import json
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from conf.schema import GrpoConfig
 from models.advantages import group_advantages, overlong_rewards
+from models.credit import Visit, state_values, turn_advantages
+from models.rollout import Rollout
 from tasks.rollouts.sample import sampled_rollouts
+from tasks.rollouts.turns import on_tokens
 from tasks.stage import Artifact, stage
-from tasks.tables import ADVANTAGES, SCORES, numbering, read_table, write_table
+from tasks.tables import ADVANTAGES, SCORES, TURNS, Row, numbering, read_table, table_rows, write_table
 
 
 @stage()
@@ -19,14 +25,15 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
 
     `signal.json` counts the groups, and those with signal: with an advantage on a completion that can be trained on. A
     group of equal rewards, or of fewer than two graded completions, has none; nor has one in which only a tie-breaker
-    differs, which is trained on, but also replaced.
+    differs, which is trained on, but also replaced. Episodes of several turns also have `turns.parquet`, and, with
+    `credit: gigpo` or `td`, an advantage for each token.
     """
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])
     sampled = {(r.group, r.sample): r for r in sampled_rollouts(rollouts)}
     completions = [sampled[key] for key in zip(table.group, table["sample"], strict=True)]
     rewards = torch.tensor(table.reward.to_numpy(dtype=float)).view(-1, grpo.group_size)
-    lengths = torch.tensor([len(rollout.token_ids) for rollout in completions]).view_as(rewards)
+    lengths = torch.tensor([rollout.written for rollout in completions]).view_as(rewards)
     cut = torch.tensor([rollout.finish_reason == "length" for rollout in completions]).view_as(rewards)
     moved = [json.loads(parts).get("tie_breaker", 0.0) for parts in table.parts]
     tie_breakers = rewards.new_tensor(moved).view_as(rewards)
@@ -36,9 +43,47 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     )
     trainable = torch.tensor([any(rollout.loss_mask) for rollout in completions]).view_as(rewards)
     signal = ((verified_advantages.nan_to_num(0.0) != 0) & trainable).any(dim=1)
+    by_turn = _credit_turns(folder, scores, completions, advantages.flatten(), grpo)
+    if by_turn and grpo.credit != "episode":
+        has_signal = [any(by_turn[_key(rollout)]) for rollout in completions]
+        signal = torch.tensor(has_signal).view_as(rewards).any(dim=1)
     rows = [
-        numbering(rollout) | {"advantage": None if advantage != advantage else advantage, "token_advantages": None}
+        numbering(rollout)
+        | {"advantage": None if advantage != advantage else advantage, "token_advantages": by_turn.get(_key(rollout))}
         for rollout, advantage in zip(completions, advantages.flatten().tolist(), strict=True)
     ]
     write_table(folder / "advantages.parquet", ADVANTAGES, rows)
     (folder / "signal.json").write_text(json.dumps({"groups": len(signal), "with_signal": int(signal.sum())}))
+
+
+def _credit_turns(
+    folder: Path, scores: Artifact, completions: Sequence[Rollout], advantages: Tensor, grpo: GrpoConfig
+) -> dict[tuple[int, int], list[float]]:
+    """Write the turns of episodes with their values and advantages; return each episode's by token, where they differ.
+
+    `advantages`: one a completion. Nothing for single answers.
+    """
+    if not (file := scores.folder / "turns.parquet").exists():
+        return {}
+    turns: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in table_rows(file, TURNS):
+        turns[row["group"], row["sample"]].append(row)
+    found: dict[tuple[int, int], list[float]] = {}
+    for start in range(0, len(completions), grpo.group_size):
+        rollouts = completions[start : start + grpo.group_size]
+        own = [turns[_key(rollout)] for rollout in rollouts]
+        group = [[Visit(row["state_key"], row["reward"]) for row in episode] for episode in own]
+        values = state_values(group, grpo.credit_gamma)
+        whole = advantages[start : start + grpo.group_size].nan_to_num(0.0)
+        earned = turn_advantages(group, whole, grpo.credit, grpo.credit_gamma, grpo.credit_lambda)
+        for rollout, episode, its_values, its_advantages in zip(rollouts, own, values, earned, strict=True):
+            for row, value, advantage in zip(episode, its_values, its_advantages, strict=True):
+                row |= {"value": value, "advantage": advantage}
+            if grpo.credit != "episode":
+                found[_key(rollout)] = on_tokens(rollout, episode, its_advantages)
+    write_table(folder / "turns.parquet", TURNS, [row for episode in turns.values() for row in episode])
+    return found
+
+
+def _key(rollout: Rollout) -> tuple[int, int]:
+    return rollout.group, rollout.sample

@@ -19,9 +19,10 @@ from rewards.verifier import Attempt, Benchmark, Score
 from tasks.rollouts import verdicts
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.select_prompts import problem_of
+from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, numbering, read_table, write_table
+from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
 from tasks.workers import WorkerDiedError, call_once
 
 LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
@@ -59,7 +60,8 @@ def score(
 ) -> None:
     """Write a score for every completion, the verdicts counted by benchmark, and each kind's solve rate.
 
-    A solve rate counts these tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of
+    Of episodes also the turns, and what counts as solved is the value, between 0 and 1. A solve rate counts these
+    tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of
     the completions, where one is in use (see `rewards/learned_reward.py`).
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
@@ -67,7 +69,7 @@ def score(
     problems = {row.group: problem_of(row) for row in table.itertuples()}
     verifiable = table[table.benchmark.notna()]
     entries = {group: sources[int(n)] for group, n in zip(verifiable.group, verifiable.entry, strict=True)}
-    attempts = [Attempt(problems[r.group], r.text, r.group, r.finish_reason, len(r.token_ids)) for r in sampled]
+    attempts = [Attempt(problems[r.group], r.text, r.group, r.finish_reason, r.written) for r in sampled]
     verified = [attempt for attempt in attempts if attempt.group in entries]
     graded = iter(score_all(verified, [entries[attempt.group] for attempt in verified], sandbox))
     scores: Sequence[Any] = [
@@ -83,6 +85,9 @@ def score(
         for rollout, score in zip(sampled, scores, strict=True)
     ]
     write_table(folder / "scores.parquet", SCORES, rows)
+    turns = [row for rollout, score in zip(sampled, scores, strict=True) for row in turn_rows(rollout, score)]
+    if turns:
+        write_table(folder / "turns.parquet", TURNS, turns)
     counts = verdicts.count((a.problem.benchmark, s.verdict) for a, s in zip(attempts, scores, strict=True))
     (folder / "verdicts.json").write_text(json.dumps(counts))
     _write_solve_rates(folder, verifiable, attempts, scores, solve_rates, decay, night, sampled[0].policy_digest)
@@ -149,7 +154,7 @@ def _write_solve_rates(
         if score.reward is not None and attempt.group in kinds:
             rate = rates[kinds[attempt.group]]
             rate[0] += 1
-            rate[1] += score.verdict == "correct"
+            rate[1] += min(max(score.parts.get("value", float(score.verdict == "correct")), 0.0), 1.0)
     rows = [
         {"problem_id": kind, "benchmark": benchmark, "level": level, "tried": tried, "solved": solved}
         | {"night": night, "policy_digest": policy_digest}

@@ -70,7 +70,7 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
     """
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
-    tokens = [len(rollout.token_ids) for rollout in sampled]
+    tokens = [rollout.written for rollout in sampled]
     ended = [rollout.finish_reason == "stop" for rollout in sampled]
     parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
     answers = table.assign(tokens=tokens, ended=ended)[table.reward.notna()].reset_index(drop=True)

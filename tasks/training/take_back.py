@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from tasks.evaluation.statistics import mcnemar
+from tasks.evaluation.outcomes import outcomes
+from tasks.evaluation.statistics import sign_flip
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 from tasks.training import trainer_process
@@ -39,8 +40,8 @@ def judge_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: 
     outcomes: dict[str, Outcome] = {"after": "kept", "half": "halved", "before": "taken_back"}
     outcome = {
         "outcome": outcomes[chosen],
-        "problems": len(_correct(quizzes["before"])),
-        "accuracy": {name: float(_correct(quiz).mean()) for name, quiz in quizzes.items()},
+        "problems": len(_outcomes(quizzes["before"])),
+        "accuracy": {name: float(_outcomes(quiz).mean()) for name, quiz in quizzes.items()},
         "p_worse": worse,
     }
     (folder / OUTCOME).write_text(json.dumps(outcome))
@@ -48,15 +49,14 @@ def judge_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: 
 
 
 def p_worse(before: Artifact, after: Artifact) -> float:
-    """Return the one-sided p-value of McNemar's exact test that the second quiz went worse than the first."""
-    first, second = _correct(before), _correct(after)
-    return mcnemar(int((first & ~second).sum()), int((~first & second).sum()))
+    """Return the one-sided p-value of the exact test that the second quiz went worse than the first."""
+    return sign_flip((_outcomes(before) - _outcomes(after)).to_numpy(dtype=float))
 
 
-def _correct(quiz: Artifact) -> pd.Series:
-    """Return by problem whether a quiz's answer is correct; one that could not be graded counts as wrong."""
+def _outcomes(quiz: Artifact) -> pd.Series:
+    """Return a quiz's outcomes by problem; what could not be graded counts as wrong."""
     table = read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)
-    return table.set_index("problem_id").correct.fillna(False).astype(bool)
+    return table.assign(outcome=outcomes(table).fillna(0.0)).set_index("problem_id")["outcome"]
 
 
 def sentence(lesson: str, outcome: Mapping[str, Any]) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from conf.schema import EngineConfig, SandboxConfig
@@ -46,8 +47,11 @@ class TableEngine:
         texts = [next((text for word, text in self.answers.items() if word in question), "") for question in asked]
         groups = [
             [
-                Rollout("", 0, n, prompt, [1] * len(text), [], [], "stop", "" if n % 2 else text, checkpoint.name)
+                Rollout(
+                    "", 0, n, prompt, tokens, [], [True] * len(tokens), "stop", "" if n % 2 else text, checkpoint.name
+                )
                 for n in range(size)
+                for tokens in [[1] * len(text)]
             ]
             for prompt, text in zip(prompts, texts, strict=True)
         ]
@@ -75,8 +79,7 @@ def row(problem: str, verdict: str = "correct", sample: int = 0, **changes: Any)
         "tokens": 10,
         "finish_reason": "stop",
         "correct": None if verdict == "grader_failed" else verdict == "correct",
-        "level": None,
-        "subject": None,
+        **dict.fromkeys(("level", "subject", "value", "turns", "valid")),
     } | changes
 
 
@@ -109,6 +112,7 @@ def evaluations(correct: Sequence[bool | None], digest: str) -> pd.DataFrame:
             "problem_id": [f"p{index}" for index in range(len(correct))],
             "sample": 0,
             "correct": pd.array(correct, dtype="boolean"),
+            "value": np.nan,
         }
     )
 

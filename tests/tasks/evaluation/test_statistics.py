@@ -22,6 +22,7 @@ from tasks.evaluation.statistics import (
     detectable,
     holm,
     mcnemar,
+    sign_flip,
     smallest_guard,
 )
 from tests.tasks.doubles.exam import compared, evaluations
@@ -273,3 +274,32 @@ def test_a_target_that_could_not_be_graded_is_no_decision_whatever_the_other_sho
     decision = decide([(flips(20, 0, 40, 40), 0.1), (ungraded, 0.1)], [], 0.025)
     assert not decision.promote
     assert decision.reasons[1] == "ungraded: the grader failed on 2 of 100 problems, more than 1 %: no decision."
+
+
+# Signs by hand: of the eight sums of ±3 ±2 ±1 only 3 + 2 + 1 reaches 6; two reach 3 + 2 − 1 = 4; five of eight reach 0.
+@pytest.mark.parametrize(
+    ("differences", "p_value"),
+    [([3, 2, 1], 1 / 8), ([3, 2, -1], 2 / 8), ([3, -2, -1], 5 / 8), ([0, 0], 1.0), ([], 1.0), ([-1.0], 1.0)],
+)
+@pytest.mark.parametrize("scale", [1.0, 0.25, 1000.0])
+def test_the_sign_flip_test_by_hand(differences: list[float], p_value: float, scale: float) -> None:
+    assert sign_flip(scale * np.array(differences, dtype=float)) == pytest.approx(p_value, rel=1e-12)
+
+
+@given(st.lists(st.sampled_from([-1, 0, 1]), max_size=60))
+def test_the_sign_flip_test_of_flips_is_mcnemars(flipped: list[int]) -> None:
+    expected = mcnemar(flipped.count(1), flipped.count(-1))
+    assert sign_flip(np.array(flipped, dtype=float)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_episodes_are_compared_by_what_they_achieved() -> None:
+    before, after = evaluations([False] * 5, "champion"), evaluations([False] * 4 + [True], "candidate")
+    before["value"], after["value"] = [0.0, 0.5, 0.5, 0.25, 0.0], [0.5, 0.5, 0.75, 0.5, 1.0]
+    found = compare("ants-0", before, after, samples=2000, seed=1)
+    assert (found.gained, found.lost, found.n, found.p_value) == (4, 0, 5, 1 / 16)
+    assert found.difference == pytest.approx(0.4)
+    # mean 0.4, standard deviation √(0.575 / 4): Student's t of four degrees at 95 %, one-sided
+    assert found.guard_low == pytest.approx(0.4 - 2.131847 * sqrt(0.575 / 4 / 5), abs=1e-6)
+    assert found.low < 0.4 < found.high
+    (reason,) = decide([(found, 0.05)], [], 0.1).reasons
+    assert reason.startswith("ants-0: the candidate reached 0.65 on average in 5 episodes, the champion 0.25")

@@ -24,7 +24,7 @@ from tasks.report.queries import (
     verdicts_by_round,
 )
 from tasks.stage import commit
-from tasks.tables import EVALUATIONS, PROMPTS, SCORES, SOLVE_RATES, read_table, write_table
+from tasks.tables import EVALUATIONS, PROMPTS, SCORES, SOLVE_RATES, table_rows, write_table
 from tests.tasks.doubles.night import write_round
 from tests.tasks.doubles.tables import prompt, score, solve_rate, write_stage
 
@@ -149,7 +149,7 @@ def test_exam_answers_that_the_grader_failed_on(own_night: Night) -> None:
     whole = {"arithmetic-1-2": (0, 1200), "arithmetic-3": (0, 300), "arithmetic-4": (0, 300)}
     assert ungraded_answers(folder) == whole
     file = folder / "evaluate" / "candidate" / "evaluations.parquet"
-    rows: list[Any] = read_table(file, EVALUATIONS).to_dict("records")
+    rows = table_rows(file, EVALUATIONS)
     rows[0] |= {"verdict": "grader_failed", "correct": None}
     write_table(file, EVALUATIONS, rows)
     assert ungraded_answers(folder) == whole | {"arithmetic-1-2": (1, 1200)}
@@ -158,7 +158,8 @@ def test_exam_answers_that_the_grader_failed_on(own_night: Night) -> None:
 def exam_row(number: int, correct: bool, **other: Any) -> dict[str, Any]:
     fields = {"policy_digest": "x", "benchmark": "math", "problem_id": str(number), "sample": 0, "tokens": 10}
     fields |= {"verdict": "correct" if correct else "wrong", "question": "?", "text": "", "finish_reason": "stop"}
-    return fields | {"correct": correct, "level": "1", "subject": None} | other
+    fields |= {"correct": correct, "level": "1", "subject": None}
+    return fields | dict.fromkeys(("value", "turns", "valid")) | other
 
 
 def test_the_details_of_an_exam(own_night: Night) -> None:

@@ -33,7 +33,7 @@ def test_the_summary_has_the_nights_outcome_and_its_numbers(night: Night) -> Non
     assert found["benchmarks"].keys() == PARTS.keys()
     for part, count in PARTS.items():
         for interval in found["benchmarks"][part].values():
-            assert interval.keys() == {"accuracy", "low", "high", "n"}
+            assert interval.keys() == {"accuracy", "low", "high", "n", "counted"}
             assert interval["n"] == count
             assert interval["low"] <= interval["accuracy"] <= interval["high"]
     assert found["report"] == str(folder / "report.html")

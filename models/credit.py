@@ -1,0 +1,96 @@
+"""Credit in episodes of several turns: what each turn earned beyond what was to be expected there.
+
+A group is G episodes from the same start. Wherever two of them saw the same, one is the other's baseline.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from models.td import gae
+
+Credit = Literal["episode", "gigpo", "td"]
+
+
+class Visit(NamedTuple):
+    """A turn of an episode: a key of what was seen before it, and the reward after it."""
+
+    key: str
+    reward: float
+
+
+Group = Sequence[Sequence[Visit]]
+Values = list[list[float]]
+
+
+def returns_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
+    """Return G_t = r_t + γ·G_{t+1}."""
+    returns: list[float] = []
+    for reward in reversed(rewards):
+        returns.append(reward + gamma * (returns[-1] if returns else 0.0))
+    return returns[::-1]
+
+
+def state_values(group: Group, gamma: float) -> Values:
+    """Return V of every visit: the mean return-to-go from where the same was seen.
+
+    What was seen only once has the mean of all episodes at that turn.
+    """
+    returns = [returns_to_go([visit.reward for visit in episode], gamma) for episode in group]
+    by_key: dict[str, list[float]] = defaultdict(list)
+    by_turn: dict[int, list[float]] = defaultdict(list)
+    for episode, earned in zip(group, returns, strict=True):
+        for turn, (visit, value) in enumerate(zip(episode, earned, strict=True)):
+            by_key[visit.key].append(value)
+            by_turn[turn].append(value)
+    return [
+        [
+            _mean(by_key[visit.key] if len(by_key[visit.key]) > 1 else by_turn[turn])
+            for turn, visit in enumerate(episode)
+        ]
+        for episode in group
+    ]
+
+
+def gigpo_advantages(group: Group, episode_advantages: Sequence[float], gamma: float) -> Values:
+    """Return the episode's advantage plus the step's: its return-to-go less the mean from the same state.
+
+    A step from a state that was seen once has the episode's alone. GiGPO (arXiv 2505.10978), equations 3 to 8, with
+    ω = 1 and without division by deviations.
+    """
+    seen: dict[str, int] = defaultdict(int)
+    for episode in group:
+        for visit in episode:
+            seen[visit.key] += 1
+    advantages: Values = []
+    for episode, whole, values in zip(group, episode_advantages, state_values(group, gamma), strict=True):
+        returns = returns_to_go([visit.reward for visit in episode], gamma)
+        steps = zip(episode, returns, values, strict=True)
+        advantages.append([whole + (earned - value if seen[visit.key] > 1 else 0.0) for visit, earned, value in steps])
+    return advantages
+
+
+def td_advantages(group: Group, gamma: float, lam: float) -> Values:
+    """Return Σ_k (γλ)^k δ_{t+k} with δ_t = r_t + γ·V(s_{t+1}) − V(s_t), V from `state_values` and 0 at the end."""
+    return [
+        gae([visit.reward for visit in episode], [*values, 0.0], gamma, lam).tolist()
+        for episode, values in zip(group, state_values(group, gamma), strict=True)
+    ]
+
+
+def turn_advantages(
+    group: Group, episode_advantages: Float[Tensor, "G"], credit: Credit, gamma: float, lam: float
+) -> Values:
+    """Return an advantage for each turn of a group's episodes; `episode`: that of its whole episode."""
+    if credit == "gigpo":
+        return gigpo_advantages(group, episode_advantages.tolist(), gamma)
+    if credit == "td":
+        return td_advantages(group, gamma, lam)
+    return [[whole] * len(episode) for whole, episode in zip(episode_advantages.tolist(), group, strict=True)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

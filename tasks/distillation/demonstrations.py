@@ -1,0 +1,39 @@
+"""A teacher's episodes as examples: what it wrote in each turn is learnt, what the environment said is only read."""
+
+from collections.abc import Mapping
+
+from transformers import PreTrainedTokenizerBase
+
+from conf.schema import StudentConfig
+from models.hf.bridge import Bridge
+from models.hf.loading import answer_tokens, prompt_tokens
+from models.lessons.preference_data import EpisodeExample
+from rewards.environment import Environment
+from rewards.episodes import replay, texts_of
+from rewards.verifier import Problem
+from tasks.distillation.trace_filter import Trace
+
+
+class Demonstrations:
+    """Makes examples of traces of an environment, whose responses are JSON lists of the turns' texts.
+
+    Raises InputError where the student's chat template cannot go on after an answer.
+    """
+
+    def __init__(self, environment: Environment, tokenizer: PreTrainedTokenizerBase, student: StudentConfig) -> None:
+        self.environment, self.tokenizer, self.student = environment, tokenizer, student
+        self.bridge = Bridge(tokenizer, student)
+        self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}
+
+    def example(self, trace: Trace) -> EpisodeExample:
+        """Return the first observation's tokens, those that follow, and which of these the teacher wrote."""
+        problem = self.problems[(trace.source or "").partition(":")[2]]
+        turns = replay(self.environment, problem, texts_of(trace.response))
+        tokens: list[int] = []
+        mask: list[bool] = []
+        for number, turn in enumerate(turns):
+            seen = self.bridge(turn.observation) if number else []
+            written = answer_tokens(self.tokenizer, turn.text)
+            tokens += [*seen, *written]
+            mask += [False] * len(seen) + [True] * len(written)
+        return prompt_tokens(self.tokenizer, trace.messages, self.student), tokens, mask

@@ -1,0 +1,201 @@
+"""Playing episodes in lock-step: one call of the engine a turn, for all episodes that still go on."""
+
+import json
+import logging
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from conf.schema import EngineConfig, StudentConfig
+from conf.storage.home import InputError
+from models.checkpoint import base_of
+from models.hf.bridge import Bridge
+from models.hf.loading import load_tokenizer
+from models.rollout import Rollout
+from rewards.environment import Environment, State
+from rewards.episodes import begun, stepped
+from rewards.verifier import Benchmark, Problem
+from tasks.rollouts import engine_process
+from tasks.rollouts.sample import call_proven
+from tasks.workers import Worker, WorkerDiedError
+
+LIMIT = 600.0  # seconds for a user's environment to answer a turn of all episodes
+
+log = logging.getLogger("nightschool")
+
+
+@dataclass
+class Episode:
+    """An episode that is being played: `token_ids` are those after the prompt, and `finish` is empty until its end.
+
+    `loss_mask`, `sampler_logprobs`: as in `models/rollout.py`. `state`: the environment's, JSON.
+    """
+
+    problem: Problem
+    group: int
+    sample: int
+    prompt: list[int]
+    state: State = field(default_factory=dict)
+    token_ids: list[int] = field(default_factory=list)
+    sampler_logprobs: list[float] = field(default_factory=list)
+    loss_mask: list[bool] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    finish: str = ""
+    policy_digest: str = ""
+
+    def rollout(self) -> Rollout:
+        """Return the episode as one row for the trainer."""
+        finish: Any = self.finish
+        return Rollout(
+            self.problem.problem_id,
+            self.group,
+            self.sample,
+            self.prompt,
+            self.token_ids,
+            self.sampler_logprobs,
+            self.loss_mask,
+            finish,
+            json.dumps(self.texts),
+            self.policy_digest,
+        )
+
+    def wrote(self, answer: Rollout) -> None:
+        """Add what the model wrote."""
+        self.token_ids += answer.token_ids
+        self.sampler_logprobs += answer.sampler_logprobs
+        self.loss_mask += answer.loss_mask
+        self.texts.append(answer.text)
+        self.policy_digest = answer.policy_digest
+
+    def saw(self, tokens: Sequence[int]) -> None:
+        """Add what the environment said."""
+        self.token_ids += tokens
+        self.sampler_logprobs += [0.0] * len(tokens)
+        self.loss_mask += [False] * len(tokens)
+
+
+class Player(NamedTuple):
+    """Who plays, and how: a checkpoint in an engine, with at most `max_tokens` a turn."""
+
+    checkpoint: Path
+    student: StudentConfig
+    config: EngineConfig
+    engine: Worker
+    max_tokens: int
+    temperature: float
+
+
+class Game:
+    """The environment's side. A user's environment acts in a child process, which is stopped if it hangs.
+
+    Raises InputError where an environment raises, or does not answer in time.
+    """
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        assert benchmark.environment is not None
+        self.environment = benchmark.environment
+        self._worker = None if benchmark.bounded else Worker("environment", quiet=LIMIT)
+
+    def begin(self, episodes: Sequence[Episode]) -> None:
+        """Put the episodes into their first states."""
+        states = self._call(first_states, [episode.problem for episode in episodes])
+        for episode, state in zip(episodes, states, strict=True):
+            episode.state = state
+
+    def step(self, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool]]:
+        """Return for each text the state after it, what the environment says, and whether the episode is over."""
+        return self._call(next_states, moves)
+
+    def close(self) -> None:
+        """End the child process."""
+        if self._worker is not None:
+            self._worker.end(grace=0)
+
+    def _call(self, function: Any, what: Any) -> Any:
+        if self._worker is None:
+            return function(self.environment, what)
+        try:
+            return self._worker.call(function, self.environment, what)
+        except WorkerDiedError as error:
+            raise InputError(f"the environment {self.environment.name} gave no answer: {error}; mend it") from error
+
+
+@contextmanager
+def game(benchmark: Benchmark) -> Iterator[Game]:
+    """Open a benchmark's environment for the duration of the `with`."""
+    opened = Game(benchmark)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def first_states(environment: Environment, problems: Sequence[Problem]) -> list[State]:
+    """Return the first state of each problem's episode."""
+    return [begun(environment, problem)[0] for problem in problems]
+
+
+def next_states(environment: Environment, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool]]:
+    """Return what follows from each text: the state, the observation, and whether the episode is over."""
+    steps = [stepped(environment, *move) for move in moves]
+    return [(state, seen, terminated or truncated) for state, seen, _, terminated, truncated, _ in steps]
+
+
+def play(episodes: Sequence[Episode], game: Game, player: Player, seed: str, turns: int | None) -> None:
+    """Play up to so many turns of all episodes that go on; None: to their ends. Changes the episodes.
+
+    The same seed, checkpoint and episodes give the same turns, whatever the engine did before: its caches are reset
+    first, and then kept from turn to turn. As many episodes are played side by side as its key/value cache holds, so
+    that nothing is computed again. One whose context is full ends there (`length`).
+    """
+    if all(episode.finish for episode in episodes):
+        return
+    tokenizer = load_tokenizer(base_of(player.checkpoint), player.student.trust_remote_code)
+    bridge, full = Bridge(tokenizer, player.student), _full(episodes)
+    arguments = (player.checkpoint, player.config, player.student.trust_remote_code)
+    room = call_proven(player.engine, engine_process.kv_tokens, *arguments) // player.config.max_model_len
+    side_by_side = max(1, room)
+    for start in range(0, len(episodes), side_by_side):
+        chunk, turn = episodes[start : start + side_by_side], 0
+        while (live := [one for one in chunk if not one.finish]) and turn != turns:
+            _turn(live, game, player, bridge, random.Random(f"{seed} {start} {turn}").getrandbits(31), turn == 0)
+            turn += 1
+    if ended := _full(episodes) - full:
+        log.warning("%d episodes ended because the context was full: raise engine.max_model_len", ended)
+
+
+def _full(episodes: Sequence[Episode]) -> int:
+    return sum(episode.finish == "length" for episode in episodes)
+
+
+def _turn(live: Sequence[Episode], game: Game, player: Player, bridge: Bridge, seed: int, fresh: bool) -> None:
+    groups, _ = call_proven(
+        player.engine,
+        engine_process.sample,
+        player.checkpoint,
+        player.config,
+        [[*episode.prompt, *episode.token_ids] for episode in live],
+        1,
+        seed=seed,
+        temperature=player.temperature,
+        max_tokens=player.max_tokens,
+        trust_remote_code=player.student.trust_remote_code,
+        fresh=fresh,
+    )
+    answers = [group[0] for group in groups]
+    moves = [(episode.problem, episode.state, answer.text) for episode, answer in zip(live, answers, strict=True)]
+    for episode, answer, (state, observation, over) in zip(live, answers, game.step(moves), strict=True):
+        episode.wrote(answer)
+        episode.state = state
+        if over:
+            episode.finish = "stop"
+            continue
+        following = bridge(observation, ended=answer.finish_reason == "stop")
+        length = len(episode.prompt) + len(episode.token_ids) + len(following) + player.max_tokens
+        if length > player.config.max_model_len:
+            episode.finish = "length"
+        else:
+            episode.saw(following)

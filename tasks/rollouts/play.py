@@ -1,0 +1,75 @@
+"""A round's groups of episodes: played in parts of a few turns, each a committed stage."""
+
+import dataclasses
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from conf.schema import TURNS_OF_A_PART, BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
+from rewards.benchmarks import configured
+from rewards.verifier import Problem
+from tasks.rollouts.episodes import Episode, Player, game, play
+from tasks.rollouts.select_prompts import problem_of
+from tasks.stage import Artifact, stage
+from tasks.tables import PROMPTS, read_table, write_rollouts
+from tasks.workers import Worker
+
+EPISODES = "episodes.json"
+
+
+@stage(retries=2, resources=("engine",))
+def play_turns(
+    folder: Path,
+    *,
+    prompts: Artifact,
+    before: Artifact | None,
+    sources: tuple[BenchmarkConfig, ...],
+    checkpoint: Path,
+    grpo: GrpoConfig,
+    config: EngineConfig,
+    student: StudentConfig,
+    seed: str,
+    engine: Worker,
+) -> Mapping[str, float]:
+    """Play the next turns of a round's episodes, `group_size` of every prompt, with the policy itself.
+
+    `before`: the part before this one; None at the start. The engine's caches are reset before each part, so that an
+    episode that goes on after a kill has the bits of one that was never disturbed. Returns how many episodes still go
+    on (`live`), and the seconds of playing (`generate`).
+    """
+    episodes = _first(prompts, grpo) if before is None else read_episodes(before)
+    started = time.perf_counter()
+    player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, grpo.temperature)
+    for number, source in enumerate(sources):
+        with game(configured(source)) as opened:
+            own = [episode for episode in episodes if episode.problem.benchmark == opened.environment.name]
+            if before is None:
+                opened.begin(own)
+            play(own, opened, player, f"{seed} {number}", TURNS_OF_A_PART)
+    (folder / EPISODES).write_text(json.dumps([dataclasses.asdict(episode) for episode in episodes]))
+    live = sum(not episode.finish for episode in episodes)
+    return {"live": live, "generate": time.perf_counter() - started}
+
+
+@stage()
+def collect(folder: Path, *, parts: tuple[Artifact, ...]) -> Mapping[str, float]:
+    """Write the episodes of the last part as rollouts, one row each."""
+    write_rollouts(folder / "rollouts.parquet", [episode.rollout() for episode in read_episodes(parts[-1])])
+    return {"generate": sum(part.figure("generate") or 0.0 for part in parts)}
+
+
+def read_episodes(part: Artifact) -> list[Episode]:
+    """Return the episodes as a part left them."""
+    rows = part.read_json(EPISODES)
+    return [Episode(**row | {"problem": Problem(**row["problem"])}) for row in rows]
+
+
+def _first(prompts: Artifact, grpo: GrpoConfig) -> list[Episode]:
+    rows: Any = read_table(prompts.folder / "prompts.parquet", PROMPTS).itertuples()
+    return [
+        Episode(problem_of(row), int(row.group), sample, [*map(int, row.prompt_token_ids)])
+        for row in rows
+        for sample in range(grpo.group_size)
+    ]

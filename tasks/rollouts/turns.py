@@ -1,0 +1,44 @@
+"""The turns of episodes as rows of a table, and each turn's share of the credit on the tokens that it wrote."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from models.rollout import Rollout
+from rewards.verifier import Score
+from tasks.tables import Row, numbering
+
+
+def turn_rows(rollout: Rollout, score: Score) -> Iterator[Row]:
+    """Yield a row of the turns table for each turn of an episode; none for a single answer."""
+    for number, (turn, (first, length)) in enumerate(zip(score.turns, spans(rollout), strict=False)):
+        yield numbering(rollout) | {
+            "turn": number,
+            "agent": turn.agent,
+            "first": first,
+            "tokens": length,
+            "state_key": hashlib.sha256(turn.observation.encode()).hexdigest()[:20],
+            "action": turn.action,
+            "valid": turn.valid,
+            "reward": turn.reward,
+            "parts": json.dumps(dict(turn.parts)),
+            "value": None,
+            "advantage": None,
+        }
+
+
+def spans(rollout: Rollout) -> list[tuple[int, int]]:
+    """Return where each answer of an episode begins among its tokens, and how many it has."""
+    runs = [
+        [index for index, _ in run] for written, run in groupby(enumerate(rollout.loss_mask), lambda x: x[1]) if written
+    ]
+    return [(run[0], len(run)) for run in runs]
+
+
+def on_tokens(rollout: Rollout, turns: Sequence[Row], advantages: Sequence[float]) -> list[float]:
+    """Return each turn's advantage on its tokens, and 0 on those that the policy did not write."""
+    values = [0.0] * len(rollout.token_ids)
+    for turn, advantage in zip(turns, advantages, strict=True):
+        values[turn["first"] : turn["first"] + turn["tokens"]] = [advantage] * turn["tokens"]
+    return values
