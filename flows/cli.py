@@ -19,6 +19,7 @@ from flows.commands.evaluate import evaluate
 from flows.commands.journal import journal_app
 from flows.commands.night import INTERRUPTED, night
 from flows.commands.options import AsJson, Config, Date, Overrides, print_json
+from flows.commands.play import play
 from flows.commands.serve import serve
 from flows.commands.services import services, ui
 from flows.commands.teach import teach
@@ -35,7 +36,7 @@ app = typer.Typer(
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
 app.add_typer(journal_app, name="journal")
-for command in (evaluate, night, teach):
+for command in (evaluate, night, play, teach):
     app.command()(command)
 
 

@@ -12,7 +12,8 @@ Step = tuple[State, str, float, bool, bool, Mapping[str, Any]]
 class Environment(Protocol):
     """Episodes of several turns, in Gymnasium's shape: actions and observations are text, the state is JSON.
 
-    Everything that an episode depends on is in the state: whoever has it can go on from there, or again.
+    Everything that an episode depends on is in the state: whoever has it can go on from there, or again. A class needs
+    `name` and the methods up to `step`; the others have defaults.
     """
 
     name: str
@@ -38,6 +39,14 @@ class Environment(Protocol):
         the exam counts (else the sum of the rewards): 1 is as good as a good player.
         """
         ...
+
+    def drawing(self, state: State) -> str:
+        """Return a state as SVG, for the morning report; the default is none (empty)."""
+        return ""
+
+    def characters(self, state: State) -> str:
+        """Return a state as lines of characters, for the terminal; the default is none (empty)."""
+        return ""
 
     def solutions(self) -> list[tuple[Problem, list[str]]]:
         """Return training problems with what a teacher wrote in each turn; the default is none."""

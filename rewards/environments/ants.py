@@ -14,6 +14,7 @@ from typing import Any
 
 from rewards.environment import State
 from rewards.environments.ant_layouts import TIERS, WAYS, Cell, Layout, distances, layout_of, seeds_of
+from rewards.environments.ant_picture import characters, drawing
 from rewards.verifier import Problem, Split
 
 ACTS = ("MOVE", "PICK_UP", "DROP", "DEPOSIT", "REINFORCE", "SIGNAL", "REMEMBER", "FORGET")
@@ -78,6 +79,14 @@ class Ants:
         info = {"food": after["delivered"], "value": after["delivered"] / after["par"], "valid": valid, "parts": parts}
         info |= {"action": _said(acts), "agent": state["ant"]}
         return after, observation(after), sum(parts.values()), False, over, info
+
+    def drawing(self, state: State) -> str:
+        """Return the grid as SVG."""
+        return drawing(state)
+
+    def characters(self, state: State) -> str:
+        """Return the grid in characters."""
+        return characters(state)
 
     def solutions(self) -> list[tuple[Problem, list[str]]]:
         """Return an episode of each training layout, half of whose actions are random, so that it can be surpassed."""

@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tasks.evaluation.statistics import signed
 from tasks.report import charts
+from tasks.report.episode import shown_episode
 from tasks.report.history import history_curve, past_nights
 from tasks.report.lessons import lessons_of
 from tasks.report.markdown import headline, links_of
@@ -93,6 +94,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         learned=learned_rounds(night),
         answers=sampled_answers(night),
         flips=flipped_answers(night),
+        episode=shown_episode(night),
         verdicts=verdict_counts(night),
         by_benchmark=verdict_table(night),
         excluded=excluded_problems(night),

@@ -144,6 +144,7 @@ def flipped_answers(night: Path) -> list[Flip]:
     before, after = (read_table(night / "evaluate" / role, "evaluations") for role in ("champion", "candidate"))
     if before is None or after is None:
         return []
+    before, after = (table[table["value"].isna()] for table in (before, after))  # an episode has a picture of its own
     both = before.merge(after, on=EXAM_ANSWER, suffixes=("", "_after")).dropna(subset=["correct", "correct_after"])
     was, is_now = both["correct"].astype(bool), both["correct_after"].astype(bool)
     chosen = [

@@ -83,11 +83,19 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
         "truncated_share": sum(rollout.finish_reason == "length" for rollout in sampled) / len(sampled),
         "null_rewards": int(table.reward.isna().sum()),
         "tokens_per_second": sum(tokens) / _seconds(rollouts),
-        **{f"reward/{part}": float(parts[part].mean()) for part in REWARD_PARTS if part in parts},
+        **{f"reward/{part}": float(parts[part].mean()) for part in _reward_parts(parts)},
         **(learned_metrics(answers, parts) if "learned" in parts else {}),
         **{f"verdicts/{verdict}": count for verdict, count in Counter(table.verdict).items()},
         **by_benchmark,
     }
+
+
+def _reward_parts(parts: pd.DataFrame) -> list[str]:
+    """Return the parts of every score; of episodes also those of their environment, 0 where an episode has none."""
+    if "turns" in parts:
+        parts.fillna(0.0, inplace=True)
+        return list(parts.columns)
+    return [part for part in REWARD_PARTS if part in parts]
 
 
 def _teacher_kl(advantages: Sequence[Artifact]) -> dict[str, float]:

@@ -1,0 +1,90 @@
+"""`nightschool play`: watch an episode in an environment turn by turn, or play it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from conf.load import load_night
+from conf.schema import NightConfig
+from conf.sections.benchmark import ExamPart
+from conf.storage.home import Home, InputError
+from flows.commands.options import Config, Overrides
+from rewards.benchmarks import configured
+from rewards.environment import Environment
+from rewards.episodes import begun, stepped, texts_of
+from rewards.verifier import Problem
+
+ANTS = Path(__file__).parents[2] / "conf" / "ants.yaml"
+
+
+def play(
+    checkpoint: Annotated[
+        str | None,
+        typer.Argument(help="a model folder, a hub id, or a checkpoint's digest; without one you play yourself"),
+    ] = None,
+    tier: Annotated[str | None, typer.Option(help="of ants: 0 to 6; default: the exam's")] = None,
+    episode: Annotated[int, typer.Option(min=0, help="which of the exam's episodes")] = 0,
+    config: Config = ANTS,
+    overrides: Overrides = None,
+) -> None:
+    """Show an episode of the exam in the terminal, played by a checkpoint or by you.
+
+    play  ·  play school/checkpoints/3f2a… --tier 1
+    """
+    settings = load_night(config, overrides or [])
+    part = settings.exam.target if tier is None else ExamPart(benchmark="ants", levels=(tier,))
+    benchmark = configured(part, settings.sandbox)
+    if benchmark.environment is None:
+        raise InputError(f"{config}: its exam asks {part.name}, which is no environment; try --config {ANTS}")
+    problems = benchmark.problems("test")
+    if episode >= len(problems):
+        raise InputError(f"--episode {episode}: {part.name} has {len(problems)} episodes, 0 to {len(problems) - 1}")
+    problem = problems[episode]
+    if checkpoint is None:
+        show(benchmark.environment, problem, lambda: input("> "))
+        return
+    texts = iter(_played(checkpoint, part, problem, settings))
+    show(benchmark.environment, problem, lambda: next(texts))
+
+
+def show(environment: Environment, problem: Problem, answer: Callable[[], str]) -> None:
+    """Print an episode, asking for each turn's text; it ends with the episode, or where there is no further text."""
+    draw: Any = getattr(environment, "characters", lambda state: "")
+    (state, observation), over, total, value = begun(environment, problem), False, 0.0, 0.0
+    while not over:
+        print(*filter(None, (draw(state), observation)), sep="\n")
+        try:
+            text = answer()
+        except (EOFError, StopIteration):
+            break
+        state, observation, reward, terminated, truncated, info = stepped(environment, problem, state, text)
+        total += reward
+        value, over = float(info.get("value", total)), terminated or truncated
+        print(f"  {text}\n  {'valid' if info.get('valid', True) else 'invalid'}, reward {reward:+.3f}\n")
+    print(*filter(None, (draw(state), f"{problem.problem_id}: value {value:.2f}, reward {total:.2f}")), sep="\n")
+
+
+def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightConfig) -> list[str]:
+    """Let a checkpoint play an episode, greedily. Returns its texts."""
+    import tempfile
+
+    from flows.evaluation.models import engine_for, resolve_model
+    from models.engine.environment import engine_environment
+    from tasks.evaluation.evaluate import answer_questions, render_prompts
+    from tasks.workers import Worker
+
+    model = resolve_model(checkpoint, "CHECKPOINT", settings.student, Home.here())
+    benchmark = configured(part, settings.sandbox)
+    with tempfile.TemporaryDirectory() as folder:
+        path = model.named_by_digest(Path(folder))
+        engine = Worker("engine", engine_environment(), Path(folder) / "engine.log")
+        try:
+            prompts = render_prompts(benchmark, [problem], path, model.student)
+            arguments = (path, model.student, engine_for(settings.sampler, path))
+            limit = settings.exam.max_completion_tokens
+            (row,) = answer_questions(benchmark, [problem], prompts, *arguments, limit, engine)
+        finally:
+            engine.close()
+    return texts_of(row["text"])

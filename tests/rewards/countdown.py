@@ -1,0 +1,42 @@
+"""A small environment: count down to 1, one number a turn."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rewards.verifier import Problem, Split
+
+State = dict[str, Any]
+STARTS = {"train": range(2, 8, 2), "test": range(3, 8, 2)}
+
+
+class Countdown:
+    """Pays 1 for the next number; anything else costs half a point and changes nothing."""
+
+    name = "countdown"
+
+    def __init__(self, source: str | None = None) -> None:
+        """`source`: as benchmarks of one's own have it; not used."""
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return the numbers to begin with: even ones in training, odd ones in the exam."""
+        return [
+            Problem(f"countdown/{start}", self.name, f"Count down from {start}.", "", str(start))
+            for start in STARTS[split]
+        ]
+
+    def kind(self, problem: Problem) -> str:
+        """Return where it begins."""
+        return f"from {problem.level}"
+
+    def reset(self, problem: Problem) -> tuple[State, str]:
+        """Return the start."""
+        start = int(problem.problem_id.split("/")[1])
+        return {"start": start, "next": start}, f"Count down. Next: {start}"
+
+    def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, Mapping[str, Any]]:
+        """Count on where the number is right."""
+        valid = text.strip() == str(state["next"])
+        after = state | {"next": state["next"] - valid}
+        parts = {"step": 1.0} if valid else {"mistake": -0.5}
+        info = {"valid": valid, "parts": parts, "value": (state["start"] - after["next"]) / state["start"]}
+        return after, f"Next: {after['next']}", sum(parts.values()), after["next"] == 0, False, info
