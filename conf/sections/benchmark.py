@@ -7,10 +7,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from conf.section import HubRevision, Positive, Section
 
-BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions", "ants"]
+BenchmarkName = Literal[
+    "arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions", "ants", "reasoning_gym"
+]
 
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
-GENERATED = ("arithmetic", "instructions", "ants")  # benchmarks that need no data
+GENERATED = ("arithmetic", "instructions", "ants", "reasoning_gym")  # benchmarks that need no data
 ENVIRONMENTS = ("ants",)  # benchmarks whose problems are played for several turns
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
 LEVELS = ("1", "2", "3", "4", "5")
@@ -33,7 +35,10 @@ Revision = Annotated[
     HubRevision | None, Field(description="branch, tag or commit of the hub's dataset; null: the newest")
 ]
 Subset = Annotated[
-    str | None, Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark')
+    str | None,
+    Field(
+        description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark; of reasoning_gym a task'
+    ),
 ]
 Levels = Annotated[
     tuple[str, ...] | None,
@@ -113,7 +118,7 @@ class ExamPart(Section):
 
 
 def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
-    if entry.subset not in (None, SUBSETS.get(name)):
+    if entry.subset not in (None, SUBSETS.get(name)) and name != "reasoning_gym":
         known = f'the only subset of {name} is "{SUBSETS[name]}"' if name in SUBSETS else f"{name} has no subsets"
         raise ValueError(f'no subset "{entry.subset}"; {known}')
     if entry.levels is not None and name not in WITH_LEVELS:

@@ -1,0 +1,70 @@
+"""Environments with Gymnasium's interface as episodes of text: `reset(seed=…)`, `step(action)`, and a description.
+
+The state is the seed and the actions so far; it goes on by playing them again, so that it is JSON whatever the
+environment holds. Gymnasium itself is not imported: anything with its two methods will do.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rewards.environment import State, Step
+from rewards.verifier import Problem, Split
+
+EPISODES = 200  # of a split; their seeds are 0, 2, 4, … in training and 1, 3, 5, … in the exam
+
+
+class GymnasiumText:
+    """An environment whose actions have names.
+
+    `make`: returns a new environment for a seed. `actions`: by the word that the model writes. `describe`: returns what
+    the model sees, of the environment and its observation. `rules`: precede the first observation. An answer's first
+    word that names an action counts; without one nothing happens, and the turn is spent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[int], Any],
+        actions: Mapping[str, Any],
+        describe: Callable[[Any, Any], str],
+        rules: str,
+        turns: int,
+    ) -> None:
+        self.name, self.make, self.actions, self.describe = name, make, actions, describe
+        self.rules, self.turns = rules, turns
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return the seeds of a split."""
+        seeds = range(split == "test", 2 * EPISODES, 2)
+        return [Problem(f"{self.name}/{seed}", self.name, f"Play {self.name} from seed {seed}.", "") for seed in seeds]
+
+    def kind(self, problem: Problem) -> str:
+        """Return the environment's name: all episodes count together."""
+        return self.name
+
+    def reset(self, problem: Problem) -> tuple[State, str]:
+        """Return the start."""
+        seed = int(problem.problem_id.rpartition("/")[2])
+        environment, seen = self._at(seed, [])
+        return {"seed": seed, "words": [], "turn": 0}, f"{self.rules}\n{self.describe(environment, seen)}"
+
+    def step(self, state: State, text: str) -> Step:
+        """Let the model's word act."""
+        word = next((found for found in re.findall(r"\w+", text.lower()) if found in self.actions), None)
+        environment, seen = self._at(state["seed"], state["words"])
+        reward, terminated, truncated = 0.0, False, False
+        if word is not None:
+            seen, reward, terminated, truncated, _ = environment.step(self.actions[word])
+        turn, words = state["turn"] + 1, [*state["words"], *([word] if word else [])]
+        after = {"seed": state["seed"], "words": words, "turn": turn}
+        info = {"valid": word is not None, "action": word or "", "parts": {"reward": float(reward)}}
+        over = bool(truncated) or turn >= self.turns
+        return after, self.describe(environment, seen), float(reward), bool(terminated), over, info
+
+    def _at(self, seed: int, words: list[str]) -> tuple[Any, Any]:
+        environment = self.make(seed)
+        seen, _ = environment.reset(seed=seed)
+        for word in words:
+            seen, *_ = environment.step(self.actions[word])
+        return environment, seen
