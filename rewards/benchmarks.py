@@ -64,10 +64,6 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
             from rewards.environments.ants import Ants
 
             return Episodes(Ants(entry.levels or ("0",)), bounded=True)
-        case "reasoning_gym":
-            from rewards.reasoning_gym import ReasoningGym
-
-            return ReasoningGym(entry.subset)
         case name:
             return _imported(name, entry.source)
 

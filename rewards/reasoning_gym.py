@@ -1,6 +1,6 @@
 """Tasks of reasoning-gym (Apache-2.0): over a hundred kinds of generated problems that grade themselves.
 
-`pip install .[environments]`, then `benchmarks: [{name: reasoning_gym, subset: leg_counting}]`.
+`pip install .[environments]`, then `{name: "rewards.reasoning_gym:ReasoningGym", source: leg_counting}`.
 """
 
 import inspect
@@ -36,10 +36,10 @@ class ReasoningGym(Benchmark):
         except ImportError as error:
             raise InputError("reasoning_gym: its package is missing: pip install '.[environments]'") from error
         if task not in DATASETS or task == "composite":
-            raise InputError(f"reasoning_gym: subset: {task}: no such task; see reasoning_gym's gallery for the names")
+            raise InputError(f"reasoning_gym: source: {task}: no such task; see reasoning_gym's gallery for the names")
         if EVALUATES.search(inspect.getsource(inspect.getmodule(DATASETS[task][0]) or DATASETS[task][0])):
             raise InputError(
-                f"reasoning_gym: subset: {task}: its grader evaluates answers as programs; take another task"
+                f"reasoning_gym: source: {task}: its grader evaluates answers as programs; take another task"
             )
         self.task = task
 

@@ -7,12 +7,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from conf.section import HubRevision, Positive, Section
 
-BenchmarkName = Literal[
-    "arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions", "ants", "reasoning_gym"
-]
+BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions", "ants"]
 
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
-GENERATED = ("arithmetic", "instructions", "ants", "reasoning_gym")  # benchmarks that need no data
+GENERATED = ("arithmetic", "instructions", "ants")  # benchmarks that need no data
 ENVIRONMENTS = ("ants",)  # benchmarks whose problems are played for several turns
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
 LEVELS = ("1", "2", "3", "4", "5")
@@ -36,9 +34,7 @@ Revision = Annotated[
 ]
 Subset = Annotated[
     str | None,
-    Field(
-        description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark; of reasoning_gym a task'
-    ),
+    Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark'),
 ]
 Levels = Annotated[
     tuple[str, ...] | None,
@@ -118,7 +114,7 @@ class ExamPart(Section):
 
 
 def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
-    if entry.subset not in (None, SUBSETS.get(name)) and name != "reasoning_gym":
+    if entry.subset not in (None, SUBSETS.get(name)):
         known = f'the only subset of {name} is "{SUBSETS[name]}"' if name in SUBSETS else f"{name} has no subsets"
         raise ValueError(f'no subset "{entry.subset}"; {known}')
     if entry.levels is not None and name not in WITH_LEVELS:

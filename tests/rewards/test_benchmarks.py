@@ -20,7 +20,7 @@ def test_every_name_that_the_configuration_allows_is_known() -> None:
     assert [load(name).name for name in names] == list(names)
     assert all(load(name).bounded for name in names)
     assert [name for name in names if load(name).splits != ("train", "test")] == ["humaneval", "instructions"]
-    assert [name for name in names if load(name).answer_line is None] == ["mbpp", "humaneval", "instructions"]
+    assert [name for name in names if load(name).answer_line is None] == ["mbpp", "humaneval", "instructions", "ants"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_class_that_is_not_there_is_refused_in_one_line(
 
 def test_only_a_configuration_may_name_code_to_run() -> None:
     """A row of a dataset, or a line of the journal, names a benchmark too, and `load` reads those."""
-    names = "arithmetic, gsm8k, math, mbpp, humaneval, triviaqa, instructions"
+    names = "arithmetic, gsm8k, math, mbpp, humaneval, triviaqa, instructions, ants"
     with pytest.raises(InputError, match=f"^no benchmark is called 'os:getcwd'; there are {names}$"):
         load("os:getcwd")
     with pytest.raises(ValidationError):

@@ -58,4 +58,4 @@ def test_the_exam_asks_nothing_that_training_has(gym: ReasoningGym) -> None:
 )
 def test_a_task_that_cannot_be_used_is_one_line(task: str | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        configured(BenchmarkConfig(name="reasoning_gym", subset=task))
+        configured(BenchmarkConfig(name="rewards.reasoning_gym:ReasoningGym", source=task))
