@@ -158,6 +158,11 @@ def _check_training(config: NightConfig) -> None:
     for source in config.benchmarks:
         if not benchmarks.configured(source).problems("train"):
             raise InputError(f"benchmarks: {source.label} has no problems to train on; name other levels")
+    played = {bool(benchmarks.configured(source).environment) for source in config.benchmarks}
+    if len(played) > 1:
+        raise InputError("benchmarks: an environment and single questions cannot share a round; give each a night")
+    if True in played and any(step.kind == "on_policy" for step in config.steps):
+        raise InputError("stages: {on_policy: …} is for single answers; an environment's rounds are {grpo: …}")
 
 
 def _check_hooks(config: NightConfig) -> None:

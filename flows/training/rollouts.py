@@ -48,6 +48,7 @@ class GroupSampler:
         it has one.
         """
         config = self.night.config
+        learned = None if self.plays else learned  # it judges single answers
         passes: list[Pass] = []
         missing = config.grpo.prompts_per_round
         for refill in range(config.grpo.refills + 1):

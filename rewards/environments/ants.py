@@ -89,11 +89,11 @@ class Ants:
         return characters(state)
 
     def solutions(self) -> list[tuple[Problem, list[str]]]:
-        """Return an episode of each training layout, half of whose actions are random, so that it can be surpassed."""
-        return [(problem, self._demonstration(problem)) for problem in self.problems("train")]
+        """Return three episodes of each training layout, half of whose actions are random: they can be surpassed."""
+        return [(problem, self._played(problem, take)) for problem in self.problems("train") for take in range(3)]
 
-    def _demonstration(self, problem: Problem) -> list[str]:
-        chance, texts, over = random.Random(f"demonstration {problem.problem_id}"), [], False
+    def _played(self, problem: Problem, take: int) -> list[str]:
+        chance, texts, over = random.Random(f"take {take} of {problem.problem_id}"), [], False
         state, _ = self.reset(problem)
         while not over:
             texts.append(half_random_policy(state, chance))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from rewards.episodes import texts_of
 from tasks.evaluation.metrics import ExamFigures, night_figures, ranking_accuracies
 from tasks.evaluation.outcomes import outcomes
 from tasks.evaluation.statistics import Accuracy
@@ -133,10 +134,15 @@ def sampled_answers(night: Path) -> list[Answer]:
         chosen = pd.concat([right.head(count_right), wrong.head(2 * EACH - count_right)]).astype({"reward": object})
         chosen["reward"] = chosen["reward"].where(chosen["reward"].notna(), None)
         return [
-            Answer(row["question"], row["text"], row["verdict"], row["reward"], row["finish_reason"])
+            Answer(row["question"], _readable(row), row["verdict"], row["reward"], row["finish_reason"])
             for row in chosen.to_dict("records")
         ]
     return []
+
+
+def _readable(row: Mapping[Any, Any]) -> str:
+    """Return a completion as it was written; of an episode one turn after the other."""
+    return "\n".join(texts_of(row["text"])) if "turns" in json.loads(row["parts"]) else row["text"]
 
 
 def flipped_answers(night: Path) -> list[Flip]:
