@@ -34,6 +34,7 @@ def write_tiny(
     dtype: torch.dtype = torch.bfloat16,
     template: bool = True,
     head_dim: int | None = None,
+    context: int = 128,
 ) -> Path:
     """Writes a model of some 20,000 weights: a Llama with tied embeddings, or a Qwen3 with a head of its own.
 
@@ -46,7 +47,7 @@ def write_tiny(
         "num_hidden_layers": 2,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,  # grouped-query attention
-        "max_position_embeddings": 128,
+        "max_position_embeddings": context,
         "initializer_range": 0.15,  # sharp enough for a wrong position or mask to show
         "bos_token_id": None,
         "eos_token_id": 1,

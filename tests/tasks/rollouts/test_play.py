@@ -33,9 +33,7 @@ TURNS = 9  # more than one part
 
 @pytest.fixture(scope="module")
 def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(
-        tmp_path_factory.mktemp("checkpoints") / "0123456789abcdef0123", head_dim=32, max_position_embeddings=512
-    )
+    return write_tiny(tmp_path_factory.mktemp("checkpoints") / "0123456789abcdef0123", head_dim=32, context=512)
 
 
 @pytest.fixture(scope="module")
