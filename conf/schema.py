@@ -24,6 +24,9 @@ class StudentConfig(Section):
     )
     revision: HubRevision | None = Field(default=None, description="branch, tag or commit of a hub id")
     system: str | None = Field(default=None, description="system text before every prompt; null: the template's own")
+    chat_template: str | None = Field(
+        default=None, description="Jinja text in place of the model's own chat template, from its first checkpoint on"
+    )
     template_arguments: dict[str, Any] = Field(default={}, description="further arguments of the chat template")
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
 

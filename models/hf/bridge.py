@@ -52,5 +52,5 @@ def _rendered(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]]
 def _not_append_only() -> InputError:
     return InputError(
         "student: its chat template changes earlier answers when a conversation goes on, so that episodes of several "
-        "turns would not be what was sampled; take a model whose template only appends"
+        "turns would not be what was sampled; give another in student.chat_template, as conf/ants_qwen3.yaml does"
     )

@@ -39,13 +39,19 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: 
             draft.mkdir(parents=True)
             for file in (file for pattern in patterns for file in source.glob(pattern)):
                 shutil.copy(file, draft / file.name)
-        _complete_template(draft)
+        _complete_template(draft, student.chat_template)
         write_lineage(draft, parent=None)
         (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
 
 
-def _complete_template(draft: Path) -> None:
-    """Give a base model without a chat template the plain one, so that every program renders its prompts alike."""
+def _complete_template(draft: Path, chat_template: str | None) -> None:
+    """Write the configured chat template, or for a base model without one the plain one.
+
+    So every program renders its prompts alike.
+    """
+    if chat_template is not None:
+        (draft / TEMPLATE).write_text(chat_template)
+        return
     file = draft / "tokenizer_config.json"
     config = json.loads(file.read_text()) if file.exists() else {}
     if not (draft / TEMPLATE).exists() and not config.get("chat_template"):

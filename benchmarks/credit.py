@@ -1,0 +1,134 @@
+"""Is a turn's credit what the turn was worth? Each kind of credit beside Monte-Carlo continuations.
+
+    python -m benchmarks.credit --checkpoint FOLDER [--states 200] [--continuations 16] [--json]
+
+The checkpoint (a student of conf/ants.yaml) plays groups of 8 episodes of ants. At random turns the episode is
+continued from the state before the turn and from the state after it, several times each, with the policy itself: the
+difference of the mean returns, with the turn's reward, is what the turn was worth, give or take luck. Prints Spearman's
+rank correlation with the advantages that `episode`, `gigpo` and `td` give the same turns, and as a bound the
+correlation of two halves of the continuations with each other.
+"""
+
+import argparse
+import copy
+import json
+import random
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+
+from conf.load import load_night
+from models.advantages import group_advantages
+from models.credit import Visit, turn_advantages
+from models.engine.environment import engine_environment
+from models.hf.loading import load_tokenizer, prompt_tokens
+from rewards.environments.ants import Ants
+from rewards.episodes import Episodes, replay
+from rewards.verifier import Turn
+from tasks.rollouts.episodes import Episode, Game, Player, game, play
+from tasks.rollouts.turns import spans
+from tasks.workers import Worker
+
+GROUP, GAMMA, LAMBDA = 8, 0.99, 0.95
+KINDS = ("episode", "gigpo", "td")
+
+
+class Sampled(NamedTuple):
+    """A turn that is audited: its episode, its number, and the advantages that it gets."""
+
+    episode: Episode
+    turn: int
+    advantages: tuple[float, ...]
+
+
+def main() -> None:
+    """Play, continue, and print the correlations."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--states", type=int, default=200)
+    parser.add_argument("--continuations", type=int, default=16)
+    parser.add_argument("--groups", type=int, default=16)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    config = load_night(Path("conf/ants.yaml"))
+    checkpoint: Path = options.checkpoint.resolve()
+    with tempfile.TemporaryDirectory() as logs, game(Episodes(Ants(), bounded=True)) as opened:
+        engine = Worker("engine", engine_environment(), Path(logs) / "engine.log")
+        player = Player(checkpoint, config.student, config.sampler, engine, config.grpo.max_completion_tokens, 1.0)
+        try:
+            sampled = audited(opened, player, options.groups, options.states)
+            worth = continuations(sampled, opened, player, options.continuations)
+        finally:
+            engine.close()
+    half = worth.shape[1] // 2
+    halves = spearmanr(worth[:, :half].mean(axis=1), worth[:, half:].mean(axis=1)).statistic
+    found = {"states": len(sampled), "two halves of the continuations": float(halves)}
+    for number, kind in enumerate(KINDS):
+        given = [one.advantages[number] for one in sampled]
+        found[kind] = float(spearmanr(given, worth.mean(axis=1)).statistic)
+    print(
+        json.dumps(found) if options.json else "\n".join(f"| {name} | {value:.3f} |" for name, value in found.items())
+    )
+
+
+def audited(opened: Game, player: Player, groups: int, states: int) -> list[Sampled]:
+    """Play groups of episodes; return turns drawn from them, each with its advantages."""
+    tokenizer, ants = load_tokenizer(player.checkpoint), Ants()
+    episodes: list[Episode] = []
+    for number, problem in enumerate(ants.problems("train")[:groups]):
+        prompt = prompt_tokens(tokenizer, [{"role": "user", "content": ants.reset(problem)[1]}], player.student)
+        episodes += [Episode(problem, number, sample, prompt) for sample in range(GROUP)]
+    opened.begin(episodes)
+    play(episodes, opened, player, "audit", None)
+    found: list[Sampled] = []
+    for start in range(0, len(episodes), GROUP):
+        members = episodes[start : start + GROUP]
+        played = [replay(ants, one.problem, one.texts) for one in members]
+        visits = [[Visit(turn.observation, turn.reward) for turn in turns] for turns in played]
+        returns = torch.tensor([[sum(turn.reward for turn in turns) for turns in played]])
+        whole = group_advantages(returns)[0]
+        kinds: Any = [turn_advantages(visits, whole, kind, GAMMA, LAMBDA) for kind in KINDS]
+        for row, (episode, turns) in enumerate(zip(members, played, strict=True)):
+            for turn in range(1, len(turns) - 1):
+                found.append(Sampled(episode, turn, tuple(kind[row][turn] for kind in kinds)))
+    return random.Random(1).sample(found, min(states, len(found)))
+
+
+def continuations(sampled: Sequence[Sampled], opened: Game, player: Player, count: int) -> np.ndarray:
+    """Return [states, count]: the turn's reward and the return after it, less a return from before it."""
+    played = {id(one.episode): replay(Ants(), one.episode.problem, one.episode.texts) for one in sampled}
+    before = continued([cut(one, played, 0) for one in sampled for _ in range(count)], opened, player, "before")
+    after = continued([cut(one, played, 1) for one in sampled for _ in range(count)], opened, player, "after")
+    rewards = np.array([played[id(one.episode)][one.turn].reward for one in sampled])
+    return rewards[:, None] + GAMMA * after.reshape(-1, count) - before.reshape(-1, count)
+
+
+def cut(one: Sampled, played: dict[int, list[Turn]], done: int) -> tuple[Episode, int]:
+    """Return a copy of an episode as it was before its turn, or (`done`) after it, and how many turns it had then."""
+    turns, kept = played[id(one.episode)], one.turn + done
+    first = spans(one.episode.rollout())[kept][0]
+    again = copy.deepcopy(one.episode)
+    again.state, again.finish = dict(turns[kept].state), ""
+    again.texts = again.texts[:kept]
+    for name in ("token_ids", "sampler_logprobs", "loss_mask"):
+        setattr(again, name, getattr(again, name)[:first])
+    return again, kept
+
+
+def continued(cuts: Sequence[tuple[Episode, int]], opened: Game, player: Player, seed: str) -> np.ndarray:
+    """Play on, and return the discounted return from there of each episode."""
+    play([episode for episode, _ in cuts], opened, player, seed, None)
+    returns = []
+    for episode, kept in cuts:
+        rewards = [turn.reward for turn in replay(Ants(), episode.problem, episode.texts)[kept:]]
+        returns.append(sum(GAMMA**number * reward for number, reward in enumerate(rewards)))
+    return np.array(returns)
+
+
+if __name__ == "__main__":
+    main()
