@@ -66,14 +66,20 @@ def main() -> None:
         finally:
             engine.close()
     half = worth.shape[1] // 2
-    halves = spearmanr(worth[:, :half].mean(axis=1), worth[:, half:].mean(axis=1)).statistic
-    found = {"states": len(sampled), "two halves of the continuations": float(halves)}
+    halves = rank_correlation(worth[:, :half].mean(axis=1), worth[:, half:].mean(axis=1))
+    found = {"states": len(sampled), "two halves of the continuations": halves}
     for number, kind in enumerate(KINDS):
         given = [one.advantages[number] for one in sampled]
-        found[kind] = float(spearmanr(given, worth.mean(axis=1)).statistic)
+        found[kind] = rank_correlation(given, worth.mean(axis=1))
     print(
         json.dumps(found) if options.json else "\n".join(f"| {name} | {value:.3f} |" for name, value in found.items())
     )
+
+
+def rank_correlation(first: Any, second: Any) -> float:
+    """Return Spearman's ρ."""
+    result: Any = spearmanr(first, second)
+    return float(result.statistic)
 
 
 def audited(opened: Game, player: Player, groups: int, states: int) -> list[Sampled]:

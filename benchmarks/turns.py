@@ -54,19 +54,23 @@ def main() -> None:
 
 
 def measured(checkpoint: Path, engine: Worker, turns: int, count: int) -> dict[str, Any]:
-    """Return the seconds of the episodes and of bare generation, the second of two runs each."""
+    """Return the seconds of the episodes and of bare generation, after a first run of both."""
+    once(checkpoint, engine, turns, count)
+    return once(checkpoint, engine, turns, count)
+
+
+def once(checkpoint: Path, engine: Worker, turns: int, count: int) -> dict[str, Any]:
+    """Play the episodes, then generate as much without them."""
     config = EngineConfig(max_model_len=160 + 60 * turns, max_num_seqs=count, kv_cache_gb=2)
-    player = Player(checkpoint, STUDENT, config, engine, MAX_TOKENS, 1.0)
-    for _ in range(2):
-        episodes = begun(checkpoint, turns, count)
-        with game(Episodes(Ants((TIER,), turns), bounded=True)) as opened:
-            opened.begin(episodes)
-            started = time.perf_counter()
-            play(episodes, opened, player, "benchmark", None)
-            seconds = time.perf_counter() - started
-        calls = calls_of([episode.rollout() for episode in episodes])
-        bare = engine.call(generate, calls)
-    written = sum(episode.rollout().written for episode in episodes)
+    episodes = begun(checkpoint, turns, count)
+    with game(Episodes(Ants((TIER,), turns), bounded=True)) as opened:
+        opened.begin(episodes)
+        started = time.perf_counter()
+        play(episodes, opened, Player(checkpoint, STUDENT, config, engine, MAX_TOKENS, 1.0), "benchmark", None)
+        seconds = time.perf_counter() - started
+    rollouts = [episode.rollout() for episode in episodes]
+    bare = engine.call(generate, calls_of(rollouts))
+    written = sum(rollout.written for rollout in rollouts)
     return {"turns": turns, "episodes": count, "seconds": seconds, "bare": bare, "written": written}
 
 
