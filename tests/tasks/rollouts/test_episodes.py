@@ -1,0 +1,76 @@
+"""A user's environment plays in a process of its own: one line where it dies, hangs or raises."""
+
+import os
+import time
+from typing import Any
+
+import pytest
+
+from conf.schema import BenchmarkConfig
+from conf.storage.home import InputError
+from rewards.benchmarks import configured
+from tasks.rollouts import episodes
+from tasks.rollouts.episodes import Episode, Game, game
+from tests.rewards.countdown import Countdown
+
+HERE = "tests.tasks.rollouts.test_episodes"
+
+
+class Dies(Countdown):
+    """Ends its process."""
+
+    def step(self, state: dict[str, Any], text: str) -> Any:
+        """Exit."""
+        os._exit(1)
+
+
+class Hangs(Countdown):
+    """Never answers."""
+
+    def step(self, state: dict[str, Any], text: str) -> Any:
+        """Sleep."""
+        time.sleep(3600)
+
+
+class Raises(Countdown):
+    """Has no beginning."""
+
+    def reset(self, problem: Any) -> Any:
+        """Raise."""
+        raise KeyError("door")
+
+
+def begun(name: str) -> tuple[Any, list[Episode]]:
+    benchmark = configured(BenchmarkConfig(name=f"{HERE}:{name}"))
+    return benchmark, [Episode(problem, 0, 0, []) for problem in benchmark.problems("train")]
+
+
+def first_turn(opened: Game, played: list[Episode]) -> list[Any]:
+    opened.begin(played)
+    return opened.step([(episode.problem, episode.state, str(episode.state["next"])) for episode in played])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Dies", "the environment countdown gave no answer: the environment process died"),
+        ("Hangs", "the environment countdown gave no answer: the environment process was stuck"),
+        ("Raises", "the environment countdown failed in reset of countdown/2 \\(KeyError: 'door'\\)"),
+    ],
+)
+def test_a_broken_environment_is_one_line(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(episodes, "LIMIT", 8.0)
+    benchmark, played = begun(name)
+    with game(benchmark) as opened, pytest.raises(InputError, match=message):
+        first_turn(opened, played)
+
+
+def test_a_users_environment_answers_from_another_process() -> None:
+    benchmark = configured(BenchmarkConfig(name="tests.rewards.countdown:Countdown"))
+    played = [Episode(problem, 0, 0, []) for problem in benchmark.problems("train")]
+    with game(benchmark) as opened:
+        steps = first_turn(opened, played)
+        assert opened._worker is not None
+        assert opened._worker.running
+    assert [state["next"] for state, _, _ in steps] == [episode.state["next"] - 1 for episode in played]
+    assert not opened._worker.running
