@@ -14,7 +14,7 @@ def main() -> None:
     from tests.chaos import events, tiny_engine
 
     if REAL not in os.environ:
-        engine_process.sample = tiny_engine.sample
+        engine_process.sample, engine_process.kv_tokens = tiny_engine.sample, tiny_engine.kv_tokens
     events.watch_night()
     cli.main()
 

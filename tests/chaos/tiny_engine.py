@@ -19,6 +19,11 @@ def sample(*arguments: Any, **options: Any) -> Any:
     return engine_process.sample(*arguments, **options)
 
 
+def kv_tokens(*arguments: Any) -> int:
+    """Return how many tokens the engine's cache holds: enough for all."""
+    return 10_000
+
+
 class Sampler:
     """The part of the sampler that `tasks/rollouts/engine_process.py` uses."""
 
@@ -44,7 +49,14 @@ class Sampler:
 
     @torch.no_grad()
     def sample(
-        self, prompts: Sequence[list[int]], size: int, *, seed: int, temperature: float, max_tokens: int
+        self,
+        prompts: Sequence[list[int]],
+        size: int,
+        *,
+        seed: int,
+        temperature: float,
+        max_tokens: int,
+        fresh: bool = True,
     ) -> list[list[Rollout]]:
         chance = torch.Generator().manual_seed(seed)
         return [self._group(n, prompt, size, chance, temperature, max_tokens) for n, prompt in enumerate(prompts)]

@@ -6,7 +6,7 @@ from typing import Any
 from rewards.verifier import Problem, Split
 
 State = dict[str, Any]
-STARTS = {"train": range(2, 8, 2), "test": range(3, 8, 2)}
+TAKES = {"train": range(0, 12, 2), "test": range(1, 12, 2)}
 
 
 class Countdown:
@@ -18,15 +18,21 @@ class Countdown:
         """`source`: as benchmarks of one's own have it; not used."""
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return the numbers to begin with: even ones in training, odd ones in the exam."""
+        """Return the numbers to begin with, each several times."""
         return [
-            Problem(f"countdown/{start}", self.name, f"Count down from {start}.", "", str(start))
-            for start in STARTS[split]
+            Problem(f"countdown/{start}/{take}", self.name, f"Count down from {start}, take {take}.", "", str(start))
+            for start in range(2, 8)
+            for take in TAKES[split]
         ]
 
     def kind(self, problem: Problem) -> str:
         """Return where it begins."""
         return f"from {problem.level}"
+
+    def solutions(self) -> list[tuple[Problem, list[str]]]:
+        """Return a perfect countdown from each start."""
+        starts = self.problems("train")
+        return [(problem, [str(n) for n in range(int(problem.level or 0), 0, -1)]) for problem in starts]
 
     def reset(self, problem: Problem) -> tuple[State, str]:
         """Return the start."""

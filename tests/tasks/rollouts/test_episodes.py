@@ -55,7 +55,7 @@ def first_turn(opened: Game, played: list[Episode]) -> list[Any]:
     [
         ("Dies", "the environment countdown gave no answer: the environment process died"),
         ("Hangs", "the environment countdown gave no answer: the environment process was stuck"),
-        ("Raises", "the environment countdown failed in reset of countdown/2 \\(KeyError: 'door'\\)"),
+        ("Raises", "the environment countdown failed in reset of countdown/2/0 \\(KeyError: 'door'\\)"),
     ],
 )
 def test_a_broken_environment_is_one_line(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
