@@ -107,13 +107,20 @@ def lesson_losses(night: Path) -> pd.Series:
 
 
 def solve_rates(night: Path) -> tuple[pd.DataFrame, pd.Series]:
-    """Return the share of correct completions, kinds × rounds (NaN: none drawn), and the completions of each kind."""
+    """Return the share of correct completions, kinds × rounds (NaN: none drawn), and the completions of each kind.
+
+    Of episodes it is their mean value.
+    """
     scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]
     rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"kind": []})])
     if rows.empty:
         return pd.DataFrame(), pd.Series(dtype=float)
     rows["kind"] = _broad_kinds(rows)
-    rows["solved"] = rows["verdict"].eq("correct").where(rows["verdict"] != FAILED).astype(float)
+    solved = [
+        json.loads(parts).get("value", verdict == "correct")
+        for parts, verdict in zip(rows.parts, rows.verdict, strict=True)
+    ]
+    rows["solved"] = pd.Series(solved, dtype=float).set_axis(rows.index).where(rows["verdict"] != FAILED)
     rates = rows.pivot_table(index="kind", columns="round", values="solved", aggfunc="mean")
     rates = rates.dropna(how="all")
     return rates, rows["kind"].value_counts().reindex(rates.index)

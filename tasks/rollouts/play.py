@@ -55,9 +55,10 @@ def play_turns(
 
 @stage()
 def collect(folder: Path, *, parts: tuple[Artifact, ...]) -> Mapping[str, float]:
-    """Write the episodes of the last part as rollouts, one row each."""
+    """Write the episodes of the last part as rollouts, one row each. Returns the seconds of all parts."""
     write_rollouts(folder / "rollouts.parquet", [episode.rollout() for episode in read_episodes(parts[-1])])
-    return {"generate": sum(part.figure("generate") or 0.0 for part in parts)}
+    generate = sum(part.figure("generate") or 0.0 for part in parts)
+    return {"generate": generate, "seconds": sum(part.seconds for part in parts)}
 
 
 def read_episodes(part: Artifact) -> list[Episode]:

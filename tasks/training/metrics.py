@@ -106,7 +106,8 @@ def _teacher_kl(advantages: Sequence[Artifact]) -> dict[str, float]:
 
 
 def _seconds(artifacts: Sequence[Artifact]) -> float:
-    return sum(artifact.seconds for artifact in artifacts)
+    """Return how long stages took; of episodes, which are played in parts, all parts together."""
+    return sum(artifact.figure("seconds") or artifact.seconds for artifact in artifacts)
 
 
 COLUMNS = ["group", "verdict", "tokens", "ended"]
