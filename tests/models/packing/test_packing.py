@@ -1,6 +1,7 @@
 """Packed groups: splitting, and log-probabilities and gradients as the plain model's."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from models.hf.loading import load_model
 from models.packing.packing import Group, pack, split
-from models.packing.self_check import choose_packing, packed_logprobs
+from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
 from tests.models.support.tiny import plain_logprobs as logprobs_of
 from tests.models.support.tiny import plain_model, write_tiny
 from tests.models.support.tiny import random_group as group
@@ -140,3 +141,25 @@ def test_splitting_loses_nothing_and_keeps_the_budget(shapes: list[Any], budget:
 )
 def test_groups_are_cut_only_where_they_must_be(groups: list[Group], budget: int, rows: list[Any]) -> None:
     assert [[list(piece.rows) for piece in batch] for batch in split(groups, budget)] == rows
+
+
+# --- episodes of several turns
+
+
+@pytest.mark.parametrize("logprobs", [packed_logprobs, plain_logprobs])
+@pytest.mark.parametrize("budget", [1, 12, 1000])
+def test_masks_leave_the_tokens_that_are_predicted(folder: Path, logprobs: Any, budget: int) -> None:
+    """The others are read all the same: what follows depends on them."""
+    model, chance = packing_model(folder), torch.Generator().manual_seed(5)
+    masked = []
+    for each in GROUPS:
+        masks = [(torch.rand(len(completion), generator=chance) < 0.5).tolist() for completion in each.completions]
+        masked.append(replace(each, masks=[[*mask[:-1], True] for mask in masks]))
+    whole = logprobs_by_row(model, GROUPS, 1000)
+    for batch in split(masked, budget):
+        packed = pack(batch, CPU)
+        flat, entropies = logprobs(model, packed)
+        assert len(entropies) == len(flat) == sum(packed.lengths)
+        masks = [mask for each in batch for mask in each.masks or ()]
+        for row, mask, found in zip(packed.rows, masks, flat.split(packed.lengths), strict=True):
+            torch.testing.assert_close(found, whole[row][torch.tensor(mask)], atol=1e-5, rtol=0.0)
