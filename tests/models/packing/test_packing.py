@@ -150,12 +150,12 @@ def test_groups_are_cut_only_where_they_must_be(groups: list[Group], budget: int
 @pytest.mark.parametrize("budget", [1, 12, 1000])
 def test_masks_leave_the_tokens_that_are_predicted(folder: Path, logprobs: Any, budget: int) -> None:
     """The others are read all the same: what follows depends on them."""
-    model, chance = packing_model(folder), torch.Generator().manual_seed(5)
-    masked = []
+    packing, chance, masked = packing_model(folder), torch.Generator().manual_seed(5), []
+    model = packing if logprobs is packed_logprobs else plain_model(folder)
     for each in GROUPS:
         masks = [(torch.rand(len(completion), generator=chance) < 0.5).tolist() for completion in each.completions]
         masked.append(replace(each, masks=[[*mask[:-1], True] for mask in masks]))
-    whole = logprobs_by_row(model, GROUPS, 1000)
+    whole = logprobs_by_row(packing, GROUPS, 1000)
     for batch in split(masked, budget):
         packed = pack(batch, CPU)
         flat, entropies = logprobs(model, packed)
