@@ -248,7 +248,8 @@ def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict
     parts: dict[str, float] = {}
     if food := after["delivered"] - before["delivered"]:
         parts["food"] = food / after["par"]
-    parts["shaping"] = DISCOUNT * _potential(after) - _potential(before)
+    goals = _goals(before)
+    parts["shaping"] = DISCOUNT * _potential(after, before["ant"], goals) - _potential(before, before["ant"], goals)
     ant, seen = _ant(after), _ant(before)["seen"]
     if ant["at"] not in seen and len({_cell(cell) for cell in seen}) <= MOST_NEW_CELLS / NEW_CELL:
         parts["exploration"] = NEW_CELL
@@ -261,10 +262,19 @@ def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict
     return parts
 
 
-def _potential(state: State) -> float:
-    """Return minus the steps to the acting ant's goal (the nest, or the nearest food), divided by the grid's size."""
-    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
-    goals = [layout.nest] if ant["carrying"] else [_cell(cell) for cell in state["food"]]
+def _goals(state: State) -> list[Cell]:
+    """Return where the acting ant should go: to the nest with food, else to any food."""
+    layout = layout_of(state["tier"], state["seed"])
+    return [layout.nest] if _ant(state)["carrying"] else [_cell(cell) for cell in state["food"]]
+
+
+def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
+    """Return minus an ant's steps to the nearest of the goals, divided by the grid's size.
+
+    A turn is judged by the goals before it: otherwise to pick up food would cost the way home, and an ant would learn
+    to stand on food and to leave it there.
+    """
+    layout, ant = layout_of(state["tier"], state["seed"]), state["ants"][number]
     return -distances(layout.free, goals)[_cell(ant["at"])] / TIERS[state["tier"]].size
 
 
