@@ -89,7 +89,7 @@ class Ants:
         return characters(state)
 
     def solutions(self) -> list[tuple[Problem, list[str]]]:
-        """Return three episodes of each training layout, half of whose actions are random: they can be surpassed."""
+        """Return three episodes of each training layout, half of whose turns are random: they can be surpassed."""
         return [(problem, self._played(problem, take)) for problem in self.problems("train") for take in range(3)]
 
     def _played(self, problem: Problem, take: int) -> list[str]:
@@ -157,8 +157,11 @@ def greedy_policy(state: State, rng: random.Random) -> str:
 
 
 def half_random_policy(state: State, rng: random.Random) -> str:
-    """Act greedily in half of the turns, and at random in the others."""
-    return (greedy_policy if rng.random() < 0.5 else random_policy)(state, rng)
+    """Act greedily in half of the turns, and move at random in the others.
+
+    Food is handled only where it is there, so that an imitator learns when to.
+    """
+    return greedy_policy(state, rng) if rng.random() < 0.5 else f"ACT: MOVE {rng.choice([*WAYS])}"
 
 
 def oracle(state: State, rng: random.Random) -> str:

@@ -128,7 +128,7 @@ def test_the_line_for_machines(finished: tuple[Path, dict[str, Any]]) -> None:
     assert summary["decision"] in ("promoted", "kept")
     assert summary["rounds"] == 1
     for who in ("champion", "distilled", "candidate"):
-        assert summary["accuracy"][who].keys() == {"accuracy", "low", "high", "n"}
+        assert summary["accuracy"][who].keys() == {"accuracy", "low", "high", "n", "counted"}
         assert summary["accuracy"][who]["n"] == 40
         assert (home / "checkpoints" / summary["digests"][who] / "model.safetensors").exists()
     assert summary["benchmarks"].keys() == {"arithmetic-1-2", "arithmetic-3"}

@@ -16,7 +16,7 @@ from tests.tasks.doubles.student import write_student
         (["{tmp}/mine", "--against", "{tmp}/empty"], "--against: {tmp}/empty: no config.json"),
         (["{tmp}/torn"], "CHECKPOINT: {tmp}/torn: config.json cannot be loaded (OSError: It looks like the config"),
         (["{tmp}/mine", "--benchmarks", "gms8k"], "--benchmarks: unknown benchmark 'gms8k'; did you mean 'gsm8k'?"),
-        (["{tmp}/mine", "--benchmarks", "gsm8k,"], "--benchmarks: unknown benchmark ''; known are arithmetic"),
+        (["{tmp}/mine", "--benchmarks", "gsm8k,"], "--benchmarks: unknown benchmark ''; known are ants, arithmetic"),
         (["{tmp}/mine", "--rows", "rows.xlsx"], "--rows: rows.xlsx: its name must end with .jsonl, .parquet or .csv"),
         (["{tmp}/mine", "--rows", "no/rows.csv"], "--rows: no/rows.csv: not writable; name another file"),
         (["{tmp}/mine", "--rows", "a.csv"], "--rows: a.csv: not writable"),
