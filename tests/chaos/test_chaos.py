@@ -108,6 +108,7 @@ def test_a_night_survives_a_power_cut(school: School, reference: Reference) -> N
     assert str(strike(school, "struck", [Trap(moment, "power")], reference)) == "nothing"
 
 
+@pytest.mark.full
 def test_a_night_of_episodes_survives_a_kill_in_the_midst_of_one(tmp_path: Path, prefect_server: Path) -> None:
     """Between two parts of round 2, and within the second."""
     school = open_school(tmp_path / "episodes", get_current_settings().api.url, episodes=True)
