@@ -3,6 +3,7 @@
 `pip install .[environments]`, then `{name: "rewards.reasoning_gym:ReasoningGym", source: leg_counting}`.
 """
 
+import importlib
 import inspect
 import json
 import re
@@ -32,12 +33,12 @@ class ReasoningGym(Benchmark):
 
     def __init__(self, task: str | None) -> None:
         try:
-            from reasoning_gym.factory import DATASETS
+            datasets = importlib.import_module("reasoning_gym.factory").DATASETS
         except ImportError as error:
             raise InputError("reasoning_gym: its package is missing: pip install '.[environments]'") from error
-        if task not in DATASETS or task == "composite":
+        if task not in datasets or task == "composite":
             raise InputError(f"reasoning_gym: source: {task}: no such task; see reasoning_gym's gallery for the names")
-        if EVALUATES.search(inspect.getsource(inspect.getmodule(DATASETS[task][0]) or DATASETS[task][0])):
+        if EVALUATES.search(inspect.getsource(inspect.getmodule(datasets[task][0]) or datasets[task][0])):
             raise InputError(
                 f"reasoning_gym: source: {task}: its grader evaluates answers as programs; take another task"
             )
@@ -81,6 +82,4 @@ class ReasoningGym(Benchmark):
         return self._dataset("train")
 
     def _dataset(self, split: Split) -> Any:
-        import reasoning_gym
-
-        return reasoning_gym.create_dataset(self.task, seed=SEEDS[split], size=PROBLEMS)
+        return importlib.import_module("reasoning_gym").create_dataset(self.task, seed=SEEDS[split], size=PROBLEMS)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytest.importorskip("reasoning_gym", reason="the extra `environments` is not installed")
+pytest.importorskip("reasoning_gym", reason="reasoning-gym is not installed")
 
 from conf.schema import BenchmarkConfig
 from conf.storage.home import InputError
