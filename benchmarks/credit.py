@@ -23,8 +23,9 @@ import torch
 from scipy.stats import spearmanr
 
 from conf.load import load_night
+from conf.schema import GrpoConfig
 from models.advantages import group_advantages
-from models.credit import Visit, turn_advantages
+from models.credit import Visit, state_values, turn_advantages
 from models.engine.environment import engine_environment
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.environments.ants import Ants
@@ -34,8 +35,12 @@ from tasks.rollouts.episodes import Episode, Game, Player, game, play
 from tasks.rollouts.turns import spans
 from tasks.workers import Worker
 
-GROUP, GAMMA, LAMBDA = 8, 0.99, 0.95
-KINDS = ("episode", "gigpo", "td")
+GROUP, GAMMA = 8, 0.99
+KINDS = {
+    "episode": GrpoConfig(credit="episode", credit_gamma=GAMMA),
+    "gigpo": GrpoConfig(credit="gigpo", credit_gamma=GAMMA),
+    "td": GrpoConfig(credit="td", credit_gamma=GAMMA, credit_lambda=0.95),
+}
 
 
 class Sampled(NamedTuple):
@@ -98,7 +103,8 @@ def audited(opened: Game, player: Player, groups: int, states: int) -> list[Samp
         visits = [[Visit(turn.observation, turn.reward) for turn in turns] for turns in played]
         returns = torch.tensor([[sum(turn.reward for turn in turns) for turns in played]])
         whole = group_advantages(returns)[0]
-        kinds: Any = [turn_advantages(visits, whole, kind, GAMMA, LAMBDA) for kind in KINDS]
+        values = state_values(visits, GAMMA)
+        kinds = [turn_advantages(visits, values, whole, grpo) for grpo in KINDS.values()]
         for row, (episode, turns) in enumerate(zip(members, played, strict=True)):
             for turn in range(1, len(turns) - 1):
                 found.append(Sampled(episode, turn, tuple(kind[row][turn] for kind in kinds)))

@@ -5,8 +5,7 @@
 All begin with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
 a fixed part of the exam (levels 1 and 2, which training never draws). It is measured afterwards, as is that of the mean
 of the last four checkpoints' weights; neither this nor the start of engine and trainer counts as learning time. Each
-finished run is a file under --out and is not run again.
-Prints a Markdown table.
+finished run is a file under --out and is not run again. Prints a Markdown table.
 """
 
 import argparse

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from conf.section import HubRevision, NotInIdentity, Positive, Section, Share
-from conf.sections.benchmark import ENVIRONMENTS, BenchmarkConfig
+from conf.sections.benchmark import BenchmarkConfig
 from conf.sections.exam import ExamConfig
 from conf.sections.hours import TimeOfDay, TimeZone
 from conf.sections.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
@@ -37,7 +37,6 @@ def _is_one(value: Any) -> Any:
     return value
 
 
-TURNS_OF_A_PART = 8  # of episodes: a stage plays so many, as much as a kill can lose
 MICROBATCH = "packed tokens per forward pass; null: 1,280 on a CPU, 4,096 for each 12 GB of a GPU's memory"
 AlwaysOne = Annotated[float, Field(ge=1, le=1), BeforeValidator(_is_one)]
 
@@ -249,16 +248,6 @@ class NightConfig(Section):
     def rounds(self) -> int:
         """The number of rounds, all blocks together."""
         return sum(len(step.rounds) for step in self.steps)
-
-    @property
-    def may_play(self) -> bool:
-        """Whether the rounds may be episodes of several turns: of a known environment, or of a class of the user's."""
-        return any(entry.name in ENVIRONMENTS or ":" in entry.name for entry in self.benchmarks)
-
-    @property
-    def most_parts(self) -> int:
-        """In how many stages an episode is played at most: a turn takes at least eight tokens of the context."""
-        return self.engine.max_model_len // (8 * TURNS_OF_A_PART) + 1
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -5,14 +5,13 @@ A group is G episodes from the same start. Wherever two of them saw the same, on
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
 
+from conf.schema import GrpoConfig
 from models.td import gae
-
-Credit = Literal["episode", "gigpo", "td"]
 
 
 class Visit(NamedTuple):
@@ -55,40 +54,41 @@ def state_values(group: Group, gamma: float) -> Values:
     ]
 
 
-def gigpo_advantages(group: Group, episode_advantages: Sequence[float], gamma: float) -> Values:
+def gigpo_advantages(group: Group, values: Values, episode_advantages: Sequence[float], gamma: float) -> Values:
     """Return the episode's advantage plus the step's: its return-to-go less the mean from the same state.
 
-    A step from a state that was seen once has the episode's alone. GiGPO (arXiv 2505.10978), equations 3 to 8, with
-    ω = 1 and without division by deviations.
+    `values`: those of `state_values`. A step from a state that was seen once has the episode's alone. GiGPO (arXiv
+    2505.10978), equations 3 to 8, with ω = 1 and without division by deviations.
     """
     seen: dict[str, int] = defaultdict(int)
     for episode in group:
         for visit in episode:
             seen[visit.key] += 1
     advantages: Values = []
-    for episode, whole, values in zip(group, episode_advantages, state_values(group, gamma), strict=True):
+    for episode, whole, expected in zip(group, episode_advantages, values, strict=True):
         returns = returns_to_go([visit.reward for visit in episode], gamma)
-        steps = zip(episode, returns, values, strict=True)
+        steps = zip(episode, returns, expected, strict=True)
         advantages.append([whole + (earned - value if seen[visit.key] > 1 else 0.0) for visit, earned, value in steps])
     return advantages
 
 
-def td_advantages(group: Group, gamma: float, lam: float) -> Values:
+def td_advantages(group: Group, values: Values, gamma: float, lam: float) -> Values:
     """Return Σ_k (γλ)^k δ_{t+k} with δ_t = r_t + γ·V(s_{t+1}) − V(s_t), V from `state_values` and 0 at the end."""
     return [
-        gae([visit.reward for visit in episode], [*values, 0.0], gamma, lam).tolist()
-        for episode, values in zip(group, state_values(group, gamma), strict=True)
+        gae([visit.reward for visit in episode], [*expected, 0.0], gamma, lam).tolist()
+        for episode, expected in zip(group, values, strict=True)
     ]
 
 
-def turn_advantages(
-    group: Group, episode_advantages: Float[Tensor, "G"], credit: Credit, gamma: float, lam: float
-) -> Values:
-    """Return an advantage for each turn of a group's episodes; `episode`: that of its whole episode."""
-    if credit == "gigpo":
-        return gigpo_advantages(group, episode_advantages.tolist(), gamma)
-    if credit == "td":
-        return td_advantages(group, gamma, lam)
+def turn_advantages(group: Group, values: Values, episode_advantages: Float[Tensor, "G"], grpo: GrpoConfig) -> Values:
+    """Return an advantage for each turn of a group's episodes, by `grpo.credit`.
+
+    `values`: those of `state_values`.
+    """
+    if grpo.credit == "gigpo":
+        return gigpo_advantages(group, values, episode_advantages.tolist(), grpo.credit_gamma)
+    if grpo.credit == "td":
+        return td_advantages(group, values, grpo.credit_gamma, grpo.credit_lambda)
     return [[whole] * len(episode) for whole, episode in zip(episode_advantages.tolist(), group, strict=True)]
 
 

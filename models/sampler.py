@@ -84,8 +84,8 @@ class Sampler:
         `prompts`: token ids. `max_tokens`: for all prompts, or one for each. Temperature 0 is greedy. The same seed,
         prompts and weights give the same completions, in a restarted engine too: caches and random state are reset
         first (on a GPU vLLM has another random state; there each request has a seed of its own). Unless `fresh`, the
-        prefix cache is kept: a later turn of a conversation then costs what is new in it. A completion that ends
-        for another reason than its end token or its length is sampled again. Raises NightError, before sampling, if a
+        prefix cache is kept: a later turn of a conversation then costs what is new in it. A completion that ends for
+        another reason than its end token or its length is sampled again. Raises NightError, before sampling, if a
         prompt is empty or leaves no room for a token.
         """
         _check_room(prompts, self.config.max_model_len)

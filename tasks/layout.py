@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 MANIFEST = "manifest.json"  # in a stage's folder, which is committed by it
+TURNS_OF_A_PART = 8  # of episodes: a stage plays so many, as much as a kill can lose
 NUMBERED = re.compile(r"(round|refill)-(\d+)")
 ROUND = re.compile(r"round-\d+")
 

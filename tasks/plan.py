@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import TypeVar
 
 from conf.schema import NightConfig
+from conf.sections.benchmark import ENVIRONMENTS
 from conf.sections.stages import Step
-from tasks.layout import is_round, ranking_path, round_path
+from tasks.layout import TURNS_OF_A_PART, is_round, ranking_path, round_path
 
 MODELS_EXAMINED = ("champion", "distilled", "candidate")
 
@@ -160,9 +161,13 @@ def plan_round(config: NightConfig) -> Plan:
 
 
 def _plan_episodes(config: NightConfig, folder: str) -> tuple[Planned, ...]:
-    """Return the parts in which a round's episodes may be played; none without an environment."""
-    parts = range(1, config.most_parts + 1) if config.may_play else ()
-    before = [f"{folder}select_prompts", *(f"{folder}play-{part}" for part in parts)]
+    """Return the parts in which a round's episodes may be played; none without an environment.
+
+    A class of the user's may be one. A turn takes at least eight tokens of the context.
+    """
+    may_play = any(entry.name in ENVIRONMENTS or ":" in entry.name for entry in config.benchmarks)
+    most = config.engine.max_model_len // (8 * TURNS_OF_A_PART) + 1 if may_play else 0
+    before = [f"{folder}select_prompts", *(f"{folder}play-{part}" for part in range(1, most + 1))]
     return tuple(Planned(after, (earlier,), optional=True) for earlier, after in itertools.pairwise(before))
 
 

@@ -33,8 +33,7 @@ Revision = Annotated[
     HubRevision | None, Field(description="branch, tag or commit of the hub's dataset; null: the newest")
 ]
 Subset = Annotated[
-    str | None,
-    Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark'),
+    str | None, Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark')
 ]
 Levels = Annotated[
     tuple[str, ...] | None,

@@ -1,12 +1,10 @@
 """The tokens between two answers of one conversation, so that what was sampled is never tokenized again."""
 
-from typing import Any
-
 from transformers import PreTrainedTokenizerBase
 
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
-from models.hf.loading import answer_tokens, encode, prompt_tokens
+from models.hf.loading import answer_tokens, encode, prompt_tokens, rendered_prompt
 
 QUESTION, ANSWER, NEXT = "question-1", "<think>\nthought-1\n</think>\n\nanswer-1", "question-2"
 
@@ -23,7 +21,7 @@ class Bridge:
         self.tokenizer = tokenizer
         first = [{"role": "user", "content": QUESTION}]
         talk = [*first, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": NEXT}]
-        begun, whole = (_rendered(tokenizer, messages, student) for messages in (first, talk))
+        begun, whole = (rendered_prompt(tokenizer, messages, student) for messages in (first, talk))
         after = whole.rpartition(ANSWER)[2]
         if not whole.startswith(begun) or ANSWER not in whole or after.count(NEXT) != 1:
             raise _not_append_only()
@@ -38,15 +36,6 @@ class Bridge:
         """Return the token ids that follow an answer. `ended`: whether it has its end token already."""
         following = encode(self.tokenizer, f"{self.before}{text}{self.after}")
         return following if ended else [*answer_tokens(self.tokenizer, ""), *following]
-
-
-def _rendered(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], student: StudentConfig) -> str:
-    system = [{"role": "system", "content": student.system}] if student.system is not None else []
-    arguments: dict[str, Any] = dict(student.template_arguments)
-    rendered: Any = tokenizer.apply_chat_template(
-        [*system, *messages], add_generation_prompt=True, tokenize=False, **arguments
-    )
-    return rendered
 
 
 def _not_append_only() -> InputError:

@@ -104,12 +104,23 @@ def prompt_tokens(
     answering: bool = True,
 ) -> list[int]:
     """Return the token ids of a conversation up to where the assistant's answer begins; or, if not, up to its end."""
+    return encode(tokenizer, rendered_prompt(tokenizer, messages, student, answering=answering))
+
+
+def rendered_prompt(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[dict[str, str]],
+    student: StudentConfig,
+    *,
+    answering: bool = True,
+) -> str:
+    """Return the text of a conversation by the chat template, up to where `prompt_tokens` says."""
     system = [{"role": "system", "content": student.system}] if student.system is not None else []
     arguments: dict[str, Any] = dict(student.template_arguments)
     rendered: Any = tokenizer.apply_chat_template(
-        [*system, *messages], add_generation_prompt=answering, tokenize=True, return_dict=True, **arguments
+        [*system, *messages], add_generation_prompt=answering, tokenize=False, **arguments
     )
-    return list(rendered["input_ids"])
+    return rendered
 
 
 def answer_tokens(tokenizer: PreTrainedTokenizerBase, answer: str) -> list[int]:

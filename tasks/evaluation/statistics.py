@@ -59,9 +59,8 @@ class Comparison:
     """Two checkpoints on one part of the exam: the same problems, pair by pair.
 
     `nulls`: pairs that could not be graded. `gained`, `lost`: answers that flipped, or episodes that went better and
-    worse. `low`, `high`: the difference's
-    95 % interval; `guard_low`: its lower one-sided 95 % bound. `detectable`: the smallest true difference that such an
-    exam detects four times in five; None where it can detect none.
+    worse. `low`, `high`: the difference's 95 % interval; `guard_low`: its lower one-sided 95 % bound. `detectable`: the
+    smallest true difference that such an exam detects four times in five; None where it can detect none.
     """
 
     name: str

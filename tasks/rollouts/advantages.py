@@ -75,7 +75,7 @@ def _credit_turns(
         group = [[Visit(row["state_key"], row["reward"]) for row in episode] for episode in own]
         values = state_values(group, grpo.credit_gamma)
         whole = advantages[start : start + grpo.group_size].nan_to_num(0.0)
-        earned = turn_advantages(group, whole, grpo.credit, grpo.credit_gamma, grpo.credit_lambda)
+        earned = turn_advantages(group, values, whole, grpo)
         for rollout, episode, its_values, its_advantages in zip(rollouts, own, values, earned, strict=True):
             for row, value, advantage in zip(episode, its_values, its_advantages, strict=True):
                 row |= {"value": value, "advantage": advantage}

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from conf.schema import TURNS_OF_A_PART, BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
+from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
 from rewards.benchmarks import configured
 from rewards.verifier import Problem
+from tasks.layout import TURNS_OF_A_PART
 from tasks.rollouts.episodes import Episode, Player, game, play
 from tasks.rollouts.select_prompts import problem_of
 from tasks.stage import Artifact, stage

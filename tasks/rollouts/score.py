@@ -61,8 +61,8 @@ def score(
     """Write a score for every completion, the verdicts counted by benchmark, and each kind's solve rate.
 
     Of episodes also the turns, and what counts as solved is the value, between 0 and 1. A solve rate counts these
-    tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of
-    the completions, where one is in use (see `rewards/learned_reward.py`).
+    tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of the completions, where one
+    is in use (see `rewards/learned_reward.py`).
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
