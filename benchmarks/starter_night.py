@@ -30,7 +30,7 @@ HOMES = SCHOOL / "starter-night"
 SHIPPED = "shipped"
 VARIANTS = {
     SHIPPED: (),
-    # as many steps as take the minutes of the lesson and of 22 rounds on two cores
+    # as many steps as take the minutes of the lesson and of 24 rounds on two cores
     "supervision": ("stages=[distill]", "distill.steps=150", "day.generated_traces=2400", "budget_minutes=null"),
     "forgetful": ("distill.rehearsal=0", "distill.batch_size=16"),
 }

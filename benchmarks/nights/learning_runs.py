@@ -32,10 +32,10 @@ NIGHTS = {  # the first is the starter's; each other differs from it in one thin
     "choice": ["grpo.refills=0"],
     "choice and refills": ["grpo.refills=1"],
     "even draw": ["grpo.refills=0", "grpo.exploration=1.0"],
-    "one step a round": ["grpo.steps_per_round=1"],
+    "two steps a round": ["grpo.steps_per_round=2"],
+    "two steps at 1.5e-5": ["grpo.steps_per_round=2", "optimizer.learning_rate=1.5e-5"],
     "24 × 16": ["grpo.prompts_per_round=24", "grpo.group_size=16"],
     "std": ["grpo.scale=std"],
-    "rate 1.5e-5": ["optimizer.learning_rate=1.5e-5"],
     "rate 6e-5": ["optimizer.learning_rate=6.0e-5"],
 }
 LAST = 4  # checkpoints whose weights are averaged
