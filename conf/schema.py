@@ -94,6 +94,11 @@ class GrpoConfig(Section):
     refills: Annotated[int, Field(ge=0, le=9)] = Field(
         default=1, description="times that a round replaces its groups without signal"
     )
+    choice: Literal["solve_rate", "signal", "progress", "even"] = Field(
+        default="solve_rate",
+        description="which kinds of problems are drawn most: solved now and then, those whose groups had advantages, "
+        "those whose solve rate moved, or all alike",
+    )
     exploration: Share = Field(default=0.3, description="share of the prompts drawn evenly over all kinds of problems")
     solve_rate_decay: Share = Field(default=0.7, description="weight of a kind's earlier attempts, per round")
     quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(default=5, description="rounds between quizzes; 0: no quiz")

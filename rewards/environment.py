@@ -1,6 +1,6 @@
 """The contract between an environment, in which a model acts for several turns, and the night."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from rewards.verifier import Problem, Split
@@ -48,6 +48,9 @@ class Environment(Protocol):
         """Return a state as lines of characters, for the terminal; the default is none (empty)."""
         return ""
 
-    def solutions(self) -> list[tuple[Problem, list[str]]]:
-        """Return training problems with what a teacher wrote in each turn; the default is none."""
+    def solutions(self) -> list[tuple[Problem, Sequence[str | Mapping[str, Any]]]]:
+        """Return training problems with what a teacher wrote in each turn; the default is none.
+
+        A turn that is played but not learnt is `{"content": text, "weight": 0}`, as in OpenAI's fine-tuning files.
+        """
         return []

@@ -65,12 +65,18 @@ class Episodes(Benchmark):
 
 def texts_of(completion: str) -> list[str]:
     """Return the texts of an episode's turns; of anything else, one turn with the whole."""
+    return [text for text, _ in weighted_texts(completion)]
+
+
+def weighted_texts(completion: str) -> list[tuple[str, float]]:
+    """Return the texts of an episode's turns with their weights: 0 for a turn that is not to be learnt, else 1."""
     try:
-        found = json.loads(completion)
-    except ValueError:
-        return [completion]
-    texts = isinstance(found, list) and all(isinstance(text, str) for text in found)
-    return found if texts else [completion]
+        turns = json.loads(completion)
+        if isinstance(turns, list):
+            return [(turn, 1) if isinstance(turn, str) else (turn["content"], turn["weight"]) for turn in turns]
+    except (ValueError, TypeError, KeyError):
+        pass
+    return [(completion, 1)]
 
 
 def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> list[Turn]:

@@ -80,6 +80,11 @@ class Score:
     seconds: float = 0.0
     turns: Sequence[Turn] = ()
 
+    @property
+    def solved(self) -> float:
+        """How much of the problem the attempt solves, from 0 to 1; of an episode its value."""
+        return min(max(self.parts.get("value", float(self.verdict == "correct")), 0.0), 1.0)
+
 
 class Benchmark(Protocol):
     """Problems with a known truth, how they are asked and how answers are judged.

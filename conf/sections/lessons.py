@@ -95,6 +95,9 @@ class DistillConfig(Section):
         default=5e-6, description="learning rate of `self_distill`; much more ruins a student"
     )
     warmup_steps: Annotated[int, Field(ge=0)] = Field(default=2, description="steps in which the rate grows from 0")
+    schedule: Literal["constant", "linear"] = Field(
+        default="constant", description="of the learning rate after warm-up; linear: it falls to 0 over the lesson"
+    )
     files: tuple[TraceFile, ...] = Field(default=(), description="worked solutions besides the journal's")
     reference_solutions: Annotated[int, Field(ge=0)] = Field(
         default=0, description="solutions of training problems from the benchmarks themselves, drawn anew each night"

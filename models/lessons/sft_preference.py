@@ -43,6 +43,8 @@ def distill(
     steps = -(-total // config.batch_size)
     for step in range(steps):
         batch = list(islice(order, total * (step + 1) // steps - total * step // steps))
+        if config.schedule == "linear":
+            trainer.weights.rate_factor = 1 - step / steps
         yield {"step": step + 1.0} | trainer.imitate(batch)
 
 

@@ -37,11 +37,13 @@ class MasterWeights:
                 raise ValueError(f"{name} has {parameter.dtype}: only bfloat16 and float32 can be trained")
             parameter.register_post_accumulate_grad_hook(_collector(self.gradients[name]))
         self.step_count = 0
+        self.rate_factor = 1.0
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the next step: linear warm-up, then constant."""
-        return self.config.learning_rate * min(1.0, (self.step_count + 1) / max(1, self.config.warmup_steps))
+        """The rate of the next step: linear warm-up, then constant; times `rate_factor`, which a schedule sets."""
+        warmup = min(1.0, (self.step_count + 1) / max(1, self.config.warmup_steps))
+        return self.config.learning_rate * self.rate_factor * warmup
 
     def step(self) -> float:
         """Take one AdamW step on the accumulated gradients, reset them to zero, and return their norm.

@@ -8,7 +8,7 @@ import copy
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -88,17 +88,26 @@ class Ants:
         """Return the grid in characters."""
         return characters(state)
 
-    def solutions(self) -> list[tuple[Problem, list[str]]]:
-        """Return three episodes of each training layout, half of whose turns are random: they can be surpassed."""
+    def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
+        """Return three episodes of each training layout by a greedy ant, half of whose moves are random.
+
+        The random ones are played, not learnt: they lead to where a greedy ant would not be, but an imitator will
+        (DART, arXiv 1703.09327).
+        """
         return [(problem, self._played(problem, take)) for problem in self.problems("train") for take in range(3)]
 
-    def _played(self, problem: Problem, take: int) -> list[str]:
-        chance, texts, over = random.Random(f"take {take} of {problem.problem_id}"), [], False
+    def _played(self, problem: Problem, take: int) -> list[str | Mapping[str, Any]]:
+        chance, over = random.Random(f"take {take} of {problem.problem_id}"), False
+        turns: list[str | Mapping[str, Any]] = []
         state, _ = self.reset(problem)
         while not over:
-            texts.append(half_random_policy(state, chance))
-            state, *_, over, _ = self.step(state, texts[-1])
-        return texts
+            if chance.random() < 0.5:
+                turns.append(text := greedy_policy(state, chance))
+            else:
+                text = f"ACT: MOVE {chance.choice([*WAYS])}"
+                turns.append({"content": text, "weight": 0})
+            state, *_, over, _ = self.step(state, text)
+        return turns
 
 
 def parse(text: str) -> list[tuple[str, str]] | None:
@@ -121,7 +130,7 @@ def observation(state: State) -> str:
     here = _cell(ant["at"])
     parts = [f"ant {state['ant'] + 1}"] if len(state["ants"]) > 1 else []
     parts += [f"at {here[0]},{here[1]}", "carrying" if ant["carrying"] else "empty"]
-    parts += [f"nest {_direction(here, layout.nest)}"]
+    parts += ["at the nest" if here == layout.nest else f"nest {_direction(here, layout.nest)}"]
     parts += [f"food {_direction(here, cell)}" for cell in _food_seen(state)[:2]]
     if walls := [way for way in WAYS if layout.after(here, way) is None]:
         parts.append(f"wall {' '.join(walls)}")
@@ -154,14 +163,6 @@ def greedy_policy(state: State, rng: random.Random) -> str:
     news = {way: _unseen_around(layout, after, seen) for way, after in ways.items()}
     latest = {way: max((n for n, cell in enumerate(seen) if cell == after), default=-1) for way, after in ways.items()}
     return f"ACT: MOVE {min(ways, key=lambda way: (-news[way], latest[way], rng.random()))}"
-
-
-def half_random_policy(state: State, rng: random.Random) -> str:
-    """Act greedily in half of the turns, and move at random in the others.
-
-    Food is handled only where it is there, so that an imitator learns when to.
-    """
-    return greedy_policy(state, rng) if rng.random() < 0.5 else f"ACT: MOVE {rng.choice([*WAYS])}"
 
 
 def oracle(state: State, rng: random.Random) -> str:

@@ -1,4 +1,4 @@
-"""A teacher's episodes as examples: what it wrote in each turn is learnt, what the environment said is only read."""
+"""A teacher's episodes as examples: what it wrote in a turn is learnt, what the environment said is only read."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from models.hf.bridge import Bridge
 from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import EpisodeExample
 from rewards.environment import Environment
-from rewards.episodes import replay, texts_of
+from rewards.episodes import replay, weighted_texts
 from rewards.verifier import Problem
 from tasks.distillation.trace_filter import Trace
 
@@ -26,14 +26,15 @@ class Demonstrations:
         self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}
 
     def example(self, trace: Trace) -> EpisodeExample:
-        """Return the first observation's tokens, those that follow, and which of these the teacher wrote."""
+        """Return the first observation's tokens, those that follow, and which of these are learnt."""
         problem = self.problems[(trace.source or "").partition(":")[2]]
-        turns = replay(self.environment, problem, texts_of(trace.response))
+        written_turns = weighted_texts(trace.response)
+        turns = replay(self.environment, problem, [text for text, _ in written_turns])
         tokens: list[int] = []
         mask: list[bool] = []
-        for number, turn in enumerate(turns):
+        for number, (turn, (_, weight)) in enumerate(zip(turns, written_turns, strict=False)):
             seen = self.bridge(turn.observation) if number else []
             written = answer_tokens(self.tokenizer, turn.text)
             tokens += [*seen, *written]
-            mask += [False] * len(seen) + [True] * len(written)
+            mask += [False] * len(seen) + [weight > 0] * len(written)
         return prompt_tokens(self.tokenizer, trace.messages, self.student), tokens, mask

@@ -18,6 +18,7 @@ from tasks.evaluation.metrics import ExamFigures, night_figures, ranking_accurac
 from tasks.evaluation.outcomes import outcomes
 from tasks.evaluation.statistics import Accuracy
 from tasks.layout import passes, rounds
+from tasks.rollouts.curriculum import arm_of
 from tasks.rollouts.verdicts import FAILED, VERDICTS, count
 
 MODELS = {"champion": "champion", "distilled": "after distillation", "candidate": "candidate"}  # as people read them
@@ -246,13 +247,6 @@ def kind_history(night: Path) -> list[dict[str, tuple[float, float]]]:
     return history
 
 
-def broad_kind(kind: str, problem_id: str, benchmark: str, level: str | None) -> str:
-    """Return a problem's kind; if each problem is a kind of its own, its benchmark and level: `math/Level 3`."""
-    if not kind.startswith(problem_id):
-        return kind
-    return benchmark if level is None or pd.isna(level) else f"{benchmark}/{level}"
-
-
 def read_json(folder: Path, name: str) -> Any:
     """Return a committed stage's JSON file; None if there is none."""
     file = _committed(folder, name)
@@ -267,7 +261,7 @@ def read_table(folder: Path, name: str) -> pd.DataFrame | None:
 
 def _broad_kinds(rows: pd.DataFrame) -> list[str]:
     columns = (rows[name] for name in ("kind", "problem_id", "benchmark", "level"))
-    return [broad_kind(*row) for row in zip(*columns, strict=True)]
+    return [arm_of(*row) for row in zip(*columns, strict=True)]
 
 
 def _scored(folder: Path) -> pd.DataFrame:

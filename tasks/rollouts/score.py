@@ -17,12 +17,13 @@ from rewards.composition import compose
 from rewards.learned_reward import with_learned
 from rewards.verifier import Attempt, Benchmark, Score
 from tasks.rollouts import verdicts
+from tasks.rollouts.curriculum import ARMS_FILE, next_arms, read_arms, tried
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
+from tasks.tables import ARMS, LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
 from tasks.workers import WorkerDiedError, call_once
 
 LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
@@ -91,6 +92,10 @@ def score(
     counts = verdicts.count((a.problem.benchmark, s.verdict) for a, s in zip(attempts, scores, strict=True))
     (folder / "verdicts.json").write_text(json.dumps(counts))
     _write_solve_rates(folder, verifiable, attempts, scores, solve_rates, decay, night, sampled[0].policy_digest)
+    before = read_arms(solve_rates.folder) if solve_rates else []
+    probabilities = prompts.read_json("selection.json")["arms"]
+    arms = next_arms(before, tried(verifiable, attempts, scores), probabilities, grpo.choice, 1 - grpo.solve_rate_decay)
+    write_table(folder / ARMS_FILE, ARMS, arms)
 
 
 def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], sandbox: SandboxConfig) -> list[Score]:
@@ -154,7 +159,7 @@ def _write_solve_rates(
         if score.reward is not None and attempt.group in kinds:
             rate = rates[kinds[attempt.group]]
             rate[0] += 1
-            rate[1] += min(max(score.parts.get("value", float(score.verdict == "correct")), 0.0), 1.0)
+            rate[1] += score.solved
     rows = [
         {"problem_id": kind, "benchmark": benchmark, "level": level, "tried": tried, "solved": solved}
         | {"night": night, "policy_digest": policy_digest}

@@ -19,6 +19,7 @@ from rewards import benchmarks
 from rewards.contamination import exam_index
 from rewards.learned_reward import OWNER
 from rewards.verifier import Benchmark, Problem
+from tasks.rollouts.curriculum import arm_of, estimates_of, read_arms, weights_of
 from tasks.stage import Artifact, stage
 from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table, write_table
 
@@ -58,6 +59,7 @@ def select_prompts(
     """
     chance = random.Random(seed)
     rates, by_level = _rates(solve_rates)
+    estimates = estimates_of(read_arms(solve_rates.folder), grpo.choice) if solve_rates else {}
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     before = [
         row for artifact in drawn for row in read_table(artifact.folder / "prompts.parquet", PROMPTS).itertuples()
@@ -67,6 +69,7 @@ def select_prompts(
     rows: list[dict[str, Any]] = []
     unreadable: dict[str, list[str]] = {}
     kinds: list[tuple[int, list[str]]] = []
+    probabilities: dict[str, float] = {}
     for entry, share in enumerate(shares([source.weight for source in sources], count - len(owner_rows))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, first = _kind_of(benchmark, source, sources), len(rows)
@@ -74,7 +77,10 @@ def select_prompts(
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmark.excluded.get("train", ())})
         guesses = {kind(one): by_level[level] for one in pool if (level := (one.benchmark, one.level)) in by_level}
         rates = guesses | rates
-        for problem in _fitting(kind, pool, rates, grpo.exploration, chance):
+        weights = _weights(kind, pool, grpo, rates, estimates, chance)
+        for arm, weight in _by_arm(kind, weights).items():
+            probabilities[arm] = probabilities.get(arm, 0.0) + weight * share / count
+        for problem in _draw_order(weights, chance):
             if len(rows) == first + share:
                 break
             messages = [{"role": "user", "content": benchmark.prompt(problem)}]
@@ -94,7 +100,7 @@ def select_prompts(
     rows += [row | {"group": group} for group, row in enumerate(owner_rows, len(before) + len(rows))]
     write_table(folder / "prompts.parquet", PROMPTS, rows)
     (folder / "excluded.json").write_text(json.dumps(unreadable))
-    (folder / "selection.json").write_text(json.dumps(outlook | {"drawn": len(rows)}))
+    (folder / "selection.json").write_text(json.dumps(outlook | {"drawn": len(rows), "arms": probabilities}))
 
 
 def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: float) -> list[float]:
@@ -148,20 +154,43 @@ def _kind_of(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[Be
     return lambda problem: f"{benchmark.kind(problem)} of {origin}"
 
 
-def _fitting(
-    kind: Kind, pool: Sequence[Problem], rates: Mapping[str, float], exploration: float, chance: random.Random
-) -> list[Problem]:
-    """Return the pool in the order in which it is drawn: kinds by their weight, no problem twice."""
+def _weights(
+    kind: Kind,
+    pool: Sequence[Problem],
+    grpo: GrpoConfig,
+    rates: Mapping[str, float],
+    estimates: Mapping[str, float],
+    chance: random.Random,
+) -> dict[Problem, float]:
+    """Return each problem's probability: that of its kind or arm by `choice`, shared alike by the pool's of it."""
+    by_rate = grpo.choice == "solve_rate"
     members: dict[str, list[Problem]] = defaultdict(list)
     for problem in chance.sample(pool, len(pool)):
-        members[kind(problem)].append(problem)
-    kinds = sorted(members)
-    weights = dict(zip(kinds, kind_weights(kinds, rates, exploration), strict=True))
-    keys = {
-        problem: _draw_key(chance.random(), weights[kind] / len(members[kind]))
-        for kind in kinds
-        for problem in members[kind]
+        members[kind(problem) if by_rate else _arm(kind, problem)].append(problem)
+    names = sorted(members)
+    drawn = kind_weights(names, rates, grpo.exploration) if by_rate else weights_of(names, estimates, grpo.exploration)
+    return {
+        problem: weight / len(members[name])
+        for name, weight in zip(names, drawn, strict=True)
+        for problem in members[name]
     }
+
+
+def _arm(kind: Kind, problem: Problem) -> str:
+    return arm_of(kind(problem), problem.problem_id, problem.benchmark, problem.level)
+
+
+def _by_arm(kind: Kind, weights: Mapping[Problem, float]) -> dict[str, float]:
+    """Return each arm's probability."""
+    found: dict[str, float] = defaultdict(float)
+    for problem, weight in weights.items():
+        found[_arm(kind, problem)] += weight
+    return found
+
+
+def _draw_order(weights: Mapping[Problem, float], chance: random.Random) -> list[Problem]:
+    """Return the problems in the order in which they are drawn by weight, none twice."""
+    keys = {problem: _draw_key(chance.random(), weight) for problem, weight in weights.items()}
     return sorted(keys, key=lambda problem: keys[problem], reverse=True)
 
 

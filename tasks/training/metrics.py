@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from tasks.rollouts import verdicts
+from tasks.rollouts.curriculum import read_arms
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.teacher_advantages import TEACHER
 from tasks.rollouts.verdicts import JUDGED
@@ -38,6 +39,7 @@ def round_metrics(passes: Sequence[Pass], trained: Mapping[str, float]) -> dict[
     update = dict(trained)
     figures = {
         **_selection(prompts),
+        **_arms(scores[-1]),
         **_answers(rollouts, scores),
         **_teacher_kl(advantages),
         "signal_share": update["useful_groups"] / update["groups"],
@@ -56,12 +58,17 @@ def round_metrics(passes: Sequence[Pass], trained: Mapping[str, float]) -> dict[
 
 def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
     """Return the refills, and the shares of groups with signal that the solve rates predict, if there are any."""
-    drawn: list[dict[str, float]] = [artifact.read_json("selection.json") for artifact in prompts]
+    drawn: list[dict[str, Any]] = [artifact.read_json("selection.json") for artifact in prompts]
     figures = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
     if not all(name in one for one in drawn for name in OUTLOOK):
         return figures
     groups = sum(one["drawn"] for one in drawn)
     return figures | {name: sum(one["drawn"] * one[name] for one in drawn) / groups for name in OUTLOOK}
+
+
+def _arms(scores: Artifact) -> dict[str, float]:
+    """Return what the curriculum expects of each arm; nothing where it draws by solve rates, or evenly."""
+    return {f"curriculum/{row['arm']}": row["estimate"] for row in read_arms(scores.folder) if row["estimate"]}
 
 
 def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -171,6 +171,15 @@ def test_few_examples_give_few_steps(count: int, size: int, epochs: int, sizes: 
     assert [len(batch) for batch in listener.batches] == sizes
     often = Counter(tuple(map(tuple, example)) for batch in listener.batches for example in batch)
     assert max(often.values()) <= epochs
+
+
+@pytest.mark.parametrize(("schedule", "shares"), [("constant", [1, 1, 1, 1]), ("linear", [1, 0.75, 0.5, 0.25])])
+def test_the_schedule_of_the_learning_rate(
+    folder: Path, schedule: Literal["constant", "linear"], shares: list[float]
+) -> None:
+    trainer = Trainer.load(folder, trainer_config(learning_rate=1e-3))
+    lesson = distill(trainer, EXAMPLES, DistillConfig(steps=4, batch_size=2, schedule=schedule), 1)
+    assert [trainer.weights.learning_rate for _ in lesson] == pytest.approx([1e-3 * share for share in shares])
 
 
 def test_nothing_to_learn_from_is_an_error() -> None:

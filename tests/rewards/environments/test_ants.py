@@ -138,7 +138,7 @@ def test_food_is_carried_home_and_comes_up_again() -> None:
     ants = Ants(("0",), 9)
     state, seen, _, _, _, info = ants.step(state, "ACT: DROP")
     assert (info["food"], info["parts"]["food"], state["delivered"]) == (1, 1.0, 1)
-    assert seen.startswith("at 2,2; empty; nest here")
+    assert seen.startswith("at 2,2; empty; at the nest")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_what_ants_share_and_what_each_keeps_for_itself() -> None:
 
 
 def test_an_ant_sees_the_cells_around_it_and_no_further() -> None:
-    assert observation(at(food=[[3, 3], [2, 4]])) == "at 2,2; empty; nest here; food 1 down, 1 right"
+    assert observation(at(food=[[3, 3], [2, 4]])) == "at 2,2; empty; at the nest; food 1 down, 1 right"
 
 
 def test_a_tier_that_there_is_not() -> None:

@@ -15,9 +15,13 @@ WRONG = ("no", 0.0)  # an answer with its reward
 RIGHT = ("right", 1.0)
 
 
-def write_stage(folder: Path, tables: Mapping[str, tuple[pa.Schema, Iterable[Mapping[str, Any]]]]) -> Artifact:
-    """Write the tables (by name) and commit the folder."""
+def write_stage(
+    folder: Path, tables: Mapping[str, tuple[pa.Schema, Iterable[Mapping[str, Any]]]], **files: Any
+) -> Artifact:
+    """Write the tables (by name) and further JSON files, and commit the folder."""
     folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
     for name, (schema, rows) in tables.items():
         write_table(folder / f"{name}.parquet", schema, rows)
     return commit(folder, folder.name, {}, 1.0)

@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import pytest
@@ -18,10 +18,11 @@ from models.hf.loading import load_tokenizer
 from rewards.arithmetic import Arithmetic
 from tasks.rollouts.select_prompts import expected_signal, kind_weights, select_prompts, shares
 from tasks.stage import Artifact
-from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
+from tasks.tables import ARMS, OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
 from tests.tasks.doubles.tables import solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic", levels=("1", "2"))
+Choice = Literal["solve_rate", "signal", "progress", "even"]
 KINDS = sorted({Arithmetic(levels=["1", "2"]).kind(p) for p in Arithmetic(levels=["1", "2"]).draw("0", 500)})
 
 
@@ -32,6 +33,7 @@ def select(
     sources: Sequence[BenchmarkConfig] = (ARITHMETIC,),
     count: int = 40,
     exploration: float = 0.3,
+    choice: Choice = "solve_rate",
     solve_rates: Artifact | None = None,
     seed: str = "1 2026-11-20 round 1",
     excluded: Sequence[str] = (),
@@ -43,7 +45,7 @@ def select(
     select_prompts.write(
         folder,
         sources=tuple(sources),
-        grpo=GrpoConfig(exploration=exploration),
+        grpo=GrpoConfig(exploration=exploration, choice=choice),
         student=StudentConfig(),
         checkpoint=student,
         solve_rates=solve_rates,
@@ -165,8 +167,27 @@ def test_a_kind_that_is_never_solved_keeps_its_share(tmp_path: Path, student: Pa
     assert sum(without.values()) == 800
 
 
+@pytest.mark.parametrize("choice", ["signal", "progress", "even"])
+def test_another_choice_draws_by_the_estimates_of_its_arms(tmp_path: Path, student: Path, choice: Choice) -> None:
+    """All signal and all progress so far came from one of thirteen kinds; `even` does not care."""
+    arms = [
+        {"arm": kind, "choice": choice, "drawn": 1, "tokens": 10, "probability": None, "signal": None, "solved": None}
+        | {"estimate": None if choice == "even" else float(kind == "arithmetic/1/plus")}
+        for kind in KINDS
+    ]
+    before = write_stage(tmp_path / "score", {"arms": (ARMS, arms), "solve_rates": (SOLVE_RATES, [])})
+    select(tmp_path / "drawn", student, solve_rates=before, exploration=0.2, choice=choice, count=10)
+    found = json.loads((tmp_path / "drawn" / "selection.json").read_text())["arms"]
+    if choice == "even":
+        assert found == pytest.approx(dict.fromkeys(found, 1 / len(found)))
+    else:
+        assert found["arithmetic/1/plus"] > 0.7
+
+
 def selection(folder: Path) -> dict[str, float]:
-    return json.loads((folder / "selection.json").read_text())
+    found = json.loads((folder / "selection.json").read_text())
+    assert sum(found.pop("arms").values()) == pytest.approx(1.0)
+    return found
 
 
 def test_the_solve_rates_predict_the_share_with_signal(tmp_path: Path, student: Path) -> None:

@@ -1,0 +1,36 @@
+"""A teacher's episodes as examples: what is learnt of them, and what is only read or played."""
+
+import json
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import StudentConfig
+from models.hf.loading import load_tokenizer
+from rewards.episodes import begun
+from tasks.distillation.demonstrations import Demonstrations
+from tasks.distillation.trace_filter import Trace
+from tests.rewards.countdown import Countdown
+
+
+@pytest.mark.parametrize(
+    ("turns", "learnt"),
+    [
+        (["3", "2", "1"], ["3", "2", "1"]),
+        (["3", {"content": "2", "weight": 0}, {"content": "1", "weight": 1}], ["3", "1"]),
+    ],
+)
+def test_a_turns_text_and_its_end_are_learnt_unless_its_weight_is_0(
+    student: Path, turns: list[Any], learnt: list[str]
+) -> None:
+    tokenizer, countdown = load_tokenizer(student), Countdown()
+    problem = next(problem for problem in countdown.problems("train") if problem.level == "3")
+    messages = [{"role": "user", "content": begun(countdown, problem)[1]}]
+    trace = Trace(messages, json.dumps(turns), "dataset", "countdown", None, f"countdown:{problem.problem_id}")
+    _, tokens, mask = Demonstrations(countdown, tokenizer, StudentConfig()).example(trace)
+    assert len(tokens) == len(mask)
+    end = tokenizer.eos_token
+    assert tokenizer.decode([*compress(tokens, mask)]) == "".join(f"{text}{end}" for text in learnt)
+    assert all(f"Next: {number}" in tokenizer.decode(tokens) for number in (2, 1))
