@@ -70,7 +70,8 @@ def select_prompts(
     unreadable: dict[str, list[str]] = {}
     kinds: list[tuple[int, list[str]]] = []
     probabilities: dict[str, float] = {}
-    for entry, share in enumerate(shares([source.weight for source in sources], count - len(owner_rows))):
+    verifiable = count - len(owner_rows)
+    for entry, share in enumerate(shares([source.weight for source in sources], verifiable)):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, first = _kind_of(benchmark, source, sources), len(rows)
         pool = _pool(benchmark, seed, share, tuple(excluded))
@@ -79,7 +80,7 @@ def select_prompts(
         rates = guesses | rates
         weights = _weights(kind, pool, grpo, rates, estimates, chance)
         for arm, weight in _by_arm(kind, weights).items():
-            probabilities[arm] = probabilities.get(arm, 0.0) + weight * share / count
+            probabilities[arm] = probabilities.get(arm, 0.0) + weight * share / verifiable
         for problem in _draw_order(weights, chance):
             if len(rows) == first + share:
                 break
@@ -165,7 +166,8 @@ def _weights(
     """Return each problem's probability: that of its kind or arm by `choice`, shared alike by the pool's of it."""
     by_rate = grpo.choice == "solve_rate"
     members: dict[str, list[Problem]] = defaultdict(list)
-    for problem in chance.sample(pool, len(pool)):
+    different = list(dict.fromkeys(pool))
+    for problem in chance.sample(different, len(different)):
         members[kind(problem) if by_rate else _arm(kind, problem)].append(problem)
     names = sorted(members)
     drawn = kind_weights(names, rates, grpo.exploration) if by_rate else weights_of(names, estimates, grpo.exploration)
