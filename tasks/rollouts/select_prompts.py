@@ -70,8 +70,7 @@ def select_prompts(
     unreadable: dict[str, list[str]] = {}
     kinds: list[tuple[int, list[str]]] = []
     probabilities: dict[str, float] = {}
-    verifiable = count - len(owner_rows)
-    for entry, share in enumerate(shares([source.weight for source in sources], verifiable)):
+    for entry, share in enumerate(shares([source.weight for source in sources], count - len(owner_rows))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, first = _kind_of(benchmark, source, sources), len(rows)
         pool = _pool(benchmark, seed, share, tuple(excluded))
@@ -79,8 +78,8 @@ def select_prompts(
         guesses = {kind(one): by_level[level] for one in pool if (level := (one.benchmark, one.level)) in by_level}
         rates = guesses | rates
         weights = _weights(kind, pool, grpo, rates, estimates, chance)
-        for arm, weight in _by_arm(kind, weights).items():
-            probabilities[arm] = probabilities.get(arm, 0.0) + weight * share / verifiable
+        for arm, weight in _by_arm(kind, weights).items() if share else ():
+            probabilities[arm] = probabilities.get(arm, 0.0) + weight * share / (count - len(owner_rows))
         for problem in _draw_order(weights, chance):
             if len(rows) == first + share:
                 break
