@@ -264,9 +264,10 @@ SOLVE_RATES_EXAMPLE: Row = {
     "level": "1",
 }
 
-# The arms of the curriculum after a round: see `tasks/rollouts/curriculum.py`. `probability`: that a problem
-# drawn for the round is of it; null where it was not to be drawn. `signal`: the mean absolute advantage in this round. `solved`: the share
-# solved when it was last drawn. `estimate`: what `choice` draws by; null where that needs none, or nothing is known.
+# The arms of the curriculum after a round: see `tasks/rollouts/curriculum.py`. `probability`: that a problem drawn for
+# the round is of it; null where it was not to be drawn. `signal`: the mean absolute advantage in this round. `solved`:
+# the share solved when it was last drawn. `estimate`: what `choice` draws by; null where that needs none, or nothing is
+# known.
 ARMS = _schema(
     {"arm": pa.string(), "choice": pa.string(), "drawn": pa.int32(), "tokens": pa.int64()},
     {"probability": pa.float64(), "signal": pa.float64(), "solved": pa.float64(), "estimate": pa.float64()},
