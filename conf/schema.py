@@ -8,7 +8,14 @@ from conf.section import HubRevision, NotInIdentity, Positive, Section, Share
 from conf.sections.benchmark import BenchmarkConfig
 from conf.sections.exam import ExamConfig
 from conf.sections.hours import TimeOfDay, TimeZone
-from conf.sections.lessons import DayConfig, DistillConfig, LearnedRewardConfig, LessonsConfig, RewardModelConfig
+from conf.sections.lessons import (
+    DayConfig,
+    DistillConfig,
+    JudgeConfig,
+    LearnedRewardConfig,
+    LessonsConfig,
+    RewardModelConfig,
+)
 from conf.sections.rewards import RewardConfig, SandboxConfig
 from conf.sections.services import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
 from conf.sections.stages import OnPolicyConfig, Stages, Step, steps
@@ -185,6 +192,9 @@ class NightConfig(Section):
         default="reward_model", description="how picks are learnt: by a reward model in GRPO, directly, or both"
     )
     reward_model: RewardModelConfig = RewardModelConfig()
+    judge: JudgeConfig | None = Field(
+        default=None, description="ranks groups of answers in place of the reward model; null: no judge"
+    )
     learned_reward: LearnedRewardConfig = LearnedRewardConfig()
     grpo: GrpoConfig = GrpoConfig()
     on_policy: OnPolicyConfig | None = Field(default=None, description="the teacher of `{on_policy: …}` in `stages`")
@@ -229,6 +239,16 @@ class NightConfig(Section):
         if self.start_from == "day" and not self.unseen_share:
             raise ValueError(
                 "start_from: day needs held-out picks; use preference_learning: reward_model or both, and a "
+                "learned_reward.owner_share or tie_breaker above 0"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def the_judge_can_be_judged(self) -> Self:
+        """Refuse a judge where no picks are held out, on which it would have to prove itself."""
+        if self.judge is not None and not self.unseen_share:
+            raise ValueError(
+                "judge needs held-out picks; use preference_learning: reward_model or both, and a "
                 "learned_reward.owner_share or tie_breaker above 0"
             )
         return self

@@ -48,7 +48,7 @@ class Environment(Protocol):
         """Return a state as lines of characters, for the terminal; the default is none (empty)."""
         return ""
 
-    def solutions(self) -> list[tuple[Problem, Sequence[str | Mapping[str, Any]]]]:
+    def solutions(self) -> Sequence[tuple[Problem, Sequence[str | Mapping[str, Any]]]]:
         """Return training problems with what a teacher wrote in each turn; the default is none.
 
         A turn that is played but not learnt is `{"content": text, "weight": 0}`, as in OpenAI's fine-tuning files.

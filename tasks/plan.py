@@ -113,6 +113,7 @@ def plan_night(config: NightConfig) -> Plan:
         Planned("evaluate/distilled", (policy,)),
         Planned("picks/distilled", ("fit_reward_model", policy), optional=True),
         Planned("owner_prompts", ("fit_reward_model",), optional=True),
+        *([Planned("examine_judge", ("fit_reward_model",), optional=True)] if config.judge else []),
     ]
     for step in steps[first:]:
         add = _add_block if step.is_block else _add_lesson
@@ -145,8 +146,8 @@ def plan_round(config: NightConfig) -> Plan:
             Planned(f"{folder}select_prompts", before),
             *(played := _plan_episodes(config, folder)),
             Planned(f"{folder}sample", (played[-1].path if played else f"{folder}select_prompts",)),
-            Planned(f"{folder}judge", (f"{folder}sample",), optional=True),
-            Planned(f"{folder}score", (f"{folder}sample", f"{folder}judge")),
+            *(judged := _plan_judging(config, folder)),
+            Planned(f"{folder}score", (f"{folder}sample", *(stage.path for stage in judged))),
             Planned(f"{folder}credit", (f"{folder}score",)),
         ]
         stages += [replace(stage, optional=True) for stage in passed] if refill else passed
@@ -158,6 +159,12 @@ def plan_round(config: NightConfig) -> Plan:
         Planned("rank_picks", ("checkpoint",), optional=True),
     ]
     return Plan(stages)
+
+
+def _plan_judging(config: NightConfig, folder: str) -> tuple[Planned, ...]:
+    """Return the stages that rate what has no verifier: the reward model's and, where there is one, the judge's."""
+    names = ("judge", "rank_by_judge") if config.judge else ("judge",)
+    return tuple(Planned(f"{folder}{name}", (f"{folder}sample",), optional=True) for name in names)
 
 
 def _plan_episodes(config: NightConfig, folder: str) -> tuple[Planned, ...]:

@@ -168,9 +168,22 @@ SCORES_EXAMPLE: Row = {
     "seconds": 4e-06,
     "reward": 1.0,
 }
-# The reward model's output; null where it could not rate the completion.
+# The reward model's output, or the judge's; null where it could not rate the completion.
 LEARNED = _schema(NUMBERED, {"learned": pa.float64()})
 LEARNED_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "learned": 0.83}
+# A judge's ranking of a group's different answers in one order (see `rewards/judge.py`). Both are JSON: `shown`, their
+# samples as they stood, and `ranking`, the same, the best first and equals together; null where it gave none.
+RANKINGS = _schema(
+    {"problem_id": pa.string(), "group": pa.int32(), "order": pa.int32(), "shown": pa.string()},
+    {"ranking": pa.string()},
+)
+RANKINGS_EXAMPLE: Row = {
+    "problem_id": "owner/8c1f0a52d7e94b36a1c0",
+    "group": 40,
+    "order": 0,
+    "shown": "[2, 0, 5]",
+    "ranking": "[[5], [0, 2]]",
+}
 # The reward less the group's mean: 8 of the 16 completions were correct. Null where there is no reward, or for a
 # completion that is masked. `token_advantages`: one a token, from a teacher; else null.
 ADVANTAGES = _schema(NUMBERED, {"advantage": pa.float64(), "token_advantages": pa.list_(pa.float64())})

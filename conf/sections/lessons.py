@@ -35,8 +35,8 @@ class TraceFile(Section):
     teacher: str = Field(default="file", description="who wrote them")
 
 
-class TeacherConfig(Section):
-    """A better model behind an OpenAI-compatible endpoint, queried for problems that the student failed.
+class EndpointConfig(Section):
+    """Another model behind an OpenAI-compatible endpoint, and what it may cost.
 
     Its key comes from the environment and is never written to disk.
     """
@@ -44,8 +44,6 @@ class TeacherConfig(Section):
     base_url: NotInIdentity[str] = Field(description='for example "http://127.0.0.1:8000/v1"')
     model: str = Field(description="its name at the endpoint")
     key_variable: str = Field(default="NIGHTSCHOOL_TEACHER_KEY", description="environment variable of the key")
-    problems: Positive = Field(default=64, description="at most so many problems per night")
-    answers: Positive = Field(default=2, description="answers requested per problem")
     max_tokens: Positive = Field(default=512, description="tokens of one answer, at most")
     budget_tokens: Positive = Field(default=200_000, description="prompts and answers together, per night")
     budget_usd: Annotated[float, Field(ge=0)] | None = Field(
@@ -75,6 +73,23 @@ class TeacherConfig(Section):
                 "and usd_per_million_answer_tokens, or leave it out"
             )
         return self
+
+
+class TeacherConfig(EndpointConfig):
+    """A better model, queried for problems that the student failed."""
+
+    problems: Positive = Field(default=64, description="at most so many problems per night")
+    answers: Positive = Field(default=2, description="answers requested per problem")
+
+
+class JudgeConfig(EndpointConfig):
+    """A model that ranks the answers of a group, in place of a reward model; see docs/judge.md."""
+
+    key_variable: str = Field(default="NIGHTSCHOOL_JUDGE_KEY", description="environment variable of the key")
+    orders: Annotated[int, Field(ge=2, le=9)] = Field(
+        default=3, description="orders in which it sees the same answers; where they disagree, it does not count"
+    )
+    picks: Positive = Field(default=100, description="at most so many held-out picks that it has to prove itself on")
 
 
 class DistillConfig(Section):

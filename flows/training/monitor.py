@@ -22,8 +22,9 @@ from tasks.tracking import Tracking
 class Monitor:
     """The figures of the rounds and quizzes so far, and the alarms that they raise."""
 
-    def __init__(self, night: Night, tracking: Tracking) -> None:
-        self.night = night
+    def __init__(self, night: Night, tracking: Tracking, *, relative: bool = False) -> None:
+        """`relative`: the learned reward is a judge's, which only compares the answers of a group."""
+        self.night, self.relative = night, relative
         self.alarms = AlarmLog(night.folder, tracking, night.config.alarms.command)
         self.figures: list[dict[str, float]] = []
         self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
@@ -46,7 +47,7 @@ class Monitor:
     @property
     def hacked(self) -> Alarm | None:
         """The alarm that ends the use of the learned reward; None while it is sound."""
-        return learned_reward_hacked(self.figures, self.rankings)
+        return learned_reward_hacked(self.figures, self.rankings, relative=self.relative)
 
     def ends_learning(self, policies: Sequence[Path], state: Path) -> bool:
         """Raise the alarms of the rounds so far. True where a severe one forbids another round.

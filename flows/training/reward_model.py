@@ -29,8 +29,11 @@ class LearnedReward:
     """A reward model that serves: its arguments of the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before the first round.
-    `failed`: it could not score a round's completions, and is not used in later rounds.
+    `failed`: it could not score a round's completions, and is not used in later rounds. `relative`: whether its scores
+    only compare the answers of a group, so that their mean shows nothing.
     """
+
+    relative = False
 
     def __init__(
         self, night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
@@ -68,7 +71,7 @@ class LearnedReward:
             return {}
         return {"owner": self.owner_prompts, "owner_share": self.night.config.learned_reward.owner_share}
 
-    def score_arguments(self, path: str, rollouts: Artifact) -> dict[str, Any]:
+    def score_arguments(self, path: str, prompts: Artifact, rollouts: Artifact) -> dict[str, Any]:
         """Score the completions of `path`, a round or refill. Returns the further arguments of `score`.
 
         No night fails for it: where memory is short, no completion is scored, also when the night resumes.
@@ -116,16 +119,6 @@ class LearnedReward:
             "student": self.night.config.student,
             "config": self.trainer_config,
         }
-
-
-def learned_reward(
-    night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
-) -> LearnedReward | None:
-    """Return the reward model's part in the rounds; None where it does not serve or is not used."""
-    uses = night.config.learned_reward
-    if not reward_model.read_json("outcome.json")["serves"] or not (uses.owner_share or uses.tie_breaker):
-        return None
-    return LearnedReward(night, day, reward_model, base, exam)
 
 
 def is_ranked(config: NightConfig, block: Step, number: int) -> bool:

@@ -150,7 +150,7 @@ class GroupSampler:
             solve_rates=passes[-1].scores if passes else self.solve_rates,
             decay=1.0 if passes else config.grpo.solve_rate_decay,  # within a round nothing is old
             night=self.night.date,
-            **(learned.score_arguments(path, rollouts) if learned else {}),
+            **(learned.score_arguments(path, prompts, rollouts) if learned else {}),
         )
         log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))
         return scores

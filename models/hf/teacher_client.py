@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conf.sections.lessons import TeacherConfig
+from conf.sections.lessons import EndpointConfig
 from conf.storage.durable import make_folder, write_atomically
 
 CONCURRENT_REQUESTS = 4
@@ -57,7 +57,7 @@ class Usage(NamedTuple):
     prompt: int = 0
     answer: int = 0
 
-    def usd(self, config: TeacherConfig) -> float:
+    def usd(self, config: EndpointConfig) -> float:
         """Return the price in US dollars."""
         prompts = self.prompt * config.usd_per_million_prompt_tokens
         return (prompts + self.answer * config.usd_per_million_answer_tokens) / 1e6
@@ -77,7 +77,7 @@ class Outcome:
 
 
 def ask(
-    questions: Sequence[Question], config: TeacherConfig, cache: Path, until: float = math.inf, night: str = ""
+    questions: Sequence[Question], config: EndpointConfig, cache: Path, until: float = math.inf, night: str = ""
 ) -> Outcome:
     """Ask the questions in order, a few at once, until the budget is spent, the time is over or the teacher fails.
 
@@ -88,14 +88,14 @@ def ask(
     return asyncio.run(_Client(questions, config, cache, night).run(until))
 
 
-def answered_before(question: Question, config: TeacherConfig, cache: Path, night: str) -> bool:
+def answered_before(question: Question, config: EndpointConfig, cache: Path, night: str) -> bool:
     """Return whether another night has an answer to this question in the cache."""
     answer = _read_json(_answer_file(question, config, cache))
     return answer is not None and answer["night"] != night
 
 
 class _Client:
-    def __init__(self, questions: Sequence[Question], config: TeacherConfig, cache: Path, night: str) -> None:
+    def __init__(self, questions: Sequence[Question], config: EndpointConfig, cache: Path, night: str) -> None:
         self.questions, self.config, self.cache, self.night = questions, config, cache, night
         self.usage_file = cache / f"{night}.spent"
         self.spent = Usage(*(_read_json(self.usage_file) or ()))  # by earlier calls
@@ -202,7 +202,7 @@ def _text(reply: Any) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _answer_file(question: Question, config: TeacherConfig, cache: Path) -> Path:
+def _answer_file(question: Question, config: EndpointConfig, cache: Path) -> Path:
     parts = [config.model, question.turns, question.temperature, config.max_tokens, question.number]
     return cache / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}.json"
 

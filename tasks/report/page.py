@@ -31,6 +31,7 @@ from tasks.report.queries import (
 from tasks.report.sections import (
     fates_met,
     journal_sentences,
+    judge_sentences,
     learned_rounds,
     reward_model_sentences,
     trace_remarks,
@@ -103,7 +104,10 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         trace_sources=(sources := trace_sources(night)),
         trace_fates=fates_met(sources),
         trace_remarks=trace_remarks(night),
-        reward_model=reward_model_sentences(read_json(night / "fit_reward_model", "outcome.json")),
+        reward_model=[
+            *judge_sentences(read_json(night / "examine_judge", "outcome.json")),
+            *reward_model_sentences(read_json(night / "fit_reward_model", "outcome.json")),
+        ],
         config=(night / "config.yaml").read_text(),
         links=links_of(summary),
     )

@@ -96,6 +96,25 @@ def trace_remarks(night: Path) -> list[str]:
     return [*remarks, *(_on_teacher(answers) for answers in asked if answers)]
 
 
+def judge_sentences(outcome: Mapping[str, Any] | None) -> list[str]:
+    """Return `outcome.json` of the stage `examine_judge` in sentences; none where no judge was configured."""
+    if outcome is None:
+        return []
+    accuracy, stopped = outcome["accuracy"], outcome["stopped"]
+    share, interval = percent(accuracy["value"], 0), percent_range(accuracy["low"], accuracy["high"], 0)
+    served = "ranked answers" if outcome["serves"] else "was not used: it did not prove itself"
+    sentences = [
+        f"The judge {outcome['judge']} {served}. It ranks your choice first in {share} of "
+        f"{plural(accuracy['n'], 'held-out pick')} (95 % interval {interval} %; "
+        f"chance {percent(outcome['chance'], 0)})."
+    ]
+    if unjudged := outcome["groups"] - outcome["judged"]:
+        sentences.append(f"In {unjudged} of them its orders disagreed, or a ranking was missing.")
+    if outcome["order_flips"] is not None:
+        sentences.append(f"Another order changed its best answer in {percent(outcome['order_flips'], 0)} of the cases.")
+    return [*sentences, f"It stopped answering: {stopped}."] if stopped else sentences
+
+
 def reward_model_sentences(outcome: Mapping[str, Any] | None) -> list[str]:
     """Return `outcome.json` of the stage `fit_reward_model` in sentences; none where it did not run."""
     if outcome is None:

@@ -17,8 +17,11 @@ RISE = 0.1  # of the learned reward's spread within a group at the start of the 
 CHANCE = 0.05  # significance level of the fall
 
 
-def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings) -> Alarm | None:
+def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, relative: bool = False) -> Alarm | None:
     """Return the alarm for the first round at which the learned reward has risen and the policy's ranking fallen.
+
+    A judge's scores are `relative`: they compare the answers of a group, and their mean cannot rise. There the fall
+    alone counts.
 
     Both are compared with the start of their block, because lessons between blocks change them too: the rewards as
     means of up to three rounds without overlap, the rankings pick by pick with McNemar's exact test (one-sided).
@@ -28,6 +31,15 @@ def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings) -> Alar
         before, after = rankings.get((first, first - 1)), rankings[first, number]
         if before is None or not first <= number <= len(rounds):
             continue
+        if relative and fell(before, after) <= CHANCE:
+            return Alarm(
+                "learned_reward_hacked",
+                False,
+                f"Under the judge's rankings the share of the owner's held-out picks that the student itself ranks "
+                f"first fell from {fmean(before):.2f} to {fmean(after):.2f} by round {number}: from then on the judge "
+                "was not asked.",
+                number,
+            )
         rewards, spread = risen(rounds[first - 1 : number])
         if rewards[1] - rewards[0] > RISE * spread and fell(before, after) <= CHANCE:
             return Alarm(

@@ -59,7 +59,7 @@ def round_metrics(passes: Sequence[Pass], trained: Mapping[str, float]) -> dict[
 def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
     """Return the refills, and the shares of groups with signal that the solve rates predict, if there are any."""
     drawn: list[dict[str, Any]] = [artifact.read_json("selection.json") for artifact in prompts]
-    figures = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
+    figures: dict[str, float] = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
     if not all(name in one for one in drawn for name in OUTLOOK):
         return figures
     groups = sum(one["drawn"] for one in drawn)
@@ -122,12 +122,13 @@ PARTS = ("learned_z", "tie_breaker", "language")
 
 
 def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
-    """Return the reward model's figures by name; NaN where there is nothing to compute one from.
+    """Return the figures of the reward model, or of the judge, by name; NaN where there is nothing to compute one from.
 
     `graded`: a row for each graded answer with group, verdict, tokens and `ended` (not cut off). `parts`: the parts of
     the same answers' scores. The figures are of ended answers only, as the model has learnt from no others: the mean
     reward, also of the owner's prompts alone (`learned_owner`); its standard deviation within groups, of the owner's
-    prompts where there are any (`learned_spread`); its correlation with length within groups (`learned_length`).
+    prompts where there are any (`learned_spread`); its correlation with length within groups (`learned_length`); and of
+    the pairs of a right and a wrong answer to one problem the share in which the right one has more (`learned_pairs`).
     """
     answers = graded[COLUMNS].join(parts.filter(["learned", *PARTS]))
     judged = answers[answers["learned"].notna()]
@@ -140,6 +141,15 @@ def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, floa
         "reward/learned": float(ended["learned"].mean()),
         "reward/learned_owner": float(ended["learned"][own].mean()),
         "reward/learned_spread": float((reward[own if own.any() else reward.index] ** 2).mean() ** 0.5),
+        "reward/learned_pairs": _pairs_in_order(ended[~own]),
         "reward/learned_length": float(reward.corr(tokens)) if tokens.any() and reward.any() else float("nan"),
         **{f"reward/{part}": float(judged[part].mean()) for part in PARTS if part in judged},
     }
+
+
+def _pairs_in_order(verified: pd.DataFrame) -> float:
+    """Return the share of pairs of a right and a wrong answer in order of the learned reward, equals counted half."""
+    right = verified["verdict"] == "correct"
+    pairs = verified[right].merge(verified[~right], on="group", suffixes=("_right", "_wrong"))
+    gaps = pairs["learned_right"].astype(float) - pairs["learned_wrong"].astype(float)
+    return float(((gaps > 0) + 0.5 * (gaps == 0)).mean())

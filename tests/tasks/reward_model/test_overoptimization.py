@@ -28,6 +28,17 @@ def test_a_rising_reward_and_a_falling_ranking_raise_the_alarm() -> None:
     assert "from 0.80 to 0.40" in alarm.sentence
 
 
+def test_under_a_judge_the_falling_ranking_alone_raises_it() -> None:
+    """A judge's scores only compare the answers of a group: their mean is always 0.5."""
+    flat = rounds(0.5, 0.5, 0.5, 0.5)
+    assert learned_reward_hacked(flat, {(1, 0): GOOD, (1, 4): WORSE}) is None
+    alarm = learned_reward_hacked(flat, {(1, 0): GOOD, (1, 4): WORSE}, relative=True)
+    assert alarm is not None
+    assert (alarm.name, alarm.round) == ("learned_reward_hacked", 4)
+    assert "from 0.80 to 0.40" in alarm.sentence
+    assert learned_reward_hacked(flat, {(1, 0): GOOD, (1, 4): GOOD}, relative=True) is None
+
+
 @pytest.mark.parametrize(
     ("learned", "rankings"),
     [

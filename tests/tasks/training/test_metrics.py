@@ -191,15 +191,23 @@ def test_the_learned_rewards_figures() -> None:
             "reward/learned_length": (2 + 2 - 5 - 5) / math.sqrt(4 * (4 + 4 + 25 + 25)),
             "reward/learned_z": 0.0,
             "reward/tie_breaker": 0.0,
-        }
+            "reward/learned_pairs": math.nan,
+        },
+        nan_ok=True,
     )
+
+
+def test_the_share_of_pairs_in_order() -> None:
+    """Of three pairs of a right and a wrong answer one is in order, one is not, and one is equal."""
+    wrong = [(0, "wrong", 5, 2.0, None, 0.0), (2, "wrong", 5, 1.0, None, 0.0), (2, "correct", 5, 1.0, None, 0.0)]
+    assert learned([*ROWS, *wrong])["reward/learned_pairs"] == 0.5
 
 
 def test_answers_that_were_cut_count_only_in_the_parts() -> None:
     """The reward model has learned from the ends of answers."""
     cut = [(0, "correct", 50, 99.0, -1.0, -0.04), (1, "judged", 60, -99.0, -1.0, None)]
     parts = {"reward/learned_z": -2 / 6, "reward/tie_breaker": -0.04 / 3}
-    assert learned([*ROWS, *cut], cut=2) == pytest.approx(learned(ROWS) | parts)
+    assert learned([*ROWS, *cut], cut=2) == pytest.approx(learned(ROWS) | parts, nan_ok=True)
     known = {name for name, value in learned(ROWS, cut=len(ROWS)).items() if not math.isnan(value)}
     assert known == parts.keys()
 

@@ -1,0 +1,1 @@
+"""A judge: another model that ranks the answers of a group."""

@@ -1,0 +1,63 @@
+"""A judge has to prove itself on the owner's held-out picks before it may serve."""
+
+import json
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from conf.sections.lessons import JudgeConfig
+from models.lessons.ranking import exact_interval, hit
+from tasks.judge.ask import Group, judge_groups, question_of
+from tasks.stage import Artifact, stage
+from tasks.tables import HELD_OUT, RANKINGS, read_table, write_table
+
+log = logging.getLogger("nightschool")
+
+
+@stage(resources=("cache", "until"))
+def examine_judge(
+    folder: Path, *, reward_model: Artifact, config: JudgeConfig, date: str, cache: Path, until: float
+) -> None:
+    """Let the judge rank the answers of held-out picks, and write to `outcome.json` whether it may serve.
+
+    It may if the share of picks that it ranks first, where a pick that it does not judge counts as a guess, has a lower
+    end (exact, 95 %) above chance. Of more than `config.picks` it gets so many, the same every time. A judge that fails
+    never raises.
+    """
+    table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
+    picks: Any = table.sample(min(config.picks, len(table)), random_state=0).sort_index()
+    groups, chosen = [], []
+    for number, pick in enumerate(picks.itertuples()):
+        answers = [str(answer) for answer in json.loads(pick.responses)]
+        question, samples = question_of(json.loads(pick.messages)), range(len(answers))
+        groups.append(Group(question, answers, samples, number, f"pick/{number}"))
+        chosen.append(int(pick.chosen))
+    judged = judge_groups(groups, config, cache, until, date)
+    write_table(folder / "rankings.parquet", RANKINGS, judged.rankings)
+    right = [
+        hit(scores or [0.0] * len(group.answers), pick)
+        for scores, group, pick in zip(judged.scores, groups, chosen, strict=True)
+    ]
+    accuracy = exact_interval(sum(right), len(right))
+    chance = fmean(1 / len(group.answers) for group in groups) if groups else 1.0
+    outcome = {
+        "judge": config.model,
+        "serves": accuracy.low > chance,
+        "accuracy": asdict(accuracy),
+        "chance": chance,
+        **judged.summary,
+    }
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+    if judged.outcome.stopped:
+        log.warning("stopped asking the judge %s: %s", config.model, judged.outcome.stopped)
+
+
+def figures(outcome: dict[str, Any]) -> dict[str, float]:
+    """Return the metrics of an outcome for MLflow, by name."""
+    accuracy = outcome["accuracy"]
+    values = {"serves": float(outcome["serves"]), "chance": outcome["chance"], "held_out": outcome["groups"]}
+    values |= {"accuracy": accuracy["value"], "low": accuracy["low"], "usd": outcome["usd"]}
+    values |= {"unjudged": outcome["groups"] - outcome["judged"], "order_flips": outcome["order_flips"]}
+    return {f"judge/{name}": value for name, value in values.items() if value is not None}
