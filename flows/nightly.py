@@ -36,7 +36,7 @@ from flows.run.levels import level_news, with_next_level
 from flows.run.preflight import check_night, finished_summary
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, teacher_of
-from flows.training.judge import learned_reward
+from flows.training.judge import learned_reward, log_judge
 from flows.training.recipe import Recipe
 from flows.training.reward_model import log_rankings, rank_held_out
 from flows.web.links import links_of, prefect_link
@@ -168,7 +168,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     exams["distilled"] = evaluate_checkpoint(night, "evaluate/distilled", distilled)
     picks |= rank_held_out(night, reward_model, "distilled", distilled)
 
-    learned = learned_reward(night, tracking, journal, reward_model, distilled, problems)
+    learned = learned_reward(night, journal, reward_model, distilled, problems)
+    log_judge(tracking, night.folder)
     registered = {version.digest for version in versions}
     asked, in_vault = (sum(map(len, chosen.values())) for chosen in (exam, vault_exam))
     exam_seconds = slowest_exam(exams) * (1 + in_vault / asked)  # the rounds leave time for the vault's too

@@ -11,7 +11,7 @@ from flows.training.reward_model import LearnedReward
 from rewards.verifier import Problem
 from tasks.judge.examine_judge import examine_judge, figures
 from tasks.judge.rank_by_judge import rank_by_judge
-from tasks.stage import Artifact
+from tasks.stage import Artifact, committed
 from tasks.tracking import Tracking
 
 
@@ -39,12 +39,7 @@ class JudgedReward(LearnedReward):
 
 
 def learned_reward(
-    night: Night,
-    tracking: Tracking,
-    day: Artifact,
-    reward_model: Artifact,
-    base: Path,
-    exam: Sequence[Problem],
+    night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
 ) -> LearnedReward | None:
     """Return the learned reward's part in the rounds; None where nothing serves or it is not used.
 
@@ -57,14 +52,18 @@ def learned_reward(
         examined = night.run(
             examine_judge, "examine_judge", reward_model=reward_model, config=config.judge, **_limits(night)
         )
-        outcome = examined.read_json("outcome.json")
-        tracking.log(figures(outcome), 0)
-        if outcome["serves"]:
+        if examined.read_json("outcome.json")["serves"]:
             return JudgedReward(night, day, reward_model, base, exam)
         log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", config.judge.model)
     if not reward_model.read_json("outcome.json")["serves"]:
         return None
     return LearnedReward(night, day, reward_model, base, exam)
+
+
+def log_judge(tracking: Tracking, night: Path) -> None:
+    """Log how the judge did on the held-out picks, where there is one."""
+    if examined := committed(night / "examine_judge"):
+        tracking.log(figures(examined.read_json("outcome.json")), 0)
 
 
 def _limits(night: Night) -> dict[str, Any]:

@@ -5,6 +5,7 @@ In the reward model's place is one that likes length, and so can be hacked, or o
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +21,8 @@ from conf.storage.home import Home
 from flows.grpo import Rounds
 from flows.run.context import Night
 from flows.run.history import round_metrics
-from flows.training.reward_model import learned_reward, rank_held_out
+from flows.training.judge import learned_reward
+from flows.training.reward_model import rank_held_out
 from models.checkpoint import keep, write_lineage
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
@@ -33,6 +35,8 @@ from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES, PROMPTS, 
 from tasks.training import trainer_process
 from tasks.workers import Worker, WorkerDiedError
 from tests.flows.rounds import DATE, School, TinyEngine
+from tests.models.support.chat_server import Reply, chat_server
+from tests.models.support.chat_server import said as said_by_server
 from tests.models.support.tiny import trainer_config, write_tiny
 from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
@@ -300,6 +304,38 @@ def test_a_reward_model_that_does_not_serve_changes_nothing(school: School) -> N
     inputs = json.loads((studied.folder / "round-01" / "select_prompts" / "manifest.json").read_text())["inputs"]
     assert not {"owner", "owner_share"} & set(inputs)
     assert studied.rounds._trainer_config == studied.rounds.night.config.trainer
+
+
+# --- a judge in its place
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_a_judge_serves_in_place_of_the_reward_model_if_it_proves_itself(school: School, honest: bool) -> None:
+    """The owner picks the short answers: so does the one judge; the other goes by places."""
+
+    def judge(request: dict[str, Any]) -> Reply:
+        shown = re.findall(r'<answer id="(.+?)">(.*?)</answer>', request["messages"][-1]["content"], re.DOTALL)
+        ranked = sorted(shown, key=lambda each: len(each[1])) if honest else shown
+        return said_by_server(json.dumps({"ranking": [[name] for name, _ in ranked]}))
+
+    with chat_server(judge) as server:
+        settings = [
+            "grpo.rounds=2",
+            "grpo.group_size=2",
+            "learned_reward.owner_share=0.25",
+            "learned_reward.tie_breaker=0",
+        ]
+        settings.append(f"judge={{base_url: '{server.url}', model: wise, retries: 0}}")
+        name = f"judged-{honest}"
+        studied = study(school, name, breaks, *settings, serves=False)
+        asked = len(server.requests)
+        assert asked > 3 * PICKS if honest else asked == 3 * PICKS
+        for number, figures in enumerate(studied.figures, 1):
+            assert ("reward/learned" in figures) == honest
+            assert (studied.folder / f"round-{number:02d}" / "rank_by_judge").exists() == honest
+            assert set(scores(studied.folder, number).source) == ({"journal", "benchmark"} if honest else {"benchmark"})
+        over = study(school, name, breaks, *settings, serves=False)
+        assert (over.engine.calls, len(server.requests), over.candidate.name) == (0, asked, studied.candidate.name)
 
 
 # --- the rankings before and after the rounds
