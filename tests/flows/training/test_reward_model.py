@@ -31,7 +31,7 @@ from tasks.incidents import incidents
 from tasks.report.sections import learned_rounds
 from tasks.reward_model import process
 from tasks.stage import Artifact, committed
-from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES, PROMPTS, SCORES, read_table
+from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, LEARNED, PREFERENCES, PROMPTS, SCORES, read_table
 from tasks.training import trainer_process
 from tasks.workers import Worker, WorkerDiedError
 from tests.flows.rounds import DATE, School, TinyEngine
@@ -329,10 +329,13 @@ def test_a_judge_serves_in_place_of_the_reward_model_if_it_proves_itself(school:
         name = f"judged-{honest}"
         studied = study(school, name, breaks, *settings, serves=False)
         asked = len(server.requests)
-        assert asked > 3 * PICKS if honest else asked == 3 * PICKS
-        for number, figures in enumerate(studied.figures, 1):
-            assert ("reward/learned" in figures) == honest
-            assert (studied.folder / f"round-{number:02d}" / "rank_by_judge").exists() == honest
+        examined = json.loads((studied.folder / "examine_judge" / "outcome.json").read_text())
+        assert (examined["serves"], examined["groups"]) == (honest, PICKS)
+        assert (asked > examined["asked"]) == honest
+        for number in (1, 2):
+            judged = studied.folder / f"round-{number:02d}" / "rank_by_judge"
+            assert judged.exists() == honest
+            assert not honest or read_table(judged / "learned.parquet", LEARNED).learned.notna().any()
             assert set(scores(studied.folder, number).source) == ({"journal", "benchmark"} if honest else {"benchmark"})
         over = study(school, name, breaks, *settings, serves=False)
         assert (over.engine.calls, len(server.requests), over.candidate.name) == (0, asked, studied.candidate.name)
