@@ -30,14 +30,17 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
     if promoted:  # of several targets, the one that earned it
         target = min(decision["targets"], key=lambda part: comparisons[part]["p_value"])
     found = comparisons[target]
-    how_much = (
-        f"{signed(found['difference'])} on {target}: the candidate solves {_solved(found['after'])} of "
-        f"{found['after']['n']} ({percent(found['after']['accuracy'])}); the champion {_solved(found['before'])} "
-        f"({percent(found['before']['accuracy'])})."
-    )
+    after, before = found["after"], found["before"]
+    if after["counted"]:
+        did = f"solves {_solved(after)} of {after['n']} ({percent(after['accuracy'])})"
+        other, flips = f"{_solved(before)} ({percent(before['accuracy'])})", ("answers became right", "wrong")
+    else:
+        did, other = f"reaches {after['accuracy']:.2f} on average in {after['n']} episodes", f"{before['accuracy']:.2f}"
+        flips = "episodes went better", "worse"
+    how_much = f"{signed(found['difference'])} on {target}: the candidate {did}; the champion {other}."
     how_sure = (
-        f"95 % interval {signed(found['low'])} to {signed(found['high'])}; {found['gained']} answers became right, "
-        f"{found['lost']} wrong; {probability(found['p_value'])}."
+        f"95 % interval {signed(found['low'])} to {signed(found['high'])}; {found['gained']} {flips[0]}, "
+        f"{found['lost']} {flips[1]}; {probability(found['p_value'])}."
     )
     title = "the candidate was promoted" if promoted else "the champion stays"
     return Headline(title, _changed(summary), how_much, how_sure, to_do(summary))

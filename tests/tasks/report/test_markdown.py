@@ -64,7 +64,7 @@ def test_of_several_targets_the_one_that_earned_the_promotion_is_shown(night: Ni
         {"p_value": p, "difference": d, "low": d, "high": d, "gained": 9, "lost": 1}
         for p, d in ((0.7, -0.01), (0.001, 0.2))
     )
-    sides = {"before": {"accuracy": 0.3, "n": 100}, "after": {"accuracy": 0.5, "n": 100}}
+    sides = {name: {"accuracy": share, "n": 100, "counted": True} for name, share in (("before", 0.3), ("after", 0.5))}
     decision = {
         "targets": ["gsm8k", "math"],
         "comparisons": {"candidate": {"gsm8k": lost | sides, "math": won | sides}},
@@ -73,6 +73,18 @@ def test_of_several_targets_the_one_that_earned_the_promotion_is_shown(night: Ni
     promoted, kept = (headline(summary, decision).how_much for summary in summaries)
     assert promoted.startswith("+0.20 on math")
     assert " on gsm8k: " in kept
+
+
+def test_episodes_are_reached_on_average_not_solved(night: Night, decision: dict[str, Any]) -> None:
+    found = decision["comparisons"]["candidate"]["arithmetic-1-2"]
+    found["after"] |= {"accuracy": 0.863, "n": 100, "counted": False}
+    found["before"] |= {"accuracy": 0.708, "counted": False}
+    found |= {"difference": 0.155, "gained": 40, "lost": 9}
+    first = headline(night[1], decision)
+    assert first.how_much == (
+        "+0.15 on arithmetic-1-2: the candidate reaches 0.86 on average in 100 episodes; the champion 0.71."
+    )
+    assert "40 episodes went better, 9 worse" in first.how_sure
 
 
 def test_the_short_form_is_two_dozen_lines_with_the_same_numbers(night: Night, decision: dict[str, Any]) -> None:
