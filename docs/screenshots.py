@@ -2,8 +2,9 @@
 
     NIGHTSCHOOL_HOME=… python -m docs.screenshots [DATE]
 
-Needs Chromium (Debian: chromium) and a home with two finished nights; that of DATE is shown, or the last. Prefect's
-parameter form is only there if the flow was deployed to the home's server (see prefect.yaml). The home is not changed.
+Needs Chromium (Debian: chromium) and a home with two finished nights; that of DATE is shown, or the last. Of a night of
+ants only the episode in its report. Prefect's parameter form is only there if the flow was deployed to the home's
+server (see prefect.yaml). The home is not changed.
 """
 
 import json
@@ -50,6 +51,10 @@ def main() -> None:
     """Serve the pages of the home and photograph them."""
     home = Home.here()
     report = last_report(home, sys.argv[1] if len(sys.argv) > 1 else None)
+    if 'id="episode"' in report.read_text():
+        with browser() as page:
+            shoot(Picture("ants-episode", f"{report.as_uri()}#episode", 1200, 520, clicks=("#turn-7",)), page)
+        return
     with _pages() as (prefect, mlflow), browser() as page:
         pictures = [*of_report(report), *of_prefect(home, report, prefect), *of_mlflow(home, report, mlflow)]
         for picture in pictures:
