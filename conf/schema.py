@@ -18,7 +18,7 @@ from conf.sections.lessons import (
 )
 from conf.sections.rewards import RewardConfig, SandboxConfig
 from conf.sections.services import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
-from conf.sections.stages import OnPolicyConfig, Stages, Step, steps
+from conf.sections.stages import OnPolicyConfig, SelfPlayConfig, Stages, Step, steps
 from conf.sections.teaching import TeachConfig
 
 
@@ -198,6 +198,7 @@ class NightConfig(Section):
     learned_reward: LearnedRewardConfig = LearnedRewardConfig()
     grpo: GrpoConfig = GrpoConfig()
     on_policy: OnPolicyConfig | None = Field(default=None, description="the teacher of `{on_policy: …}` in `stages`")
+    self_play: SelfPlayConfig = SelfPlayConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = Field(default=None, description="adapters; null: train all weights")
     microbatch_tokens: Positive | None = Field(default=None, description=MICROBATCH)

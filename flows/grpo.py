@@ -116,7 +116,8 @@ class Rounds:
             resources = self._update_resources(number)
             updated = self._update(number, passes, resources)
             self._advance(updated.checkpoint)
-            figures = round_metrics(passes, updated.metrics)
+            proposals = self.sampler.own_problems[-1] if self.block.kind == "self_play" else None
+            figures = round_metrics(passes, updated.metrics, proposals)
             seconds = self._seconds_since_last_round()
             if uninterrupted:
                 figures["seconds_round"] = seconds

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from conf.sections.benchmark import LEVELS
-from rewards.data.arithmetic_exercises import Exercise, exercises
+from rewards.data.arithmetic_exercises import Exercise, exercises, written_exercise
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 EXAM_PROBLEMS = {"1": 200, "2": 200, "3": 100, "4": 100, "5": 100}
@@ -49,6 +49,19 @@ class Arithmetic(Benchmark):
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if only the true number follows the last `####`, else 0; None if the truth is not a number."""
         return [_score(attempt) for attempt in attempts]
+
+    def question_prompt(self, examples: Sequence[Problem]) -> str:
+        """Ask for one more sum, written without words."""
+        sums = [problem.question.removeprefix("What is ").removesuffix("?") for problem in examples]
+        lines = "\n".join(line for line in sums if written_exercise(line))
+        return f"{lines}\nWrite one new sum like these, other numbers, nothing else."
+
+    def proposed(self, text: str) -> Problem | None:
+        """Return the sum on the only line as a problem of training; None where it is none, or the exam's."""
+        exercise = written_exercise(text.strip().removeprefix("What is ").removesuffix("?"))
+        if exercise is None or exercise.split != "train":
+            return None
+        return as_problem(exercise)
 
 
 def worked_solution(exercise: Exercise) -> str:

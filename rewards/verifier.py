@@ -133,3 +133,14 @@ class Benchmark(Protocol):
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Return one score per attempt, in the same order. Never raises for what a model wrote."""
         ...
+
+    def question_prompt(self, examples: Sequence[Problem]) -> str:
+        """Return the user's turn that asks a student for a new problem like these; empty: it cannot ask itself."""
+        return ""
+
+    def proposed(self, text: str) -> Problem | None:
+        """Return the problem that a student wrote, its truth computed; None where it is none.
+
+        Never raises for what a model wrote.
+        """
+        return None

@@ -138,9 +138,10 @@ def plan_night(config: NightConfig) -> Plan:
 
 def plan_round(config: NightConfig) -> Plan:
     """Return the plan of one round: from prompts to advantages, again for each refill, then the update."""
-    stages: list[Planned] = []
-    before: tuple[str, ...] = ()
-    for refill in range(config.grpo.refills + 1):
+    asks = any(step.kind == "self_play" for step in config.steps)
+    stages = [Planned("ask", optional=True), Planned("propose", ("ask",), optional=True)] if asks else []
+    before = ("propose",) if asks else ()
+    for refill in range(max(config.grpo.refills, asks) + 1):
         folder = f"refill-{refill}/" if refill else ""
         passed = [
             Planned(f"{folder}select_prompts", before),
@@ -150,8 +151,11 @@ def plan_round(config: NightConfig) -> Plan:
             Planned(f"{folder}score", (f"{folder}sample", *(stage.path for stage in judged))),
             Planned(f"{folder}credit", (f"{folder}score",)),
         ]
-        stages += [replace(stage, optional=True) for stage in passed] if refill else passed
+        stages += [replace(stage, optional=True) for stage in passed] if refill or asks else passed
         before = (f"{folder}credit",)
+    if asks:
+        stages.append(Planned("credit_questions", before, optional=True))
+        before = ("credit_questions",)
     stages += [
         Planned("update", before, commits=False),
         Planned("checkpoint", ("update",)),

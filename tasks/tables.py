@@ -119,6 +119,21 @@ PROMPTS_EXAMPLE: Row = {
     "level": "1",
     "entry": 0,
 }
+# What the student wrote in self-play: `group` and `sample` of the request, what became of it, the problem, and the
+# group in which it was asked; null where it was not.
+PROPOSALS = _schema(
+    {"group": pa.int32(), "sample": pa.int32(), "text": pa.string(), "verdict": pa.string()},
+    {"problem_id": pa.string(), "kind": pa.string(), "asked_group": pa.int32()},
+)
+PROPOSALS_EXAMPLE: Row = {
+    "group": 0,
+    "sample": 2,
+    "text": "12 - 8",
+    "verdict": "admitted",
+    "problem_id": "arithmetic/1/minus/12 - 8",
+    "kind": "arithmetic/1/minus",
+    "asked_group": 9,
+}
 OWNER_PROMPTS = _schema(
     {"problem_id": pa.string(), "messages": pa.string(), "prompt_token_ids": TOKENS, "question": pa.string()}, {}
 )

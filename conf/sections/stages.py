@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
 from conf.section import HubRevision, Positive, Section
 
 Lesson = Literal["distill", "lessons", "self_distill"]
-Rounds = Literal["grpo", "on_policy"]
+Rounds = Literal["grpo", "on_policy", "self_play"]
 # An entry of the configuration: `distill`, `grpo`, `{grpo: 10}`, `{on_policy: 4}`
 StageConfig = Lesson | Literal["grpo"] | Annotated[dict[Rounds, Positive], Field(min_length=1, max_length=1)]
 
@@ -32,6 +32,16 @@ class OnPolicyConfig(Section):
     revision: HubRevision | None = Field(default=None, description="branch, tag or commit of a hub id")
 
 
+class SelfPlayConfig(Section):
+    """Rounds whose problems the student writes itself; see docs/self-play.md."""
+
+    proposals: Positive = Field(default=64, description="problems that it writes for a round, at most")
+    examples: Positive = Field(default=6, description="problems that it is shown with each request")
+    train: Literal["answerer", "both"] = Field(
+        default="answerer", description="both: it also learns to write problems that it solves now and then"
+    )
+
+
 @dataclass(frozen=True)
 class Step:
     """One training step of the night.
@@ -48,7 +58,7 @@ class Step:
     @property
     def is_block(self) -> bool:
         """Whether it is a block of rounds, possibly an empty one."""
-        return self.kind in ("grpo", "on_policy")
+        return self.kind in get_args(Rounds)
 
     @property
     def exam(self) -> str:
@@ -67,7 +77,7 @@ def steps(stages: Sequence[StageConfig], rounds: int) -> tuple[Step, ...]:
         kind, count = next(iter(stage.items())) if isinstance(stage, dict) else (stage, 0)
         if stage == "grpo":
             count = next(shares)
-        name = "merge" if kind in ("grpo", "on_policy") else kind
+        name = "merge" if kind in get_args(Rounds) else kind
         seen[name] += 1
         path = name if seen[name] == 1 else f"{name}-{seen[name]}"
         result.append(Step(number, kind, path, range(done + 1, done + count + 1)))

@@ -27,6 +27,7 @@ from tasks.journal.lineage import line_of
 from tasks.monitoring.notify import webhook
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
 from tasks.registry.mlflow_registry import DAYTIME
+from tasks.self_play.ask import asking
 from tasks.tracking import tracking_uri
 
 log = logging.getLogger("nightschool")
@@ -163,6 +164,8 @@ def _check_training(config: NightConfig) -> None:
         raise InputError("benchmarks: an environment and single questions cannot share a round; give each a night")
     if True in played and any(step.kind == "on_policy" for step in config.steps):
         raise InputError("stages: {on_policy: …} is for single answers; an environment's rounds are {grpo: …}")
+    if any(step.kind == "self_play" for step in config.steps):
+        asking(config.benchmarks)
 
 
 def _check_hooks(config: NightConfig) -> None:

@@ -22,6 +22,9 @@ from tasks.rollouts.sample import sample
 from tasks.rollouts.score import score
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.rollouts.teacher_advantages import credit_by_teacher
+from tasks.self_play.admit import admit
+from tasks.self_play.ask import ask_for_problems
+from tasks.self_play.credit import credit_questions
 from tasks.stage import Artifact, committed, run_name
 from tasks.training.metrics import Pass
 
@@ -38,6 +41,7 @@ class GroupSampler:
         self.excluded = tuple(sorted({text for problem in exam for text in (problem.problem_id, problem.question)}))
         self.solve_rates = _last_solve_rates(night)
         self.plays = any(configured(entry).environment for entry in night.config.benchmarks)
+        self.own_problems: list[Artifact] = []  # of tonight's rounds of self-play
 
     def sample(self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None) -> list[Pass]:
         """Sample the round's groups, and, as often as `refills` allows, others in place of those without signal.
@@ -47,6 +51,8 @@ class GroupSampler:
         the block began with, whose tokenizer renders the prompts. `learned`: the reward model's part in the round, if
         it has one.
         """
+        if block.kind == "self_play":
+            return self._play_itself(number, block, base, policy)
         config = self.night.config
         learned = None if self.plays else learned  # it judges single answers
         passes: list[Pass] = []
@@ -54,18 +60,74 @@ class GroupSampler:
         for refill in range(config.grpo.refills + 1):
             path = f"{round_path(number)}/refill-{refill}" if refill else round_path(number)
             seed = f"{config.seed} {self.night.date} round {number}" + f" refill {refill}" * (refill > 0)
-            prompts = self._select(path, seed, base, missing, passes, learned)
+            drawn = tuple(one.prompts for one in passes)
+            prompts = self._select(path, seed, base, missing, drawn, learned)
             if not prompts.read_json("selection.json")["drawn"]:
                 break  # the benchmarks have no other problems
-            rollouts = self._sample(path, seed, prompts, policy)
-            scores = self._score(path, prompts, rollouts, passes, learned)
-            passes.append(Pass(prompts, rollouts, scores, self._credit(path, block, rollouts, scores)))
+            passes.append(self._pass(path, seed, block, prompts, policy, learned, is_first=not passes))
             signal = passes[-1].advantages.read_json("signal.json")
             missing = signal["groups"] - signal["with_signal"]
             if not missing:
                 break
-        self.solve_rates = passes[-1].scores
         return passes
+
+    def _play_itself(self, number: int, block: Step, base: Path, policy: Path) -> list[Pass]:
+        """Let the student write the round's problems; others are drawn where too few of them are admitted."""
+        night, config, path = self.night, self.night.config, round_path(number)
+        seed = f"{config.seed} {night.date} round {number}"
+        common: dict[str, Any] = {"sources": config.benchmarks, "student": config.student, "checkpoint": base}
+        requests = night.run(
+            ask_for_problems, f"{path}/ask", grpo=config.grpo, config=config.self_play, seed=seed, **common
+        )
+        proposals = self._sample(f"{path}/propose", f"{seed} propose", requests, policy)
+        prompts = night.run(
+            admit,
+            f"{path}/select_prompts",
+            requests=requests,
+            proposals=proposals,
+            before=tuple(self.own_problems),
+            excluded=self.excluded,
+            max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
+            count=config.grpo.prompts_per_round,
+            **common,
+        )
+        self.own_problems.append(prompts)
+        passes: list[Pass] = []
+        if admitted := prompts.read_json("selection.json")["drawn"]:
+            passes.append(self._pass(path, seed, block, prompts, policy, None, is_first=True))
+        if missing := config.grpo.prompts_per_round - admitted:
+            path, seed = f"{path}/refill-1", f"{seed} refill 1"
+            others = self._select(path, seed, base, missing, (requests, prompts), None)
+            passes.append(self._pass(path, seed, block, others, policy, None, is_first=not passes))
+        if (answers := passes[0]).scores and admitted and config.self_play.train == "both":
+            questions = night.run(
+                credit_questions,
+                f"{round_path(number)}/credit_questions",
+                prompts=prompts,
+                proposals=proposals,
+                answers=answers.rollouts,
+                scores=answers.scores,
+                grpo=config.grpo,
+            )
+            passes.append(Pass(requests, proposals, None, questions))
+        return passes
+
+    def _pass(
+        self,
+        path: str,
+        seed: str,
+        block: Step,
+        prompts: Artifact,
+        policy: Path,
+        learned: LearnedReward | None,
+        *,
+        is_first: bool,
+    ) -> Pass:
+        """Sample, score and credit answers to the prompts; the solve rates go on from these."""
+        rollouts = self._sample(f"{path}/sample", seed, prompts, policy)
+        scores = self._score(path, prompts, rollouts, learned, is_first=is_first)
+        self.solve_rates = scores
+        return Pass(prompts, rollouts, scores, self._credit(path, block, rollouts, scores))
 
     def _select(
         self,
@@ -73,7 +135,7 @@ class GroupSampler:
         seed: str,
         base: Path,
         count: int,
-        passes: Sequence[Pass],
+        drawn: tuple[Artifact, ...],
         learned: LearnedReward | None,
     ) -> Artifact:
         config = self.night.config
@@ -84,19 +146,19 @@ class GroupSampler:
             grpo=config.grpo,
             student=config.student,
             checkpoint=base,
-            solve_rates=passes[-1].scores if passes else self.solve_rates,
+            solve_rates=self.solve_rates,
             seed=seed,
             excluded=self.excluded,
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=count,
-            drawn=tuple(one.prompts for one in passes),
+            drawn=drawn,
             **(learned.select_arguments() if learned else {}),
         )
 
     def _sample(self, path: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
         config = self.night.config
         if self.plays:
-            return self._play(path, seed, prompts, policy)
+            return self._play(path.removesuffix("/sample"), seed, prompts, policy)
         inputs: dict[str, Any] = {
             "prompts": prompts,
             "checkpoint": policy,
@@ -105,9 +167,9 @@ class GroupSampler:
             "trust_remote_code": config.student.trust_remote_code,
             "seed": random.Random(seed).getrandbits(31),
         }
-        if not policy.is_dir() and sample.committed(self.night.folder, f"{path}/sample", **inputs) is None:
-            raise NightError(f"{self.night.folder / path}/sample: {CHANGED}")
-        return self.night.run(sample, f"{path}/sample", **inputs, engine=self.night.engine)
+        if not policy.is_dir() and sample.committed(self.night.folder, path, **inputs) is None:
+            raise NightError(f"{self.night.folder / path}: {CHANGED}")
+        return self.night.run(sample, path, **inputs, engine=self.night.engine)
 
     def _play(self, path: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
         """Play the round's episodes, a few turns a stage."""
@@ -134,8 +196,9 @@ class GroupSampler:
         path: str,
         prompts: Artifact,
         rollouts: Artifact,
-        passes: Sequence[Pass],
         learned: LearnedReward | None,
+        *,
+        is_first: bool,
     ) -> Artifact:
         config = self.night.config
         scores = self.night.run(
@@ -147,8 +210,8 @@ class GroupSampler:
             grpo=config.grpo,
             reward=config.reward,
             sandbox=config.sandbox,
-            solve_rates=passes[-1].scores if passes else self.solve_rates,
-            decay=1.0 if passes else config.grpo.solve_rate_decay,  # within a round nothing is old
+            solve_rates=self.solve_rates,
+            decay=config.grpo.solve_rate_decay if is_first else 1.0,  # within a round nothing is old
             night=self.night.date,
             **(learned.score_arguments(path, prompts, rollouts) if learned else {}),
         )
@@ -158,7 +221,7 @@ class GroupSampler:
     def _credit(self, path: str, block: Step, rollouts: Artifact, scores: Artifact) -> Artifact:
         """Compute advantages from the verifier's rewards, or, in on-policy distillation, from the teacher."""
         night, config = self.night, self.night.config
-        if block.kind == "grpo":
+        if block.kind != "on_policy":
             return night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
         inputs: dict[str, Any] = {"rollouts": rollouts, "config": config.on_policy, "trainer_config": config.trainer}
         if credit_by_teacher.committed(night.folder, f"{path}/credit", **inputs) is None:

@@ -8,6 +8,7 @@ practised in one kind and examined in another.
 
 import hashlib
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +31,9 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
 }
 LARGEST = {"1": 20, "2": 10, "3": 50, "4": 100, "5": 400}
+SUM = re.compile(r"\d{1,4}(?: [*/] \d{1,4}){0,4}(?: [+-] \d{1,4}){0,4}")
+OPERATIONS = {"+": "plus", "-": "minus", "*": "times", "/": "share"}
+TOO_LARGE, MOST_STEPS = 10_000, 4
 LARGE = 100  # an exercise of level 5 exceeds it in at least one step
 
 
@@ -71,6 +75,30 @@ def exercises(seed: str, levels: tuple[str, ...], split: Split) -> Iterator[Exer
         exercise = _exercise(level, chain, chance)
         if exercise is not None and exercise.split == split:
             yield exercise
+
+
+def written_exercise(text: str) -> Exercise | None:
+    """Return the sum that a line like `12 + 7 - 4` asks for; None where it is none of one to four steps.
+
+    Products and quotients come first, so that the steps from left to right are the value. Every value is a whole number
+    from 0 to 9,999.
+    """
+    if not SUM.fullmatch(text):
+        return None
+    first, *rest = text.split()
+    value, steps, chain = int(first), [], []
+    for symbol, number in zip(rest[::2], map(int, rest[1::2]), strict=True):
+        if symbol == "/" and (number == 0 or value % number):
+            return None
+        after = {"+": value + number, "-": value - number, "*": value * number, "/": value // (number or 1)}[symbol]
+        if not 0 <= after < TOO_LARGE:
+            return None
+        steps.append(f"{value} {symbol} {number} = {after}")
+        chain.append(OPERATIONS[symbol])
+        value = after
+    if not 0 < len(steps) <= MOST_STEPS:
+        return None
+    return Exercise(str(len(steps)), "-".join(chain), f"What is {text}?", tuple(steps), value)
 
 
 def _exercise(level: str, chain: tuple[str, ...], chance: random.Random) -> Exercise | None:

@@ -14,32 +14,40 @@ from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.teacher_advantages import TEACHER
 from tasks.rollouts.verdicts import JUDGED
 from tasks.stage import Artifact
-from tasks.tables import SCORES, read_table
+from tasks.tables import PROPOSALS, SCORES, read_table, table_rows
 
 REWARD_PARTS = ("correct", "format", "length")  # of every score: see rewards/composition.py
 OUTLOOK = ("expected_signal_share", "even_signal_share")
 
 
 class Pass(NamedTuple):
-    """What a round's stages made of its first prompts, or of those of one of its refills."""
+    """What a round's stages made of its first prompts, of those of one of its refills, or of its requests for problems.
+
+    `scores`: None of requests, whose completions are problems and no answers.
+    """
 
     prompts: Artifact
     rollouts: Artifact
-    scores: Artifact
+    scores: Artifact | None
     advantages: Artifact
 
 
-def round_metrics(passes: Sequence[Pass], trained: Mapping[str, float]) -> dict[str, float]:
+def round_metrics(
+    passes: Sequence[Pass], trained: Mapping[str, float], proposals: Artifact | None = None
+) -> dict[str, float]:
     """Return the figures of `metrics.json` by name; what is not a finite number is left out.
 
     `trained`: what the trainer reports; its `groups` and `useful_groups` are all that were sampled, and those with
-    signal.
+    signal. `proposals`: of a round of self-play, the stage that judged what the student wrote.
     """
-    prompts, rollouts, scores, advantages = zip(*passes, strict=True)
+    answered = [one for one in passes if one.scores is not None]
+    prompts, rollouts, advantages = zip(*((one.prompts, one.rollouts, one.advantages) for one in answered), strict=True)
+    scores = [one.scores for one in passes if one.scores is not None]
     update = dict(trained)
     figures = {
         **_selection(prompts),
         **_arms(scores[-1]),
+        **(_proposals(proposals) if proposals else {}),
         **_answers(rollouts, scores),
         **_teacher_kl(advantages),
         "signal_share": update["useful_groups"] / update["groups"],
@@ -69,6 +77,13 @@ def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
 def _arms(scores: Artifact) -> dict[str, float]:
     """Return what the curriculum expects of each arm; nothing where it draws by solve rates, or evenly."""
     return {f"curriculum/{row['arm']}": row["estimate"] for row in read_arms(scores.folder) if row["estimate"]}
+
+
+def _proposals(judged: Artifact) -> dict[str, float]:
+    """Return what became of the problems that the student wrote, as shares."""
+    rows = table_rows(judged.folder / "proposals.parquet", PROPOSALS)
+    counts = Counter(row["verdict"] for row in rows)
+    return {f"self_play/{verdict}": number / len(rows) for verdict, number in counts.items()}
 
 
 def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:

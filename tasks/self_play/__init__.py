@@ -1,0 +1,1 @@
+"""Self-play: the student writes the problems that it practises on."""

@@ -1,0 +1,199 @@
+"""Self-play: a student's problems are judged by rules, their truth is computed, and what they earn is known by hand."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
+from conf.sections.stages import SelfPlayConfig
+from conf.storage.home import InputError
+from rewards.arithmetic import Arithmetic
+from rewards.verifier import Attempt
+from tasks.rollouts.verdicts import FAILED
+from tasks.self_play.admit import admit
+from tasks.self_play.ask import ask_for_problems
+from tasks.self_play.credit import credit_questions, question_reward
+from tasks.stage import Artifact
+from tasks.tables import ADVANTAGES, PROMPTS, PROPOSALS, ROLLOUTS, SCORES, read_table
+from tests.tasks.doubles.tables import rollout, score, write_stage
+
+ARITHMETIC = (BenchmarkConfig(name="arithmetic"),)
+GRPO = GrpoConfig(group_size=4, max_completion_tokens=32)
+OF_TRAINING = [text for a in range(2, 9) for b in range(2, 9) if Arithmetic().proposed(text := f"{a} + {b} + 1")]
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "truth"),
+    [
+        (" 3 * 4 + 2\n", "What is 3 * 4 + 2?", "14"),
+        ("What is 3 * 4 + 2?", "What is 3 * 4 + 2?", "14"),
+        ("8 / 2", "What is 8 / 2?", "4"),
+        ("40 / 2 * 3 - 1", "What is 40 / 2 * 3 - 1?", "59"),
+    ],
+)
+def test_a_sum_is_a_problem_with_its_truth(text: str, question: str, truth: str) -> None:
+    benchmark = Arithmetic()
+    problem = benchmark.proposed(text)
+    assert problem is not None
+    assert (problem.question, problem.truth) == (question, truth)
+    (right,) = benchmark.score([Attempt(problem, f"#### {truth}")])
+    assert right.verdict == "correct" != FAILED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "7",
+        "2 + 3 * 4",
+        "9 / 2",
+        "8 / 0",
+        "5 - 9",
+        "1 + 1 + 1 + 1 + 1 + 1",
+        "99999 + 1",
+        "9999 * 9999",
+        "__import__",
+    ],
+)
+def test_other_texts_are_no_problems(text: str) -> None:
+    assert Arithmetic().proposed(text) is None
+
+
+def test_no_problem_of_the_exam_can_be_proposed() -> None:
+    benchmark = Arithmetic()
+    sums = [problem for problem in benchmark.problems("test") if problem.question.startswith("What is ")]
+    assert len(sums) > 100
+    assert not any(benchmark.proposed(problem.question) for problem in sums)
+
+
+def requests(folder: Path, student: Path, proposals: int = 8) -> Artifact:
+    """Write the requests for problems."""
+    folder.mkdir(parents=True)
+    ask_for_problems.write(
+        folder,
+        sources=ARITHMETIC,
+        grpo=GRPO,
+        config=SelfPlayConfig(proposals=proposals),
+        student=StudentConfig(),
+        checkpoint=student,
+        seed="1",
+    )
+    return Artifact(folder=folder, digest="ask")
+
+
+def proposed(folder: Path, texts: Sequence[Sequence[str]]) -> Artifact:
+    """Write proposals; `texts`: of each request."""
+    rows = [
+        rollout(f"questioner/{group}", group, sample, text)
+        for group, given in enumerate(texts)
+        for sample, text in enumerate(given)
+    ]
+    return write_stage(folder, {"rollouts": (ROLLOUTS, rows)})
+
+
+def admitted(
+    tmp_path: Path, student: Path, texts: Sequence[Sequence[str]], count: int = 8, before: tuple[Artifact, ...] = ()
+) -> tuple[Artifact, list[dict[str, Any]]]:
+    """Run the stage; return it and the rows of the table of proposals, in the order of the texts."""
+    folder = tmp_path / "select_prompts"
+    folder.mkdir(parents=True)
+    admit.write(
+        folder,
+        requests=requests(tmp_path / "ask", student),
+        proposals=proposed(tmp_path / "propose", texts),
+        sources=ARITHMETIC,
+        before=before,
+        excluded=("What is 9 + 9 + 1?",),
+        student=StudentConfig(),
+        checkpoint=student,
+        max_prompt_tokens=500,
+        count=count,
+    )
+    rows: Any = read_table(folder / "proposals.parquet", PROPOSALS).to_dict("records")
+    return Artifact(folder=folder, digest="admit"), sorted(rows, key=lambda row: (row["group"], row["sample"]))
+
+
+def test_each_request_shows_other_examples_and_numbers_begin_at_0(tmp_path: Path, student: Path) -> None:
+    asked: Any = read_table(requests(tmp_path / "ask", student).folder / "prompts.parquet", PROMPTS)
+    assert asked.group.tolist() == [0, 1]  # eight proposals, four of a request
+    assert asked.question.nunique() == 2
+    assert set(asked.kind) == {"questioner"}
+
+
+def test_new_problems_are_admitted_others_have_a_reason(tmp_path: Path, student: Path) -> None:
+    first, second, third = OF_TRAINING[:3]
+    texts = [[first, "no sum", first, "9 + 9 + 1"], [second, second, third, "1 - 2"]]
+    stage, rows = admitted(tmp_path, student, texts, count=2)
+    verdicts = [row["verdict"] for row in rows]
+    # of each request in turn: the firsts are admitted, then the limit is reached
+    assert verdicts == [
+        "admitted",
+        "unreadable",
+        "repeated",
+        "unreadable",
+        "admitted",
+        "repeated",
+        "surplus",
+        "unreadable",
+    ]
+    prompts: Any = read_table(stage.folder / "prompts.parquet", PROMPTS)
+    assert prompts.question.tolist() == [f"What is {first}?", f"What is {second}?"]
+    assert prompts.group.tolist() == [2, 3] == [row["asked_group"] for row in rows if row["verdict"] == "admitted"]
+    assert json.loads((stage.folder / "selection.json").read_text())["drawn"] == 2
+
+
+def test_a_problem_of_an_earlier_round_is_not_new(tmp_path: Path, student: Path) -> None:
+    texts = [[OF_TRAINING[0]] * 4, [OF_TRAINING[1]] * 4]
+    earlier, _ = admitted(tmp_path / "1", student, texts)
+    _, rows = admitted(tmp_path / "2", student, texts, before=(earlier,))
+    assert {row["verdict"] for row in rows} == {"repeated"}
+
+
+def test_a_benchmark_without_proposals_is_one_line(tmp_path: Path, student: Path) -> None:
+    with pytest.raises(InputError, match="no benchmark has `question_prompt`"):
+        ask_for_problems.write(
+            tmp_path,
+            sources=(BenchmarkConfig(name="gsm8k"),),
+            grpo=GRPO,
+            config=SelfPlayConfig(),
+            student=StudentConfig(),
+            checkpoint=student,
+            seed="1",
+        )
+
+
+def test_the_reward_by_hand() -> None:
+    assert question_reward(0.5, 0.25) == 0.75
+    assert question_reward(0.0, 0.25) == question_reward(1.0, 0.25) == -0.25
+
+
+def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
+    """One request: a problem solved every second time, one never, one text that is none, and one repeated."""
+    half, never = OF_TRAINING[:2]
+    stage, _ = admitted(tmp_path, student, [[half, never, "no sum", half]])
+    answers = [rollout("p", group, sample, "#### 1") for group in (2, 3) for sample in range(4)]
+    graded = [score("p", 2, n, float(n < 2)) for n in range(4)] + [score("p", 3, n, 0.0) for n in range(3)]
+    graded.append(score("p", 3, 3, None))  # not graded: it does not count
+    folder = tmp_path / "credit_questions"
+    folder.mkdir()
+    proposals = Artifact(folder=tmp_path / "propose", digest="propose")
+    credit_questions.write(
+        folder,
+        prompts=stage,
+        proposals=proposals,
+        answers=write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, answers)}),
+        scores=write_stage(tmp_path / "score", {"scores": (SCORES, graded)}),
+        grpo=GRPO,
+    )
+    share = 1.0  # both are of one kind
+    rewards = [1 - share, 0 - share, -1.0, 0.0]
+    mean = sum(rewards) / 4
+    weight = sum(len(row["token_ids"]) for row in answers) / sum(len(text) for text in (half, never, "no sum", half))
+    found = read_table(folder / "advantages.parquet", ADVANTAGES).advantage.tolist()
+    assert found == pytest.approx([(reward - mean) * weight for reward in rewards])
+    assert json.loads((folder / "signal.json").read_text()) == {"groups": 1, "with_signal": 1}
+    assert not math.isnan(sum(found))
