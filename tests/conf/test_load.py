@@ -128,7 +128,7 @@ def test_a_mistake_in_the_file_is_one_line(in_folder: Path, was: str, becomes: s
         ("deadline=25:00", '"25:00" is not a time of day; write it as "06:30"'),
         ("deadline_time_zone=Europe/Berln", '"Europe/Berln" is not a time zone; did you mean Europe/Berlin?'),
         (f"{TEACHER[:-1]}, budget_usd: 1.5}}", "budget_usd: 1.5 is never reached at prices of 0"),
-        ("stages=[{grop: 3}]", "stages.0.grop: \"grop\" is not allowed; 'grpo' or 'on_policy'"),
+        ("stages=[{grop: 3}]", "stages.0.grop: \"grop\" is not allowed; 'grpo', 'on_policy' or 'self_play'"),
         ("stages=[{grpo: 1, on_policy: 2}]", "stages.0: {"),
         ("stages=[lessons, grpo, lessons]", "`lessons` is listed twice, but the day is learnt once; remove one"),
         ("stages=[{on_policy: 2}]", "stages: {on_policy: …} needs a teacher; name one in on_policy.teacher"),
