@@ -44,9 +44,10 @@ def _no_signal(rounds: Sequence[Figures]) -> Alarm | None:
     if signal >= LITTLE_SIGNAL:
         return None
     last = len(rounds)
+    where = f"rounds {last - len(recent) + 1} to {last}" if len(recent) > 1 else f"round {last}"
     return _alarm(
         "no_signal",
-        f"Hardly any group had a signal ({percent(signal, 0)}) in rounds {last - len(recent) + 1} to {last}: "
+        f"Hardly any group had a signal ({percent(signal, 0)}) in {where}: "
         "the problems are too hard or too easy to learn from",
         [last],
     )
