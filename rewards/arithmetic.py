@@ -57,8 +57,12 @@ class Arithmetic(Benchmark):
         return f"{lines}\nWrite one new sum like these, other numbers, nothing else."
 
     def proposed(self, text: str) -> Problem | None:
-        """Return the sum on the only line as a problem of training; None where it is none, or the exam's."""
-        exercise = written_exercise(text.strip().removeprefix("What is ").removesuffix("?"))
+        """Return the sum on the first line as a problem of training; None where it is none, or the exam's.
+
+        A student that knows how to answer also writes what its sum comes to; that is not read.
+        """
+        first_line = text.strip().partition("\n")[0].partition(" =")[0]
+        exercise = written_exercise(first_line.removeprefix("What is ").removesuffix("?"))
         if exercise is None or exercise.split != "train":
             return None
         return as_problem(exercise)

@@ -32,6 +32,7 @@ OF_TRAINING = [text for a in range(2, 9) for b in range(2, 9) if Arithmetic().pr
         (" 3 * 4 + 2\n", "What is 3 * 4 + 2?", "14"),
         ("What is 3 * 4 + 2?", "What is 3 * 4 + 2?", "14"),
         ("8 / 2", "What is 8 / 2?", "4"),
+        ("8 / 2 = 5\n5 + 1 = 6\n#### 6", "What is 8 / 2?", "4"),  # what it says that it comes to is not read
         ("40 / 2 * 3 - 1", "What is 40 / 2 * 3 - 1?", "59"),
     ],
 )
