@@ -43,7 +43,7 @@ class EndpointConfig(Section):
 
     base_url: NotInIdentity[str] = Field(description='for example "http://127.0.0.1:8000/v1"')
     model: str = Field(description="its name at the endpoint")
-    key_variable: str = Field(default="NIGHTSCHOOL_TEACHER_KEY", description="environment variable of the key")
+    key_variable: str = Field(description="environment variable of the key")
     max_tokens: Positive = Field(default=512, description="tokens of one answer, at most")
     budget_tokens: Positive = Field(default=200_000, description="prompts and answers together, per night")
     budget_usd: Annotated[float, Field(ge=0)] | None = Field(
@@ -78,6 +78,7 @@ class EndpointConfig(Section):
 class TeacherConfig(EndpointConfig):
     """A better model, queried for problems that the student failed."""
 
+    key_variable: str = Field(default="NIGHTSCHOOL_TEACHER_KEY", description="environment variable of the key")
     problems: Positive = Field(default=64, description="at most so many problems per night")
     answers: Positive = Field(default=2, description="answers requested per problem")
 

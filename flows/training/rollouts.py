@@ -52,7 +52,7 @@ class GroupSampler:
         it has one.
         """
         if block.kind == "self_play":
-            return self._play_itself(number, block, base, policy)
+            return self._self_play(number, block, base, policy)
         config = self.night.config
         learned = None if self.plays else learned  # it judges single answers
         passes: list[Pass] = []
@@ -71,7 +71,7 @@ class GroupSampler:
                 break
         return passes
 
-    def _play_itself(self, number: int, block: Step, base: Path, policy: Path) -> list[Pass]:
+    def _self_play(self, number: int, block: Step, base: Path, policy: Path) -> list[Pass]:
         """Let the student write the round's problems; others are drawn where too few of them are admitted."""
         night, config, path = self.night, self.night.config, round_path(number)
         seed = f"{config.seed} {night.date} round {number}"

@@ -40,7 +40,7 @@ def admit(
 ) -> None:
     """Write the prompts of at most `count` proposed problems, and what became of each proposal.
 
-    `before`: the prompts of tonight's rounds so far, whose problems are not new. `excluded`: ids and questions of the
+    `before`: what tonight's earlier rounds of self-play admitted; it is not new. `excluded`: ids and questions of the
     exam's problems; neither they nor problems that ask nearly the same are admitted. Groups are numbered on from those
     of the `requests`.
     """
@@ -50,7 +50,7 @@ def admit(
     asked = {name for one in before for name in read_table(one.folder / "prompts.parquet", PROMPTS).problem_id}
     prompts: list[Row] = []
     rows: list[Row] = []
-    for proposal in judged(sampled_rollouts(proposals), benchmark, asked, excluded, count):
+    for proposal in assessed(sampled_rollouts(proposals), benchmark, asked, excluded, count):
         rollout, verdict, problem = proposal
         group = None
         if problem is not None and verdict == "admitted":
@@ -77,7 +77,7 @@ def admit(
     (folder / "excluded.json").write_text("{}")
 
 
-def judged(
+def assessed(
     rollouts: Sequence[Rollout], benchmark: Benchmark, asked: Set[str], excluded: Sequence[str], count: int
 ) -> list[Proposal]:
     """Return the proposals with their verdicts; at most `count` are admitted, of each request in turn."""

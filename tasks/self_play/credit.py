@@ -64,4 +64,3 @@ def credit_questions(
     write_table(folder / "advantages.parquet", ADVANTAGES, rows)
     signal = (advantages.nan_to_num(0.0) != 0).any(dim=1)
     (folder / "signal.json").write_text(json.dumps({"groups": len(signal), "with_signal": int(signal.sum())}))
-    (folder / "rewards.json").write_text(json.dumps({"mean": fmean(rewards.values()) if rewards else None}))
