@@ -7,6 +7,7 @@ ants only the episode in its report. Prefect's parameter form is only there if t
 server (see prefect.yaml). The home is not changed.
 """
 
+import io
 import json
 import subprocess
 import sys
@@ -19,16 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from conf.load import load_night
 from conf.storage.home import Home
-from docs.browser import Page, browser
 from flows.run.history import last_report
 from flows.web.address import LOOPBACK, free_port
 from tasks.tracking import NIGHT_RUNS, TRAINING_VIEW, Tracking
 
 DOCS = Path(__file__).parent
 CHARTS = f"{TRAINING_VIEW}&compareRunsMode=CHART"
+QUIET, LIMIT = 3.0, 60.0  # seconds
 ASSISTANT = "[data-component-id='mlflow.assistant.chat_panel.close']"  # MLflow's, which takes a third of the page
 
 
@@ -52,13 +54,13 @@ def main() -> None:
     home = Home.here()
     report = last_report(home, sys.argv[1] if len(sys.argv) > 1 else None)
     if 'id="episode"' in report.read_text():
-        with browser() as page:
-            shoot(Picture("ants-episode", f"{report.as_uri()}#episode", 1200, 520, clicks=("#turn-7",)), page)
+        with _browser() as browser:
+            shoot(Picture("ants-episode", f"{report.as_uri()}#episode", 1200, 520, clicks=("#turn-7",)), browser)
         return
-    with _pages() as (prefect, mlflow), browser() as page:
+    with _pages() as (prefect, mlflow), _browser() as browser:
         pictures = [*of_report(report), *of_prefect(home, report, prefect), *of_mlflow(home, report, mlflow)]
         for picture in pictures:
-            shoot(picture, page)
+            shoot(picture, browser)
             print(DOCS / f"{picture.name}.png")
 
 
@@ -108,16 +110,42 @@ def of_mlflow(home: Home, report: Path, server: str) -> list[Picture]:
     return [replace(picture, clicks=(ASSISTANT,)) for picture in pictures]
 
 
-def shoot(picture: Picture, page: Page) -> None:
-    """Take the picture."""
-    file = DOCS / f"{picture.name}.png"
-    page.show(picture.url, picture.width, picture.height, picture.dark)
+def shoot(picture: Picture, browser: Browser) -> None:
+    """Take the picture, in a window of its own."""
+    page = browser.new_page(
+        viewport={"width": picture.width, "height": picture.height}, color_scheme="dark" if picture.dark else "light"
+    )
+    page.goto(picture.url)
+    wait_until_quiet(page)
     for wanted in picture.clicks:
-        page.click(wanted)
-    page.photograph(file)
-    with Image.open(file) as taken:
+        named = wanted[0] in "[#."
+        found = page.locator(wanted) if named else page.get_by_text(wanted, exact=True)
+        if found.count():
+            found.first.click()
+            wait_until_quiet(page)
+    with Image.open(io.BytesIO(page.screenshot())) as taken:
         drawn = taken.quantize(256)  # a quarter of the size, without a visible difference
-    drawn.save(file, optimize=True)
+    drawn.save(DOCS / f"{picture.name}.png", optimize=True)
+    page.close()
+
+
+def wait_until_quiet(page: Page) -> None:
+    """Wait until the page's text has not changed for `QUIET` seconds: pages that poll are never idle."""
+    began = since = time.monotonic()
+    text = None
+    while time.monotonic() - since < QUIET and time.monotonic() - began < LIMIT:
+        page.wait_for_timeout(500)
+        now = page.locator("body").inner_text()
+        if now != text:
+            text, since = now, time.monotonic()
+
+
+@contextmanager
+def _browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @contextmanager

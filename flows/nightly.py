@@ -168,7 +168,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     exams["distilled"] = evaluate_checkpoint(night, "evaluate/distilled", distilled)
     picks |= rank_held_out(night, reward_model, "distilled", distilled)
 
-    learned = learned_reward(night, journal, reward_model, distilled, problems)
+    learned = learned_reward(night, journal, reward_model, champion, distilled, problems)
     log_judge(tracking, night.folder)
     registered = {version.digest for version in versions}
     asked, in_vault = (sum(map(len, chosen.values())) for chosen in (exam, vault_exam))

@@ -38,6 +38,8 @@ SMALL = (
     "grpo.group_size=6",
     "grpo.quiz_every_rounds=0",
     "exam.guards=[]",
+    "judge=null",  # these two have benchmarks of their own
+    "grpo.choice=solve_rate",
 )
 NO_DAY = tuple(f"day.generated_{kind}=0" for kind in ("traces", "preferences", "corrections", "feedback", "words"))
 

@@ -84,13 +84,35 @@ class TeacherConfig(EndpointConfig):
 
 
 class JudgeConfig(EndpointConfig):
-    """A model that ranks the answers of a group, in place of a reward model; see docs/judge.md."""
+    """A model that ranks the answers of a group, in place of a reward model; see docs/judge.md.
 
+    It is behind an endpoint, or in a folder that the night serves itself.
+    """
+
+    base_url: NotInIdentity[str] = Field(default="", description='for example "http://127.0.0.1:8000/v1"')
+    model: str = Field(default="", description="its name at the endpoint")
+    checkpoint: str | None = Field(
+        default=None,
+        description='in place of base_url and model: a folder with a model that the night serves itself, or "champion"',
+    )
+    context_tokens: Positive = Field(
+        default=4096, description="of a `checkpoint`: tokens of a request with its reply, as far as the model can"
+    )
+    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.3, description="of a `checkpoint`: share of the GPU's memory, besides that of `engine`"
+    )
     key_variable: str = Field(default="NIGHTSCHOOL_JUDGE_KEY", description="environment variable of the key")
     orders: Annotated[int, Field(ge=2, le=9)] = Field(
         default=3, description="orders in which it sees the same answers; where they disagree, it does not count"
     )
     picks: Positive = Field(default=100, description="at most so many held-out picks that it has to prove itself on")
+
+    @model_validator(mode="after")
+    def is_in_one_place(self) -> Self:
+        """Refuse a judge that is nowhere, or in two places."""
+        if bool(self.base_url and self.model) == (self.checkpoint is not None):
+            raise ValueError("name either base_url and model, or checkpoint")
+        return self
 
 
 class DistillConfig(Section):

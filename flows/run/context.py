@@ -6,7 +6,7 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -50,6 +50,7 @@ class Night:
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
+    closing: ExitStack = field(default_factory=ExitStack, init=False)  # what else ends with the night
     results: dict[str, dict[str, Any]] = field(init=False)  # of stages, as Prefect knows them; by nested run, or ""
 
     def __post_init__(self) -> None:
@@ -161,6 +162,7 @@ class Night:
         """End the child processes for good; each has `grace` seconds to finish what it does."""
         self.engine.end(grace)
         self.trainer.end(grace)
+        self.closing.close()
 
     def _upstream(self, path: str) -> list[Any]:
         run, name = self._nested(path)

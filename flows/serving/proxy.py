@@ -6,6 +6,7 @@ when it closes are still answered.
 
 import asyncio
 import hmac
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -118,6 +119,7 @@ def listening(app: ASGIApp, address: Address, port: socket) -> Iterator[None]:
     try:
         yield
     finally:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # that streams are cut off is no error
         server.should_exit = server.force_exit = True
         thread.join(5)
 

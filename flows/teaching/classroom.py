@@ -183,6 +183,7 @@ class Classroom:
             except InputError as error:
                 raise RefusedError(507, str(error)) from None
             day.book.remove(name)
+            self._publish()  # to learn the later lessons again takes seconds
             with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the journal is right
                 async with self._machine:
                     await asyncio.to_thread(day.forget, name)

@@ -8,6 +8,7 @@ let state = { lessons: [], ready: false, why: "" };
 let asked = { text: "", name: "" }; // the question that the cards answer
 let cards = new Map(); // by the answer's id: { item, text, body }
 let writing = false;
+let undoing = false;
 let follows = false; // whether the question is a follow-up
 let ending = ""; // the id of the answer that was judged last
 
@@ -206,8 +207,15 @@ function chooseWord(id) {
 }
 
 async function undo(lesson) {
-  say("Undoing …");
-  const result = await (await send(`api/lesson/${lesson}`, {}, "DELETE")).json();
+  undoing = true;
+  show(state);
+  let result;
+  try {
+    result = await (await send(`api/lesson/${lesson}`, {}, "DELETE")).json();
+  } finally {
+    undoing = false;
+    show(state);
+  }
   announce(`Undone in ${result.seconds.toFixed(1)} s.`);
 }
 
@@ -218,6 +226,7 @@ function show(now) {
   const { right, of, chance } = now.guessed;
   const last = now.lessons[0];
   const parts = now.ready ? [last ? told(last, last.what.kind) : "Ready: ask something."] : [now.why];
+  if (undoing) parts[0] = "Undoing; the lessons after it are learnt again …";
   if (of) parts.push(`it would have guessed ${right} of your last ${of} picks, chance ${chance}`);
   if (now.blind.picks) parts.push(`blind test: its answers won ${now.blind.day} of ${now.blind.picks} against the champion's, chance ${now.blind.chance}`);
   if (now.day_kl) parts.push(`${Math.max(1, Math.round(100 * now.day_kl / now.day_kl_limit))} % of what a day may change`);

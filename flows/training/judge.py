@@ -2,23 +2,74 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from conf.schema import NightConfig
+from conf.sections.lessons import JudgeConfig
+from conf.storage.durable import make_folder
+from conf.storage.home import NightError
+from flows.evaluation.models import engine_for
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
 from flows.run.history import last_finished
+from flows.serving.vllm_server import EngineServer
 from flows.training.reward_model import LearnedReward
+from models.hf.teacher_client import CONCURRENT_REQUESTS
 from rewards.verifier import Problem
 from tasks.judge.examine_judge import examine_judge, figures
 from tasks.judge.rank_by_judge import rank_by_judge
+from tasks.registry.import_model import check_loads, find_model
 from tasks.stage import Artifact, committed
 from tasks.tracking import Tracking
+
+CHAMPION = "champion"  # as `judge.checkpoint`
+
+
+class Judge:
+    """The night's judge. One in a folder is served as long as the night lasts, from here on."""
+
+    def __init__(self, night: Night, config: JudgeConfig, champion: Path) -> None:
+        self.night, self.config = night, config
+        self.server: EngineServer | None = None
+        if config.checkpoint is None:
+            return
+        checkpoint = champion if config.checkpoint == CHAMPION else find_judge(config.checkpoint)
+        self.config = config.model_copy(update={"model": checkpoint.name})
+        folder = night.closing.enter_context(TemporaryDirectory(prefix="nightschool-"))  # a socket's path is short
+        make_folder(night.folder / "logs")
+        log_file = night.folder / "logs" / "judge.log"
+        self.server = EngineServer(checkpoint, settings(night.config, config, checkpoint), Path(folder), log_file, ())
+        night.closing.callback(self.server.end)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the judge's part of a stage's arguments."""
+        night = self.night
+        before = last_finished(night.home.nights, night.config.name)
+        until = end_of_asking(night.hours, night.config, night.folder, before)
+        local = self._socket if self.server else None
+        return {"config": self.config, "date": night.date, "cache": night.home.teacher, "until": until, "local": local}
+
+    def _socket(self) -> Path:
+        """Return the socket file of the judge's server once it answers, or has failed: then it ranks nothing."""
+        assert self.server is not None
+        try:
+            self.server.wait_until_healthy(lambda: True)
+        except NightError as error:
+            self.night.note(f"the judge: {error}")
+        return self.server.socket
 
 
 class JudgedReward(LearnedReward):
     """A judge that serves in place of a reward model, under the same KL term and alarm."""
 
     relative = True
+
+    def __init__(
+        self, judge: Judge, night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
+    ) -> None:
+        super().__init__(night, day, reward_model, base, exam)
+        self.judge = judge
 
     def score_arguments(self, path: str, prompts: Artifact, rollouts: Artifact) -> dict[str, Any]:
         """Let the judge rank the completions of `path`, a round or refill. Returns the further arguments of `score`.
@@ -31,15 +82,14 @@ class JudgedReward(LearnedReward):
             f"{path}/rank_by_judge",
             prompts=prompts,
             rollouts=rollouts,
-            config=config.judge,
             ties=config.learned_reward.tie_breaker > 0,
-            **_limits(self.night),
+            **self.judge.arguments(),
         )
         return {"learned": judged, "learned_reward": config.learned_reward}
 
 
 def learned_reward(
-    night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
+    night: Night, day: Artifact, reward_model: Artifact, champion: Path, base: Path, exam: Sequence[Problem]
 ) -> LearnedReward | None:
     """Return the learned reward's part in the rounds; None where nothing serves or it is not used.
 
@@ -49,24 +99,33 @@ def learned_reward(
     if not (config.learned_reward.owner_share or config.learned_reward.tie_breaker):
         return None
     if config.judge is not None:
-        examined = night.run(
-            examine_judge, "examine_judge", reward_model=reward_model, config=config.judge, **_limits(night)
-        )
+        judge = Judge(night, config.judge, champion)
+        examined = night.run(examine_judge, "examine_judge", reward_model=reward_model, **judge.arguments())
         if examined.read_json("outcome.json")["serves"]:
-            return JudgedReward(night, day, reward_model, base, exam)
-        log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", config.judge.model)
+            return JudgedReward(judge, night, day, reward_model, base, exam)
+        log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", judge.config.model)
     if not reward_model.read_json("outcome.json")["serves"]:
         return None
     return LearnedReward(night, day, reward_model, base, exam)
+
+
+def find_judge(checkpoint: str) -> Path:
+    """Return the folder of `judge.checkpoint`. Raises InputError where no model can be loaded from it."""
+    folder = find_model(checkpoint, None, "judge.checkpoint").resolve()
+    check_loads(folder, "judge.checkpoint")
+    return folder
+
+
+def settings(config: NightConfig, judge: JudgeConfig, checkpoint: Path) -> NightConfig:
+    """Return the settings with which a judge in a folder is served: its own memory, no system text, no foreign code."""
+    memory = {"max_model_len": judge.context_tokens, "max_num_seqs": CONCURRENT_REQUESTS, "kv_cache_gb": 1.0}
+    engine = config.engine.model_copy(update=memory | {"gpu_memory_share": judge.gpu_memory_share})
+    trusted = config.student.trust_remote_code and judge.checkpoint == CHAMPION
+    student = config.student.model_copy(update={"system": None, "trust_remote_code": trusted})
+    return config.model_copy(update={"engine": engine_for(engine, checkpoint), "student": student})
 
 
 def log_judge(tracking: Tracking, night: Path) -> None:
     """Log how the judge did on the held-out picks, where there is one."""
     if examined := committed(night / "examine_judge"):
         tracking.log(figures(examined.read_json("outcome.json")), 0)
-
-
-def _limits(night: Night) -> dict[str, Any]:
-    before = last_finished(night.home.nights, night.config.name)
-    until = end_of_asking(night.hours, night.config, night.folder, before)
-    return {"date": night.date, "cache": night.home.teacher, "until": until}

@@ -23,6 +23,7 @@ CONCURRENT_REQUESTS = 4
 MAX_FAILURES = 3  # in a row, after which the teacher is left alone
 TEMPERATURE = 0.7  # of all answers to a question but the first, which is greedy
 FATAL = (401, 403, 404)  # one such HTTP status is enough to stop
+LOCAL = "http://local/v1"  # of a server behind a socket file; the host is not looked up
 
 
 class NoAnswerError(Exception):
@@ -77,15 +78,21 @@ class Outcome:
 
 
 def ask(
-    questions: Sequence[Question], config: EndpointConfig, cache: Path, until: float = math.inf, night: str = ""
+    questions: Sequence[Question],
+    config: EndpointConfig,
+    cache: Path,
+    until: float = math.inf,
+    night: str = "",
+    socket: Path | None = None,
 ) -> Outcome:
     """Ask the questions in order, a few at once, until the budget is spent, the time is over or the teacher fails.
 
     `until`: the latest end, in seconds since the epoch. `cache`: a folder with earlier answers, named by the SHA-256 of
     everything that makes the question, and with the tokens that each `night` has spent: its limits hold for all its
     calls together, also after a kill. Requests under way when a limit is reached are still answered and counted.
+    `socket`: the socket file of a server that listens at no address.
     """
-    return asyncio.run(_Client(questions, config, cache, night).run(until))
+    return asyncio.run(_Client(questions, config, cache, night, socket).run(until))
 
 
 def answered_before(question: Question, config: EndpointConfig, cache: Path, night: str) -> bool:
@@ -95,14 +102,17 @@ def answered_before(question: Question, config: EndpointConfig, cache: Path, nig
 
 
 class _Client:
-    def __init__(self, questions: Sequence[Question], config: EndpointConfig, cache: Path, night: str) -> None:
-        self.questions, self.config, self.cache, self.night = questions, config, cache, night
+    def __init__(
+        self, questions: Sequence[Question], config: EndpointConfig, cache: Path, night: str, socket: Path | None
+    ) -> None:
+        self.questions, self.config, self.cache, self.night, self.socket = questions, config, cache, night, socket
         self.usage_file = cache / f"{night}.spent"
         self.spent = Usage(*(_read_json(self.usage_file) or ()))  # by earlier calls
         self.outcome = Outcome([None] * len(questions))
         self.failures = 0  # in a row
 
     async def run(self, until: float) -> Outcome:
+        import httpx
         from openai import AsyncOpenAI  # takes a second to import, and most nights ask nobody
 
         config, outcome, before = self.config, self.outcome, self.spent
@@ -110,8 +120,13 @@ class _Client:
         key = os.environ.get(config.key_variable) or "none"  # the library wants one, a server of one's own does not
         slots = asyncio.Semaphore(CONCURRENT_REQUESTS)
         make_folder(self.cache)
+        transport = httpx.AsyncHTTPTransport(uds=str(self.socket)) if self.socket else None
         async with AsyncOpenAI(
-            base_url=config.base_url, api_key=key, timeout=config.timeout_seconds, max_retries=config.retries
+            base_url=config.base_url or LOCAL,
+            api_key=key,
+            timeout=config.timeout_seconds,
+            max_retries=config.retries,
+            http_client=httpx.AsyncClient(transport=transport) if transport else None,
         ) as client:
             try:
                 async with asyncio.timeout(min(minutes, left)):

@@ -1,7 +1,7 @@
 """Ask a judge behind an endpoint to rank groups of answers, each in several orders."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,8 @@ from conf.sections.lessons import JudgeConfig
 from models.hf.teacher_client import Outcome, Question, ask
 from rewards.judge import Ranking, ranking_of, requests, scores
 from tasks.tables import Row
+
+Local = Callable[[], Path]
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,13 @@ class Group:
     problem_id: str
 
 
-def judge_groups(groups: Sequence[Group], config: JudgeConfig, cache: Path, until: float, night: str) -> Judged:
+def judge_groups(
+    groups: Sequence[Group], config: JudgeConfig, cache: Path, until: float, night: str, local: Local | None
+) -> Judged:
     """Rank the answers of each group; equal answers are shown once and share a score.
 
-    `cache`, `until` and the limits are those of `models/hf/teacher_client.py`. A judge that fails never raises: what it
+    `local`: makes sure that a judge that the night serves itself is up, and returns its socket file. `cache`, `until`
+    and the limits are those of `models/hf/teacher_client.py`. A judge that fails never raises: what it
     did not rank has no scores.
     """
     different = [list(dict.fromkeys(group.answers)) for group in groups]
@@ -65,7 +70,9 @@ def judge_groups(groups: Sequence[Group], config: JudgeConfig, cache: Path, unti
         for order, request in enumerate(requests(group.question, answers, config.orders, seed=0))
     ]
     questions = [Question((("user", request.text),)) for _, _, request in asked]
-    outcome = ask(questions, config, cache, until, f"{night}-judge") if questions else Outcome([])
+    outcome = Outcome([])
+    if questions:
+        outcome = ask(questions, config, cache, until, f"{night}-judge", local() if local else None)
     found: list[list[Ranking | None]] = [[] for _ in groups]
     rows: list[Row] = []
     for (index, order, request), reply in zip(asked, outcome.answers, strict=True):

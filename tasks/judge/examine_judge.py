@@ -9,16 +9,23 @@ from typing import Any
 
 from conf.sections.lessons import JudgeConfig
 from models.lessons.ranking import exact_interval, hit
-from tasks.judge.ask import Group, judge_groups, question_of
+from tasks.judge.ask import Group, Local, judge_groups, question_of
 from tasks.stage import Artifact, stage
 from tasks.tables import HELD_OUT, RANKINGS, read_table, write_table
 
 log = logging.getLogger("nightschool")
 
 
-@stage(resources=("cache", "until"))
+@stage(resources=("cache", "until", "local"))
 def examine_judge(
-    folder: Path, *, reward_model: Artifact, config: JudgeConfig, date: str, cache: Path, until: float
+    folder: Path,
+    *,
+    reward_model: Artifact,
+    config: JudgeConfig,
+    date: str,
+    cache: Path,
+    until: float,
+    local: Local | None,
 ) -> None:
     """Let the judge rank the answers of held-out picks, and write to `outcome.json` whether it may serve.
 
@@ -34,7 +41,7 @@ def examine_judge(
         question, samples = question_of(json.loads(pick.messages)), range(len(answers))
         groups.append(Group(question, answers, samples, number, f"pick/{number}"))
         chosen.append(int(pick.chosen))
-    judged = judge_groups(groups, config, cache, until, date)
+    judged = judge_groups(groups, config, cache, until, date, local)
     write_table(folder / "rankings.parquet", RANKINGS, judged.rankings)
     right = [
         hit(scores or [0.0] * len(group.answers), pick)

@@ -8,7 +8,7 @@ from typing import Any
 
 from conf.sections.lessons import JudgeConfig
 from rewards.learned_reward import OWNER
-from tasks.judge.ask import Group, judge_groups, question_of
+from tasks.judge.ask import Group, Local, judge_groups, question_of
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
 from tasks.tables import LEARNED, PROMPTS, RANKINGS, numbering, read_table, write_table
@@ -16,7 +16,7 @@ from tasks.tables import LEARNED, PROMPTS, RANKINGS, numbering, read_table, writ
 log = logging.getLogger("nightschool")
 
 
-@stage(resources=("cache", "until"))
+@stage(resources=("cache", "until", "local"))
 def rank_by_judge(
     folder: Path,
     *,
@@ -27,6 +27,7 @@ def rank_by_judge(
     date: str,
     cache: Path,
     until: float,
+    local: Local | None,
 ) -> None:
     """Write one score per completion, in the order of the rollouts: of the owner's prompts, and with `ties` of all.
 
@@ -44,7 +45,7 @@ def rank_by_judge(
         question, answers = question_of(json.loads(asked[number].messages)), [sampled[row].text for row in rows]
         samples = [sampled[row].sample for row in rows]
         groups.append(Group(question, answers, samples, number, asked[number].problem_id))
-    judged = judge_groups(groups, config, cache, until, date)
+    judged = judge_groups(groups, config, cache, until, date, local)
     found = {
         row: score
         for group, scores in zip(groups, judged.scores, strict=True)

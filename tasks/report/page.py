@@ -13,6 +13,7 @@ from tasks.report.episode import shown_episode
 from tasks.report.history import history_curve, past_nights
 from tasks.report.lessons import lessons_of
 from tasks.report.markdown import headline, links_of
+from tasks.report.positions import by_position
 from tasks.report.queries import (
     MODELS,
     exam_details,
@@ -134,6 +135,7 @@ def _pictures(night: Path, summary: Mapping[str, Any]) -> list[Picture]:
     found += [charts.verdicts(verdicts)] if verdicts else []
     found += [charts.kinds(rates, tried)] if len(rates) else []
     groups = {label: float(metrics[name].sum()) for name, label in GROUPS.items() if name in metrics}
+    found += [charts.positions(places)] if len(places := by_position(night)) > 1 else []
     found += drawn(lambda share: charts.signal(share, groups), "signal_share")
     found += drawn(charts.gradients, "grad_norm")
     found += drawn(charts.lengths, "completion_length", "truncated_share")

@@ -130,7 +130,7 @@ def solve_rates(night: Path) -> tuple[pd.DataFrame, pd.Series]:
 def sampled_answers(night: Path) -> list[Answer]:
     """Return ten completions of the last round, if possible five of them correct and each of another problem."""
     for _, folder in reversed(rounds(night)):
-        rollouts, rows = _round_table(folder, "sample", "rollouts"), _scored(folder)
+        rollouts, rows = round_table(folder, "sample", "rollouts"), _scored(folder)
         if rollouts is None or rows.empty:
             continue
         rows = rows.merge(rollouts[[*COMPLETION, "text", "finish_reason"]], on=COMPLETION).sample(
@@ -171,7 +171,7 @@ def flipped_answers(night: Path) -> list[Flip]:
 
 def verdict_counts(night: Path) -> pd.DataFrame:
     """Return how often each verdict was given: in all rounds together, and to each model in the exam."""
-    trained = [table for _, folder in rounds(night) if (table := _round_table(folder, "score", "scores")) is not None]
+    trained = [table for _, folder in rounds(night) if (table := round_table(folder, "score", "scores")) is not None]
     counts = {"training": pd.concat(trained)["verdict"].value_counts()} if trained else {}
     for role, name in MODELS.items():
         if (table := read_table(night / "evaluate" / role, "evaluations")) is not None:
@@ -238,7 +238,7 @@ def kind_history(night: Path) -> list[dict[str, tuple[float, float]]]:
     for _, folder in rounds(night):
         known = [read_table(one / "score", "solve_rates") for one in passes(folder)]
         rates = next((table for table in reversed(known) if table is not None), None)
-        prompts = _round_table(folder, "select_prompts", "prompts")
+        prompts = round_table(folder, "select_prompts", "prompts")
         if rates is None or prompts is None:
             continue
         broad |= dict(zip(prompts["kind"], _broad_kinds(prompts), strict=True))
@@ -266,7 +266,7 @@ def _broad_kinds(rows: pd.DataFrame) -> list[str]:
 
 def _scored(folder: Path) -> pd.DataFrame:
     """Return a round's scores with their problems; empty if the round was not scored."""
-    scores, prompts = _round_table(folder, "score", "scores"), _round_table(folder, "select_prompts", "prompts")
+    scores, prompts = round_table(folder, "score", "scores"), round_table(folder, "select_prompts", "prompts")
     if scores is None or prompts is None:
         return pd.DataFrame()
     asked = prompts[["problem_id", "group", "question", "kind", "benchmark", "level"]]
@@ -279,7 +279,7 @@ def _verified(folder: Path) -> pd.DataFrame:
     return scored[scored["benchmark"].notna()] if len(scored) else scored
 
 
-def _round_table(folder: Path, stage: str, name: str) -> pd.DataFrame | None:
+def round_table(folder: Path, stage: str, name: str) -> pd.DataFrame | None:
     """Return a table of a round and its refills; None if no such stage was committed."""
     tables = [table for one in passes(folder) if (table := read_table(one / stage, name)) is not None]
     return pd.concat(tables, ignore_index=True) if tables else None

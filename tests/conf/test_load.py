@@ -53,7 +53,8 @@ def changed(*overrides: str, path: Path = STARTER) -> NightConfig:
 def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
     full = load_night(FULL_DAY)
     kinds = [step.kind for step in full.steps]
-    assert kinds == ["lessons", "grpo", "distill", "self_distill", "on_policy", "grpo"]
+    assert kinds == ["lessons", "grpo", "distill", "self_distill", "on_policy", "grpo", "self_play"]
+    assert full.judge is not None
     assert all(full.day.model_dump().values())
     assert full.distill.teacher is not None
     assert full.on_policy is not None

@@ -15,6 +15,7 @@ KEYS = {
     "HF_TOKEN": f"hf_{MARK}",
     "OPENAI_API_KEY": f"sk-{MARK}",
     "NIGHTSCHOOL_TEACHER_KEY": f"sk-{MARK}-teacher",
+    "NIGHTSCHOOL_JUDGE_KEY": f"sk-{MARK}-judge",
     "NIGHTSCHOOL_UI_PASSWORD": f"{MARK}-pages",
     "NIGHTSCHOOL_SERVE_KEY": f"sk-{MARK}-served",
     "MY_CHAT": f"http://127.0.0.1:9/{MARK}/chat",  # nobody answers there: that, too, is told without the address

@@ -24,7 +24,7 @@ FULL_DAY = STARTER.with_name("full_day.yaml")
 SMALL = (
     "grpo={prompts_per_round: 4, group_size: 4, max_completion_tokens: 8, refills: 0, quiz_every_rounds: 0, "
     "min_useful_groups: 1, sampler_ratio_band: [0.0, 1000.0]}",
-    "stages=[lessons, {grpo: 2}, distill, self_distill, {on_policy: 1}, {grpo: 1}]",
+    "stages=[lessons, {grpo: 2}, distill, self_distill, {on_policy: 1}, {grpo: 1}, {self_play: 1}]",
     "distill.steps=4",
     "distill.teacher.answers=1",
     "engine={max_model_len: 400, max_num_seqs: 8, kv_cache_gb: 1}",
@@ -55,16 +55,27 @@ def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> 
     (home.journal / f"{DATE}.jsonl").unlink()  # the day is generated
     named = (*school.settings[:3], f"on_policy.teacher={school.root / 'student'}")
     with chat_server(lambda request: said("The answer is 7.")) as server:
-        teacher = f"distill.teacher.base_url={server.url}"
+        endpoints = (f"distill.teacher.base_url={server.url}", f"judge.base_url={server.url}")
         with pytest.MonkeyPatch.context() as owners:
             for name, key in KEYS.items():
                 owners.setenv(name, key)
-            code = replace(school, settings=(*named, *SMALL, teacher, CHAT)).start(home, config=FULL_DAY)
+            code = replace(school, settings=(*named, *SMALL, *endpoints, CHAT)).start(home, config=FULL_DAY)
         output = school.watch(home) / "said.log"
         assert code == 0, output.read_text()[-3000:]
         folder = home.night(DATE)
         page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", (folder / "report.html").read_text()))
         return FullDay(folder, page, server.requests, server.keys, output)
+
+
+def test_the_judge_was_asked_and_does_not_serve(full_day: FullDay) -> None:
+    outcome = full_day.read("examine_judge/outcome.json")
+    assert 0 < outcome["asked"] == sum(is_to_judge(request) for request in full_day.asked)
+    assert not outcome["serves"]
+    assert "The judge studied-starter was not used" in full_day.report
+
+
+def is_to_judge(request: dict[str, Any]) -> bool:
+    return request["messages"][-1]["content"].startswith("Rank the answers")
 
 
 def test_every_step_was_taken_and_followed_by_an_exam(full_day: FullDay) -> None:
@@ -75,19 +86,21 @@ def test_every_step_was_taken_and_followed_by_an_exam(full_day: FullDay) -> None
     assert len(full_day.read("distill/curve.json")) == 4
     examined = {file.parent.name for file in full_day.folder.glob("evaluate/*/manifest.json")}
     assert {"champion", "distilled", "candidate", "step-3", "step-5"} <= examined
-    assert ["teacher_kl" in figures for figures in round_metrics(full_day.folder)] == [False, False, True, False]
+    assert ["teacher_kl" in figures for figures in round_metrics(full_day.folder)] == [False, False, True, False, False]
+    assert (full_day.folder / "round-05" / "select_prompts" / "proposals.parquet").exists()
 
 
 def test_the_teacher_was_asked_what_the_first_rounds_did_not_solve(full_day: FullDay) -> None:
     asked = full_day.read("ask_teacher/asked.json")
-    assert 0 < asked["answered"] == asked["problems"] == len(full_day.asked) <= 8
+    assert 0 < asked["answered"] == asked["problems"] <= 8
+    assert asked["problems"] == sum(not is_to_judge(request) for request in full_day.asked)
     (row,) = [row for row in full_day.read("distill/sources.json") if row["source"] == "asked by night"]
     assert row["kept"] + row["later"] == asked["answered"]  # rewritten into the benchmark's format
     assert row["kept"] > 0
 
 
 def test_no_key_that_the_night_used_is_in_its_files(full_day: FullDay) -> None:
-    assert set(full_day.keys) == {f"Bearer {KEYS['NIGHTSCHOOL_TEACHER_KEY']}"}
+    assert set(full_day.keys) == {f"Bearer {KEYS[f'NIGHTSCHOOL_{who}_KEY']}" for who in ("TEACHER", "JUDGE")}
     assert MARK not in full_day.output.read_text()
     assert list(with_keys(full_day.folder.parents[1])) == []
 

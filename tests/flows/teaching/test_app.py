@@ -1,6 +1,7 @@
 """Who may use the classroom: requests as another page, another program or an attacker would send them."""
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,21 @@ def page(school: School) -> Iterator[httpx.Client]:
         headers = {"Origin": here, "Sec-Fetch-Site": "same-origin"}
         with httpx.Client(base_url=here, headers=headers, timeout=30) as client:
             yield client
+
+
+def test_a_page_that_is_still_open_when_the_classroom_closes_is_no_error(
+    school: School, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from flows.commands.serve import listener
+
+    port, room = free_port(), school.open()
+    with httpx.Client(base_url=(here := HERE.url(port)), headers={"Origin": here}) as client:
+        with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN), HERE, taken):
+            assert client.post("/api/session", json={"token": TOKEN}).status_code == 200
+            lines = client.send(client.build_request("GET", "/api/events"), stream=True).iter_lines()
+            assert next(lines) == "event: state"
+        time.sleep(0.2)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.fixture

@@ -1,0 +1,93 @@
+"""How good is a judge? Its rankings of answers of which the best is known.
+
+    python -m benchmarks.judge [--base-url URL --model NAME | --checkpoint FOLDER] [--seeds 1 2 3 4 5] [--picks 60]
+
+Ranks the five answers of picks with a known taste, in three orders each, as a night does: `correct`, where one of five
+worked solutions is right (a group with a verifier), and `short`, where the shortest was picked. Prints how often it
+ranks the picked answer first (ties count a share; chance is 0.2), the share of pairs of the picked and another answer
+that it has in order, both with what it does not judge as a guess, how often another order changes its best answer, and
+whether it would serve. The default is the starter.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, get_args
+
+from benchmarks.inputs.starter import starter
+from benchmarks.inputs.tastes import ANSWERS, Taste, picks
+from benchmarks.local_teacher import NAME, served
+from conf.sections.lessons import JudgeConfig
+from flows.web.address import free_port
+from models.lessons.ranking import exact_interval, hit
+from tasks.judge.ask import Group, judge_groups
+
+TASTES: tuple[Taste, ...] = ("correct", "short")
+MINUTES = 30  # for the picks of one seed
+
+
+def main() -> None:
+    """Rank, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base-url")
+    parser.add_argument("--model", default=NAME)
+    parser.add_argument("--checkpoint", type=Path)
+    parser.add_argument("--tastes", nargs="+", choices=get_args(Taste), default=TASTES)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--picks", type=int, default=60)
+    parser.add_argument("--max-tokens", type=int, default=96, help="of a reply")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        model: Path = options.checkpoint or starter()
+        url = options.base_url or stack.enter_context(served(model.resolve(), free_port(), folder / "vllm.log"))
+        config = JudgeConfig(
+            base_url=url,
+            model=options.model,
+            max_tokens=options.max_tokens,
+            budget_tokens=10_000_000,
+            budget_minutes=MINUTES,
+        )
+        print("| answers | ranked first | pairs in order | unjudged | another best in another order | would serve |")
+        print("|---|---|---|---|---|---|")
+        for taste in options.tastes:
+            found = [measure(taste, seed, options.picks, config, folder / "replies") for seed in options.seeds]
+            print(line(taste, found), flush=True)
+
+
+def measure(taste: Taste, seed: int, count: int, config: JudgeConfig, cache: Path) -> dict[str, Any]:
+    """Return how a judge ranks a seed's picks."""
+    drawn = picks(taste, count, f"judge {seed}")
+    groups = [
+        Group(pick.messages[0]["content"], pick.answers, range(ANSWERS), number, f"pick/{number}")
+        for number, pick in enumerate(drawn)
+    ]
+    judged = judge_groups(groups, config, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}", None)
+    first, pairs = [], []
+    for pick, scores in zip(drawn, judged.scores, strict=True):
+        given = scores or [0.0] * ANSWERS
+        first.append(hit(given, pick.chosen))
+        others = [score for answer, score in enumerate(given) if answer != pick.chosen]
+        pairs += [(given[pick.chosen] > other) + 0.5 * (given[pick.chosen] == other) for other in others]
+    return {
+        "first": statistics.mean(first),
+        "pairs": statistics.mean(pairs),
+        "unjudged": sum(scores is None for scores in judged.scores) / count,
+        "flips": judged.flips,
+        "serves": exact_interval(sum(first), count).low > 1 / ANSWERS,
+    }
+
+
+def line(taste: Taste, found: list[dict[str, Any]]) -> str:
+    """Return a row of the table: the means over the seeds."""
+    means = [statistics.mean(one[name] for one in found) for name in ("first", "pairs", "unjudged")]
+    flips = [one["flips"] for one in found if one["flips"] is not None]
+    shares = [*(f"{mean:.3f}" for mean in means), f"{statistics.mean(flips):.3f}" if flips else "-"]
+    return f"| {taste} | {' | '.join(shares)} | {sum(one['serves'] for one in found)} of {len(found)} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Short nights of rounds alone, from the same student, compared in pairs of the same seed."""
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from benchmarks.inputs.school import make
+from benchmarks.inputs.starter import starter
+from benchmarks.machine.child import json_of
+from benchmarks.nights.learning_runs import distilled
+from conf.load import STARTER
+
+ROUNDS = 12
+SETTINGS = (
+    "grpo.prompts_per_round=24",
+    "grpo.refills=0",
+    "grpo.quiz_every_rounds=0",
+    "budget_minutes=null",
+    "day.generated_traces=0",
+    "exam.guards=[]",
+    "exam.english_margin=null",
+    "exam.next_level_at=null",
+    "exam.target={benchmark: arithmetic, problems: 500}",
+)
+
+
+class Run(NamedTuple):
+    """A night: its folder, the share of the exam that it gained, and the tokens that it sampled."""
+
+    folder: Path
+    gain: float
+    tokens: int
+
+
+def short_night(homes: Path, variant: str, seed: int, settings: Sequence[str]) -> Run:
+    """Return the outcome of a seed's night, which begins with the starter after its night's lessons.
+
+    The exam has 500 problems of all five levels of Arithmetic. A finished night is not run again.
+    """
+    student = distilled(starter(), seed, make(homes) / f"distilled-{seed}")
+    home = homes / f"{variant.replace(' ', '-')}-{seed}"
+    overrides = [f"seed={seed}", f"student.source={student.resolve()}", *SETTINGS, *settings]
+    arguments = ["--json", "--config", str(STARTER), "--date", "2026-01-01", *(f"--set={each}" for each in overrides)]
+    summary = json_of("flows", "night", *arguments, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+    folder = home / "nights" / summary["night"]
+    decision = json.loads((folder / "decide" / "decision.json").read_text())
+    sampled = [pd.read_parquet(file, columns=["token_ids"]) for file in folder.glob("round-*/**/rollouts.parquet")]
+    tokens = sum(int(table["token_ids"].map(len).sum()) for table in sampled)
+    return Run(folder, decision["comparisons"]["candidate"][decision["target"]]["difference"], tokens)
+
+
+def table(found: Mapping[str, Sequence[Run]], first: str, reference: str) -> str:
+    """Return the gains in Markdown: `first` heads the first column, the variants are compared to `reference`."""
+    lines = [
+        f"| {first} | gain, each seed | mean | per million tokens | against {reference} |",
+        "|---|---|---|---|---|",
+    ]
+    for variant, runs in found.items():
+        gains = [run.gain for run in runs]
+        rate = statistics.mean(1e6 * run.gain / run.tokens for run in runs)
+        each = ", ".join(f"{gain:+.3f}" for gain in gains)
+        beside = "" if variant == reference else against(gains, [run.gain for run in found.get(reference, [])])
+        lines.append(f"| {variant} | {each} | {statistics.mean(gains):+.3f} | {rate:+.2f} | {beside} |")
+    return "\n".join(lines)
+
+
+def against(gains: Sequence[float], others: Sequence[float]) -> str:
+    """Return the mean difference of pairs of nights with Student's 95 % interval, mean ± t · s / √n."""
+    from scipy.stats import t
+
+    if len(others) != len(gains) or len(gains) < 2:
+        return ""
+    differences = [one - other for one, other in zip(gains, others, strict=True)]
+    spread: Any = statistics.stdev(differences) * t.ppf(0.975, len(gains) - 1) / math.sqrt(len(gains))
+    mean = statistics.mean(differences)
+    return f"{mean:+.3f} [{mean - spread:+.3f}, {mean + spread:+.3f}]"
