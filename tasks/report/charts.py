@@ -132,17 +132,16 @@ def distillation(loss: pd.Series) -> Picture:
 def positions(table: pd.DataFrame) -> Picture:
     """Draw solve rates and advantages by token position, as `by_position` returns them."""
     figure, (upper, lower) = canvas(3.2, panels=2)
-    upper.plot(table.index, table["first"], color=MUTED, marker="o", label="first round")
-    curve(upper, table["last"], "share right of the answers that are so long")
-    upper.lines[-1].set_label("last round")
+    for name, colour in (("first", MUTED), ("last", FIRST)):
+        upper.plot(table.index, table[name], color=colour, marker="o", label=f"right, {name} third")
     upper.set_ylim(-0.03, 1.03)
     upper.legend(ncol=2, **LEGEND)
     curve(lower, table["advantage"], "mean advantage of a token")
     lower.axhline(0.0, color=MUTED, linewidth=0.8)
-    names = {"first": "right in the first round", "last": "in the last", "advantage": "advantage"}
+    names = {"first": "right in the first third", "last": "in the last third", "advantage": "advantage"}
     caption = (
-        "By token position: how many of the answers that get so far are right, and what the rounds made of the tokens "
-        "there: more likely above 0, less likely below."
+        "By token position: the share right of the answers that get so far, in the first and last third of the rounds, "
+        "and what the rounds made of the tokens there: more likely above 0, less likely below."
     )
     curves = {name: table[column] for column, name in names.items()}
     return picture(figure, "By position in the answer", caption, readings(curves, "token"), below="token")

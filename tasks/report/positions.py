@@ -17,15 +17,15 @@ PARTS = 12
 def by_position(night: Path) -> pd.DataFrame:
     """Return a row for each part of an answer, by the number of its first token (from 0); empty without rounds.
 
-    `first`, `last`: of the answers that are so long, the share that was right in the first and in the last round.
+    `first`, `last`: of the answers that are so long, the share that was right in the first and last third of rounds.
     `advantage`: the mean of the part's tokens over all rounds. Episodes are left out: their turns have a table.
     """
-    tables = {number: table for number, folder in rounds(night) if len(table := _answers(folder))}
+    tables = [table for _, folder in rounds(night) if len(table := _answers(folder))]
     if not tables:
         return pd.DataFrame()
-    every = pd.concat(list(tables.values()))
+    every, third = pd.concat(tables), math.ceil(len(tables) / 3)
+    first, last = pd.concat(tables[:third]), pd.concat(tables[-third:])
     longest = int(every["length"].max())
-    first, last = tables[min(tables)], tables[max(tables)]
     found: dict[int, dict[str, float]] = {}
     width = max(1, math.ceil(longest / PARTS))
     for start in range(0, longest, width):
