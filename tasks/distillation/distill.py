@@ -29,6 +29,8 @@ from tasks.tables import TRACES, read_rollouts, read_table
 from tasks.training import trainer_process
 from tasks.workers import Worker
 
+OTHERS, REHEARSAL = "others", "rehearsal"  # kinds of examples besides the benchmarks
+
 
 @stage(retries=2, resources=("answering", "trainer", "checkpoints"))
 def distill(
@@ -88,13 +90,15 @@ def distill(
     filtered = draw_lessons(filtered, config.steps * config.batch_size - len(own), drawn_by)
     if answering is not None:
         filtered = mark_known(filtered, checkpoint, student, sandbox, user_benchmarks, answering)
-    examples = [tokens(trace) for trace in filtered if trace.fate in LEARNT]
+    learnt = [trace for trace in filtered if trace.fate in LEARNT]
+    examples, kinds = [tokens(trace) for trace in learnt], [trace.benchmark or OTHERS for trace in learnt]
     curve: list[dict[str, float]] = []
     if examples:
         rehearsals = round(len(examples) * config.rehearsal / (1 - config.rehearsal))
         examples += [(rollout.prompt_token_ids, rollout.token_ids) for rollout in own[:rehearsals]]
+        kinds += [REHEARSAL] * (len(examples) - len(kinds))
         checkpoint, curve = trainer.call(
-            trainer_process.lesson, checkpoint, trainer_config, config, examples, checkpoints
+            trainer_process.lesson, checkpoint, trainer_config, config, examples, checkpoints, kinds
         )
     _write_outcome(folder, read, filtered)
     (folder / "curve.json").write_text(json.dumps(curve))

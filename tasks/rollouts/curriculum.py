@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from models.arms import follow
 from rewards.verifier import Attempt, Score
 from tasks.tables import ARMS, Row, table_rows
 
@@ -36,25 +37,12 @@ def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str
     return benchmark if level is None or level != level else f"{benchmark}/{level}"
 
 
-def weights_of(arms: Sequence[str], estimates: Mapping[str, float], exploration: float) -> list[float]:
-    """Return each arm's probability: in proportion to its estimate, mixed with an even share for all.
-
-    An arm without an estimate has the mean of the others. All are even where there is no estimate above 0.
-    """
-    usual = fmean(estimates.values()) if estimates else 0.0
-    worth = [estimates.get(arm, usual) for arm in arms]
-    total = sum(worth)
-    if total <= 0:
-        return [1 / len(arms) for _ in arms]
-    return [(1 - exploration) * value / total + exploration / len(arms) for value in worth]
-
-
 def next_arms(
     before: Sequence[Row], tried: Sequence[Tried], probabilities: Mapping[str, float], choice: str, rate: float
 ) -> list[Row]:
     """Return the arms after a round, as rows of the table ARMS.
 
-    The estimate moves towards what the round showed by `rate` (TD(0) with a constant step). That is, with `choice`
+    The estimate follows what the round showed at `rate` (see `models/arms.py`). That is, with `choice`
     *signal*, the mean absolute advantage in the arm's groups (SEC, arXiv 2505.14970); with *progress*, how far the
     share solved moved since the arm was last drawn, for each thousand tokens (the absolute learning progress of
     teacher-student curriculum learning, arXiv 1707.00183). Estimates of another choice are not carried on.
@@ -72,7 +60,7 @@ def next_arms(
         if choice not in ("signal", "progress"):
             estimate = None
         elif shown is not None:
-            estimate = shown if estimate is None else estimate + rate * (shown - estimate)
+            estimate = follow(estimate, shown, rate)
         rows.append(
             {"arm": arm, "choice": choice, "drawn": len([group for group in tried if group.arm == arm])}
             | {"probability": probabilities.get(arm), "tokens": tokens, "signal": signal}

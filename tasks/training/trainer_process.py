@@ -4,6 +4,7 @@ import gc
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,11 +53,12 @@ def lesson(
     lesson: DistillConfig | LessonConfig,
     examples: Sequence[Any],
     checkpoints: Path,
+    kinds: Sequence[str] = (),
 ) -> tuple[Path, list[dict[str, float]]]:
     """Learn examples in the way that the type of the lesson's configuration asks for.
 
-    `examples`: as that function of `models/lessons/sft_preference.py` takes them. Returns the new checkpoint and the
-    metrics of every step.
+    `examples`, and `kinds` of worked solutions: as that function of `models/lessons/sft_preference.py` takes them.
+    Returns the new checkpoint and the metrics of every step.
     """
     from models.lessons import sft_preference
 
@@ -64,7 +66,7 @@ def lesson(
     warmup_steps: int | None = None
     match lesson:
         case DistillConfig():
-            learn, warmup_steps = sft_preference.distill, lesson.warmup_steps
+            learn, warmup_steps = partial(sft_preference.distill, kinds=kinds), lesson.warmup_steps
         case FeedbackConfig():
             learn = sft_preference.kto
         case PicksConfig(method="dpo"):

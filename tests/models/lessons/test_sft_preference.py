@@ -182,6 +182,40 @@ def test_the_schedule_of_the_learning_rate(
     assert [trainer.weights.learning_rate for _ in lesson] == pytest.approx([1e-3 * share for share in shares])
 
 
+class Kinds:
+    """A trainer to whom one kind cannot be taught, one is known, and one gets easier with every step."""
+
+    def __init__(self) -> None:
+        self.taught: list[str] = []
+
+    def imitate(self, batch: list[str]) -> dict[str, float]:
+        (kind,) = {example.split()[0] for example in batch}
+        self.taught.append(kind)
+        losses = {"noise": 4.0, "known": 0.01, "new": 3.0 * 0.95 ** self.taught.count("new")}
+        return {"loss": losses[kind]}
+
+
+def by_progress(trainer: Any, counts: dict[str, int], **changes: Any) -> list[dict[str, float]]:
+    examples: Any = [f"{kind} {number}" for kind, count in counts.items() for number in range(count)]
+    config = DistillConfig(batch_size=4, choice="progress", **changes)
+    return list(distill(trainer, examples, config, 1, [example.split()[0] for example in examples]))
+
+
+def test_the_kind_whose_loss_falls_is_learnt_most_and_none_is_forgotten() -> None:
+    trainer = Kinds()
+    curve = by_progress(trainer, {"noise": 400, "known": 400, "new": 400}, steps=90)
+    often = Counter(trainer.taught)
+    assert often["new"] > 2 * max(often["noise"], often["known"])
+    assert min(often.values()) >= 5
+    assert all(step["loss"] == step[f"loss/{kind}"] for step, kind in zip(curve, trainer.taught, strict=True))
+
+
+def test_a_kind_ends_after_its_epochs_and_the_lesson_with_the_last() -> None:
+    trainer = Kinds()
+    assert len(by_progress(trainer, {"known": 2, "new": 5}, steps=90, max_epochs=2)) == 1 + 3
+    assert Counter(trainer.taught) == {"known": 1, "new": 3}
+
+
 def test_nothing_to_learn_from_is_an_error() -> None:
     listener: Any = Listener()
     with pytest.raises(ValueError, match="no example to learn from"):

@@ -36,7 +36,7 @@ class RecordingTrainer:
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> tuple[Path, list[dict[str, float]]]:
         assert function is trainer_process.lesson
-        checkpoint, _, _, self.examples, checkpoints = arguments
+        checkpoint, _, _, self.examples, checkpoints, self.kinds = arguments
         assert checkpoint.name == "base"
         return checkpoints / "taught", [{"step": 1.0, "loss": 2.0}]
 

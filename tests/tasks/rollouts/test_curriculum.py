@@ -5,20 +5,14 @@ from typing import Any
 
 import pytest
 
-from tasks.rollouts.curriculum import Tried, arm_of, estimates_of, next_arms, weights_of
+from models.arms import weights_of
+from tasks.rollouts.curriculum import Tried, arm_of, estimates_of, next_arms
 
 
 def test_an_arm_is_a_kind_that_problems_share_or_else_their_level() -> None:
     assert arm_of("arithmetic/1/plus", "arithmetic/1/plus/3 + 4", "arithmetic", "1") == "arithmetic/1/plus"
     assert arm_of("math/12", "math/12", "math", "Level 3") == "math/Level 3"
     assert arm_of("mbpp/12", "mbpp/12", "mbpp", None) == "mbpp"
-
-
-def test_weights_by_hand() -> None:
-    assert weights_of(["a", "b"], {"a": 0.3, "b": 0.1}, 0.2) == [pytest.approx(0.7), pytest.approx(0.3)]
-    assert weights_of(["a", "new"], {"a": 0.3}, 0.0) == [0.5, 0.5]  # an arm never tried has the mean of the others
-    assert weights_of(["a", "b"], {"a": 0.0, "b": 0.0}, 0.2) == [0.5, 0.5]
-    assert weights_of(["a", "b"], {}, 0.2) == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
