@@ -106,7 +106,7 @@ def generate(calls: Sequence[Call]) -> float:
     llm.reset_prefix_cache()
     started = time.perf_counter()
     for prompts, lengths in calls:
-        params = [SamplingParams(max_tokens=n, min_tokens=n, ignore_eos=True, logprobs=0) for n in lengths]
+        params = [SamplingParams(max_tokens=n, ignore_eos=True, logprobs=0) for n in lengths]
         requests: Any = [{"prompt_token_ids": prompt} for prompt in prompts]
         llm.generate(requests, params, use_tqdm=False)
     return time.perf_counter() - started

@@ -162,6 +162,11 @@ class EngineConfig(Section):
     max_num_seqs: Positive = Field(default=256, description="completions sampled at the same time")
     kv_cache_gb: Annotated[float, Field(gt=0)] = Field(default=2.0, description="key/value cache on a CPU, GiB")
     gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
+    shard_prompts: Positive | None = Field(
+        default=None,
+        description="prompts that are sampled together, with a seed of their own: what comes of them depends on no "
+        "others; null: all prompts of a stage",
+    )
     lora: LoraConfig | None = Field(default=None, description="adapters that it serves; a night uses those of `lora`")
 
 

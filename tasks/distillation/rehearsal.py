@@ -5,11 +5,12 @@ forgetting, rehearsal and pseudorehearsal"). Greedy answers would make it repeat
 """
 
 from pathlib import Path
+from typing import Any
 
 from conf.schema import EngineConfig, StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
 from tasks.rollouts import engine_process
-from tasks.rollouts.sample import call_proven
+from tasks.rollouts.proven import sample_proven
 from tasks.stage import stage
 from tasks.tables import write_rollouts
 from tasks.workers import Worker
@@ -38,10 +39,8 @@ def rehearsal(
     prompts = [prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], student) for prompt in asked]
     each = -(-count // len(prompts))
     arguments = (checkpoint, config, prompts, each)
-    options = {"seed": seed, "temperature": 1.0, "max_tokens": max_completion_tokens}
-    groups, _ = call_proven(
-        engine, engine_process.sample, *arguments, **options, trust_remote_code=student.trust_remote_code
-    )
+    options: dict[str, Any] = {"seed": seed, "temperature": 1.0, "max_tokens": max_completion_tokens}
+    groups, _ = sample_proven(engine, *arguments, **options, trust_remote_code=student.trust_remote_code)
     answers = [group[sample] for sample in range(each) for group in groups]
     write_rollouts(folder / "rollouts.parquet", answers[:count])
     engine.call(engine_process.sleep)

@@ -13,7 +13,7 @@ from models.checkpoint import base_of
 from models.hf.loading import load_tokenizer
 from tasks.evaluation.statistics import Decision, signed
 from tasks.rollouts import engine_process
-from tasks.rollouts.sample import call_proven
+from tasks.rollouts.proven import call_proven
 from tasks.stage import Artifact
 from tasks.workers import Worker
 

@@ -20,9 +20,8 @@ from rewards.contamination import exam_index
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.evaluation.cache import CachedExam, exam_inputs, load_exam, save_exam
 from tasks.evaluation.english import write_english
-from tasks.rollouts import engine_process
 from tasks.rollouts.episodes import Episode, Player, game, play
-from tasks.rollouts.sample import call_proven
+from tasks.rollouts.proven import sample_proven
 from tasks.rollouts.score import scores_of
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
@@ -171,9 +170,8 @@ def answer_questions(
         log.warning(
             "%d questions of the exam are too long to be asked: raise engine.max_model_len", len(prompts) - len(short)
         )
-    groups, _ = call_proven(
+    groups, _ = sample_proven(
         engine,
-        engine_process.sample,
         checkpoint,
         config,
         [prompts[index] for index in short],

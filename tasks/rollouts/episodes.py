@@ -19,7 +19,7 @@ from rewards.environment import Environment, State
 from rewards.episodes import begun, stepped
 from rewards.verifier import Benchmark, Problem
 from tasks.rollouts import engine_process
-from tasks.rollouts.sample import call_proven
+from tasks.rollouts.proven import call_proven
 from tasks.workers import Worker, WorkerDiedError
 
 LIMIT = 600.0  # seconds for a user's environment to answer a turn of all episodes

@@ -1,0 +1,70 @@
+"""Calls of an engine that is proven to hold a checkpoint's weights; long lists of prompts are cut into shards."""
+
+import dataclasses
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from conf.schema import EngineConfig
+from models.engine.sync_probe import SyncError
+from models.rollout import Rollout
+from tasks.rollouts import engine_process
+from tasks.workers import Worker
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+log = logging.getLogger("nightschool")
+
+
+def call_proven(engine: Worker, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function in the engine's process, and once more in a new one after an unproven weight sync.
+
+    Raises SyncError where a new engine's weights are not proven either.
+    """
+    try:
+        return engine.call(function, *args, **kwargs)
+    except SyncError as error:
+        log.warning("%s: the engine is restarted", error)
+        engine.on_loss(f"the engine was restarted: {error}")
+        engine.close()
+        return engine.call(function, *args, **kwargs)
+
+
+def sample_proven(
+    engine: Worker,
+    checkpoint: Path,
+    config: EngineConfig,
+    prompts: Sequence[list[int]],
+    size: int,
+    *,
+    seed: int,
+    **options: Any,
+) -> tuple[list[list[Rollout]], dict[str, float]]:
+    """Sample `size` completions of each prompt, in shards of `config.shard_prompts`.
+
+    A shard is sampled with a seed and caches of its own, so what comes of it depends neither on the others nor on who
+    samples it. `options`, and what is returned: as of `engine_process.sample`; seconds are summed.
+    """
+    length = config.shard_prompts
+    if length is None:
+        return call_proven(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)
+    found, figures = list[list[Rollout]](), Counter[str]()
+    for start in range(0, len(prompts), length):
+        shard, own_seed = prompts[start : start + length], shard_seed(seed, start // length)
+        groups, seen = call_proven(
+            engine, engine_process.sample, checkpoint, config, shard, size, seed=own_seed, **options
+        )
+        difference = max(figures["probe_difference"], seen["probe_difference"])
+        figures.update(seen)
+        figures["probe_difference"] = difference
+        found += [[dataclasses.replace(one, group=start + one.group) for one in group] for group in groups]
+    return found, dict(figures)
+
+
+def shard_seed(seed: int, number: int) -> int:
+    """Return the seed of a shard, from 0: of 63 bits, all of them from both numbers."""
+    return int.from_bytes(hashlib.sha256(f"{seed} shard {number}".encode()).digest()[:8]) >> 1
