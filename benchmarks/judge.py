@@ -62,7 +62,7 @@ def measure(taste: Taste, seed: int, count: int, config: JudgeConfig, cache: Pat
     """Return how a judge ranks a seed's picks."""
     drawn = picks(taste, count, f"judge {seed}")
     groups = [
-        Group(pick.messages[0]["content"], pick.answers, range(ANSWERS), number, f"pick/{number}")
+        Group(pick.messages[0]["content"], pick.responses, range(ANSWERS), number, f"pick/{number}")
         for number, pick in enumerate(drawn)
     ]
     judged = judge_groups(groups, config, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}", None)

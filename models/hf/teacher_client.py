@@ -120,13 +120,16 @@ class _Client:
         key = os.environ.get(config.key_variable) or "none"  # the library wants one, a server of one's own does not
         slots = asyncio.Semaphore(CONCURRENT_REQUESTS)
         make_folder(self.cache)
-        transport = httpx.AsyncHTTPTransport(uds=str(self.socket)) if self.socket else None
+        # openai takes such a client, though its types name httpx2's
+        through_socket: Any = self.socket and httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=str(self.socket))
+        )
         async with AsyncOpenAI(
             base_url=config.base_url or LOCAL,
             api_key=key,
             timeout=config.timeout_seconds,
             max_retries=config.retries,
-            http_client=httpx.AsyncClient(transport=transport) if transport else None,
+            http_client=through_socket,
         ) as client:
             try:
                 async with asyncio.timeout(min(minutes, left)):

@@ -45,7 +45,7 @@ def _answers(folder: Path) -> pd.DataFrame:
     if rollouts is None or scores is None or credited is None:
         return pd.DataFrame()
     rows = credited.merge(scores, on=COMPLETION).merge(rollouts, on=COMPLETION).dropna(subset=["advantage"])
-    single = rows["parts"].map(lambda parts: "turns" not in json.loads(parts)).astype(bool)
+    single = rows["parts"].map(lambda parts: "turns" not in json.loads(str(parts))).astype(bool)
     rows = rows[single & ~rows["verdict"].isin([FAILED, JUDGED])]
     length = [len(tokens) for tokens in rows["token_ids"]]
     each = [

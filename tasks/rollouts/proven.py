@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import logging
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -52,15 +52,14 @@ def sample_proven(
     length = config.shard_prompts
     if length is None:
         return call_proven(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)
-    found, figures = list[list[Rollout]](), Counter[str]()
+    found, figures = list[list[Rollout]](), defaultdict[str, float](float)
     for start in range(0, len(prompts), length):
         shard, own_seed = prompts[start : start + length], shard_seed(seed, start // length)
         groups, seen = call_proven(
             engine, engine_process.sample, checkpoint, config, shard, size, seed=own_seed, **options
         )
-        difference = max(figures["probe_difference"], seen["probe_difference"])
-        figures.update(seen)
-        figures["probe_difference"] = difference
+        for name, value in seen.items():
+            figures[name] = max(figures[name], value) if name == "probe_difference" else figures[name] + value
         found += [[dataclasses.replace(one, group=start + one.group) for one in group] for group in groups]
     return found, dict(figures)
 

@@ -4,7 +4,6 @@ import gc
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +63,10 @@ def lesson(
 
     learn: Callable[..., Iterator[dict[str, float]]] = sft_preference.imitation
     warmup_steps: int | None = None
+    options: dict[str, Any] = {}
     match lesson:
         case DistillConfig():
-            learn, warmup_steps = partial(sft_preference.distill, kinds=kinds), lesson.warmup_steps
+            learn, warmup_steps, options = sft_preference.distill, lesson.warmup_steps, {"kinds": kinds}
         case FeedbackConfig():
             learn = sft_preference.kto
         case PicksConfig(method="dpo"):
@@ -74,7 +74,9 @@ def lesson(
         case _:
             pass
     adapted = lesson_config(config, lesson.learning_rate, warmup_steps)
-    return study(checkpoint, adapted, lambda trainer: learn(trainer, examples, lesson, config.seed), checkpoints)
+    return study(
+        checkpoint, adapted, lambda trainer: learn(trainer, examples, lesson, config.seed, **options), checkpoints
+    )
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float, warmup_steps: int | None = None) -> TrainerConfig:

@@ -53,7 +53,7 @@ class SeededEngine(InProcessWorker):
         self.calls: list[tuple[int, int]] = []  # seeds, and how many prompts
 
     def call(self, function: object, *arguments: Any, seed: int, **options: Any) -> Any:
-        checkpoint, _, prompts, size = arguments
+        _, _, prompts, size = arguments
         self.calls.append((seed, len(prompts)))
         seconds = {"sync": 1.0, "generate": 2.0, "probe_difference": 0.01 * len(self.calls)}
         return [[self.rollout(n, i, seed, prompts) for i in range(size)] for n in range(len(prompts))], seconds
