@@ -167,7 +167,7 @@ def plan_round(config: NightConfig) -> Plan:
 
 def _plan_judging(config: NightConfig, folder: str) -> tuple[Planned, ...]:
     """Return the stages that rate what has no verifier: the reward model's and, where there is one, the judge's."""
-    names = ("judge", "rank_by_judge") if config.judge else ("judge",)
+    names = ("score_by_reward_model", "rank_by_judge") if config.judge else ("score_by_reward_model",)
     return tuple(Planned(f"{folder}{name}", (f"{folder}sample",), optional=True) for name in names)
 
 

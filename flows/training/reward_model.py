@@ -15,7 +15,7 @@ from tasks.evaluation.metrics import ranking_accuracies
 from tasks.layout import ranking_path
 from tasks.reward_model.rank import rank_picks
 from tasks.rollouts.owner_prompts import owner_prompts
-from tasks.rollouts.reward_scores import judge
+from tasks.rollouts.score_by_reward_model import score_by_reward_model
 from tasks.stage import MANIFEST, Artifact
 from tasks.tables import HELD_OUT, read_table
 from tasks.tracking import Tracking
@@ -78,19 +78,19 @@ class LearnedReward:
         """
         if self.failed:
             return {}
-        night, path = self.night, f"{path}/judge"
+        night, path = self.night, f"{path}/score_by_reward_model"
         inputs: dict[str, Any] = {
             "rollouts": rollouts,
             "reward_model": night.checkpoint(self.reward_model),
             "config": night.config.trainer,
         }
         night.rest_engine()
-        self.failed = judge.committed(night.folder, path, **inputs, failed=True) is not None
+        self.failed = score_by_reward_model.committed(night.folder, path, **inputs, failed=True) is not None
         try:
-            learned = night.run(judge, path, **inputs, failed=self.failed, trainer=night.trainer)
+            learned = night.run(score_by_reward_model, path, **inputs, failed=self.failed, trainer=night.trainer)
         except RuntimeError as error:
             self.failed = True
-            learned = night.run(judge, path, **inputs, failed=True, trainer=night.trainer)
+            learned = night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
             why = " ".join(str(error).split())[:200]
             night.note(f"the reward model failed on a round's completions, and was not used from then on: {why}")
         return {"learned": learned, "learned_reward": night.config.learned_reward}

@@ -73,7 +73,7 @@ def test_a_rounds_refills_and_a_days_channels_are_nested() -> None:
     nested = plan(*FULL, "lessons.quiz_problems=0").nested
     assert list(nested) == ["round-01", "lessons", "round-02"]
     refilled = inputs(nested["round-01"])
-    assert refilled["score"] == ("sample", "judge")
+    assert refilled["score"] == ("sample", "score_by_reward_model")
     assert (refilled["refill-1/select_prompts"], refilled["update"]) == (("credit",), ("refill-1/credit",))
     assert inputs(nested["lessons"]) == {
         "evaluate": (),
@@ -90,7 +90,7 @@ def test_a_rounds_refills_and_a_days_channels_are_nested() -> None:
 
 def test_a_stage_that_did_not_run_is_replaced_by_its_inputs() -> None:
     round_plan = plan_round(load_night(STARTER, [ROUNDS]))
-    results = {"credit": 1, "sample": 2, "judge": 3}
+    results = {"credit": 1, "sample": 2, "score_by_reward_model": 3}
     assert round_plan.upstream("score", results) == [2, 3]
     assert round_plan.upstream("score", {"sample": 2}) == [2]  # no reward model
     assert round_plan.upstream("update", results) == [1]  # no refill

@@ -8,7 +8,7 @@ import pandas as pd
 
 from conf.schema import TrainerConfig
 from tasks.reward_model import process
-from tasks.rollouts.reward_scores import judge
+from tasks.rollouts.score_by_reward_model import score_by_reward_model
 from tasks.tables import LEARNED, ROLLOUTS, read_table
 from tests.tasks.doubles.tables import rollout, write_stage
 
@@ -27,10 +27,17 @@ class Judge:
 
 def judged(home: Path, rows: list[dict[str, Any]], trainer: Any, *, failed: bool) -> pd.DataFrame:
     sampled = write_stage(home / "sample", {"rollouts": (ROLLOUTS, rows)})
-    (home / "judge").mkdir()
+    (home / "score_by_reward_model").mkdir()
     config, model = TrainerConfig(), Path("cafe")
-    judge.write(home / "judge", rollouts=sampled, reward_model=model, config=config, failed=failed, trainer=trainer)
-    return read_table(home / "judge" / "learned.parquet", LEARNED)
+    score_by_reward_model.write(
+        home / "score_by_reward_model",
+        rollouts=sampled,
+        reward_model=model,
+        config=config,
+        failed=failed,
+        trainer=trainer,
+    )
+    return read_table(home / "score_by_reward_model" / "learned.parquet", LEARNED)
 
 
 def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) -> None:

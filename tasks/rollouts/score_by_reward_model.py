@@ -13,7 +13,7 @@ from tasks.workers import Worker
 
 
 @stage(retries=2, resources=("trainer",))
-def judge(
+def score_by_reward_model(
     folder: Path, *, rollouts: Artifact, reward_model: Path, config: TrainerConfig, failed: bool, trainer: Worker
 ) -> None:
     """Write one reward per completion, in the order of the rollouts; null where the model gives no finite number.
