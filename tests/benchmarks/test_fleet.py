@@ -1,0 +1,35 @@
+"""The simulated week: what is submitted is accounted for, and more machines never miss more."""
+
+import pytest
+
+from benchmarks.fleet import LEAST, Fleet, Outcome, simulate
+
+
+@pytest.mark.parametrize("machines", [1, 3, 30])
+@pytest.mark.parametrize("failures", [0.0, 0.5])
+def test_every_night_is_whole_shortened_or_missed(machines: int, failures: float) -> None:
+    found = simulate(Fleet(60, machines, days=2, failures=failures))
+    assert found.nights == 120
+    assert len(found.waits) <= 120
+    assert found.busy >= LEAST * found.whole
+    assert (found.failures > 0) == (failures > 0)
+
+
+def test_enough_machines_leave_nobody_waiting() -> None:
+    found = simulate(Fleet(50, 50, days=1, failures=0.0))
+    assert (found.whole, max(found.waits)) == (50, 0.0)
+    assert found.busy == pytest.approx(50 * 13.1, rel=0.05)
+
+
+def test_more_machines_miss_less_and_cost_no_more_work() -> None:
+    few, many = (simulate(Fleet(400, machines, days=1, failures=0.0)) for machines in (8, 16))
+    assert few.missed > many.missed == 0
+    assert few.shortened >= 1
+
+
+def test_failures_cost_little_and_the_same_seed_fails_alike() -> None:
+    calm, rough = (simulate(Fleet(100, 20, days=1, failures=rate)) for rate in (0.0, 1.0))
+    assert rough.failures > 5
+    assert rough.whole == calm.whole == 100
+    assert 0 < rough.busy - calm.busy < rough.failures * 2
+    assert simulate(Fleet(100, 20, days=1, failures=1.0)) == rough != Outcome()
