@@ -38,6 +38,7 @@ def examined(judge: Judge, folder: Path, question: str) -> dict[str, Any]:
     return json.loads((folder / "examined" / "outcome.json").read_text())
 
 
+@pytest.mark.full
 def test_the_champion_judges_as_long_as_the_night_lasts(tmp_path: Path, night: Night) -> None:
     """This one writes noise, which ranks nothing."""
     night.home.checkpoints.mkdir(parents=True)
