@@ -1,6 +1,6 @@
 """A week of many owners' nights on one work pool: how many machines do they need, and what does a night cost?
 
-    python -m benchmarks.fleet [--students 1000] [--machines 20 30 40 50 60] [--days 7] [--seed 1]
+    python -m benchmarks.fleet [--students 1000] [--machines 20 25 30 40 50] [--days 7] [--seed 1]
 
 A simulation with measured figures; nothing is trained. Each night is submitted at some minute of its owner's evening,
 waits for a machine in order of arrival, and ends by the morning: one that begins late has fewer rounds, as a night with
@@ -11,13 +11,14 @@ shares of nights that were whole, shortened and missed, the wait, how busy the m
 
 import argparse
 import heapq
+import itertools
 import random
 from collections import deque
 from dataclasses import dataclass, field
 
 EVENING, LATEST, MORNING = 21 * 60, 26 * 60, 30.5 * 60  # minutes of a day: 21:00, 02:00 and 06:30 of the next
 WHOLE, SPREAD = 13.1, 0.8  # minutes of a starter night with two cores: mean and deviation of docs/performance.md
-LEAST = 7.0  # minutes of one with a lesson and its exams, but no round
+LEAST = 7.0  # minutes of one with a lesson and its exams, but no round: an estimate, as the next two
 STAGE, RESTART = 0.7, 0.5  # minutes: the longest that a kill in the rounds costs, and to begin again
 
 
@@ -70,7 +71,7 @@ def simulate(fleet: Fleet) -> Outcome:
     def plan(minute: float, what: str, night: Night | None = None) -> None:
         heapq.heappush(events, (minute, next(numbers), what, night))
 
-    numbers = iter(range(10**9))
+    numbers = itertools.count()
     for day in range(fleet.days):
         for _ in range(fleet.students):
             submitted = day * 1440 + chance.triangular(EVENING, LATEST)
@@ -83,10 +84,8 @@ def simulate(fleet: Fleet) -> Outcome:
                 waiting.append(night)
             case "done", Night():
                 free += 1
-                outcome.shortened, outcome.whole = (
-                    outcome.shortened + night.shortened,
-                    outcome.whole + (not night.shortened),
-                )
+                outcome.shortened += night.shortened
+                outcome.whole += not night.shortened
             case "failed", Night():
                 outcome.failures += 1
                 waiting.appendleft(night)

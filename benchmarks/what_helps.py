@@ -8,7 +8,6 @@ docs/what-helps.png, and the table between the markers in docs/performance.md; `
 """
 
 import argparse
-import math
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,13 +33,13 @@ from benchmarks.nights.ablations import (
     run,
     settings_of,
 )
+from benchmarks.nights.paired import students_interval
 from flows import environment
 
 RESULTS, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".png"))
 PAGE = Path("docs/performance.md")
 HOMES = SCHOOL / "what-helps"
 BEGIN, END = "<!-- begin: python -m benchmarks.what_helps -->", "<!-- end -->"
-SURE = 0.95
 NONE = "none"
 NOT_ALONE = (
     "- *rounds*: without them the teacher is asked nothing, and there are no answers of the student's own to learn "
@@ -66,14 +65,8 @@ class Effect:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval by Student's t over the pairs, mean ± t · s / √n; None for one pair."""
-        from scipy.stats import t
-
-        count = len(self.differences)
-        if count < 2:
-            return None
-        half = float(t.ppf((1 + SURE) / 2, count - 1)) * statistics.stdev(self.differences) / math.sqrt(count)
-        return self.mean - half, self.mean + half
+        """The 95 % interval by Student's t over the pairs; None for one pair."""
+        return students_interval(self.differences) if len(self.differences) > 1 else None
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -70,12 +70,18 @@ def table(found: Mapping[str, Sequence[Run]], first: str, reference: str) -> str
 
 
 def against(gains: Sequence[float], others: Sequence[float]) -> str:
-    """Return the mean difference of pairs of nights with Student's 95 % interval, mean ± t · s / √n."""
-    from scipy.stats import t
-
+    """Return the mean difference of pairs of nights with its interval; empty where there are no two pairs."""
     if len(others) != len(gains) or len(gains) < 2:
         return ""
     differences = [one - other for one, other in zip(gains, others, strict=True)]
-    spread: Any = statistics.stdev(differences) * t.ppf(0.975, len(gains) - 1) / math.sqrt(len(gains))
-    mean = statistics.mean(differences)
-    return f"{mean:+.3f} [{mean - spread:+.3f}, {mean + spread:+.3f}]"
+    low, high = students_interval(differences)
+    return f"{statistics.mean(differences):+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def students_interval(differences: Sequence[float]) -> tuple[float, float]:
+    """Return Student's 95 % interval of the mean of two differences or more, mean ± t · s / √n."""
+    from scipy.stats import t
+
+    mean, count = statistics.mean(differences), len(differences)
+    half = float(t.ppf(0.975, count - 1)) * statistics.stdev(differences) / math.sqrt(count)
+    return mean - half, mean + half

@@ -41,8 +41,8 @@ ANSWERING = (
     "models/sampler.py",
     "models/hf/bridge.py",
     "tasks/rollouts/engine_process.py",
+    "tasks/rollouts/proven.py",
     "tasks/rollouts/episodes.py",
-    "tasks/rollouts/sample.py",
     "tasks/evaluation/evaluate.py",
 )  # source that decides what a model answers
 STALE = 24 * 3600.0  # seconds: an older draft was left by a crash

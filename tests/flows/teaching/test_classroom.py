@@ -52,6 +52,22 @@ def test_a_lesson_is_in_the_journal_and_learnt_and_can_be_undone(school: School,
         do(room.undo(taught["lesson"]))
 
 
+def test_an_undone_lesson_is_gone_from_the_page_while_later_ones_are_learnt_again(school: School, do: Do) -> None:
+    room = school.open()
+    first, later = (do(teach(room, kind))["lesson"] for kind in ("pick", "praise"))
+
+    async def undoing() -> tuple[list[str], bool]:
+        watched = room.watch()
+        await anext(watched)
+        undone = asyncio.ensure_future(room.undo(first))
+        state = await anext(watched)
+        early = not undone.done()
+        await undone
+        return [lesson["id"] for lesson in state["lessons"]], early
+
+    assert do(undoing()) == ([later], True)
+
+
 def test_after_a_crash_the_day_copy_is_the_same_and_undone_lessons_stay_undone(school: School, do: Do) -> None:
     room = school.open()
     taught = [do(teach(room, kind)) for kind in LESSONS]
