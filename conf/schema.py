@@ -17,7 +17,7 @@ from conf.sections.lessons import (
     RewardModelConfig,
 )
 from conf.sections.rewards import RewardConfig, SandboxConfig
-from conf.sections.services import AlarmsConfig, MorningConfig, PrefectConfig, TrackingConfig
+from conf.sections.services import AlarmsConfig, ClusterConfig, MorningConfig, PrefectConfig, TrackingConfig
 from conf.sections.stages import OnPolicyConfig, SelfPlayConfig, Stages, Step, steps
 from conf.sections.teaching import TeachConfig
 
@@ -219,6 +219,7 @@ class NightConfig(Section):
     )
     tracking: NotInIdentity[TrackingConfig] = TrackingConfig()
     prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
+    cluster: NotInIdentity[ClusterConfig] = ClusterConfig()
     alarms: NotInIdentity[AlarmsConfig] = AlarmsConfig()
     morning: NotInIdentity[MorningConfig] = MorningConfig()
     teach: NotInIdentity[TeachConfig] = TeachConfig()
@@ -268,6 +269,16 @@ class NightConfig(Section):
                     f"{name}.max_completion_tokens: {longest} leaves no room for a prompt in engine.max_model_len: "
                     f"{self.engine.max_model_len}; lower the former or raise the latter"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def a_cluster_has_shards(self) -> Self:
+        """Refuse a cluster without shards to share: the night would be sampled on this machine alone."""
+        if self.cluster.address is not None and self.engine.shard_prompts is None:
+            raise ValueError(
+                "cluster.address: machines share a stage's prompts by shards; set engine.shard_prompts, such as a "
+                "quarter of grpo.prompts_per_round"
+            )
         return self
 
     @property

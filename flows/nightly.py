@@ -41,6 +41,7 @@ from flows.training.recipe import Recipe
 from flows.training.reward_model import log_rankings, rank_held_out
 from flows.web.links import links_of, prefect_link
 from rewards.verifier import Problem
+from tasks.cluster import cluster
 from tasks.evaluation.decide import decide
 from tasks.evaluation.evaluate import exam_problems
 from tasks.monitoring.notify import post_report
@@ -213,6 +214,7 @@ def _finish(
         outcome = _promote(night, decision, models, tracking)
         log_exams(tracking, exams)
         log_day_copy(tracking, night.folder)
+        tracking.log(cluster.figures(night.folder), 0)
         log_rankings(tracking, night.folder, models)
         serving = outcome["serving"] or models["champion"].name
         monitor.alarms.record(vault.alarms(night.home.checkpoints / serving))

@@ -1,6 +1,6 @@
 """The child processes that hold the engine and the trainer: call, restart, close.
 
-One small seam on the standard library's process pool, so that a cluster's actors can stand behind it later.
+One small seam on the standard library's process pool; a cluster's actors stand behind it too (`tasks/cluster`).
 """
 
 import ctypes
@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -74,6 +74,7 @@ def processor_seconds(process: int) -> float:
 
 
 P = ParamSpec("P")
+A = TypeVar("A")
 R = TypeVar("R")
 PR_SET_PDEATHSIG = 1
 KILL_LIMIT = 30.0  # seconds; a process that the kernel cannot end is left to it
@@ -148,6 +149,13 @@ class Worker:
         if time.time() >= self.until:
             raise HoursOverError(f"the night's hours were over before {kind} began")
         return self.result(self.submit(function, *args, **kwargs), kind)
+
+    def spread(self, job: Callable[["Worker", A], R], items: Sequence[A]) -> list[R]:
+        """Return what a job makes of each item with this worker, in order. An engine on several machines shares them.
+
+        A job may not depend on the items before it, nor on which worker does it.
+        """
+        return [job(self, item) for item in items]
 
     def result(self, future: Future[R], kind: str = "") -> R:
         """Return the answer to `submit`, with the errors of `call`. `kind`: of the calls to compare its time with."""

@@ -1,4 +1,4 @@
-"""Services outside the home: MLflow, Prefect, and notifications to the owner."""
+"""Services outside the home: MLflow, Prefect, a Ray cluster, and notifications to the owner."""
 
 from typing import Annotated
 
@@ -46,3 +46,11 @@ class PrefectConfig(Section):
     """The Prefect server that the night starts when none is configured."""
 
     port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(default=None, description="null: any free port")
+
+
+class ClusterConfig(Section):
+    """Further machines, joined by Ray, whose engines sample beside this one's; see docs/how-to/a-cluster.md."""
+
+    address: Annotated[str, Field(pattern=r"^(auto|[^/\s]+:\d+)$")] | None = Field(
+        default=None, description="host:port of a Ray cluster, or auto for the one on this machine; null: no cluster"
+    )

@@ -21,6 +21,7 @@ from flows.run.preflight import night_checks
 from flows.run.registry import open_registry
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
+from tasks.cluster.cluster import engine_nodes
 from tasks.registry.mlflow_registry import DAYTIME
 from tasks.tracking import tracking_uri
 
@@ -47,6 +48,7 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
         *check_port(config),
         *_night(home, config),
         *_registry(home, config),
+        *_machines(config),
     ]
 
 
@@ -83,6 +85,23 @@ def _registry(home: Home, config: NightConfig) -> Iterator[Finding]:
                 found = f"The registry points to {source.removeprefix('file://')}"
                 advice = "this home was moved. Read checkpoints by their folders, not by models:/ URIs"
                 yield Finding("registry", "warning", found, advice)
+
+
+def _machines(config: NightConfig) -> Iterator[Finding]:
+    """List the nodes of the cluster, where one is configured; a night says itself why it does without one."""
+    if (address := config.cluster.address) is None:
+        return
+    try:
+        nodes = engine_nodes(address)
+    except InputError as error:
+        found, _, advice = str(error).partition("; ")
+        yield Finding("cluster", "error", found, advice)
+        return
+    for node in nodes:
+        yield Finding("machine", "ok", f"{node['NodeName']} offers an engine")
+    if not nodes:
+        advice = "join one: ray start --address=… --resources='{\"engine\": 1}'; see docs/how-to/a-cluster.md"
+        yield Finding("cluster", "warning", "no node offers an engine", advice)
 
 
 def _cores() -> Finding:

@@ -24,6 +24,7 @@ from flows.run.progress import note_progress
 from models.checkpoint import verify
 from models.engine.environment import engine_environment, trainer_environment
 from tasks import incidents
+from tasks.cluster.cluster import Cluster
 from tasks.layout import round_path
 from tasks.plan import MODELS_EXAMINED, Plan, plan_night
 from tasks.registry.promote import DRY_RUN
@@ -56,9 +57,10 @@ class Night:
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
         usual = usual_seconds(last_finished(self.home.nights, self.config.name))
-        engine_variables = engine_environment()
         self.plan, self.results = plan_night(self.config), defaultdict(dict)
-        self.engine = Worker("engine", engine_variables, logs / "engine.log", self.note, usual=usual)
+        kept: Any = ("engine", engine_environment(), logs / "engine.log", self.note)
+        address = self.config.cluster.address
+        self.engine = Cluster(address, self.folder, *kept, usual=usual) if address else Worker(*kept, usual=usual)
         self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
         self.hours, self.started = Hours.of(self.config, self.date, self.since), time.time()
         self.limit_workers(before_end=-LATE)

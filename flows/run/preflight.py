@@ -21,6 +21,7 @@ from flows.training.judge import CHAMPION, find_judge
 from flows.training.validation import is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect
 from rewards import benchmarks
+from tasks.cluster.connection import connect
 from tasks.distillation import import_traces
 from tasks.evaluation.evaluate import exam_problems
 from tasks.evaluation.statistics import MOST_BAD_LUCK, USUAL_FLIPS, bad_luck, smallest_guard
@@ -54,6 +55,7 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
         "MLflow": lambda: _check_mlflow(home, config),
         "Prefect": _check_prefect,
         "student": lambda: check_source(config.student),
+        **({"cluster": lambda: connect(address)} if (address := config.cluster.address) else {}),
         "traces": lambda: _check_traces(config),
         "training": lambda: _check_training(config),
         "hooks": lambda: _check_hooks(config),

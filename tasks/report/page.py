@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from tasks.cluster.cluster import FILE as MACHINES
 from tasks.evaluation.statistics import signed
 from tasks.report import charts
 from tasks.report.episode import shown_episode
@@ -109,6 +110,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
             *judge_sentences(read_json(night / "examine_judge", "outcome.json")),
             *reward_model_sentences(read_json(night / "fit_reward_model", "outcome.json")),
         ],
+        machines=read_json(night, MACHINES) or {},
         config=(night / "config.yaml").read_text(),
         links=links_of(summary),
     )

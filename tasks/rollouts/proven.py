@@ -46,20 +46,22 @@ def sample_proven(
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
     """Sample `size` completions of each prompt, in shards of `config.shard_prompts`.
 
-    A shard is sampled with a seed and caches of its own, so what comes of it depends neither on the others nor on who
-    samples it. `options`, and what is returned: as of `engine_process.sample`; seconds are summed.
+    A shard is sampled with a seed and caches of its own, so what comes of it depends neither on the others nor on which
+    machine samples it. `options`, and what is returned: as of `engine_process.sample`; seconds are summed.
     """
     length = config.shard_prompts
     if length is None:
         return call_proven(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)
-    found, figures = list[list[Rollout]](), defaultdict[str, float](float)
-    for start in range(0, len(prompts), length):
+
+    def sample_shard(worker: Worker, start: int) -> tuple[list[list[Rollout]], dict[str, float]]:
         shard, own_seed = prompts[start : start + length], shard_seed(seed, start // length)
-        groups, seen = call_proven(
-            engine, engine_process.sample, checkpoint, config, shard, size, seed=own_seed, **options
-        )
+        return call_proven(worker, engine_process.sample, checkpoint, config, shard, size, seed=own_seed, **options)
+
+    found, figures = list[list[Rollout]](), defaultdict[str, float](float)
+    for groups, seen in engine.spread(sample_shard, range(0, len(prompts), length)):
         for name, value in seen.items():
             figures[name] = max(figures[name], value) if name == "probe_difference" else figures[name] + value
+        start = len(found)
         found += [[dataclasses.replace(one, group=start + one.group) for one in group] for group in groups]
     return found, dict(figures)
 

@@ -1,6 +1,6 @@
 """Stand-ins for `tasks.workers.Worker` that need no child process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -14,6 +14,10 @@ class InProcessWorker:
         """Return what the function returns."""
         self.functions.append(function)
         return function(*arguments, **options)
+
+    def spread(self, job: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
+        """Return what the job makes of each item."""
+        return [job(self, item) for item in items]
 
     def end(self) -> None:
         """There is nothing to end."""

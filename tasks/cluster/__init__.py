@@ -1,0 +1,1 @@
+"""Further machines, joined by Ray: their engines sample beside this machine's own."""

@@ -1,0 +1,68 @@
+"""The night's connection to a Ray cluster: reachable, and closed to strangers."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from ipaddress import ip_address
+
+from conf.storage.home import InputError
+
+HELP = "see docs/how-to/a-cluster.md, or leave it out: --set cluster.address=null"
+PATIENCE = 30  # seconds for a cluster to answer
+PRIVATE = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+
+
+def connect(address: str) -> None:
+    """Connect this process to a cluster, once. `address`: `host:port`, or `auto` for the one on this machine.
+
+    Raises InputError where Ray is not installed, where no cluster answers, and where one that other machines can
+    reach takes calls without a token: whoever can call it, can run any program on its machines.
+    """
+    os.environ.update({name: os.environ.get(name, value) for name, value in PRIVATE.items()})
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(f"cluster.address: Ray is not installed; uv pip install '.[cluster]', or {HELP}") from error
+    if ray.is_initialized():
+        return
+    on_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
+        reached = ray.get_runtime_context().gcs_address
+    except Exception as error:  # of many kinds: no cluster, a wrong token, another version of Ray or Python
+        why = " ".join(str(error).split())[:200]
+        raise InputError(f"cluster.address: {address} is no Ray cluster that can be used ({why}); {HELP}") from error
+    finally:
+        if on_main:  # Ray's own would end the process at once
+            signal.signal(signal.SIGTERM, handler)
+    if not is_loopback(reached) and is_open(reached):
+        ray.shutdown()
+        raise InputError(
+            f"cluster.address: the cluster at {reached} asks for no token, so that whoever reaches it can run programs "
+            f"on its machines; start it with RAY_AUTH_MODE=token: {HELP}"
+        )
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an address (`host:port`) can be reached from its own machine alone."""
+    host = address.rpartition(":")[0].strip("[]")
+    return host == "localhost" or ip_address(host).is_loopback
+
+
+def is_open(address: str) -> bool:
+    """Return whether a cluster answers a caller without a token."""
+    command = [sys.executable, "-c", "import ray.scripts.scripts as scripts; scripts.main()", "health-check"]
+    known = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    try:
+        answer = subprocess.run(
+            [*command, "--address", address],
+            env=known | {"RAY_AUTH_MODE": "disabled"},
+            capture_output=True,
+            timeout=PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return answer.returncode == 0

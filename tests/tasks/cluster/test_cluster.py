@@ -1,0 +1,179 @@
+"""What a night samples does not depend on how many machines there are, nor on one that is lost."""
+
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import psutil
+import pytest
+
+from conf.schema import EngineConfig
+from models.engine.environment import engine_environment
+from models.rollout import Rollout
+from tasks.cluster import cluster as machines
+from tasks.cluster.cluster import HERE, Cluster, read_machines
+from tasks.cluster.connection import is_loopback
+from tasks.evaluation.cache import versions
+from tasks.rollouts import engine_process
+from tasks.rollouts.proven import sample_proven
+from tasks.workers import HoursOverError, Worker
+from tests.chaos import tiny_engine
+
+PROMPTS = [[n, n + 1, n + 2] for n in range(3, 19)]
+CONNECT = "from tasks.cluster.connection import connect; import sys; connect(sys.argv[1])"
+AddNode = Callable[[str], Any]
+
+
+def slow_sample(*arguments: Any, **options: Any) -> Any:
+    """Leave a mark with this process's number, and sample a moment later."""
+    marks().mkdir(exist_ok=True)
+    (marks() / str(os.getpid())).touch()
+    time.sleep(0.5)
+    return tiny_engine.sample(*arguments, **options)
+
+
+def marks() -> Path:
+    return Path(os.environ["XDG_CACHE_HOME"], "marks")
+
+
+@pytest.fixture(autouse=True)
+def _in_vllms_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_process, "sample", tiny_engine.sample)
+
+
+@pytest.fixture(scope="module")
+def incidents() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def engine(ray_cluster: Any, tmp_path_factory: pytest.TempPathFactory, incidents: list[str]) -> Iterator[Cluster]:
+    """A night's engine on the cluster."""
+    night = tmp_path_factory.mktemp("night")
+    found = Cluster(ray_cluster.address, night, "engine", engine_environment(), night / "log", incidents.append)
+    yield found
+    found.end()
+
+
+@pytest.fixture(scope="module")
+def alone(student: Path) -> Iterator[list[list[Rollout]]]:
+    """What one machine samples."""
+    worker = Worker("engine", engine_environment())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(engine_process, "sample", tiny_engine.sample)
+        yield sampled(worker, student)
+    worker.end()
+
+
+def sampled(engine: Worker, student: Path) -> list[list[Rollout]]:
+    config = EngineConfig(shard_prompts=2)
+    return sample_proven(engine, student, config, PROMPTS, 3, seed=7, temperature=1.0, max_tokens=9)[0]
+
+
+def test_the_number_of_machines_changes_nothing(
+    engine: Cluster,
+    incidents: list[str],
+    student: Path,
+    alone: list[list[Rollout]],
+    add_node: AddNode,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert len({rollout.text for group in alone for rollout in group}) > 10
+    monkeypatch.setattr(engine_process, "sample", slow_sample)
+    assert sampled(engine, student) == alone
+    assert read_machines(engine.file.parent).keys() == {HERE}
+    for name in ("second", "third"):
+        add_node(name)
+    assert sampled(engine, student) == alone
+    done = read_machines(engine.file.parent)
+    assert done.keys() == {HERE, "second", "third"}
+    assert sum(machine["shards"] for machine in done.values()) == 16
+    assert incidents == []
+    (copy,) = Path(os.environ["XDG_CACHE_HOME"]).glob(f"nightschool/node-0/{student.name}")
+    assert copy.is_dir()
+
+
+def test_what_a_lost_node_had_begun_is_done_elsewhere(
+    ray_cluster: Any,
+    engine: Cluster,
+    incidents: list[str],
+    student: Path,
+    alone: list[list[Rollout]],
+    add_node: AddNode,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_process, "sample", slow_sample)
+    node = add_node("doomed")
+    raylets = {started.process.pid for started in node.all_processes["raylet"]}
+    killed = list[int]()
+
+    def kill_amid_a_shard() -> None:
+        while not killed:
+            time.sleep(0.05)
+            begun = [int(mark.name) for mark in marks().glob("*") if psutil.pid_exists(int(mark.name))]
+            killed.extend(pid for pid in begun if raylets & {parent.pid for parent in psutil.Process(pid).parents()})
+        ray_cluster.remove_node(node, allow_graceful=False)
+
+    killer = Thread(target=kill_amid_a_shard)
+    killer.start()
+    assert sampled(engine, student) == alone
+    killer.join()
+    assert [incident for incident in incidents if incident.startswith("the machine doomed was lost; others do its")]
+    psutil.wait_procs([psutil.Process(pid) for pid in killed if psutil.pid_exists(pid)], timeout=60)
+    assert not psutil.pid_exists(killed[0])
+
+
+def test_a_machine_that_would_sample_otherwise_is_refused_by_name(
+    engine: Cluster,
+    incidents: list[str],
+    student: Path,
+    alone: list[list[Rollout]],
+    add_node: AddNode,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add_node("other")
+    here = versions() | {"device": "another processor"}
+    monkeypatch.setattr(machines, "versions_here", lambda: here)
+    assert sampled(engine, student) == alone
+    device = versions()["device"]
+    refused = f"the machine other does not help: it would sample otherwise (device {device}, here another processor)"
+    assert refused in incidents
+
+
+def test_other_machines_are_waited_for_no_longer_than_the_nights_hours(
+    engine: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machines, "POLL", 0.1)
+    over = Event()
+
+    def job(worker: Worker, number: int) -> None:
+        if worker is engine:
+            engine.until = time.time()
+        else:
+            assert over.wait(60)
+
+    with pytest.raises(HoursOverError, match="other machines"):
+        engine.spread(job, range(40))
+    over.set()
+    engine.until = math.inf
+
+
+@pytest.mark.full  # Ray tries for twenty seconds
+def test_a_wrong_token_is_refused(ray_cluster: Any) -> None:
+    command = [sys.executable, "-c", CONNECT, ray_cluster.address]
+    environment = os.environ | {"RAY_AUTH_TOKEN": "cd" * 32}
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert f"InputError: cluster.address: {ray_cluster.address} is no Ray cluster that can be used" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "own"), [("127.0.0.1:6379", True), ("[::1]:1", True), ("localhost:1", True), ("10.0.0.2:6379", False)]
+)
+def test_which_addresses_only_the_machine_itself_can_reach(address: str, own: bool) -> None:
+    assert is_loopback(address) == own
