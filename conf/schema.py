@@ -45,6 +45,11 @@ def _is_one(value: Any) -> Any:
 
 
 MICROBATCH = "packed tokens per forward pass; null: 1,280 on a CPU, 4,096 for each 12 GB of a GPU's memory"
+Lanes = Literal[1, 2, 4]
+Gpu = Annotated[int, Field(ge=0)]
+Gpus = tuple[Gpu, ...]
+LANES = "parts of a step's gradients that are summed by themselves; as many processes can train to the same bits"
+PROCESSES = "processes that train together, each with a copy of the weights and its share of the lanes"
 AlwaysOne = Annotated[float, Field(ge=1, le=1), BeforeValidator(_is_one)]
 
 
@@ -143,6 +148,13 @@ class OptimizerConfig(Section):
     max_grad_norm: Annotated[float, Field(gt=0)] = Field(default=1.0, description="gradients are clipped to this norm")
 
 
+class DevicesConfig(Section):
+    """Which of this machine's GPUs does what. On GPUs of their own, engine and trainer need not make room in turn."""
+
+    engine: Gpu | None = Field(default=None, description="number of the engine's GPU; null: the first")
+    trainer: Gpus = Field(default=(), description="those of the trainer's processes, one each; none: the first ones")
+
+
 class TrainerConfig(Section):
     """Everything the trainer needs: the recipe, the optimizer and the memory it may use."""
 
@@ -150,6 +162,9 @@ class TrainerConfig(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = Field(default=None, description="adapters; null: train all weights")
     microbatch_tokens: Positive | None = Field(default=None, description=MICROBATCH)
+    lanes: Lanes = Field(default=1, description=LANES)
+    processes: NotInIdentity[Lanes] = Field(default=1, description=PROCESSES)
+    gpus: NotInIdentity[Gpus] = Field(default=(), description="numbers of the GPUs, one for each process")
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="auto: a GPU if there is one")
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
     seed: int = Field(default=0, description="of dropout and new adapters")
@@ -207,6 +222,8 @@ class NightConfig(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = Field(default=None, description="adapters; null: train all weights")
     microbatch_tokens: Positive | None = Field(default=None, description=MICROBATCH)
+    lanes: Lanes = Field(default=1, description=LANES)
+    trainer_processes: NotInIdentity[Lanes] = Field(default=1, description=PROCESSES)
     engine: EngineConfig = EngineConfig()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
@@ -219,6 +236,7 @@ class NightConfig(Section):
     )
     tracking: NotInIdentity[TrackingConfig] = TrackingConfig()
     prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
+    devices: NotInIdentity[DevicesConfig] = DevicesConfig()
     cluster: NotInIdentity[ClusterConfig] = ClusterConfig()
     alarms: NotInIdentity[AlarmsConfig] = AlarmsConfig()
     morning: NotInIdentity[MorningConfig] = MorningConfig()
@@ -281,6 +299,19 @@ class NightConfig(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def processes_have_lanes(self) -> Self:
+        """Refuse processes without a lane of their own, and lanes in which dropout would draw other numbers."""
+        if self.trainer_processes > self.lanes:
+            raise ValueError(
+                f"trainer_processes: {self.trainer_processes} need as many lanes; set lanes: {self.trainer_processes}"
+            )
+        if self.devices.trainer and len(self.devices.trainer) != self.trainer_processes:
+            raise ValueError(f"devices.trainer: name one GPU for each of trainer_processes: {self.trainer_processes}")
+        if self.lanes > 1 and self.lora is not None and self.lora.dropout:
+            raise ValueError("lanes: with lora.dropout each process would draw other numbers; set lora.dropout: 0")
+        return self
+
     @property
     def steps(self) -> tuple[Step, ...]:
         """The training steps in order, with the numbers of their rounds."""
@@ -326,6 +357,9 @@ class NightConfig(Section):
             optimizer=self.optimizer,
             lora=self.lora,
             microbatch_tokens=self.microbatch_tokens,
+            lanes=self.lanes,
+            processes=self.trainer_processes,
+            gpus=self.devices.trainer,
             trust_remote_code=self.student.trust_remote_code,
             seed=self.seed,
         )

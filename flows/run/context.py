@@ -22,7 +22,7 @@ from flows.run.budget import LATE, Hours
 from flows.run.history import last_finished, usual_seconds
 from flows.run.progress import note_progress
 from models.checkpoint import verify
-from models.engine.environment import engine_environment, trainer_environment
+from models.engine.environment import engine_environment, on_gpu, trainer_environment
 from tasks import incidents
 from tasks.cluster.cluster import Cluster
 from tasks.layout import round_path
@@ -58,10 +58,12 @@ class Night:
         logs = self.folder / "logs"
         usual = usual_seconds(last_finished(self.home.nights, self.config.name))
         self.plan, self.results = plan_night(self.config), defaultdict(dict)
-        kept: Any = ("engine", engine_environment(), logs / "engine.log", self.note)
-        address = self.config.cluster.address
+        devices, address = self.config.devices, self.config.cluster.address
+        engine = engine_environment() | on_gpu(devices.engine)
+        kept: Any = ("engine", engine, logs / "engine.log", self.note)
         self.engine = Cluster(address, self.folder, *kept, usual=usual) if address else Worker(*kept, usual=usual)
-        self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
+        trainer = trainer_environment() | on_gpu(*devices.trainer[:1])  # the others are its helpers'
+        self.trainer = Worker("trainer", trainer, logs / "trainer.log", self.note, usual=usual)
         self.hours, self.started = Hours.of(self.config, self.date, self.since), time.time()
         self.limit_workers(before_end=-LATE)
 
@@ -131,8 +133,13 @@ class Night:
         )
 
     def rest_engine(self) -> None:
-        """Leave the GPU to the trainer. An engine that dies of it holds nothing any more: the next call starts it."""
-        if self.engine.running:
+        """Leave the GPU to the trainer, unless it has others.
+
+        An engine that dies of it holds nothing any more: the next call starts it.
+        """
+        devices = self.config.devices
+        apart = devices.engine is not None and devices.trainer and devices.engine not in devices.trainer
+        if self.engine.running and not apart:
             with suppress(WorkerDiedError):
                 self.engine.call(engine_process.sleep)
 

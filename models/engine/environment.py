@@ -64,6 +64,11 @@ def trainer_environment() -> dict[str, str]:
     return _private() | ({"LD_PRELOAD": allocator[0]} if allocator else {})
 
 
+def on_gpu(number: int | None = None) -> dict[str, str]:
+    """Return the variables for a process that sees one GPU alone; none where no number is given."""
+    return {} if number is None else {"CUDA_VISIBLE_DEVICES": str(number)}
+
+
 def _private() -> dict[str, str]:
     return {name: os.environ.get(name, value) for name, value in PRIVATE.items()}
 

@@ -13,6 +13,7 @@ from conf.storage.durable import room_for, size_of
 from models.checkpoint import base_of, keep, new_draft, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.rollout import Rollout
+from tasks.training import helpers
 
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
     from models.trainer import Trainer
@@ -59,6 +60,17 @@ def lesson(
     `examples`, and `kinds` of worked solutions: as that function of `models/lessons/sft_preference.py` takes them.
     Returns the new checkpoint and the metrics of every step.
     """
+    return helpers.together(config, _learn, checkpoint, config, lesson, examples, checkpoints, kinds)
+
+
+def _learn(
+    checkpoint: Path,
+    config: TrainerConfig,
+    lesson: DistillConfig | LessonConfig,
+    examples: Sequence[Any],
+    checkpoints: Path,
+    kinds: Sequence[str],
+) -> tuple[Path, list[dict[str, float]]]:
     from models.lessons import sft_preference
 
     learn: Callable[..., Iterator[dict[str, float]]] = sft_preference.imitation
@@ -133,6 +145,22 @@ def update(
     comes to the same checkpoint (on a CPU to the last bit). The checkpoint is not durable yet. `retired` checkpoints
     are removed right before it is written. Raises StateError where the state is damaged or not the predecessor's.
     """
+    updated = helpers.together(
+        config, _update, predecessor, config, rollouts, advantages, checkpoints, retired, with_signal
+    )
+    helpers.tell(_hold, updated.checkpoint.name)
+    return updated
+
+
+def _update(
+    predecessor: Predecessor,
+    config: TrainerConfig,
+    rollouts: Sequence[Rollout],
+    advantages: Sequence[float] | Sequence[Sequence[float]],
+    checkpoints: Path,
+    retired: Sequence[Path],
+    with_signal: int | None,
+) -> Updated:
     global _held
     trainer = _trainer_at(predecessor, config)
     _held = None  # until the checkpoint is written
@@ -143,6 +171,12 @@ def update(
     _held = checkpoint.name
     release_gpu_memory()
     return Updated(checkpoint, metrics)
+
+
+def _hold(digest: str) -> None:
+    """In a helper: note which checkpoint's weights its trainer holds since the step."""
+    global _held
+    _held = digest
 
 
 def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
@@ -211,7 +245,7 @@ def _remove(retired: Sequence[Path]) -> None:
 
     The page cache then reuses their memory: on a virtual machine memory never used before is several times slower.
     """
-    for folder in retired:
+    for folder in () if helpers.is_helper() else retired:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -241,7 +275,12 @@ def half_step(before: Path, after: Path, checkpoints: Path, trust_remote_code: b
 
 
 def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None, *, durable: bool = True) -> Path:
-    """Keep the trainer's weights as a checkpoint; given the digest of a `base`, only its adapters."""
+    """Keep the trainer's weights as a checkpoint; given the digest of a `base`, only its adapters.
+
+    A helper keeps nothing.
+    """
+    if helpers.is_helper():
+        return trainer.checkpoint
     draft = new_draft(checkpoints)
     with room_for(draft, size_of(trainer.checkpoint) if base is None else 0):
         if base is None:
