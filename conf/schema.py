@@ -129,6 +129,10 @@ class LoraConfig(Section):
         default=10.0,
         description="times the learning rates of lessons and of the reward model, which are those of full fine-tuning",
     )
+    keep: bool = Field(
+        default=False,
+        description="never merge: each checkpoint is an adapter of the first student, from night to night",
+    )
     targets: tuple[str, ...] | Literal["all-linear"] = Field(
         default="all-linear", description="layers with an adapter, or all linear layers except the head"
     )
@@ -290,6 +294,13 @@ class NightConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def the_day_copy_is_merged(self) -> Self:
+        """Refuse to begin with the day copy where nothing is merged: it would be a whole model."""
+        if self.start_from == "day" and self.lora is not None and self.lora.keep:
+            raise ValueError("start_from: day makes a whole model of the day copy; set lora.keep: false")
+        return self
+
+    @model_validator(mode="after")
     def a_cluster_has_shards(self) -> Self:
         """Refuse a cluster without shards to share: the night would be sampled on this machine alone."""
         if self.cluster.address is not None and self.engine.shard_prompts is None:
@@ -316,6 +327,11 @@ class NightConfig(Section):
     def steps(self) -> tuple[Step, ...]:
         """The training steps in order, with the numbers of their rounds."""
         return steps(self.stages, self.grpo.rounds)
+
+    @property
+    def merges(self) -> bool:
+        """Whether the adapter of a block's last round is merged into its base."""
+        return self.lora is not None and not self.lora.keep
 
     @property
     def rounds(self) -> int:

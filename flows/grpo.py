@@ -91,7 +91,7 @@ class Rounds:
         except (HoursOverError, WorkerDiedError) as error:
             night.limit_workers(before_end=-LATE)
             self._keep_committed_rounds(error)
-        return self._merge() if night.config.lora is not None and self.policy != base else self.policy
+        return self._merge() if night.config.merges and self.policy != base else self.policy
 
     def _round(self, number: int) -> None:
         """Sample groups of answers, turn their scores into advantages, and update the policy."""

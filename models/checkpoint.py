@@ -73,10 +73,18 @@ def base_of(checkpoint: Path) -> Path:
     return base
 
 
+def is_adapter(checkpoint: Path) -> bool:
+    """Return whether a checkpoint is an adapter of another one."""
+    return base_of(checkpoint) != checkpoint
+
+
 def copy_companions(checkpoint: Path, target: Path) -> None:
-    """Copy what lies beside a checkpoint's weights (configuration, tokenizer, template) into a folder."""
+    """Copy what lies beside a checkpoint's weights (configuration, tokenizer, template) into a folder.
+
+    Those of an adapter are its base's.
+    """
     target.mkdir(parents=True, exist_ok=True)
-    for file in checkpoint.iterdir():
+    for file in base_of(checkpoint).iterdir():
         weights = file.suffix in WEIGHTS or file.name.endswith(".index.json")
         if file.is_file() and not weights and not _is_card(file):
             shutil.copy(file, target / file.name)

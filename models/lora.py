@@ -3,6 +3,7 @@
 import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
 import json
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 from peft import LoraConfig as PeftLoraConfig
 from peft import PeftModel, inject_adapter_in_model
 from peft.tuners.lora import LoraLayer
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -22,7 +23,9 @@ from models.engine.sync_probe import TOLERANCE, Probe, file_logprobs, read_probe
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model
 from models.optim.master_weights import stochastic_bf16
+from models.optim.trainer_state import StateError
 
+WEIGHTS, SETTINGS = "adapter_model.safetensors", "adapter_config.json"
 KEPT_TOLERANCE = 0.1  # share of the adapters' change that a merge may lose or add
 
 
@@ -77,12 +80,45 @@ def save_adapter(model: PreTrainedModel, folder: Path) -> None:
         for name, tensor in model.state_dict().items()
         if ".lora_" in name
     }
-    save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     peft: Any = model.peft_config
     config = peft["default"].to_dict()
     # not peft's save_pretrained: the order of its sets, and with it the folder's digest, differs from run to run
     plain = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
-    (folder / "adapter_config.json").write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
+    (folder / SETTINGS).write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
+
+
+def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
+    """Give a model's attached adapters the values of a saved one. Raises StateError where that has another shape."""
+    saved = {_in_model(name): tensor for name, tensor in load_file(adapter / WEIGHTS).items()}
+    attached = {name: tensor for name, tensor in model.state_dict().items() if ".lora_" in name}
+    if {name: tensor.shape for name, tensor in saved.items()} != {name: t.shape for name, t in attached.items()}:
+        raise StateError(f"{adapter}: this adapter has another rank or other targets than `lora`; set those")
+    for name, tensor in attached.items():
+        tensor.copy_(saved[name])
+
+
+@torch.no_grad()
+def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
+    """Merge a saved adapter into its base, as `merge` does on the disk: with the same rounding."""
+    PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
+    merged = merged_weights(model, rounding_of(adapter))
+    adapted = [(name, module) for name, module in model.named_modules() if isinstance(module, LoraLayer)]
+    for name, module in adapted:
+        model.set_submodule(name, module.get_base_layer())
+    model.load_state_dict(merged)
+    model.requires_grad_(True)
+
+
+def rounding_of(adapter: Path) -> torch.Generator:
+    """Return the random numbers with which an adapter is merged: the same each time."""
+    return torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
+
+
+def _in_model(name: str) -> str:
+    """Return a saved tensor's name in the model."""
+    name = name.removeprefix("base_model.model.")
+    return re.sub(r"\.(lora_[AB])\.", r".\1.default.", name)
 
 
 @torch.no_grad()
@@ -129,8 +165,7 @@ def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = Fal
     model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
     PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
     copy_companions(base, target)
-    generator = torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
-    model.save_pretrained(target, state_dict=merged_weights(model, generator))
+    model.save_pretrained(target, state_dict=merged_weights(model, rounding_of(adapter)))
     adapted = read_probe(adapter)
     assert adapted is not None, f"{adapter} was not written by this trainer"
     prove_merge(target, adapted, trust_remote_code)

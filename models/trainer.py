@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from conf.schema import TrainerConfig
 from conf.storage.home import NightError
 from models import lora
-from models.checkpoint import copy_companions, digest_folder
+from models.checkpoint import base_of, copy_companions, digest_folder, is_adapter
 from models.engine.sync_probe import Probe, take_probe, write_probe
 from models.grpo import grpo_loss, loss_denominator
 from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
@@ -57,14 +57,17 @@ class Trainer:
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
         with self.random.drawing():
-            self.model = load_model(checkpoint, self.dtype, self.device, trusted)
+            goes_on = config.lora is not None and config.lora.keep and is_adapter(checkpoint)
+            self.model = load_model(base_of(checkpoint) if goes_on else checkpoint, self.dtype, self.device, trusted)
             self.token_logprobs = choose_packing(self.model)
             if config.lora is not None:
                 lora.attach(self.model, config.lora)
+            if goes_on:
+                lora.load_adapter(self.model, checkpoint)
         self.model.eval()  # no dropout: the policy that is trained is the one that was sampled; but see `_with_dropout`
         self.dropout = config.lora is not None and config.lora.dropout > 0
         self.reference = None
-        self.reference_is_base = config.lora is not None and reference in (None, checkpoint)
+        self.reference_is_base = config.lora is not None and reference in (None, checkpoint) and not goes_on
         if config.grpo.kl_coefficient > 0 and not self.reference_is_base:
             self.reference = load_model(reference or checkpoint, self.dtype, self.device, trusted).requires_grad_(False)
             self.reference.set_attn_implementation(str(self.model.config._attn_implementation))

@@ -231,7 +231,7 @@ def _add_block(stages: list[Planned], config: NightConfig, step: Step, policy: s
             inputs = ("enroll_teacher", policy)
         policy = round_path(number)
         stages.append(Planned(policy, inputs, stages=round_stages))
-    if config.lora is not None:
+    if config.merges:
         stages.append(Planned(step.path, (policy,)))
         policy = step.path
     if config.lessons.examine:

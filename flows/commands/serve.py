@@ -43,6 +43,7 @@ def serve(
         from flows.serving.proxy import Gate, listening
         from flows.serving.supervisor import Serving, checked_daytime, no_daytime
         from flows.serving.vllm_server import NAME, EngineServer
+        from flows.serving.whole_model import whole_model
 
         if (registry := open_registry(home, settings)) is None:
             raise no_daytime(settings.name)
@@ -53,6 +54,7 @@ def serve(
         with tempfile.TemporaryDirectory(prefix="nightschool-") as folder, listening(gate, address, socket_):
 
             def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
+                checkpoint = whole_model(checkpoint, home, settings.student.trust_remote_code)
                 return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds)
 
             def opened(engine: EngineServer, _: Path) -> bool:

@@ -48,6 +48,7 @@ def teach(
         os.environ.update(IMPATIENT)
         from flows.run.registry import open_registry  # after the first checks: the libraries take seconds to import
         from flows.serving.supervisor import Serving, checked_daytime, no_daytime, say
+        from flows.serving.whole_model import whole_model
         from flows.teaching.classroom import Classroom
         from flows.teaching.day import LOG
         from flows.teaching.engine import Engine
@@ -61,6 +62,7 @@ def teach(
         with tempfile.TemporaryDirectory(prefix="nightschool-") as folder:
 
             def start(checkpoint: Path, _: Sequence[int]) -> Engine:
+                checkpoint = whole_model(checkpoint, home, settings.student.trust_remote_code)
                 return Engine(checkpoint, settings, Path(folder), home.root / LOG)
 
             classroom, record = Classroom(home, settings), DayRecord(home, settings)

@@ -4,10 +4,11 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from conf.schema import EngineConfig, StudentConfig
+from conf.schema import EngineConfig, LoraConfig, StudentConfig
 from conf.storage.home import DIGEST, Home, InputError
-from models.checkpoint import digest_folder, is_intact
+from models.checkpoint import base_of, digest_folder, is_adapter, is_intact
 from tasks.registry.import_model import CODE, PATTERNS, check_loads, find_model
 
 
@@ -45,7 +46,8 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
         is_checkpoint or source == student.source or folder.resolve() == Path(student.source).resolve()
     )
     revision = student.revision if source == student.source else None
-    folder = find_model(str(folder), revision, option, [*PATTERNS, CODE] if trusted else PATTERNS)
+    if not (is_checkpoint and is_adapter(folder)):
+        folder = find_model(str(folder), revision, option, [*PATTERNS, CODE] if trusted else PATTERNS)
     if is_checkpoint and DIGEST.fullmatch(folder.name) and not is_intact(folder):
         raise InputError(f"{option}: {folder} was changed or damaged; name another checkpoint")
     check_loads(folder, option, trusted)
@@ -53,6 +55,10 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
 
 
 def engine_for(config: EngineConfig, checkpoint: Path) -> EngineConfig:
-    """Return the engine's settings, with no more context than the model has."""
-    context = json.loads((checkpoint / "config.json").read_text()).get("max_position_embeddings")
-    return config.model_copy(update={"max_model_len": min(config.max_model_len, context or config.max_model_len)})
+    """Return the engine's settings, with no more context than the model has, and adapters where it is one."""
+    context = json.loads((base_of(checkpoint) / "config.json").read_text()).get("max_position_embeddings")
+    changes: dict[str, Any] = {"max_model_len": min(config.max_model_len, context or config.max_model_len)}
+    if is_adapter(checkpoint):
+        adapter = json.loads((checkpoint / "adapter_config.json").read_text())
+        changes["lora"] = LoraConfig(rank=adapter["r"], alpha=adapter["lora_alpha"])
+    return config.model_copy(update=changes)

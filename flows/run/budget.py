@@ -56,7 +56,7 @@ class Allowance:
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
         self.exam = exam
-        self.after = EXAM_MARGIN * (exam + ranking) + REST + (MERGE if config.lora is not None else 0.0)
+        self.after = EXAM_MARGIN * (exam + ranking) + REST + (MERGE if config.merges else 0.0)
 
     def require(self, number: int, quizzed: bool) -> None:
         """Raise HoursOverError where the round does not fit any more. A first round is expected to take no time."""

@@ -7,10 +7,10 @@ from typing import Any
 from conf.schema import NightConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.durable import write_atomically
-from conf.storage.home import inside
+from conf.storage.home import InputError, inside
 from flows.run.context import CHANGED, Night, log
 from flows.run.levels import new_levels
-from models.checkpoint import verify
+from models.checkpoint import base_of, is_adapter, verify
 from rewards.benchmarks import configured
 from rewards.data.synthetic_journal import practised_levels
 from rewards.verifier import Problem
@@ -122,7 +122,13 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
         serving = Registry(tracking.client, night.config.name).named(DAYTIME)
         write_atomically(note, serving.digest if serving else _enrolled(night).name)
     champion = inside(night.home.checkpoints, note.read_text())
-    verify(champion, DAMAGED_CHAMPION.format(config=night.folder / "config.yaml"))
+    for folder in dict.fromkeys((champion, base_of(champion))):
+        verify(folder, DAMAGED_CHAMPION.format(config=night.folder / "config.yaml"))
+    if is_adapter(champion) and night.config.lora is not None and not night.config.lora.keep:
+        raise InputError(
+            f"lora.keep: the champion {champion.name} is an adapter of {base_of(champion).name}, which rounds of other "
+            "adapters cannot begin with; set lora.keep: true"
+        )
     return champion
 
 

@@ -14,6 +14,7 @@ from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
 from flows.run.history import last_finished
 from flows.serving.vllm_server import EngineServer
+from flows.serving.whole_model import whole_model
 from flows.training.reward_model import LearnedReward
 from models.hf.teacher_client import CONCURRENT_REQUESTS
 from rewards.verifier import Problem
@@ -34,7 +35,12 @@ class Judge:
         self.server: EngineServer | None = None
         if config.checkpoint is None:
             return
-        checkpoint = champion if config.checkpoint == CHAMPION else find_judge(config.checkpoint)
+        trusted = night.config.student.trust_remote_code
+        checkpoint = (
+            whole_model(champion, night.home, trusted)
+            if config.checkpoint == CHAMPION
+            else find_judge(config.checkpoint)
+        )
         self.config = config.model_copy(update={"model": checkpoint.name})
         folder = night.closing.enter_context(TemporaryDirectory(prefix="nightschool-"))  # a socket's path is short
         make_folder(night.folder / "logs")

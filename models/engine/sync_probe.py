@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
 
 from conf.storage.home import NightError
+from models.checkpoint import base_of, is_adapter
 from models.rollout import Rollout
 
 PROBE_FILE = "probe.json"
@@ -69,13 +70,17 @@ def read_probe(checkpoint: Path) -> Probe | None:
 def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
     """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
     model: Any = AutoModelForCausalLM.from_pretrained(
-        checkpoint,
+        base_of(checkpoint),
         dtype="auto",
         attn_implementation="sdpa",
         local_files_only=True,
         use_safetensors=True,
         trust_remote_code=trust_remote_code,
     )
+    if is_adapter(checkpoint):
+        from models.lora import PeftModel
+
+        model = PeftModel.from_pretrained(model, checkpoint)
     ids = torch.tensor([token_ids])
     logits = model.eval()(input_ids=ids, use_cache=False).logits[0, :-1].float()
     return logits.log_softmax(dim=-1).gather(1, ids[0, 1:, None]).squeeze(1).tolist()

@@ -20,6 +20,7 @@ from transformers import (
 
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
+from models.checkpoint import base_of, is_adapter
 from models.packing.fused_layers import make_lean
 
 ALIGNMENT = 64  # bytes, torch's own
@@ -39,10 +40,11 @@ def load_model(
 ) -> PreTrainedModel:
     """Load the causal language model of a local folder, with lean layers (see `models/packing/fused_layers.py`).
 
-    Raises OSError unless its weights are safetensors: loading other files can run code.
+    An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors: loading other files
+    can run code.
     """
     model: Any = AutoModelForCausalLM.from_pretrained(
-        checkpoint,
+        base_of(checkpoint),
         dtype=dtype,
         local_files_only=True,
         use_safetensors=True,
@@ -51,6 +53,10 @@ def load_model(
     for parameter in model.parameters():  # mapped from the file, at any address, and the address decides the rounding
         if parameter.data_ptr() % ALIGNMENT:
             parameter.data = parameter.data.clone()
+    if is_adapter(checkpoint):
+        from models.lora import merge_in_memory
+
+        merge_in_memory(model, checkpoint)
     make_lean(model)
     return model.to(device)
 
@@ -60,7 +66,7 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
     And whatever transformers raises where it cannot read it, or does not know the architecture.
     """
-    config = AutoConfig.from_pretrained(checkpoint, local_files_only=True, trust_remote_code=trust_remote_code)
+    config = AutoConfig.from_pretrained(base_of(checkpoint), local_files_only=True, trust_remote_code=trust_remote_code)
     custom = trust_remote_code and "AutoModelForCausalLM" in getattr(config, "auto_map", {})
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING and not custom:
         raise ValueError(f"{config.model_type} is not a causal language model that transformers knows")
@@ -68,8 +74,9 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
 @cache
 def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a local folder, with its chat template or the plain one."""
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint, local_files_only=True, trust_remote_code=trust_remote_code)
+    """Load the tokenizer of a local folder (of an adapter: its base's), with its chat template or the plain one."""
+    folder = base_of(checkpoint)
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
     if tokenizer.chat_template is None:
         tokenizer.chat_template = PLAIN_TEMPLATE
     return tokenizer

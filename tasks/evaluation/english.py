@@ -9,7 +9,6 @@ from statistics import fmean, stdev
 from scipy.stats import t
 
 from conf.schema import EngineConfig, StudentConfig
-from models.checkpoint import base_of
 from models.hf.loading import load_tokenizer
 from tasks.evaluation.statistics import Decision, signed
 from tasks.rollouts import engine_process
@@ -37,7 +36,7 @@ class EnglishComparison:
 
 def write_english(folder: Path, checkpoint: Path, student: StudentConfig, config: EngineConfig, engine: Worker) -> None:
     """Write `english.json`: the mean negative log-likelihood of each passage, nats per token, without its first."""
-    tokenizer = load_tokenizer(base_of(checkpoint), student.trust_remote_code)
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     texts = [
         tokenizer.encode(passage, add_special_tokens=False)
         for passage in PASSAGES.read_text(encoding="utf-8").splitlines()

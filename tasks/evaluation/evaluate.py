@@ -12,7 +12,6 @@ from typing import Any
 
 from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
-from models.checkpoint import base_of
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from rewards import benchmarks
@@ -139,7 +138,7 @@ def render_prompts(
     benchmark: Benchmark, problems: Sequence[Problem], checkpoint: Path, student: StudentConfig
 ) -> list[list[int]]:
     """Return the token ids with which each problem is put to a checkpoint."""
-    tokenizer = load_tokenizer(base_of(checkpoint), student.trust_remote_code)
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     messages = ([{"role": "user", "content": benchmark.prompt(problem)}] for problem in problems)
     return [prompt_tokens(tokenizer, message, student) for message in messages]
 

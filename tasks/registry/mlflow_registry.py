@@ -17,6 +17,8 @@ from mlflow.utils.file_utils import local_file_uri_to_path
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NOTE
 from mlflow.utils.uri import is_local_uri
 
+from models.checkpoint import is_adapter
+
 DAYTIME, PREVIOUS = "daytime", "previous"
 MOVING = "moving"  # a tag of the model: the move of the aliases that is under way
 SERVED = f"{DAYTIME}."  # begins a version's tags: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
@@ -216,7 +218,8 @@ class Registry:
         On this machine the parts are links to the checkpoint's folder; to another store they are uploaded. A database's
         own client cannot resolve `models:/m-…` (MLflow 3.17 asks the global one), and a server takes nothing else.
         """
-        flavors = {} if role == REWARD_MODEL else {"transformers": _flavor(checkpoint)}
+        whole = role != REWARD_MODEL and not is_adapter(checkpoint)  # MLflow cannot load an adapter without its base
+        flavors = {"transformers": _flavor(checkpoint)} if whole else {}
         flavor = Model(flavors=flavors, model_id=model_id)
         if is_local_uri(location):
             folder = Path(local_file_uri_to_path(location))

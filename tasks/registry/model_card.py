@@ -128,7 +128,7 @@ def _recipe(config: NightConfig, steps: Sequence[Step]) -> list[str]:
     round_settings = (
         f"a round: {grpo.prompts_per_round} prompts, {grpo.group_size} completions each, "
         f"at most {grpo.max_completion_tokens} tokens; learning rate {config.optimizer.learning_rate:g}, "
-        + (f"LoRA of rank {config.lora.rank}, merged" if config.lora else "all weights")
+        + (f"LoRA of rank {config.lora.rank}{', merged' * config.merges}" if config.lora else "all weights")
     )
     return [
         f"in this order: {' → '.join(named)}",

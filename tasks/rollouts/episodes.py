@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from conf.schema import EngineConfig, StudentConfig
 from conf.storage.home import InputError
-from models.checkpoint import base_of
 from models.hf.bridge import Bridge
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
@@ -153,7 +152,7 @@ def play(episodes: Sequence[Episode], game: Game, player: Player, seed: str, tur
     """
     if all(episode.finish for episode in episodes):
         return
-    tokenizer = load_tokenizer(base_of(player.checkpoint), player.student.trust_remote_code)
+    tokenizer = load_tokenizer(player.checkpoint, player.student.trust_remote_code)
     bridge, full = Bridge(tokenizer, player.student), _full(episodes)
     arguments = (player.checkpoint, player.config, player.student.trust_remote_code)
     room = call_proven(player.engine, engine_process.kv_tokens, *arguments) // player.config.max_model_len

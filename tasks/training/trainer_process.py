@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conf.schema import TrainerConfig
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from conf.storage.durable import room_for, size_of
-from models.checkpoint import base_of, keep, new_draft, write_lineage
+from models.checkpoint import base_of, is_adapter, keep, new_draft, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.rollout import Rollout
 from tasks.training import helpers
@@ -125,7 +125,8 @@ def study(
     for figures in steps(_trainer):
         _trainer.round_stochastically()
         curve.append(figures)
-    kept = _keep(_trainer, checkpoints, parent=checkpoint.name)
+    base = base_of(checkpoint).name if config.lora is not None and config.lora.keep else None
+    kept = _keep(_trainer, checkpoints, parent=checkpoint.name, base=base)
     _let_go()
     return kept, curve
 
@@ -166,7 +167,7 @@ def _update(
     _held = None  # until the checkpoint is written
     metrics = trainer.update(rollouts, advantages, with_signal)
     _remove(retired)
-    base = predecessor.base.name if config.lora is not None else None
+    base = base_of(predecessor.base).name if config.lora is not None else None
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
     _held = checkpoint.name
     release_gpu_memory()
@@ -270,7 +271,7 @@ def half_step(before: Path, after: Path, checkpoints: Path, trust_remote_code: b
     draft = new_draft(checkpoints)
     with room_for(draft, size_of(after)):
         write_half_step(before, after, draft, trust_remote_code)
-        write_lineage(draft, after.name)
+        write_lineage(draft, after.name, base_of(after).name if is_adapter(after) else None)
         return keep(draft, checkpoints)
 
 

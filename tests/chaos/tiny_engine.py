@@ -34,9 +34,14 @@ class Sampler:
         self.load_weights(checkpoint)
 
     def load_weights(self, checkpoint: Path) -> None:
+        from models.checkpoint import base_of, is_adapter
         from models.hf.loading import load_tokenizer
 
-        self.model: Any = plain_model(checkpoint)
+        self.model: Any = plain_model(base_of(checkpoint))
+        if is_adapter(checkpoint):
+            from models.lora import merge_in_memory
+
+            merge_in_memory(self.model, checkpoint)
         self.tokenizer: Any = load_tokenizer(checkpoint)
         self.end = self.tokenizer.convert_tokens_to_ids(END)
         self.digest = checkpoint.name

@@ -1,0 +1,107 @@
+"""With `lora.keep` every checkpoint is an adapter of the first student, and whoever reads it reads a whole model."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from conf.schema import LoraConfig, TrainerConfig
+from conf.sections.lessons import DistillConfig
+from models.checkpoint import base_of, is_adapter, keep, parent_of
+from models.engine.sync_probe import file_logprobs, read_probe
+from models.hf.hardware import compute_dtype
+from models.hf.loading import load_model, load_tokenizer
+from models.lessons.half_step import write_half_step
+from models.optim.trainer_state import StateError
+from models.rollout import Rollout
+from models.trainer import Trainer
+from tasks.training import trainer_process
+from tasks.training.trainer_process import Predecessor
+from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
+
+KEPT = LoraConfig(rank=4, alpha=8, keep=True)
+LESSON = DistillConfig(steps=3, batch_size=4, max_epochs=9, learning_rate=0.01, warmup_steps=1)
+
+
+@pytest.fixture(scope="module")
+def config() -> TrainerConfig:
+    return trainer_config(learning_rate=0.01, lora=KEPT)
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    return keep(write_tiny(folder / "draft"), folder)
+
+
+@pytest.fixture(scope="module")
+def rollouts(student: Path) -> list[Rollout]:
+    return sampled_groups(student, [[4, 1, 6], [2, 5]])
+
+
+@pytest.fixture(scope="module")
+def chain(
+    student: Path, rollouts: list[Rollout], config: TrainerConfig, tmp_path_factory: pytest.TempPathFactory
+) -> list[Path]:
+    """The student, a lesson's checkpoint, another's, a round's, and half of the second lesson."""
+    checkpoints, examples = student.parent, [(one.prompt_token_ids, one.token_ids) for one in rollouts]
+    first, _ = trainer_process.lesson(student, config, LESSON, examples, checkpoints)
+    second, _ = trainer_process.lesson(first, config, LESSON, examples[::-1], checkpoints)
+    advantages = [1.0, -0.5, -0.5, 0.7, -0.7]
+    before = Predecessor(second, second.name, None)
+    updated = trainer_process.update(before, config, rollouts, advantages, checkpoints).checkpoint
+    trainer_process.save_state(updated.name, tmp_path_factory.mktemp("state") / "one")
+    half = trainer_process.half_step(first, second, checkpoints, False)
+    return [student, first, second, updated, half]
+
+
+def test_each_is_an_adapter_of_the_first_student(chain: list[Path]) -> None:
+    student, first, second, *_ = chain
+    assert not is_adapter(student)
+    assert [base_of(each) for each in chain] == [student] * 5
+    assert [parent_of(each) for each in chain[1:]] == [student.name, first.name, second.name, second.name]
+    assert len({each.name for each in chain}) == 5
+
+
+def test_a_trainer_goes_on_where_an_adapter_ended(chain: list[Path], config: TrainerConfig) -> None:
+    for checkpoint in chain[1:]:
+        probe = read_probe(checkpoint)
+        assert probe is not None
+        assert probe.difference(file_logprobs(checkpoint, probe.token_ids)) < 0.05  # nats, by transformers and peft
+        held = Trainer.load(checkpoint, config)._probe()
+        assert probe.difference(held.logprobs) <= (0.05 if checkpoint == chain[-1] else 0)
+
+
+@torch.no_grad()
+def test_the_half_step_is_half_of_the_change(chain: list[Path]) -> None:
+    student, first, second, _, half = chain
+    of_nothing = student.parent / "half-of-the-first"
+    write_half_step(student, first, of_nothing)
+    for before, after, middle in ((first, second, half), (student, first, of_nothing)):
+        ours, theirs, found = (load_model(each, torch.float32, torch.device("cpu")) for each in (before, after, middle))
+        kept = changed = 0.0
+        for mine, other, between in zip(ours.parameters(), theirs.parameters(), found.parameters(), strict=True):
+            change = other - mine
+            kept += float(((between - mine) * change).sum())
+            changed += float(change.square().sum())
+        assert kept / changed == pytest.approx(0.5, abs=0.1)
+
+
+def test_who_reads_an_adapter_reads_a_whole_model(chain: list[Path]) -> None:
+    student, first, *_ = chain
+    assert load_tokenizer(first).get_vocab() == load_tokenizer(student).get_vocab()
+    device = torch.device("cpu")
+    merged = load_model(first, compute_dtype(device), device)
+    assert merged.state_dict().keys() == load_model(student, compute_dtype(device), device).state_dict().keys()
+    probe = read_probe(first)
+    assert probe is not None
+    ids = torch.tensor([probe.token_ids])
+    logits = merged(input_ids=ids, use_cache=False).logits[0, :-1].float().log_softmax(dim=-1)
+    found = logits.gather(1, ids[0, 1:, None]).squeeze(1).tolist()
+    assert probe.difference(found) < 0.05
+
+
+def test_another_rank_is_refused(chain: list[Path]) -> None:
+    other = trainer_config(lora=KEPT.model_copy(update={"rank": 8}))
+    with pytest.raises(StateError, match="another rank or other targets"):
+        Trainer.load(chain[1], other)
