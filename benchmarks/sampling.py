@@ -1,0 +1,133 @@
+"""What shards of prompts cost, and further machines: one round's sampling, cut and shared in several ways.
+
+    python -m benchmarks.sampling [--shards 24 12 6] [--nodes 0 1 2] [--prompts 24] [--samples 16] [--json]
+
+The starter student answers arithmetic. First with all prompts in one call and in shards (`engine.shard_prompts`), on
+this machine alone; then in shards of the last size with more and more Ray nodes, which are started here. They share
+this machine's cores, so they show the overhead, not the gain; whether all come to the same completions is checked.
+Ways are measured in turn, after a first run of each. Prints completions' tokens a second, medians over the repeats.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import secrets
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.inputs.starter import starter
+from conf.schema import EngineConfig, StudentConfig
+from models.checkpoint import digest_folder
+from models.engine.environment import engine_environment
+from models.hf.loading import load_tokenizer, prompt_tokens
+from rewards.arithmetic import Arithmetic
+from tasks.rollouts.proven import sample_proven
+from tasks.workers import Worker
+
+MAX_TOKENS = 48
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shards", type=int, nargs="+", default=[24, 12, 6])
+    parser.add_argument("--nodes", type=int, nargs="*", default=[])
+    parser.add_argument("--prompts", type=int, default=24)
+    parser.add_argument("--samples", type=int, default=16)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    student = starter().resolve()
+    prompts = asked(student, options.prompts)
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Path(folder, digest_folder(student))
+        checkpoint.symlink_to(student, target_is_directory=True)
+        engine = Worker("engine", engine_environment(), Path(folder, "engine.log"))
+        ways = {f"{shard} prompts at a time": (engine, shard) for shard in options.shards}
+        found = measured(ways, checkpoint, prompts, options.samples, options.repeats)
+        engine.end()
+        for count in options.nodes:
+            with cluster(count, Path(folder)) as shared:
+                way = {
+                    f"{options.shards[-1]} at a time, {count} nodes beside this machine": (shared, options.shards[-1])
+                }
+                found += measured(way, checkpoint, prompts, options.samples, options.repeats)
+    print(json.dumps(found) if options.json else table(found))
+
+
+def asked(student: Path, count: int) -> list[list[int]]:
+    """Return prompts, as token ids."""
+    benchmark, tokenizer, settings = Arithmetic(("1", "2")), load_tokenizer(student), StudentConfig(system="")
+    problems = benchmark.draw("sampling", count)
+    return [
+        prompt_tokens(tokenizer, [{"role": "user", "content": benchmark.prompt(problem)}], settings)
+        for problem in problems
+    ]
+
+
+def measured(
+    ways: dict[str, tuple[Worker, int]], checkpoint: Path, prompts: Sequence[list[int]], samples: int, repeats: int
+) -> list[dict[str, Any]]:
+    """Return tokens a second of each way, and a digest of what it sampled."""
+    seen: dict[str, list[float]] = {name: [] for name in ways}
+    texts: dict[str, str] = {}
+    for repeat in range(repeats + 1):
+        for name, (engine, shard) in ways.items():
+            config = EngineConfig(max_model_len=256, kv_cache_gb=1, shard_prompts=shard)
+            began = time.perf_counter()
+            groups, _ = sample_proven(
+                engine, checkpoint, config, prompts, samples, seed=1, temperature=1.0, max_tokens=MAX_TOKENS
+            )
+            seconds = time.perf_counter() - began
+            rollouts = [rollout for group in groups for rollout in group]
+            texts[name] = digest_of([rollout.text for rollout in rollouts])
+            if repeat:
+                seen[name].append(sum(len(rollout.token_ids) for rollout in rollouts) / seconds)
+    return [{"way": name, "tokens_a_second": seen[name], "digest": texts[name]} for name in ways]
+
+
+def digest_of(texts: Sequence[str]) -> str:
+    """Return a short digest of texts."""
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:8]
+
+
+@contextmanager
+def cluster(nodes: int, folder: Path) -> Iterator[Worker]:
+    """Start a Ray cluster of this machine with so many nodes that offer an engine; yield an engine that uses them."""
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    import ray
+    from ray.cluster_utils import Cluster as LocalCluster
+
+    from tasks.cluster.cluster import Cluster
+
+    local = LocalCluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for number in range(nodes):
+        local.add_node(num_cpus=0, resources={"engine": 1}, node_name=f"node-{number}", include_dashboard=False)
+    engine = Cluster(local.address, folder, "engine", engine_environment(), folder / "engine.log")
+    try:
+        yield engine
+    finally:
+        engine.end()
+        ray.shutdown()
+        local.shutdown()
+
+
+def table(found: Sequence[dict[str, Any]]) -> str:
+    """Return the ways as Markdown, each beside the first."""
+    first = statistics.median(found[0]["tokens_a_second"])
+    lines = ["| sampled | tokens a second | beside the first | completions |", "|---|---|---|---|"]
+    for way in found:
+        median = statistics.median(way["tokens_a_second"])
+        lines.append(f"| {way['way']} | {median:.0f} | {median / first:.2f} | {way['digest']} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
