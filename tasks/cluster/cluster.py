@@ -97,9 +97,9 @@ class Cluster(Worker):
         """
         self._join()
         shared = Shared(job, items)
-        for identity in self._nodes:
+        for identity, node in list(self._nodes.items()):
             run = contextvars.copy_context().run  # the stage's name goes along: calls are timed by it
-            threading.Thread(target=run, args=(self._help, identity, shared), daemon=True).start()
+            threading.Thread(target=run, args=(self._help, identity, node, shared), daemon=True).start()
         try:
             while (number := shared.wait(self._check)) is not None:
                 shared.do(number, HERE, self)
@@ -111,7 +111,7 @@ class Cluster(Worker):
     def end(self, grace: float = 5.0) -> None:
         """Close for good, here and on the nodes."""
         super().end(grace)
-        for node in self._nodes.values():
+        for node in list(self._nodes.values()):
             node.end()
 
     def _check(self) -> None:
@@ -119,9 +119,8 @@ class Cluster(Worker):
         if time.time() >= self.until:
             raise HoursOverError("the night's hours were over before the other machines were done")
 
-    def _help(self, identity: str, shared: Shared[Any, Any]) -> None:
+    def _help(self, identity: str, node: RemoteWorker, shared: Shared[Any, Any]) -> None:
         """Let a node do items until none is left or it fails; then the night does without it."""
-        node = self._nodes[identity]
         while (number := shared.take()) is not None:
             try:
                 shared.do(number, node.name, node)
@@ -143,9 +142,10 @@ class Cluster(Worker):
                 worker = RemoteWorker(name, start_actor(node), self.on_loss)
                 new.append((identity, worker, worker.begin("call", versions, (), {})))
                 taken.add(name)
+        limit = time.monotonic() + JOINING
         for identity, worker, described in new:
             try:
-                theirs, ours = ray.get(described, timeout=JOINING), versions_here()
+                theirs, ours = ray.get(described, timeout=max(0.0, limit - time.monotonic())), versions_here()
             except Exception as error:
                 self._leave_out(identity, worker, f"does not help: it did not start ({first_line(error)})")
                 continue

@@ -27,6 +27,16 @@ from tests.chaos import tiny_engine
 
 PROMPTS = [[n, n + 1, n + 2] for n in range(3, 19)]
 CONNECT = "from tasks.cluster.connection import connect; import sys; connect(sys.argv[1])"
+NIGHT = """
+import sys
+from pathlib import Path
+from tasks.rollouts import engine_process
+from tests.tasks.cluster import test_cluster
+engine_process.sample = test_cluster.slow_sample
+night = test_cluster.Cluster(sys.argv[1], Path(sys.argv[2]), "engine", test_cluster.engine_environment())
+while True:
+    test_cluster.sampled(night, Path(sys.argv[3]))
+"""
 AddNode = Callable[[str], Any]
 
 
@@ -76,6 +86,37 @@ def sampled(engine: Worker, student: Path) -> list[list[Rollout]]:
     return sample_proven(engine, student, config, PROMPTS, 3, seed=7, temperature=1.0, max_tokens=9)[0]
 
 
+def engine_of(node: Any) -> int:
+    """Return the engine's process on a node, as soon as it samples."""
+    raylets = {started.process.pid for started in node.all_processes["raylet"]}
+    until = time.monotonic() + 180
+    while time.monotonic() < until:
+        time.sleep(0.05)
+        begun = [int(mark.name) for mark in marks().glob("*") if psutil.pid_exists(int(mark.name))]
+        for process in begun:
+            if raylets & {parent.pid for parent in psutil.Process(process).parents()}:
+                return process
+    raise AssertionError("the node does not sample")
+
+
+def is_gone(process: int, seconds: float) -> bool:
+    if psutil.pid_exists(process):
+        psutil.wait_procs([psutil.Process(process)], timeout=seconds)
+    return not psutil.pid_exists(process)
+
+
+def test_a_killed_night_leaves_nothing_running_on_a_node(
+    ray_cluster: Any, student: Path, add_node: AddNode, tmp_path: Path
+) -> None:
+    node = add_node("orphaned")
+    night = subprocess.Popen([sys.executable, "-c", NIGHT, ray_cluster.address, tmp_path, student])
+    engine = engine_of(node)
+    night.kill()
+    night.wait()
+    assert is_gone(engine, 60)
+    ray_cluster.remove_node(node, allow_graceful=False)
+
+
 def test_the_number_of_machines_changes_nothing(
     engine: Cluster,
     incidents: list[str],
@@ -110,14 +151,10 @@ def test_what_a_lost_node_had_begun_is_done_elsewhere(
 ) -> None:
     monkeypatch.setattr(engine_process, "sample", slow_sample)
     node = add_node("doomed")
-    raylets = {started.process.pid for started in node.all_processes["raylet"]}
     killed = list[int]()
 
     def kill_amid_a_shard() -> None:
-        while not killed:
-            time.sleep(0.05)
-            begun = [int(mark.name) for mark in marks().glob("*") if psutil.pid_exists(int(mark.name))]
-            killed.extend(pid for pid in begun if raylets & {parent.pid for parent in psutil.Process(pid).parents()})
+        killed.append(engine_of(node))
         ray_cluster.remove_node(node, allow_graceful=False)
 
     killer = Thread(target=kill_amid_a_shard)
@@ -125,8 +162,7 @@ def test_what_a_lost_node_had_begun_is_done_elsewhere(
     assert sampled(engine, student) == alone
     killer.join()
     assert [incident for incident in incidents if incident.startswith("the machine doomed was lost; others do its")]
-    psutil.wait_procs([psutil.Process(pid) for pid in killed if psutil.pid_exists(pid)], timeout=60)
-    assert not psutil.pid_exists(killed[0])
+    assert is_gone(killed[0], 60)
 
 
 def test_a_machine_that_would_sample_otherwise_is_refused_by_name(
