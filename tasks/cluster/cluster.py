@@ -132,10 +132,11 @@ class Cluster(Worker):
 
     def _join(self) -> None:
         """Look which nodes there are, and let new ones help."""
+        nodes = engine_nodes(self.address)
         import ray
 
         taken, new = {node.name for node in self._nodes.values()}, list[tuple[str, RemoteWorker, Any]]()
-        for node in engine_nodes(self.address):
+        for node in nodes:
             identity, name = node["NodeID"], node["NodeName"]
             if identity not in self._nodes and identity not in self._left_out:
                 name = f"{name} ({identity[:6]})" if name in taken else name
