@@ -110,7 +110,7 @@ def cluster(nodes: int, folder: Path) -> Iterator[Worker]:
     local = LocalCluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for number in range(nodes):
         local.add_node(num_cpus=0, resources={"engine": 1}, node_name=f"node-{number}", include_dashboard=False)
-    engine = Cluster(local.address, folder, "engine", engine_environment(), folder / "engine.log")
+    engine = Cluster(str(local.address), folder, "engine", engine_environment(), folder / "engine.log")
     try:
         yield engine
     finally:

@@ -146,10 +146,11 @@ class Cluster(Worker):
         limit = time.monotonic() + JOINING
         for identity, worker, described in new:
             try:
-                theirs, ours = ray.get(described, timeout=max(0.0, limit - time.monotonic())), versions_here()
+                theirs: dict[str, str] = ray.get(described, timeout=max(0.0, limit - time.monotonic()))
             except Exception as error:
                 self._leave_out(identity, worker, f"does not help: it did not start ({first_line(error)})")
                 continue
+            ours = versions_here()
             if other := [f"{what} {theirs[what]}, here {ours[what]}" for what in ours if theirs[what] != ours[what]]:
                 self._leave_out(identity, worker, f"does not help: it would sample otherwise ({'; '.join(other)})")
                 continue
