@@ -122,8 +122,10 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
         serving = Registry(tracking.client, night.config.name).named(DAYTIME)
         write_atomically(note, serving.digest if serving else _enrolled(night).name)
     champion = inside(night.home.checkpoints, note.read_text())
-    for folder in dict.fromkeys((champion, base_of(champion))):
-        verify(folder, DAMAGED_CHAMPION.format(config=night.folder / "config.yaml"))
+    remedy = DAMAGED_CHAMPION.format(config=night.folder / "config.yaml")
+    verify(champion, remedy)
+    if is_adapter(champion):
+        verify(base_of(champion), remedy)
     if is_adapter(champion) and night.config.lora is not None and not night.config.lora.keep:
         raise InputError(
             f"lora.keep: the champion {champion.name} is an adapter of {base_of(champion).name}, which rounds of other "

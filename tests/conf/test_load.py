@@ -252,6 +252,7 @@ def test_every_other_value_makes_another_night() -> None:
     assert every - identifying == {
         *("budget_minutes", "deadline", "deadline_time_zone", "distill.teacher.base_url", "prefect.port"),
         *("alarms.command", "morning.webhook_variable"),
+        *("cluster.address", "devices.engine", "devices.trainer", "trainer_processes"),
         *(f"teach.{name}" for name in TeachConfig.model_fields),
         *("tracking.tracking_uri", "tracking.experiment", "tracking.hub_repo"),
     }

@@ -27,7 +27,8 @@ from tests.docs.pages import FILE, PAGES, ROOT, Block, blocks, commands, files, 
 OURS = ("nightschool", "make", "python")
 # Other programs that the pages show. Add a new one only after you have read its line once more.
 OUTSIDE = set(
-    "apt-get cd cp curl echo exec export git journalctl jq loginctl mail mkdir sed ssh sudo systemctl vllm".split()
+    "apt-get cd cp curl echo exec export git journalctl jq loginctl mail mkdir mlflow ray sed ssh sudo systemctl "
+    "uv vllm".split()
 )
 INLINE = re.compile(r"(nightschool|make|prefect|python -m) \S")
 PLACEHOLDER = re.compile(r"[A-Z_]+")  # FILE: the reader's own
