@@ -35,12 +35,10 @@ class Judge:
         self.server: EngineServer | None = None
         if config.checkpoint is None:
             return
-        trusted = night.config.student.trust_remote_code
-        checkpoint = (
-            whole_model(champion, night.home, trusted)
-            if config.checkpoint == CHAMPION
-            else find_judge(config.checkpoint)
-        )
+        if config.checkpoint == CHAMPION:
+            checkpoint = whole_model(champion, night.home, night.config.student.trust_remote_code)
+        else:
+            checkpoint = find_judge(config.checkpoint)
         self.config = config.model_copy(update={"model": checkpoint.name})
         folder = night.closing.enter_context(TemporaryDirectory(prefix="nightschool-"))  # a socket's path is short
         make_folder(night.folder / "logs")

@@ -17,7 +17,6 @@ from tasks.cluster.connection import connect
 from tasks.cluster.node import Node
 from tasks.cluster.remote import RemoteWorker
 from tasks.evaluation.cache import versions
-from tasks.evaluation.cache import versions as versions_here
 from tasks.workers import POLL, HoursOverError, Worker
 
 A = TypeVar("A")
@@ -150,7 +149,7 @@ class Cluster(Worker):
             except Exception as error:
                 self._leave_out(identity, worker, f"does not help: it did not start ({first_line(error)})")
                 continue
-            ours = versions_here()
+            ours = versions()
             if other := [f"{what} {theirs[what]}, here {ours[what]}" for what in ours if theirs[what] != ours[what]]:
                 self._leave_out(identity, worker, f"does not help: it would sample otherwise ({'; '.join(other)})")
                 continue

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from tasks.cluster.cluster import FILE as MACHINES
+from tasks.cluster.cluster import read_machines
 from tasks.evaluation.statistics import signed
 from tasks.report import charts
 from tasks.report.episode import shown_episode
@@ -110,7 +110,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
             *judge_sentences(read_json(night / "examine_judge", "outcome.json")),
             *reward_model_sentences(read_json(night / "fit_reward_model", "outcome.json")),
         ],
-        machines=read_json(night, MACHINES) or {},
+        machines=read_machines(night),
         config=(night / "config.yaml").read_text(),
         links=links_of(summary),
     )

@@ -1,4 +1,4 @@
-"""A Ray cluster on this machine: a head that samples nothing, and two nodes that each offer an engine."""
+"""A Ray cluster on this machine: a head that samples nothing, and nodes that each offer an engine."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,15 +10,11 @@ import pytest
 from models.checkpoint import keep
 from tests.models.support.tiny import write_tiny
 
-TOKEN = "ab" * 32
-
 
 @pytest.fixture(scope="session")
 def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The cluster, which asks for a token; this process has it."""
+    """The cluster, which asks for this process's token."""
     with pytest.MonkeyPatch.context() as owners:
-        owners.setenv("RAY_AUTH_MODE", "token")
-        owners.setenv("RAY_AUTH_TOKEN", TOKEN)
         owners.setenv("RAY_USAGE_STATS_ENABLED", "0")
         owners.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         owners.setenv("PYTHONPATH", os.getcwd())

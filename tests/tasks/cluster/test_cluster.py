@@ -19,7 +19,7 @@ from models.rollout import Rollout
 from tasks.cluster import cluster as machines
 from tasks.cluster.cluster import HERE, Cluster, read_machines
 from tasks.cluster.connection import is_loopback
-from tasks.evaluation.cache import versions
+from tasks.evaluation import cache
 from tasks.rollouts import engine_process
 from tasks.rollouts.proven import sample_proven
 from tasks.workers import HoursOverError, Worker
@@ -174,10 +174,9 @@ def test_a_machine_that_would_sample_otherwise_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add_node("other")
-    here = versions() | {"device": "another processor"}
-    monkeypatch.setattr(machines, "versions_here", lambda: here)
+    device = cache.versions()["device"]
+    monkeypatch.setattr(cache, "describe_device", lambda: "another processor")
     assert sampled(engine, student) == alone
-    device = versions()["device"]
     refused = f"the machine other does not help: it would sample otherwise (device {device}, here another processor)"
     assert refused in incidents
 

@@ -15,19 +15,9 @@ from models.rollout import Rollout
 from tasks.training import helpers, trainer_process
 from tasks.training.trainer_process import Predecessor
 from tasks.workers import WorkerDiedError
-from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.support.tiny import trainer_config
 
 ADVANTAGES = ([1.0, -0.5, -0.5, 0.7, -0.7, 0.25, -0.25], [0.5, 0.25, -0.75, -0.1, 0.1, 1.0, -1.0])
-
-
-@pytest.fixture(scope="module")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
-
-
-@pytest.fixture(scope="module")
-def rollouts(student: Path) -> list[Rollout]:
-    return sampled_groups(student, [[4, 1, 6], [2, 5], [7, 3]])
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.training import trainer_process
 from tasks.training.trainer_process import ElsewhereError, Predecessor, Updated
-from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.support.tiny import trainer_config
 
 ROUNDS = 3
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, -0.25]
@@ -36,16 +36,6 @@ CONFIGS = {
 }
 
 Bits = list[tuple[str, str]]  # of every round: the checkpoint's digest, and that of the state's tensors
-
-
-@pytest.fixture(scope="module")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
-
-
-@pytest.fixture(scope="module")
-def rollouts(student: Path) -> list[Rollout]:
-    return sampled_groups(student, [[4, 1, 6], [2, 5], [7, 3]])
 
 
 class Night:
