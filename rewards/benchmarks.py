@@ -13,7 +13,7 @@ from rewards.verifier import Benchmark
 DEFAULT_SANDBOX = SandboxConfig()
 OPTIONAL_MEMBERS = (
     *("splits", "excluded", "answer_line", "truth_marker", "bounded", "solutions", "draw", "kind", "environment"),
-    *("question_prompt", "proposed"),
+    *("question_prompt", "proposed", "runs_programs"),
 )
 
 

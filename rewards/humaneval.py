@@ -32,6 +32,7 @@ class HumanEval(Benchmark):
     name = "humaneval"
     splits = ("test",)
     bounded = True
+    runs_programs = True
 
     def __init__(
         self, source: str | None = None, revision: str | None = None, sandbox: SandboxConfig = DEFAULT_SANDBOX

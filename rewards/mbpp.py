@@ -44,6 +44,7 @@ class Mbpp(Benchmark):
 
     name = "mbpp"
     bounded = True
+    runs_programs = True
 
     def __init__(
         self,

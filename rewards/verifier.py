@@ -104,6 +104,8 @@ class Benchmark(Protocol):
     """What precedes the answer in a truth."""
     bounded: bool = False
     """Whether `score` limits its own time. If not, it runs in a child process that is stopped after an hour."""
+    runs_programs: bool = False
+    """Whether `score` runs programs, so that further machines help."""
     environment: "Environment | None" = None
     """Where a model acts for several turns; None: it answers once. A completion is then JSON of the turns' texts."""
 

@@ -213,6 +213,7 @@ class GroupSampler:
             solve_rates=self.solve_rates,
             decay=config.grpo.solve_rate_decay if is_first else 1.0,  # within a round nothing is old
             night=self.night.date,
+            engine=self.night.engine,
             **(learned.score_arguments(path, prompts, rollouts) if learned else {}),
         )
         log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))

@@ -88,13 +88,15 @@ class Cluster(Worker):
         self.address, self.file = address, folder / FILE
         self._nodes: dict[str, RemoteWorker] = {}  # those that help, by Ray's id
         self._left_out: set[str] = set()  # ids
+        self._lock = threading.Lock()  # of the two above, and of the file
 
     def spread(self, job: Callable[[Worker, A], R], items: Sequence[A]) -> list[R]:
         """Return what a job makes of each item, in order; whichever machine is free does the next.
 
         Raises what the job raises here, and HoursOverError where other machines are waited for after `until`.
         """
-        self._join()
+        with self._lock:
+            self._join()
         shared = Shared(job, items)
         for identity, node in list(self._nodes.items()):
             run = contextvars.copy_context().run  # the stage's name goes along: calls are timed by it
@@ -104,7 +106,8 @@ class Cluster(Worker):
                 shared.do(number, HERE, self)
         finally:
             shared.stop()
-            add_machines(self.file, list(shared.done))
+            with self._lock:
+                add_machines(self.file, list(shared.done))
         return [shared.answers[number] for number in range(len(items))]
 
     def end(self, grace: float = 5.0) -> None:
@@ -185,7 +188,7 @@ def start_actor(node: Mapping[str, Any]) -> Any:
 
 
 def read_machines(folder: Path) -> dict[str, dict[str, float]]:
-    """Return what each machine did in a night: `shards` of prompts, and the `seconds` that they took."""
+    """Return what each machine did in a night: `shards` of prompts or programs, and the `seconds` they took."""
     file = folder / FILE
     return json.loads(file.read_text()) if file.exists() else {}
 

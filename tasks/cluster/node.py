@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from conf.storage.home import inside
 from models.checkpoint import is_intact, keep, new_draft
 from models.engine.environment import engine_environment
-from tasks.workers import Worker
+from tasks.workers import Worker, call_once
 
 KEPT = 3  # checkpoints: an adapter, its base, and the one before
 
@@ -34,6 +34,12 @@ class Node:
     def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Return what a function returns in the engine's process."""
         return self.worker.call(function, *arguments, **options)
+
+    def call_apart(
+        self, name: str, limit: float, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """Return what a function returns in a new child process, which is ended after `limit` seconds."""
+        return call_once(name, limit, function, *arguments, **options)
 
     def close(self) -> None:
         """End the engine; the next call starts a new one."""

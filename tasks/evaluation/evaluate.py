@@ -183,7 +183,7 @@ def answer_questions(
     unasked = [Rollout("", 0, 0, [], [], [], [], "length", "", checkpoint.name)] * samples
     answers = dict.fromkeys(range(len(prompts)), unasked)
     answers |= dict(zip(short, groups, strict=True))
-    return _graded(benchmark, problems, [answers[index] for index in range(len(prompts))])
+    return _graded(benchmark, problems, [answers[index] for index in range(len(prompts))], engine)
 
 
 def _play(
@@ -204,7 +204,10 @@ def _play(
 
 
 def _graded(
-    benchmark: Benchmark, problems: Sequence[Problem], answers: Sequence[Sequence[Rollout]]
+    benchmark: Benchmark,
+    problems: Sequence[Problem],
+    answers: Sequence[Sequence[Rollout]],
+    engine: Worker | None = None,
 ) -> list[dict[str, Any]]:
     answered = [
         (problem, sample, rollout)
@@ -215,7 +218,7 @@ def _graded(
         Attempt(problem, rollout.text, finish_reason=rollout.finish_reason, tokens=rollout.written)
         for problem, _, rollout in answered
     ]
-    scores = scores_of(benchmark, attempts)  # in one call: starting a grader may take a second
+    scores = scores_of(benchmark, attempts, engine)  # in one call: starting a grader may take a second
     return [_row(*answer, score) for answer, score in zip(answered, scores, strict=True)]
 
 

@@ -12,10 +12,12 @@ import pandas as pd
 
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
+from conf.storage.home import NightError
 from rewards import benchmarks
 from rewards.composition import compose
 from rewards.learned_reward import with_learned
 from rewards.verifier import Attempt, Benchmark, Score
+from tasks.cluster.cluster import Cluster
 from tasks.rollouts import verdicts
 from tasks.rollouts.curriculum import ARMS_FILE, next_arms, read_arms, tried
 from tasks.rollouts.sample import sampled_rollouts
@@ -24,17 +26,20 @@ from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED
 from tasks.stage import Artifact, stage
 from tasks.tables import ARMS, LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
-from tasks.workers import WorkerDiedError, call_once
+from tasks.workers import Worker, WorkerDiedError, call_once
 
 LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
+PART = 64  # programs that one of several machines judges at a time; its sandbox takes seconds to start
 log = logging.getLogger("nightschool")
 
 
-def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt]) -> list[Score]:
+def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker | None = None) -> list[Score]:
     """Score attempts of one benchmark; all scores are null where a user's grader dies or exceeds the time limit.
 
-    Built-in benchmarks limit themselves.
+    Built-in benchmarks limit themselves. Where the engine is on several machines, they share what runs programs.
     """
+    if benchmark.runs_programs and isinstance(engine, Cluster):
+        return _shared_scores(benchmark, attempts, engine)
     if benchmark.bounded:
         return benchmark.score(attempts)
     try:
@@ -43,7 +48,20 @@ def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt]) -> list[Score]:
         return [Score(None, FAILED, str(error))] * len(attempts)
 
 
-@stage()
+def _shared_scores(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Cluster) -> list[Score]:
+    def score_part(worker: Worker, start: int) -> list[Score]:
+        part = attempts[start : start + PART]
+        if worker is engine:
+            return benchmark.score(part)
+        scores = worker.call_apart("grader", LIMIT, benchmark.score, part)
+        if failed := [score.detail for score in scores if score.verdict == FAILED]:
+            raise NightError(f"its grader failed: {failed[0]}")  # this machine's may not
+        return scores
+
+    return [score for part in engine.spread(score_part, range(0, len(attempts), PART)) for score in part]
+
+
+@stage(resources=("engine",))
 def score(
     folder: Path,
     *,
@@ -58,12 +76,13 @@ def score(
     night: str,
     learned: Artifact | None = None,
     learned_reward: LearnedRewardConfig | None = None,
+    engine: Worker | None = None,
 ) -> None:
     """Write a score for every completion, the verdicts counted by benchmark, and each kind's solve rate.
 
     Of episodes also the turns, and what counts as solved is the value, between 0 and 1. A solve rate counts these
     tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of the completions, where one
-    is in use (see `rewards/learned_reward.py`).
+    is in use (see `rewards/learned_reward.py`). `engine`: whose machines share the programs.
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
@@ -72,7 +91,7 @@ def score(
     entries = {group: sources[int(n)] for group, n in zip(verifiable.group, verifiable.entry, strict=True)}
     attempts = [Attempt(problems[r.group], r.text, r.group, r.finish_reason, r.written) for r in sampled]
     verified = [attempt for attempt in attempts if attempt.group in entries]
-    graded = iter(score_all(verified, [entries[attempt.group] for attempt in verified], sandbox))
+    graded = iter(score_all(verified, [entries[attempt.group] for attempt in verified], sandbox, engine))
     scores: Sequence[Any] = [
         compose(next(graded), attempt, reward, grpo.max_completion_tokens) if attempt.group in entries else None
         for attempt in attempts
@@ -98,7 +117,12 @@ def score(
     write_table(folder / ARMS_FILE, ARMS, arms)
 
 
-def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], sandbox: SandboxConfig) -> list[Score]:
+def score_all(
+    attempts: Sequence[Attempt],
+    entries: Sequence[BenchmarkConfig],
+    sandbox: SandboxConfig,
+    engine: Worker | None = None,
+) -> list[Score]:
     """Return a score per attempt, in the given order.
 
     `entries`: per attempt, the configuration's entry that its problem is from. A grader's failures are logged with the
@@ -107,7 +131,7 @@ def score_all(attempts: Sequence[Attempt], entries: Sequence[BenchmarkConfig], s
     scores: dict[int, Score] = {}
     for entry in dict.fromkeys(entries):
         rows = [index for index, other in enumerate(entries) if other == entry]
-        graded = scores_of(benchmarks.configured(entry, sandbox), [attempts[index] for index in rows])
+        graded = scores_of(benchmarks.configured(entry, sandbox), [attempts[index] for index in rows], engine)
         scores |= dict(zip(rows, graded, strict=True))
         if failed := [score.detail for score in graded if score.verdict == FAILED]:
             log.warning("the grader of %s failed on %d completions: %s", entry.label, len(failed), failed[0])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -16,11 +17,14 @@ import pytest
 from conf.schema import EngineConfig
 from models.engine.environment import engine_environment
 from models.rollout import Rollout
+from rewards.mbpp import Mbpp
+from rewards.programs.unit_tests import ProgramTests
+from rewards.verifier import Attempt, Problem
 from tasks.cluster import cluster as machines
 from tasks.cluster.cluster import HERE, Cluster, read_machines
 from tasks.cluster.connection import is_loopback
 from tasks.evaluation import cache
-from tasks.rollouts import engine_process
+from tasks.rollouts import engine_process, score
 from tasks.rollouts.proven import sample_proven
 from tasks.workers import HoursOverError, Worker
 from tests.chaos import tiny_engine
@@ -99,12 +103,27 @@ def engine_of(node: Any) -> int:
     raise AssertionError("the node does not sample")
 
 
+def sandbox_of(node: Any) -> int:
+    """Return a process of the sandbox on a node, as soon as it runs programs."""
+    raylets = [psutil.Process(started.process.pid) for started in node.all_processes["raylet"]]
+    until = time.monotonic() + 180
+    while time.monotonic() < until:
+        time.sleep(0.05)
+        for raylet in raylets:
+            for process in raylet.children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    if process.name() == "bwrap":
+                        return process.pid
+    raise AssertionError("the node runs no programs")
+
+
 def is_gone(process: int, seconds: float) -> bool:
     if psutil.pid_exists(process):
         psutil.wait_procs([psutil.Process(process)], timeout=seconds)
     return not psutil.pid_exists(process)
 
 
+@pytest.mark.full
 def test_a_killed_night_leaves_nothing_running_on_a_node(
     ray_cluster: Any, student: Path, add_node: AddNode, tmp_path: Path
 ) -> None:
@@ -163,6 +182,30 @@ def test_what_a_lost_node_had_begun_is_done_elsewhere(
     killer.join()
     assert [incident for incident in incidents if incident.startswith("the machine doomed was lost; others do its")]
     assert is_gone(killed[0], 60)
+
+
+@pytest.mark.full
+def test_programs_of_a_lost_machine_are_run_elsewhere(
+    ray_cluster: Any, engine: Cluster, incidents: list[str], add_node: AddNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(score, "PART", 4)
+    problem = Problem("mbpp/1", "mbpp", "?", ProgramTests("", ("assert f(1) == 2",), "f").truth())
+    programs = [f"def f(x):\n    for _ in range(10**7): pass\n    return x + {n % 2}  # {n}" for n in range(80)]
+    attempts = [Attempt(problem, f"```python\n{program}\n```") for program in programs]
+    node = add_node("judging")
+    sandboxes = list[int]()
+
+    def remove_amid_a_part() -> None:
+        sandboxes.append(sandbox_of(node))
+        ray_cluster.remove_node(node, allow_graceful=False)
+
+    remover = Thread(target=remove_amid_a_part)
+    remover.start()
+    scores = score.scores_of(Mbpp(), attempts, engine)
+    remover.join()
+    assert [one.reward for one in scores] == [n % 2 for n in range(80)]
+    assert [incident for incident in incidents if incident.startswith("the machine judging was lost")]
+    assert is_gone(sandboxes[0], 60)
 
 
 def test_a_machine_that_would_sample_otherwise_is_refused_by_name(
