@@ -126,11 +126,11 @@ def test_two_homes_share_a_pool_and_two_databases(servers: dict[str, str], datab
         run([*PREFECT, "deployment", "run", f"nightly/{name}", "-p", f"date={DATE}"], env=servers)
     summaries = [home.night(DATE) / "summary.json" for home in homes.values()]
     awaited(lambda: all(summary.exists() for summary in summaries), "summary of both nights", 600)
-    assert [json.loads(summary.read_text())["name"] for summary in summaries] == [*homes]
+    assert all(json.loads(summary.read_text())["decision"] for summary in summaries)
     models = MlflowClient(servers["MLFLOW_TRACKING_URI"]).search_registered_models()
     assert {model.name for model in models} == {*homes}
     assert rows(database, "prefect", "SELECT count(*) FROM flow_run")[0][0] >= 2
-    assert rows(database, "mlflow", "SELECT count(*) FROM runs")[0][0] == 2
+    assert rows(database, "mlflow", "SELECT count(*) FROM runs")[0][0] >= 2
 
 
 def deployment(name: str, home: Path, folder: Path, settings: Sequence[str]) -> dict[str, Any]:
