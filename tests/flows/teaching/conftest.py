@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,24 +67,20 @@ class School:
     def __init__(self, home: Home, champion: Path) -> None:
         self.home, self.champion = home, champion
         self.engine = ScriptedEngine(champion)
-        self.rooms: list[Classroom] = []
 
     def open(self, *settings: str, texts: Sequence[str] = ANSWERS) -> Classroom:
         self.engine = ScriptedEngine(self.champion, texts)
         config: NightConfig = load_night(STARTER, [*SETTINGS, *settings])
         room = Classroom(self.home, config)
         room.open(self.engine, self.champion)  # pyright: ignore[reportArgumentType]
-        self.rooms.append(room)
         return room
 
 
 @pytest.fixture
-def school(tmp_path: Path, champion: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[School]:
+def school(tmp_path: Path, champion: Path, monkeypatch: pytest.MonkeyPatch) -> School:
     monkeypatch.setattr(day, "Worker", lambda *_: InProcessWorker())
-    school = School(Home(tmp_path / "school"), champion)
-    yield school
-    for room in school.rooms:
-        room.close("the test is over", 0)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # of the adapters
+    return School(Home(tmp_path / "school"), champion)
 
 
 Do = Callable[[Awaitable[Any]], Any]
