@@ -17,6 +17,7 @@ from tasks.workers import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 
+GROUP = 8  # completions of a prompt that fill an engine as a round does
 log = logging.getLogger("nightschool")
 
 
@@ -46,12 +47,13 @@ def sample_proven(
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
     """Sample `size` completions of each prompt, in shards of `config.shard_prompts`.
 
+    Where a prompt has few completions (an exam's has one), a shard has as many more prompts: it fills the engine alike.
     A shard is sampled with a seed and caches of its own, so what comes of it depends neither on the others nor on which
     machine samples it. `options`, and what is returned: as of `engine_process.sample`; seconds are summed.
     """
-    length = config.shard_prompts
-    if length is None:
+    if config.shard_prompts is None:
         return call_proven(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)
+    length = config.shard_prompts * max(1, GROUP // size)
 
     def sample_shard(worker: Worker, start: int) -> tuple[list[list[Rollout]], dict[str, float]]:
         shard, own_seed = prompts[start : start + length], shard_seed(seed, start // length)

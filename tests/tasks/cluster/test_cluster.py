@@ -89,7 +89,7 @@ def alone(student: Path) -> Iterator[list[list[Rollout]]]:
 
 def sampled(engine: Worker, student: Path) -> list[list[Rollout]]:
     config = EngineConfig(shard_prompts=2)
-    return sample_proven(engine, student, config, PROMPTS, 3, seed=7, temperature=1.0, max_tokens=9)[0]
+    return sample_proven(engine, student, config, PROMPTS, 8, seed=7, temperature=1.0, max_tokens=9)[0]
 
 
 def engine_of(node: Any) -> int:

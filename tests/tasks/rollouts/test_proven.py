@@ -63,10 +63,10 @@ class SeededEngine(InProcessWorker):
         return Rollout("", group, sample, prompts[group], [1], [-0.5], [True], "stop", text, "cafe")
 
 
-def sampled(engine: SeededEngine, prompts: list[list[int]], shard: int | None) -> Any:
+def sampled(engine: SeededEngine, prompts: list[list[int]], shard: int | None, size: int = 8) -> Any:
     config = EngineConfig(shard_prompts=shard)
     worker: Any = engine
-    return sample_proven(worker, Path("cafe"), config, prompts, 2, seed=7, temperature=1.0, max_tokens=9)
+    return sample_proven(worker, Path("cafe"), config, prompts, size, seed=7, temperature=1.0, max_tokens=9)
 
 
 def test_without_shards_one_call_has_all_prompts_and_the_seed_as_it_is() -> None:
@@ -75,12 +75,19 @@ def test_without_shards_one_call_has_all_prompts_and_the_seed_as_it_is() -> None
     assert engine.calls == [(7, 5)]
 
 
+@pytest.mark.parametrize(("size", "shards"), [(1, [16, 14]), (3, [4] * 7 + [2]), (16, [2] * 15)])
+def test_fewer_completions_of_a_prompt_make_longer_shards(size: int, shards: list[int]) -> None:
+    engine = SeededEngine()
+    sampled(engine, [[n] for n in range(30)], 2, size)
+    assert [count for _, count in engine.calls] == shards
+
+
 def test_a_shard_depends_on_no_other_and_groups_are_numbered_through() -> None:
     engine, prompts = SeededEngine(), [[n] for n in range(5)]
     groups, figures = sampled(engine, prompts, 2)
     assert engine.calls == [(shard_seed(7, 0), 2), (shard_seed(7, 1), 2), (shard_seed(7, 2), 1)]
     assert len({seed for seed, _ in engine.calls}) == 3
-    assert [[one.group for one in group] for group in groups] == [[n, n] for n in range(5)]
+    assert [[one.group for one in group] for group in groups] == [[n] * 8 for n in range(5)]
     assert [group[0].prompt_token_ids for group in groups] == prompts
     assert figures == {"sync": 3.0, "generate": 6.0, "probe_difference": 0.03}
     other, _ = sampled(SeededEngine(), [[9], [9], *prompts[2:]], 2)
