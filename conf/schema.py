@@ -183,8 +183,8 @@ class EngineConfig(Section):
     gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
     shard_prompts: Positive | None = Field(
         default=None,
-        description="prompts of a round that are sampled together, with a seed of their own: what comes of them depends "
-        "on no others; up to 8 times as many where each is answered once, as in an exam; null: all prompts of a stage",
+        description="prompts of a round that are sampled together, with a seed of their own: what comes of them "
+        "depends on no others; up to 8 times as many where each is answered once, as in an exam; null: all of a stage",
     )
     lora: LoraConfig | None = Field(default=None, description="adapters that it serves; a night uses those of `lora`")
 
