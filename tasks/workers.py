@@ -157,10 +157,6 @@ class Worker:
         """
         return [job(self, item) for item in items]
 
-    def call_apart(self, name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function on this worker's machine, in a child process of its own: see `call_once`."""
-        return call_once(name, limit, function, *args, **kwargs)
-
     def result(self, future: Future[R], kind: str = "") -> R:
         """Return the answer to `submit`, with the errors of `call`. `kind`: of the calls to compare its time with."""
         try:

@@ -35,7 +35,7 @@ class Node:
         """Return what a function returns in the engine's process."""
         return self.worker.call(function, *arguments, **options)
 
-    def call_apart(
+    def call_once(
         self, name: str, limit: float, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         """Return what a function returns in a new child process, which is ended after `limit` seconds."""

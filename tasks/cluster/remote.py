@@ -29,9 +29,9 @@ class RemoteWorker(Worker):
         there = [self._sent(arg) if isinstance(arg, Path) and DIGEST.fullmatch(arg.name) else arg for arg in args]
         return self.ask("call", function, there, kwargs)
 
-    def call_apart(self, name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function there, in a child process of its own. Raises as `call` does."""
-        return self.ask("call_apart", name, limit, function, args, kwargs)
+    def call_once(self, name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a function there, in a new child process that is ended after `limit` seconds. Raises as `call` does."""
+        return self.ask("call_once", name, limit, function, args, kwargs)
 
     def close(self, grace: float = 5.0) -> None:
         """End the engine there; the next call starts a new one."""

@@ -17,7 +17,7 @@ from tasks.workers import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 
-GROUP = 8  # completions of a prompt that fill an engine as a round does
+GROUP = 8  # completions that a round usually has of each prompt; with fewer, a shard has more prompts
 log = logging.getLogger("nightschool")
 
 
@@ -47,7 +47,7 @@ def sample_proven(
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
     """Sample `size` completions of each prompt, in shards of `config.shard_prompts`.
 
-    Where a prompt has few completions (an exam's has one), a shard has as many more prompts: it fills the engine alike.
+    Where a prompt gets few completions (in an exam, one), a shard has more prompts, so that it fills the engine too.
     A shard is sampled with a seed and caches of its own, so what comes of it depends neither on the others nor on which
     machine samples it. `options`, and what is returned: as of `engine_process.sample`; seconds are summed.
     """

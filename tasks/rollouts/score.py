@@ -18,6 +18,7 @@ from rewards.composition import compose
 from rewards.learned_reward import with_learned
 from rewards.verifier import Attempt, Benchmark, Score
 from tasks.cluster.cluster import Cluster
+from tasks.cluster.remote import RemoteWorker
 from tasks.rollouts import verdicts
 from tasks.rollouts.curriculum import ARMS_FILE, next_arms, read_arms, tried
 from tasks.rollouts.sample import sampled_rollouts
@@ -29,7 +30,7 @@ from tasks.tables import ARMS, LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, num
 from tasks.workers import Worker, WorkerDiedError, call_once
 
 LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
-PART = 64  # programs that one of several machines judges at a time; its sandbox takes seconds to start
+PART = 64  # programs that one of several machines runs at a time; its sandbox takes seconds to start
 log = logging.getLogger("nightschool")
 
 
@@ -51,11 +52,11 @@ def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker 
 def _shared_scores(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Cluster) -> list[Score]:
     def score_part(worker: Worker, start: int) -> list[Score]:
         part = attempts[start : start + PART]
-        if worker is engine:
+        if not isinstance(worker, RemoteWorker):
             return benchmark.score(part)
-        scores = worker.call_apart("grader", LIMIT, benchmark.score, part)
+        scores = worker.call_once("grader", LIMIT, benchmark.score, part)
         if failed := [score.detail for score in scores if score.verdict == FAILED]:
-            raise NightError(f"its grader failed: {failed[0]}")  # this machine's may not
+            raise NightError(f"its grader failed: {failed[0]}")  # another machine's may not
         return scores
 
     return [score for part in engine.spread(score_part, range(0, len(attempts), PART)) for score in part]
@@ -82,7 +83,7 @@ def score(
 
     Of episodes also the turns, and what counts as solved is the value, between 0 and 1. A solve rate counts these
     tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of the completions, where one
-    is in use (see `rewards/learned_reward.py`). `engine`: whose machines share the programs.
+    is in use (see `rewards/learned_reward.py`). `engine`: its machines share the programs.
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
