@@ -13,10 +13,8 @@ import argparse
 import statistics
 from collections.abc import Mapping, Sequence
 
-from benchmarks.inputs.school import SCHOOL
-from benchmarks.nights.paired import ROUNDS, Run, short_night, table
+from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
 
-HOMES = SCHOOL / "curriculum"
 EVEN = "even"
 CHOICES = (EVEN, "solve_rate", "signal", "progress")
 LEVELS = {f"level {level}": level for level in "12345"}
@@ -28,15 +26,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--variants", nargs="+", default=CHOICES, choices=(*CHOICES, *LEVELS))
     options = parser.parse_args()
-    found = {variant: [night(seed, variant) for seed in options.seeds] for variant in options.variants}
+    found = short_nights({variant: settings(variant) for variant in options.variants}, options.seeds)
     print("\n".join([table(found, "problems", EVEN), *regret(found)]))
 
 
-def night(seed: int, variant: str) -> Run:
-    """Return the outcome of a seed's night."""
+def settings(variant: str) -> tuple[str, ...]:
+    """Return the settings of a variant's nights."""
     levels, choice = (f'["{LEVELS[variant]}"]', EVEN) if variant in LEVELS else ("null", variant)
-    entry = f"benchmarks=[{{name: arithmetic, levels: {levels}}}]"
-    return short_night(HOMES, variant, seed, (f"stages=[{{grpo: {ROUNDS}}}]", entry, f"grpo.choice={choice}"))
+    return (
+        f"benchmarks=[{{name: arithmetic, levels: {levels}}}]",
+        f"stages=[{{grpo: {ROUNDS}}}]",
+        f"grpo.choice={choice}",
+    )
 
 
 def regret(found: Mapping[str, Sequence[Run]]) -> list[str]:

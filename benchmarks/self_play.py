@@ -1,12 +1,12 @@
 """Does a student learn more from problems that it writes itself than from as many that are generated?
 
-    python -m benchmarks.self_play [--seeds 1 2 3 4 5] [--variants drawn …]
+    python -m benchmarks.self_play [--seeds 1 2 3 4 5] [--variants solve_rate …]
 
 Every night begins with the starter after its night's lessons and takes 12 rounds of 24 problems of Arithmetic, drawn
-(`{grpo: 12}`) or written by the student (`{self_play: 12}`), which learns to answer them, or also to write them. The
-exam has 500 problems of all five levels. Finished nights are not run again. Prints the gain for each seed, the mean
-gain for a million sampled tokens (the written problems' own included), the difference to `drawn` over the pairs of
-nights (same seed) with Student's 95 % interval, and what became of the texts.
+(`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them, or also to write
+them. The exam has 500 problems of all five levels. Finished nights are not run again. Prints the gain for each seed,
+the mean gain for a million sampled tokens (the written problems' own included), the difference to `solve_rate` over the
+pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
 """
 
 import argparse
@@ -14,17 +14,15 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from benchmarks.inputs.school import SCHOOL
-from benchmarks.nights.paired import ROUNDS, Run, short_night, table
+from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
 
-HOMES = SCHOOL / "self_play"
-DRAWN = "drawn"
-VARIANTS: Mapping[str, tuple[str, ...]] = {
-    DRAWN: (f"stages=[{{grpo: {ROUNDS}}}]",),
-    "answers its own": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=answerer"),
-    "learns both": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=both"),
-}
+DRAWN = "solve_rate"
 ENTRY = "benchmarks=[{name: arithmetic}]"
+VARIANTS: Mapping[str, tuple[str, ...]] = {
+    DRAWN: (ENTRY, f"stages=[{{grpo: {ROUNDS}}}]"),
+    "answers its own": (ENTRY, f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=answerer"),
+    "learns both": (ENTRY, f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=both"),
+}
 
 
 def main() -> None:
@@ -33,10 +31,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--variants", nargs="+", default=[*VARIANTS], choices=VARIANTS)
     options = parser.parse_args()
-    found = {
-        variant: [short_night(HOMES, variant, seed, (ENTRY, *VARIANTS[variant])) for seed in options.seeds]
-        for variant in options.variants
-    }
+    found = short_nights({variant: VARIANTS[variant] for variant in options.variants}, options.seeds)
     print("\n".join([table(found, "problems", DRAWN), "", *texts(found)]))
 
 

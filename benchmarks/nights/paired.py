@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from benchmarks.inputs.school import make
+from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import json_of
 from benchmarks.nights.learning_runs import distilled
 from conf.load import STARTER
+from conf.storage.home import Home
 
+HOMES = SCHOOL / "short_nights"
 ROUNDS = 12
 SETTINGS = (
     "grpo.prompts_per_round=24",
@@ -37,17 +40,29 @@ class Run(NamedTuple):
     tokens: int
 
 
-def short_night(homes: Path, variant: str, seed: int, settings: Sequence[str]) -> Run:
+def short_nights(variants: Mapping[str, Sequence[str]], seeds: Sequence[int]) -> dict[str, list[Run]]:
+    """Return the outcomes of each variant, which is some settings, in the order of the seeds; run seed by seed."""
+    nights = {(name, seed): short_night(name, seed, settings) for seed in seeds for name, settings in variants.items()}
+    return {name: [nights[name, seed] for seed in seeds] for name in variants}
+
+
+def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
     """Return the outcome of a seed's night, which begins with the starter after its night's lessons.
 
-    The exam has 500 problems of all five levels of Arithmetic. A finished night is not run again.
+    The exam has 500 problems of all five levels of Arithmetic; a seed's first student sits it once for all variants. A
+    finished night is not run again, also where another benchmark asks for it.
     """
-    student = distilled(starter(), seed, make(homes) / f"distilled-{seed}")
-    home = homes / f"{variant.replace(' ', '-')}-{seed}"
+    student = distilled(starter(), seed, make(HOMES) / f"distilled-{seed}")
+    home, exams = Home(HOMES.resolve() / f"{variant.replace(' ', '-')}-{seed}"), HOMES / f"exams-{seed}"
+    if exams.exists() and not home.root.exists():
+        home.make_private()
+        shutil.copytree(exams, home.exams)
     overrides = [f"seed={seed}", f"student.source={student.resolve()}", *SETTINGS, *settings]
     arguments = ["--json", "--config", str(STARTER), "--date", "2026-01-01", *(f"--set={each}" for each in overrides)]
-    summary = json_of("flows", "night", *arguments, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
-    folder = home / "nights" / summary["night"]
+    summary = json_of("flows", "night", *arguments, environment={"NIGHTSCHOOL_HOME": str(home.root)})
+    if not exams.exists():
+        shutil.copytree(home.exams, exams)
+    folder = home.night(summary["night"])
     decision = json.loads((folder / "decide" / "decision.json").read_text())
     sampled = [pd.read_parquet(file, columns=["token_ids"]) for file in folder.glob("round-*/**/rollouts.parquet")]
     tokens = sum(int(table["token_ids"].map(len).sum()) for table in sampled)
