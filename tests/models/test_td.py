@@ -183,11 +183,11 @@ def test_least_squares_finds_the_walks_values() -> None:
     assert lstd(seen, 1.0, 0.8, 1e-3).shape == (STATES,)
 
 
-SIDE = 8  # of the gridworld
+SIDE = 6  # of the gridworld
 
 
 def episodes_needed(lam: float, seed: int, most: int = 400) -> int | None:
-    """Return after how many episodes an actor-critic crosses an 8 × 8 grid five times running in at most 28 steps.
+    """Return after how many episodes an actor-critic crosses a 6 × 6 grid five times running in at most 20 steps.
 
     None if it needs more than `most`.
     """
@@ -206,7 +206,7 @@ def episodes_needed(lam: float, seed: int, most: int = 400) -> int | None:
             following = np.zeros(SIDE * SIDE) if at_goal else states[row * SIDE + column]
             agent.learn(x, action, float(at_goal), following)
             steps += 1
-        short = short + 1 if steps <= 28 else 0
+        short = short + 1 if steps <= 20 else 0
         if short == 5:
             return episode
     return None

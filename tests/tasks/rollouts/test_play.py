@@ -117,6 +117,7 @@ def test_the_trainers_log_probabilities_are_the_samplers_at_every_turn(played: l
         assert found == pytest.approx(sampled, abs=0.05)
 
 
+@pytest.mark.full
 def test_a_lost_part_has_the_same_bits_again_in_a_new_engine(
     night: Path, student: Path, engine: Worker, played: list[Rollout]
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_lost_part_has_the_same_bits_again_in_a_new_engine(
     assert [artifact.digest for artifact in parts(night, student, engine)] == whole
 
 
+@pytest.mark.full
 def test_an_episode_ends_where_the_context_is_full(night: Path, student: Path, engine: Worker) -> None:
     config = ENGINE.model_copy(update={"max_model_len": 128})
     engine.close()
