@@ -34,6 +34,7 @@ SMALL = [
     "min_useful_groups: 1, max_completion_tokens: 24}",
     "distill.steps=2",
     "distill.batch_size=4",
+    "distill.rehearsal=0",
     "day.generated_preferences=8",  # too few for a reward model
     "preference_learning=reward_model",  # lessons of picks have tests of their own
     "exam.english_margin=null",  # as has the guard of its English

@@ -57,7 +57,9 @@ class Questioner(ScriptedEngine):
         return f"#### {right}"
 
 
-@pytest.mark.parametrize("most", [100, 3, 0])
+@pytest.mark.parametrize(
+    "most", [pytest.param(100, marks=pytest.mark.full), 3, pytest.param(0, marks=pytest.mark.full)]
+)
 def test_the_students_own_problems_come_first_and_others_fill_the_round(school: School, most: int) -> None:
     name, engine = f"self-play-{most}", Questioner(school.student, most)
     folder, candidate = school.study(name, engine, *SETTINGS)
