@@ -16,6 +16,7 @@ import json
 import os
 import random
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from benchmarks.machine.child import json_of
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.web.address import free_port
+from tasks.workers import die_with_parent
 
 RESULTS = Path("school/benchmarks/teach.jsonl")
 HOMES = Path("school/benchmarks/teach")
@@ -97,11 +99,12 @@ class Classroom:
         command = [sys.executable, "-m", "flows", "teach", "--json", "--port", str(free_port())]
         # everything is taught: the questions of a look are held out by the benchmark itself
         plain = ("learned_reward.owner_share=0", f"teach.max_answer_tokens={TOKENS}", *settings)
-
+        parent = os.getpid()
         self.process = subprocess.Popen(
             [*command, *(f"--set={setting}" for setting in plain)],
             env=os.environ | {"NIGHTSCHOOL_HOME": str(home.resolve())},
             stdout=subprocess.PIPE,
+            preexec_fn=lambda: die_with_parent(parent, signal.SIGTERM),
         )
         assert self.process.stdout is not None
         address = json.loads(self.process.stdout.readline())

@@ -39,7 +39,7 @@ SMALL = [
     "preference_learning=reward_model",  # lessons of picks have tests of their own
     "exam.english_margin=null",  # as has the guard of its English
     "exam.target.problems=16",
-    'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 16}]',
+    'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 16, margin: 0.2}]',
     "exam.max_completion_tokens=24",
     "lessons.quiz_problems=10",
     CHAT,
@@ -84,7 +84,8 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Interru
     argv, environment = command(home, *small_night())
     running = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
     folder = home / "nights" / "2026-01-01"
-    wait_for(lambda: list(folder.glob("state/*.draft")), 1000)
+    wait_for(lambda: list(folder.glob("state/*.draft")) or running.poll() is not None, 1000)
+    assert running.poll() is None, running.communicate()[1]
     asked = time.monotonic()
     os.killpg(running.pid, signal.SIGINT)
     _, output = running.communicate(timeout=60)
