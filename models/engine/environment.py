@@ -26,8 +26,8 @@ PRIVATE = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELE
 def engine_environment() -> dict[str, str]:
     """Return the variables for vLLM on a CPU.
 
-    Each OpenMP thread is bound to a core, unless a container's quota is below its number of cores: threads bound to the
-    host's first cores would compete with those of every other container.
+    Each OpenMP thread is bound to a core, unless OMP_NUM_THREADS or a container's quota is below the number of cores:
+    threads bound to the first cores would compete with those of every other engine there.
     """
     preload = [*map(str, preload_libraries()), *filter(None, re.split("[ :]+", os.environ.get("LD_PRELOAD", "")))]
     environment = {
@@ -37,8 +37,10 @@ def engine_environment() -> dict[str, str]:
         "GLOO_SOCKET_IFNAME": "lo",  # otherwise it listens at the address of the host's name
         **_private(),
     }
-    if core_quota() < len(cores()):
-        environment |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(math.ceil(core_quota()))}
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    threads = min(core_quota(), int(wanted) if wanted.isdecimal() else math.inf)
+    if threads < len(cores()):
+        environment |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(math.ceil(threads))}
     else:
         environment["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores()))
     if preload:

@@ -21,15 +21,18 @@ def test_private_and_in_one_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quota", "cores", "bound"),
+    ("quota", "wanted", "cores", "bound"),
     [
-        (float("inf"), [2, 3], {"VLLM_CPU_OMP_THREADS_BIND": "2,3"}),
-        (2.0, [*range(64)], {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "2"}),
+        (float("inf"), "", [2, 3], {"VLLM_CPU_OMP_THREADS_BIND": "2,3"}),
+        (float("inf"), "2", [2, 3], {"VLLM_CPU_OMP_THREADS_BIND": "2,3"}),
+        (float("inf"), "1", [2, 3], {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}),
+        (1.5, "", [*range(64)], {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "2"}),
     ],
 )
-def test_threads_are_bound_to_cores_unless_a_container_has_a_quota(
-    monkeypatch: pytest.MonkeyPatch, quota: float, cores: list[int], bound: dict[str, str]
+def test_threads_are_bound_to_cores_unless_there_are_to_be_fewer(
+    monkeypatch: pytest.MonkeyPatch, quota: float, wanted: str, cores: list[int], bound: dict[str, str]
 ) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", wanted)
     monkeypatch.setattr(subject, "cores", lambda: cores)
     monkeypatch.setattr(subject, "core_quota", lambda: quota)
     assert bound.items() <= engine_environment().items()
