@@ -37,7 +37,6 @@ SMALL = [
     "distill.rehearsal=0",
     "day.generated_preferences=8",  # too few for a reward model
     "preference_learning=reward_model",  # lessons of picks have tests of their own
-    "exam.english_margin=null",  # and so has its guard
     "exam.target.problems=16",
     'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 16, margin: 0.2}]',
     "exam.max_completion_tokens=24",
