@@ -2,53 +2,80 @@
 
     python -m benchmarks.curriculum [--seeds 1 2 3 4 5] [--variants even signal …]
 
-Every night begins with the starter after its night's lessons, which knows levels 1 and 2, and takes 12 rounds of 24
-problems; levels 3 to 5 are nearly never solved at first. The variants are the values of `grpo.choice`, and nights that
-draw from one level alone: the best of those is what the regret is to. The exam has 500 problems of all levels. Finished
-nights are not run again. Prints the gain for each seed, the mean gain for a million sampled tokens, and the difference
-to `even` over the pairs of nights (same seed) with Student's 95 % interval.
+Every night begins with the starter after its night's lessons, which knows levels 1 and 2, and takes 6 rounds of 16
+problems; levels 3 to 5 are nearly never solved at first. The variants are the values of `grpo.choice`. The exam has 400
+problems of all levels. Finished nights are not run again. Prints the gain for each seed, the mean gain for a million
+sampled tokens, and the difference to `even` over the pairs of nights (same seed) with Student's 95 % interval. Then the
+signal (the mean absolute advantage) of the groups that each choice drew, and its regret to drawing the best level only
+(Lattimore and Szepesvári, Bandit Algorithms, chapter 4), as the nights of `even` saw that level's signal.
 """
 
 import argparse
-import statistics
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
 
 from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
+from tasks.rollouts.curriculum import ARMS_FILE
+from tasks.tables import ARMS, read_table
 
 EVEN = "even"
 CHOICES = (EVEN, "solve_rate", "signal", "progress")
-LEVELS = {f"level {level}": level for level in "12345"}
+LEVELS = ("1", "2", "3", "4", "5")
 
 
 def main() -> None:
     """Run the missing nights and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--variants", nargs="+", default=CHOICES, choices=(*CHOICES, *LEVELS))
+    parser.add_argument("--variants", nargs="+", default=CHOICES, choices=CHOICES)
     options = parser.parse_args()
     found = short_nights({variant: settings(variant) for variant in options.variants}, options.seeds)
     print("\n".join([table(found, "problems", EVEN), *regret(found)]))
 
 
-def settings(variant: str) -> tuple[str, ...]:
-    """Return the settings of a variant's nights."""
-    levels, choice = (f'["{LEVELS[variant]}"]', EVEN) if variant in LEVELS else ("null", variant)
-    return (
-        f"benchmarks=[{{name: arithmetic, levels: {levels}}}]",
-        f"stages=[{{grpo: {ROUNDS}}}]",
-        f"grpo.choice={choice}",
-    )
+def settings(choice: str) -> tuple[str, ...]:
+    """Return the settings of a choice's nights."""
+    return ("benchmarks=[{name: arithmetic}]", f"stages=[{{grpo: {ROUNDS}}}]", f"grpo.choice={choice}")
 
 
 def regret(found: Mapping[str, Sequence[Run]]) -> list[str]:
-    """Return lines with the mean gain that each choice is short of the best single level; none without such nights."""
-    means = {variant: statistics.mean(run.gain for run in runs) for variant, runs in found.items()}
-    fixed = {variant: mean for variant, mean in means.items() if variant in LEVELS}
-    if not fixed:
+    """Return a table of each choice's signal for a group that it drew, and of what it is short of the best level."""
+    arms = {choice: pd.concat([arms_of(run.folder) for run in runs]) for choice, runs in found.items()}
+    if EVEN not in arms:
         return []
-    best = max(fixed, key=lambda variant: fixed[variant])
-    lines = [f"- {variant}: {fixed[best] - means[variant]:+.3f}" for variant in means if variant not in LEVELS]
-    return ["", f"The best single level is {best} ({fixed[best]:+.3f}); regret to it:", *lines]
+    levels = {level: signal_of(arms[EVEN][arms[EVEN]["level"] == level]) for level in LEVELS}
+    best = max(levels, key=lambda level: levels[level])
+    shares = {choice: share(drawn["level"], drawn["drawn"]) for choice, drawn in arms.items()}
+    lines = [
+        "",
+        f"Signal of a group by level: {', '.join(f'{level}: {signal:.3f}' for level, signal in levels.items())}.",
+        "",
+        f"| problems | share of each level drawn | signal of a group | regret to level {best} |",
+        "|---|---|---|---|",
+    ]
+    for choice, drawn in arms.items():
+        signal = signal_of(drawn)
+        lines.append(f"| {choice} | {shares[choice]} | {signal:.3f} | {levels[best] - signal:.3f} |")
+    return lines
+
+
+def arms_of(night: Path) -> pd.DataFrame:
+    """Return the rows of ARMS of a night's rounds, of what was drawn and graded, with their levels."""
+    arms = pd.concat([read_table(file, ARMS) for file in sorted(night.glob(f"round-*/score/{ARMS_FILE}"))])
+    arms = arms[(arms["drawn"] > 0) & arms["signal"].notna()]
+    return arms.assign(level=arms["arm"].str.split("/").str[1])
+
+
+def signal_of(arms: pd.DataFrame) -> float:
+    """Return the mean signal of a group, 0 where none was drawn."""
+    return float((arms["signal"] * arms["drawn"]).sum() / max(arms["drawn"].sum(), 1))
+
+
+def share(levels: pd.Series, drawn: pd.Series) -> str:
+    """Return the share of each level in what was drawn."""
+    return ", ".join(f"{drawn[levels == level].sum() / drawn.sum():.2f}" for level in LEVELS)
 
 
 if __name__ == "__main__":

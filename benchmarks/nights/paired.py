@@ -18,9 +18,9 @@ from conf.load import STARTER
 from conf.storage.home import Home
 
 HOMES = SCHOOL / "short_nights"
-ROUNDS = 12
+ROUNDS = 6
 SETTINGS = (
-    "grpo.prompts_per_round=24",
+    "grpo.prompts_per_round=16",
     "grpo.refills=0",
     "grpo.quiz_every_rounds=0",
     "budget_minutes=null",
@@ -28,7 +28,7 @@ SETTINGS = (
     "exam.guards=[]",
     "exam.english_margin=null",
     "exam.next_level_at=null",
-    "exam.target={benchmark: arithmetic, problems: 500}",
+    "exam.target={benchmark: arithmetic, problems: 400}",
 )
 
 
@@ -49,7 +49,7 @@ def short_nights(variants: Mapping[str, Sequence[str]], seeds: Sequence[int]) ->
 def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
     """Return the outcome of a seed's night, which begins with the starter after its night's lessons.
 
-    The exam has 500 problems of all five levels of Arithmetic; a seed's first student sits it once for all variants. A
+    The exam has 400 problems of all five levels of Arithmetic; a seed's first student sits it once for all variants. A
     finished night is not run again, also where another benchmark asks for it.
     """
     student = distilled(starter(), seed, make(HOMES) / f"distilled-{seed}")

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from benchmarks.curriculum import regret
 from benchmarks.nights.paired import Run, against, table
+from tasks.rollouts.curriculum import ARMS_FILE
+from tasks.tables import ARMS, ARMS_EXAMPLE, write_table
 
 
 def runs(*gains: float) -> list[Run]:
@@ -23,15 +23,19 @@ def test_the_table_has_each_seeds_gain_and_the_reference_no_difference() -> None
     assert rows[1].startswith("| signal | +0.200, +0.400 | +0.300 | +0.60 | +0.150 [")
 
 
-@pytest.mark.parametrize(
-    ("found", "lines"),
-    [
-        ({"even": runs(0.1)}, []),
-        (
-            {"even": runs(0.1), "level 1": runs(0.05), "level 3": runs(0.3)},
-            ["", "The best single level is level 3 (+0.300); regret to it:", "- even: +0.200"],
-        ),
-    ],
-)
-def test_regret_is_to_the_best_single_level(found: dict[str, list[Run]], lines: list[str]) -> None:
-    assert regret(found) == lines
+def test_regret_is_to_the_level_with_the_most_signal(tmp_path: Path) -> None:
+    def night(choice: str, *groups: tuple[str, int, float]) -> list[Run]:
+        (tmp_path / choice / "round-01" / "score").mkdir(parents=True)
+        rows = [
+            ARMS_EXAMPLE | {"arm": f"arithmetic/{level}/minus", "drawn": drawn, "signal": signal}
+            for level, drawn, signal in groups
+        ]
+        write_table(tmp_path / choice / "round-01" / "score" / ARMS_FILE, ARMS, rows)
+        return [Run(tmp_path / choice, 0.1, 500_000)]
+
+    even = night("even", ("1", 3, 0.2), ("2", 1, 0.4), ("5", 4, 0.0))
+    lines = regret({"even": even, "signal": night("signal", ("1", 2, 0.1), ("2", 6, 0.3))})
+    assert lines[1] == "Signal of a group by level: 1: 0.200, 2: 0.400, 3: 0.000, 4: 0.000, 5: 0.000."
+    assert lines[5] == "| even | 0.38, 0.12, 0.00, 0.00, 0.50 | 0.125 | 0.275 |"  # (3 · 0.2 + 0.4) / 8
+    assert lines[6] == "| signal | 0.25, 0.75, 0.00, 0.00, 0.00 | 0.250 | 0.150 |"
+    assert not regret({"signal": even})
