@@ -1,5 +1,7 @@
 """What each part of the night taught: its lines, its losses, and the exam before and after it."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +11,11 @@ from tasks.distillation.trace_filter import FATES
 from tasks.incidents import ended_early
 from tasks.layout import rounds
 from tasks.report.queries import exam_accuracy, read_json
+from tasks.tables import PROPOSALS, table_rows
 
 CHANNELS = ("corrections", "words", "feedback", "picks")
 NAMES = {"distill": "worked solutions", "self_distill": "its own answers"}
+BLOCKS = {"grpo": "", "on_policy": "on-policy ", "self_play": "self-play, "}
 LEARNT = ("kept", "unknown")  # the fates of traces that were trained on
 LEFT_OUT = {
     "exam": "in the exam",
@@ -29,8 +33,8 @@ class Lesson:
     """A channel of the journal, a lesson on worked solutions, or a block of rounds.
 
     `lines`: of a block, its groups of answers; `used`: of a block, the groups with signal. `left_out`: lines that were
-    not used, by reason. `losses`: of the first and the last optimizer step. `exam`: accuracies on the target before
-    and after, where both were measured.
+    not used, and texts of self-play that became no problem, by reason. `losses`: of the first and the last optimizer
+    step. `exam`: accuracies on the target before and after, where both were measured.
     """
 
     channel: str
@@ -102,7 +106,14 @@ def _block(night: Path, step: Step, exam: tuple[float, float] | None) -> Lesson 
     groups, useful = (int(sum(figures[name] for figures in metrics)) for name in ("groups", "useful_groups"))
     first, last = step.rounds[0], step.rounds[0] + len(metrics) - 1
     numbers = f"round {first}" if first == last else f"rounds {first} to {last}"
-    return Lesson(numbers if step.kind == "grpo" else f"on-policy {numbers}", groups, useful, {}, None, exam)
+    return Lesson(f"{BLOCKS[step.kind]}{numbers}", groups, useful, _no_problems(folders), None, exam)
+
+
+def _no_problems(folders: Sequence[Path]) -> dict[str, int]:
+    """Return how many texts of these rounds became no problem, by reason; empty without self-play."""
+    files = [file for folder in folders if (file := folder / "select_prompts" / "proposals.parquet").exists()]
+    counts = Counter(row["verdict"] for file in files for row in table_rows(file, PROPOSALS))
+    return {f"{why} texts": number for why, number in sorted(counts.items()) if why != "admitted"}
 
 
 def _losses(folder: Path) -> tuple[float, float] | None:

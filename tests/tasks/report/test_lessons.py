@@ -10,7 +10,7 @@ import pytest
 from tasks.incidents import end_early
 from tasks.report.lessons import Lesson, lessons_of
 from tasks.stage import commit
-from tasks.tables import EVALUATIONS
+from tasks.tables import EVALUATIONS, PROPOSALS, PROPOSALS_EXAMPLE
 from tests.tasks.doubles.night import TARGET, write_config
 from tests.tasks.doubles.tables import write_stage
 
@@ -102,6 +102,17 @@ def test_a_block_that_ended_early_counts_its_committed_rounds(tmp_path: Path) ->
     write_exam(tmp_path / "evaluate" / "champion", 1)
     write_exam(tmp_path / "evaluate" / "step-1", 3)
     assert lessons_of(tmp_path, TARGET) == [Lesson("rounds 1 to 2", 32, 5, {}, None, (0.1, 0.3))]
+
+
+def test_a_block_of_self_play_says_what_became_of_the_texts(tmp_path: Path) -> None:
+    write_config(tmp_path, 'stages=[{"self_play": 1}]')
+    write_round(tmp_path, 1, 16, 2)
+    texts = [PROPOSALS_EXAMPLE | {"verdict": verdict} for verdict in ("admitted", "repeated", "unreadable", "repeated")]
+    write_stage(tmp_path / "round-01" / "select_prompts", {"proposals": (PROPOSALS, texts)})
+    write_exam(tmp_path / "evaluate" / "champion", 1)
+    write_exam(tmp_path / "evaluate" / "step-1", 3)
+    left_out = {"repeated texts": 2, "unreadable texts": 1}
+    assert lessons_of(tmp_path, TARGET) == [Lesson("self-play, round 1", 16, 2, left_out, None, (0.1, 0.3))]
 
 
 def test_without_exams_lessons_have_no_accuracies_and_rounds_are_left_out(tmp_path: Path) -> None:
