@@ -2,12 +2,12 @@
 
     python -m benchmarks.curriculum [--seeds 1 2 3 4 5] [--variants even signal …]
 
-Every night begins with the starter after its night's lessons, which knows levels 1 and 2, and takes 6 rounds of 16
-problems; levels 3 to 5 are nearly never solved at first. The variants are the values of `grpo.choice`. The exam has 400
-problems of all levels. Finished nights are not run again. Prints the gain for each seed, the mean gain for a million
-sampled tokens, and the difference to `even` over the pairs of nights (same seed) with Student's 95 % interval. Then the
-signal (the mean absolute advantage) of the groups that each choice drew, and its regret to drawing the best level only
-(Lattimore and Szepesvári, Bandit Algorithms, chapter 4), as the nights of `even` saw that level's signal.
+Every night begins with the starter after the starter night's lessons, which knows levels 1 and 2, and takes 6 rounds
+of 16 problems; levels 3 to 5 are nearly never solved at first. The variants are the values of `grpo.choice`. The exam
+has 400 problems of all levels. Finished nights are not run again. Prints the gain for each seed, the mean gain for a
+million sampled tokens, and the difference to `even` over the pairs of nights (same seed) with Student's 95 % interval.
+Then the signal (the mean absolute advantage) of the groups that each choice drew, and its regret to drawing the best
+level only (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), as the nights of `even` saw that level's signal.
 """
 
 import argparse

@@ -2,11 +2,11 @@
 
     python -m benchmarks.self_play [--seeds 1 2 3 4 5] [--variants solve_rate …]
 
-Every night begins with the starter after its night's lessons and takes 6 rounds of 16 problems of Arithmetic, drawn
-(`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them, or also to write
-them. The exam has 400 problems of all five levels. Finished nights are not run again. Prints the gain for each seed,
-the mean gain for a million sampled tokens (the written problems' own included), the difference to `solve_rate` over the
-pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
+Every night begins with the starter after the starter night's lessons and takes 6 rounds of 16 problems of Arithmetic,
+drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them, or also to
+write them. The exam has 400 problems of all five levels. Finished nights are not run again. Prints the gain for each
+seed, the mean gain for a million sampled tokens (the written problems' own included), the difference to `solve_rate`
+over the pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
 """
 
 import argparse

@@ -47,13 +47,13 @@ def short_nights(variants: Mapping[str, Sequence[str]], seeds: Sequence[int]) ->
 
 
 def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
-    """Return the outcome of a seed's night, which begins with the starter after its night's lessons.
+    """Return the outcome of a seed's night, which begins with the starter after the starter night's lessons.
 
-    The exam has 400 problems of all five levels of Arithmetic; a seed's first student sits it once for all variants. A
-    finished night is not run again, also where another benchmark asks for it.
+    All nights have the same first student. It sits the exam, 400 problems of all five levels of Arithmetic, only once.
+    A finished night is not run again, also where another benchmark asks for it.
     """
-    student = distilled(starter(), seed, make(HOMES) / f"distilled-{seed}")
-    home, exams = Home(HOMES.resolve() / f"{variant.replace(' ', '-')}-{seed}"), HOMES / f"exams-{seed}"
+    student = distilled(starter(), 1, make(HOMES) / "student")
+    home, exams = Home(HOMES.resolve() / f"{variant.replace(' ', '-')}-{seed}"), HOMES / "exams"
     if exams.exists() and not home.root.exists():
         home.make_private()
         shutil.copytree(exams, home.exams)
