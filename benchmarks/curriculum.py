@@ -2,12 +2,12 @@
 
     python -m benchmarks.curriculum [--seeds 1 2 3 4 5] [--variants even signal …]
 
-Every night begins with the starter after the starter night's lessons, which knows levels 1 and 2, and takes 6 rounds
-of 16 problems; levels 3 to 5 are nearly never solved at first. The variants are the values of `grpo.choice`. The exam
-has 400 problems of all levels. Finished nights are not run again. Prints the gain for each seed, the mean gain for a
-million sampled tokens, and the difference to `even` over the pairs of nights (same seed) with Student's 95 % interval.
-Then the signal (the mean absolute advantage) of the groups that each choice drew, and its regret to drawing the best
-level only (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), as the nights of `even` saw that level's signal.
+Every night begins with the student that the starter night's lessons made, which knows levels 1 and 2, and takes 6
+rounds of 16 problems; levels 3 to 5 are nearly never solved at first. The variants are the values of `grpo.choice`. The
+exam has 400 problems of all levels. Finished nights are not run again. Prints the gain for each seed, the mean gain for
+a million sampled tokens, and the difference to `even` over the pairs of nights (same seed) with Student's 95 %
+interval. Then the signal (the mean absolute advantage) of the groups that each choice drew, and its regret to drawing
+the best level only (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), as the nights of `even` saw that level.
 """
 
 import argparse
@@ -31,23 +31,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--variants", nargs="+", default=CHOICES, choices=CHOICES)
     options = parser.parse_args()
-    found = short_nights({variant: settings(variant) for variant in options.variants}, options.seeds)
+    stages = f"stages=[{{grpo: {ROUNDS}}}]"
+    found = short_nights({choice: (stages, f"grpo.choice={choice}") for choice in options.variants}, options.seeds)
     print("\n".join([table(found, "problems", EVEN), *regret(found)]))
 
 
-def settings(choice: str) -> tuple[str, ...]:
-    """Return the settings of a choice's nights."""
-    return ("benchmarks=[{name: arithmetic}]", f"stages=[{{grpo: {ROUNDS}}}]", f"grpo.choice={choice}")
-
-
 def regret(found: Mapping[str, Sequence[Run]]) -> list[str]:
-    """Return a table of each choice's signal for a group that it drew, and of what it is short of the best level."""
-    arms = {choice: pd.concat([arms_of(run.folder) for run in runs]) for choice, runs in found.items()}
-    if EVEN not in arms:
+    """Return a table of each choice's signal for a group that it drew, and of what it is short of the best level.
+
+    Returns no lines where no night drew evenly: only those show the signal of every level.
+    """
+    if EVEN not in found:
         return []
+    arms = {choice: pd.concat([arms_of(run.folder) for run in runs]) for choice, runs in found.items()}
     levels = {level: signal_of(arms[EVEN][arms[EVEN]["level"] == level]) for level in LEVELS}
     best = max(levels, key=lambda level: levels[level])
-    shares = {choice: share(drawn["level"], drawn["drawn"]) for choice, drawn in arms.items()}
     lines = [
         "",
         f"Signal of a group by level: {', '.join(f'{level}: {signal:.3f}' for level, signal in levels.items())}.",
@@ -57,7 +55,7 @@ def regret(found: Mapping[str, Sequence[Run]]) -> list[str]:
     ]
     for choice, drawn in arms.items():
         signal = signal_of(drawn)
-        lines.append(f"| {choice} | {shares[choice]} | {signal:.3f} | {levels[best] - signal:.3f} |")
+        lines.append(f"| {choice} | {shares_of(drawn)} | {signal:.3f} | {levels[best] - signal:.3f} |")
     return lines
 
 
@@ -73,9 +71,10 @@ def signal_of(arms: pd.DataFrame) -> float:
     return float((arms["signal"] * arms["drawn"]).sum() / max(arms["drawn"].sum(), 1))
 
 
-def share(levels: pd.Series, drawn: pd.Series) -> str:
+def shares_of(arms: pd.DataFrame) -> str:
     """Return the share of each level in what was drawn."""
-    return ", ".join(f"{drawn[levels == level].sum() / drawn.sum():.2f}" for level in LEVELS)
+    drawn = arms.groupby("level")["drawn"].sum() / arms["drawn"].sum()
+    return ", ".join(f"{drawn.get(level, 0.0):.2f}" for level in LEVELS)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
     python -m benchmarks.self_play [--seeds 1 2 3 4 5] [--variants solve_rate …]
 
-Every night begins with the starter after the starter night's lessons and takes 6 rounds of 16 problems of Arithmetic,
-drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them, or also to
-write them. The exam has 400 problems of all five levels. Finished nights are not run again. Prints the gain for each
-seed, the mean gain for a million sampled tokens (the written problems' own included), the difference to `solve_rate`
-over the pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
+Every night begins with the student that the starter night's lessons made, and takes 6 rounds of 16 problems of
+Arithmetic, drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them,
+or also to write them. The exam has 400 problems of all five levels. Finished nights are not run again. Prints the gain
+for each seed, the mean gain for a million sampled tokens (the written problems' own included), the difference to
+`solve_rate` over the pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
 """
 
 import argparse
@@ -17,11 +17,10 @@ import pandas as pd
 from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
 
 DRAWN = "solve_rate"
-ENTRY = "benchmarks=[{name: arithmetic}]"
 VARIANTS: Mapping[str, tuple[str, ...]] = {
-    DRAWN: (ENTRY, f"stages=[{{grpo: {ROUNDS}}}]"),
-    "answers its own": (ENTRY, f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=answerer"),
-    "learns both": (ENTRY, f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=both"),
+    DRAWN: (f"stages=[{{grpo: {ROUNDS}}}]", "grpo.choice=solve_rate"),
+    "answers its own": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=answerer"),
+    "learns both": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=both"),
 }
 
 

@@ -20,6 +20,7 @@ from conf.storage.home import Home
 HOMES = SCHOOL / "short_nights"
 ROUNDS = 6
 SETTINGS = (
+    "benchmarks=[{name: arithmetic}]",
     "grpo.prompts_per_round=16",
     "grpo.refills=0",
     "grpo.quiz_every_rounds=0",
@@ -47,10 +48,10 @@ def short_nights(variants: Mapping[str, Sequence[str]], seeds: Sequence[int]) ->
 
 
 def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
-    """Return the outcome of a seed's night, which begins with the starter after the starter night's lessons.
+    """Return the outcome of a seed's night, which begins with the student that the starter night's lessons made.
 
     All nights have the same first student. It sits the exam, 400 problems of all five levels of Arithmetic, only once.
-    A finished night is not run again, also where another benchmark asks for it.
+    A finished night is not run again, even if another benchmark asks for it.
     """
     student = distilled(starter(), 1, make(HOMES) / "student")
     home, exams = Home(HOMES.resolve() / f"{variant.replace(' ', '-')}-{seed}"), HOMES / "exams"

@@ -15,7 +15,7 @@ from tasks.tables import PROPOSALS, table_rows
 
 CHANNELS = ("corrections", "words", "feedback", "picks")
 NAMES = {"distill": "worked solutions", "self_distill": "its own answers"}
-BLOCKS = {"grpo": "", "on_policy": "on-policy ", "self_play": "self-play, "}
+BLOCKS = {"grpo": "", "on_policy": "on-policy ", "self_play": "self-play "}
 LEARNT = ("kept", "unknown")  # the fates of traces that were trained on
 LEFT_OUT = {
     "exam": "in the exam",

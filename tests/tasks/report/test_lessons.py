@@ -112,7 +112,7 @@ def test_a_block_of_self_play_says_what_became_of_the_texts(tmp_path: Path) -> N
     write_exam(tmp_path / "evaluate" / "champion", 1)
     write_exam(tmp_path / "evaluate" / "step-1", 3)
     left_out = {"repeated texts": 2, "unreadable texts": 1}
-    assert lessons_of(tmp_path, TARGET) == [Lesson("self-play, round 1", 16, 2, left_out, None, (0.1, 0.3))]
+    assert lessons_of(tmp_path, TARGET) == [Lesson("self-play round 1", 16, 2, left_out, None, (0.1, 0.3))]
 
 
 def test_without_exams_lessons_have_no_accuracies_and_rounds_are_left_out(tmp_path: Path) -> None:
