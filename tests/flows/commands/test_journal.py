@@ -13,7 +13,11 @@ from conf.storage.journal_file import read_file
 from tests.flows.commands.command import Run, refused
 from tests.tasks.doubles.journals import freeze
 
-TODAY = datetime.date.today().isoformat()
+
+@pytest.fixture
+def today() -> str:
+    """The date as the test begins: midnight may pass between two tests."""
+    return datetime.date.today().isoformat()
 
 
 @pytest.fixture
@@ -31,23 +35,23 @@ ADDED = {
 }
 
 
-def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Home) -> None:
+def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Home, today: str) -> None:
     for kind, options in ADDED.items():
         outcome = run("add", kind, *options)
-        assert (outcome.code, outcome.out) == (0, f"{home.journal / TODAY}.jsonl: 1 line added\n")
+        assert (outcome.code, outcome.out) == (0, f"{home.journal / today}.jsonl: 1 line added\n")
     assert set(ADDED) == set(KINDS) - {"conversation"}
-    good, bad = read_file(home.journal / f"{TODAY}.jsonl")
+    good, bad = read_file(home.journal / f"{today}.jsonl")
     assert ([entry.kind for _, entry in good], bad) == (list(ADDED), [])
     assert home.root.stat().st_mode & 0o777 == 0o700
     shown = run("show").out.splitlines()
-    assert shown[0] == str(home.journal / f"{TODAY}.jsonl")
+    assert shown[0] == str(home.journal / f"{today}.jsonl")
     assert [line.split()[0] for line in shown[1:]] == ["1", "2", "3", "4", "5"]
     assert shown[1].endswith("preference  2 + 2? → picked 1 of 2: 4")
     assert shown[2].endswith("correction  2 + 2? → 5 ⇒ 4")
     assert shown[3].endswith("feedback    2 + 2? → -0.5: 5")
     assert shown[4].endswith("words       Owls hunt at night.")
     assert shown[5].endswith("trace       2 + 2? → me: #### 4")
-    found = json.loads(run("show", TODAY, "--json").out)
+    found = json.loads(run("show", today, "--json").out)
     assert found.keys() == {"file", "lines", "bad"}
     assert found["lines"][1]["messages"][0] == {"role": "system", "content": "Be brief."}
     assert [line["line"] for line in found["lines"]] == [1, 2, 3, 4, 5]
@@ -60,12 +64,12 @@ def test_a_conversation_from_a_program_is_shown(run: Run, home: Home) -> None:
     assert run("show").out.splitlines()[1].endswith("conversation  2 + 2? → 2 answers: –, -0.5")
 
 
-def test_lines_from_a_program(run: Run, home: Home) -> None:
+def test_lines_from_a_program(run: Run, home: Home, today: str) -> None:
     lines = b'{"kind": "words", "text": "one"}\n\n{"version": 1, "at": "2026-11-20", "kind": "words", "text": "two"}'
     outcome = run("add", "--json", given=lines)
-    assert json.loads(outcome.out) == {"file": str(home.journal / f"{TODAY}.jsonl"), "added": 2}
+    assert json.loads(outcome.out) == {"file": str(home.journal / f"{today}.jsonl"), "added": 2}
     assert outcome.out.count("\n") == 1
-    assert [entry.at for _, entry in read_file(home.journal / f"{TODAY}.jsonl")[0]][1] == "2026-11-20"
+    assert [entry.at for _, entry in read_file(home.journal / f"{today}.jsonl")[0]][1] == "2026-11-20"
 
 
 @pytest.mark.parametrize(
@@ -109,24 +113,24 @@ def test_days_that_cannot_be_shown(run: Run, home: Home) -> None:
     assert refused(run("show", "../../etc")) == "show: ../../etc is not a date; write it as 2026-11-20"
 
 
-def test_a_line_is_taken_back_and_the_others_keep_their_places(run: Run, home: Home) -> None:
+def test_a_line_is_taken_back_and_the_others_keep_their_places(run: Run, home: Home, today: str) -> None:
     for text in ("one", "zwölf", "three"):
         run("add", "words", "--text", text)
-    file = home.journal / f"{TODAY}.jsonl"
+    file = home.journal / f"{today}.jsonl"
     before = file.read_bytes()
-    assert run("retract", TODAY, "2").out == f"{file}: line 2 is taken back\n"
+    assert run("retract", today, "2").out == f"{file}: line 2 is taken back\n"
     assert [line["text"] for line in json.loads(run("show", "--json").out)["lines"]] == ["one", "three"]
     assert file.read_bytes().split(b"\n")[::2] == before.split(b"\n")[::2]
     assert file.stat().st_size == len(before)
     for number in ("2", "9"):
-        assert refused(run("retract", TODAY, number)).startswith(f"retract: {file} has no line {number}; ")
+        assert refused(run("retract", today, number)).startswith(f"retract: {file} has no line {number}; ")
     freeze(home.root, "2099-11-20")
-    assert refused(run("retract", TODAY, "3")).startswith("retract: the night of 2099-11-20 took this line; ")
+    assert refused(run("retract", today, "3")).startswith("retract: the night of 2099-11-20 took this line; ")
 
 
-def test_a_check_names_the_bad_lines_and_exits_with_1(run: Run, home: Home) -> None:
+def test_a_check_names_the_bad_lines_and_exits_with_1(run: Run, home: Home, today: str) -> None:
     run("add", "words", "--text", "x")
-    file = home.journal / f"{TODAY}.jsonl"
+    file = home.journal / f"{today}.jsonl"
     assert (run("check", str(file)).code, run("check", str(file)).out) == (0, f"{file}: 1 good line, 0 bad\n")
     with file.open("a") as stream:
         stream.write("not JSON\n")
@@ -146,9 +150,9 @@ def test_a_policy_may_be_the_beginning_of_a_digest(run: Run, home: Home) -> None
     assert line["policy"] == "cafe42" * 3 + "aa"
 
 
-def test_what_is_shown_does_not_steer_the_terminal(run: Run, home: Home) -> None:
+def test_what_is_shown_does_not_steer_the_terminal(run: Run, home: Home, today: str) -> None:
     run("add", "words", "--text", "\x1b]0;owned\x07\x1b[2J\u202eowl" + "x" * 200)
-    with (home.journal / f"{TODAY}.jsonl").open("a") as stream:
+    with (home.journal / f"{today}.jsonl").open("a") as stream:
         stream.write('{"version": 1, "kind": "words", "text": "x", "at": "\\u001b[2J"}\nnot JSON\n')
     shown = run("show").out
     assert "]0;owned[2Jowlxx" in shown
@@ -157,10 +161,10 @@ def test_what_is_shown_does_not_steer_the_terminal(run: Run, home: Home) -> None
     assert [line.split(":")[0] for line in shown.splitlines()[2:]] == ["  line 2", "  line 3"]
 
 
-def test_an_import_and_once_more(run: Run, home: Home, tmp_path: Path) -> None:
+def test_an_import_and_once_more(run: Run, home: Home, today: str, tmp_path: Path) -> None:
     rows = [{"prompt": "?", "chosen": "a", "rejected": other} for other in "bca"]
     (tmp_path / "picks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    file = home.journal / f"{TODAY}.jsonl"
+    file = home.journal / f"{today}.jsonl"
     lines = run("import", str(tmp_path / "picks.jsonl"), "--limit", "3").out.splitlines()
     assert lines[0] == f"{file}: 2 lines added, 0 there already, 1 refused"
     assert lines[1].startswith("  row 3: preference: all 2 responses are the same")
