@@ -63,7 +63,6 @@ GROUPS = {
     "groups": "groups sampled",
     "useful_groups": "with signal",
     "replaced_groups": "drawn as replacements",
-    "refills": "refills",
 }
 
 
