@@ -52,9 +52,8 @@ class Arithmetic(Benchmark):
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
         """Ask for one more sum, written without words."""
-        sums = [problem.question.removeprefix("What is ").removesuffix("?") for problem in examples]
-        lines = "\n".join(line for line in sums if written_exercise(line))
-        return f"{lines}\nWrite one new sum like these, other numbers, nothing else."
+        sums = "\n".join(problem.question.removeprefix("What is ").removesuffix("?") for problem in examples)
+        return f"{sums}\nWrite one new sum like these, other numbers, nothing else."
 
     def proposed(self, text: str) -> Problem | None:
         """Return the sum on the first line as a problem of training; None where it is none, or the exam's.

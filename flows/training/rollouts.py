@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from conf.schema import GrpoConfig
 from conf.sections.stages import Step
 from conf.storage.home import NightError
 from flows.run.context import CHANGED, Night, log
@@ -76,10 +77,9 @@ class GroupSampler:
         night, config, path = self.night, self.night.config, round_path(number)
         seed = f"{config.seed} {night.date} round {number}"
         common: dict[str, Any] = {"sources": config.benchmarks, "student": config.student, "checkpoint": base}
-        requests = night.run(
-            ask_for_problems, f"{path}/ask", grpo=config.grpo, config=config.self_play, seed=seed, **common
-        )
-        proposals = self._sample(f"{path}/propose", f"{seed} propose", requests, policy)
+        requests = night.run(ask_for_problems, f"{path}/ask", config=config.self_play, seed=seed, **common)
+        one_text = config.grpo.model_copy(update={"group_size": 1})
+        proposals = self._sample(f"{path}/propose", f"{seed} propose", requests, policy, one_text)
         prompts = night.run(
             admit,
             f"{path}/select_prompts",
@@ -155,14 +155,16 @@ class GroupSampler:
             **(learned.select_arguments() if learned else {}),
         )
 
-    def _sample(self, path: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
+    def _sample(
+        self, path: str, seed: str, prompts: Artifact, policy: Path, grpo: GrpoConfig | None = None
+    ) -> Artifact:
         config = self.night.config
         if self.plays:
             return self._play(path.removesuffix("/sample"), seed, prompts, policy)
         inputs: dict[str, Any] = {
             "prompts": prompts,
             "checkpoint": policy,
-            "grpo": config.grpo,
+            "grpo": grpo or config.grpo,
             "config": config.sampler,
             "trust_remote_code": config.student.trust_remote_code,
             "seed": random.Random(seed).getrandbits(31),

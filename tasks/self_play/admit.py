@@ -17,7 +17,7 @@ from tasks.tables import PROMPTS, PROPOSALS, Row, read_table, write_table
 
 
 class Proposal(NamedTuple):
-    """A text and what became of it: admitted, unreadable, repeated (tonight, or beside it) or surplus."""
+    """A text and what became of it: admitted, unreadable, repeated (an example, or tonight's) or surplus."""
 
     rollout: Rollout
     verdict: str
@@ -40,14 +40,15 @@ def admit(
 ) -> None:
     """Write the prompts of at most `count` proposed problems, and what became of each proposal.
 
-    `before`: what tonight's earlier rounds of self-play admitted; it is not new. `excluded`: ids and questions of the
-    exam's problems; neither they nor problems that ask nearly the same are admitted. Groups are numbered on from those
-    of the `requests`.
+    `before`: what tonight's earlier rounds of self-play admitted; neither it nor an example is new. `excluded`:
+    ids and questions of the exam's problems; neither they nor problems that ask nearly the same are admitted. Groups
+    are numbered on from those of the `requests`.
     """
     entry, benchmark = asking(sources)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     first = len(read_table(requests.folder / "prompts.parquet", PROMPTS))
-    asked = {name for one in before for name in read_table(one.folder / "prompts.parquet", PROMPTS).problem_id}
+    asked = set(requests.read_json("shown.json"))
+    asked |= {name for one in before for name in read_table(one.folder / "prompts.parquet", PROMPTS).problem_id}
     prompts: list[Row] = []
     rows: list[Row] = []
     for proposal in assessed(sampled_rollouts(proposals), benchmark, asked, excluded, count):
@@ -80,10 +81,10 @@ def admit(
 def assessed(
     rollouts: Sequence[Rollout], benchmark: Benchmark, asked: Set[str], excluded: Sequence[str], count: int
 ) -> list[Proposal]:
-    """Return the proposals with their verdicts; at most `count` are admitted, of each request in turn."""
+    """Return the proposals with their verdicts; the first `count` that can be are admitted."""
     exam, forbidden, seen, found = exam_index(tuple(excluded)), set(excluded), set(asked), list[Proposal]()
     left = count
-    for rollout in sorted(rollouts, key=lambda each: (each.sample, each.group)):
+    for rollout in rollouts:
         problem = benchmark.proposed(rollout.text) if rollout.finish_reason == "stop" else None
         if problem is None or {problem.problem_id, problem.question} & forbidden or exam.asks(problem.question):
             found.append(Proposal(rollout, "unreadable", None))

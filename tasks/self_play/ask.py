@@ -5,17 +5,17 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
+from conf.schema import BenchmarkConfig, StudentConfig
 from conf.sections.stages import SelfPlayConfig
 from conf.storage.home import InputError
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.benchmarks import configured
 from rewards.verifier import Benchmark
 from tasks.stage import stage
-from tasks.tables import PROMPTS, write_table
+from tasks.tables import PROMPTS, Row, write_table
 
 QUESTIONER = "questioner"  # the kind of these prompts
-POOL = 50  # problems to choose the examples from
+POOL = 400  # problems to choose the examples from
 
 
 @stage()
@@ -23,21 +23,23 @@ def ask_for_problems(
     folder: Path,
     *,
     sources: tuple[BenchmarkConfig, ...],
-    grpo: GrpoConfig,
     config: SelfPlayConfig,
     student: StudentConfig,
     checkpoint: Path,
     seed: str,
 ) -> None:
-    """Write prompts that ask for new problems, each with other examples; `grpo.group_size` are written for each.
+    """Write prompts that each ask for one new problem, and show other examples, or most texts would be the same.
 
     Raises InputError where no benchmark can tell what the student writes.
     """
     entry, benchmark = asking(sources)
     tokenizer, chance = load_tokenizer(checkpoint, student.trust_remote_code), random.Random(seed)
-    pool, rows = benchmark.draw(seed, POOL), []
-    for group in range(-(-config.proposals // grpo.group_size)):
+    drawn = benchmark.draw(seed, POOL)
+    pool = [problem for problem in drawn if benchmark.proposed(problem.question)] or drawn
+    shown, rows = set[str](), list[Row]()
+    for group in range(config.proposals):
         examples = chance.sample(pool, min(config.examples, len(pool)))
+        shown |= {problem.problem_id for problem in examples}
         messages = [{"role": "user", "content": benchmark.question_prompt(examples)}]
         rows.append(
             {"problem_id": f"{QUESTIONER}/{group}", "group": group, "messages": json.dumps(messages)}
@@ -46,6 +48,7 @@ def ask_for_problems(
             | {"benchmark": None, "truth": None, "level": None}
         )
     write_table(folder / "prompts.parquet", PROMPTS, rows)
+    (folder / "shown.json").write_text(json.dumps(sorted(shown)))
 
 
 def asking(sources: Sequence[BenchmarkConfig]) -> tuple[int, Benchmark]:

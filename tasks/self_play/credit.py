@@ -31,10 +31,11 @@ def question_reward(solved: float, share: float) -> float:
 def credit_questions(
     folder: Path, *, prompts: Artifact, proposals: Artifact, answers: Artifact, scores: Artifact, grpo: GrpoConfig
 ) -> None:
-    """Write each proposal's advantage over the others of its request; null for a surplus one, which nobody answered.
+    """Write each proposal's advantage over the round's others; null for a surplus one, which nobody answered.
 
     `prompts`: with the table of proposals. `answers`, `scores`: of their answers. The advantages are weighted so that
-    questions count as much as answers do, though they are fewer tokens: each role has a denominator of its own.
+    questions count as much as answers do, though they are fewer tokens: each role has a baseline, as in Absolute Zero
+    (arXiv 2505.03335), and a denominator of its own.
     """
     judged = table_rows(prompts.folder / "proposals.parquet", PROPOSALS)
     solved: dict[int, list[float]] = defaultdict(list)
@@ -54,7 +55,7 @@ def credit_questions(
             rewards[key] = question_reward(fmean(solved[row["asked_group"]]), kinds[row["kind"]] / len(asked))
     written = sampled_rollouts(proposals)
     given = torch.tensor([rewards.get((one.group, one.sample), float("nan")) for one in written])
-    advantages = group_advantages(given.view(-1, grpo.group_size).double(), grpo.scale)
+    advantages = group_advantages(given.view(1, -1).double(), grpo.scale)
     questions, replies = (sum(one.written for one in sampled_rollouts(each)) for each in (proposals, answers))
     weighted = (advantages * replies / questions).flatten().tolist()
     rows: list[Row] = [
@@ -62,5 +63,5 @@ def credit_questions(
         for one, weight in zip(written, weighted, strict=True)
     ]
     write_table(folder / "advantages.parquet", ADVANTAGES, rows)
-    signal = (advantages.nan_to_num(0.0) != 0).any(dim=1)
+    signal = (advantages.nan_to_num(0.0) != 0).flatten()
     (folder / "signal.json").write_text(json.dumps({"groups": len(signal), "with_signal": int(signal.sum())}))

@@ -43,17 +43,17 @@ class Questioner(ScriptedEngine):
     ) -> list[list[Rollout]]:
         self.seeds.append(seed)
         return [
-            [rollout(n, sample, prompt, self.text(prompt, sample), checkpoint.name) for sample in range(size)]
+            [rollout(n, sample, prompt, self.text(prompt, n + sample), checkpoint.name) for sample in range(size)]
             for n, prompt in enumerate(prompts)
         ]
 
-    def text(self, prompt: list[int], sample: int) -> str:
+    def text(self, prompt: list[int], number: int) -> str:
         asked = self.tokenizer.decode(prompt)
         if "Write one new sum" in asked:
-            self.most -= sample % 2 == 0
-            return next(self.new) if sample % 2 == 0 and self.most >= 0 else "a sum"
+            self.most -= number % 2 == 0
+            return next(self.new) if number % 2 == 0 and self.most >= 0 else "a sum"
         sum_asked = re.search(r"What is (\d+) \+ (\d+) - 1\?", asked)
-        right = int(sum_asked[1]) + int(sum_asked[2]) - 1 if sum_asked and sample % 2 else -1
+        right = int(sum_asked[1]) + int(sum_asked[2]) - 1 if sum_asked and number % 2 else -1
         return f"#### {right}"
 
 
@@ -77,8 +77,8 @@ def test_the_students_own_problems_come_first_and_others_fill_the_round(school: 
         assert metrics["self_play/unreadable"] >= 0.5
         questions = path / "credit_questions"
         assert questions.exists() == (len(own) > 0)
-        # two requests of four proposals each are two more groups for the trainer
-        assert metrics["groups"] == 4 + (2 if questions.exists() else 0)
+        # each proposal is one more group for the trainer
+        assert metrics["groups"] == 4 + (8 if questions.exists() else 0)
         admitted += own.problem_id.tolist()
     assert len(set(admitted)) == len(admitted) == min(8, most)
     calls = len(engine.seeds)

@@ -75,7 +75,6 @@ def requests(folder: Path, student: Path, proposals: int = 8) -> Artifact:
     ask_for_problems.write(
         folder,
         sources=ARITHMETIC,
-        grpo=GRPO,
         config=SelfPlayConfig(proposals=proposals),
         student=StudentConfig(),
         checkpoint=student,
@@ -84,18 +83,14 @@ def requests(folder: Path, student: Path, proposals: int = 8) -> Artifact:
     return Artifact(folder=folder, digest="ask")
 
 
-def proposed(folder: Path, texts: Sequence[Sequence[str]]) -> Artifact:
-    """Write proposals; `texts`: of each request."""
-    rows = [
-        rollout(f"questioner/{group}", group, sample, text)
-        for group, given in enumerate(texts)
-        for sample, text in enumerate(given)
-    ]
+def proposed(folder: Path, texts: Sequence[str]) -> Artifact:
+    """Write proposals, one for each request."""
+    rows = [rollout(f"questioner/{group}", group, 0, text) for group, text in enumerate(texts)]
     return write_stage(folder, {"rollouts": (ROLLOUTS, rows)})
 
 
 def admitted(
-    tmp_path: Path, student: Path, texts: Sequence[Sequence[str]], count: int = 8, before: tuple[Artifact, ...] = ()
+    tmp_path: Path, student: Path, texts: Sequence[str], count: int = 8, before: tuple[Artifact, ...] = ()
 ) -> tuple[Artifact, list[dict[str, Any]]]:
     """Run the stage; return it and the rows of the table of proposals, in the order of the texts."""
     folder = tmp_path / "select_prompts"
@@ -113,22 +108,21 @@ def admitted(
         count=count,
     )
     rows: Any = read_table(folder / "proposals.parquet", PROPOSALS).to_dict("records")
-    return Artifact(folder=folder, digest="admit"), sorted(rows, key=lambda row: (row["group"], row["sample"]))
+    return Artifact(folder=folder, digest="admit"), rows
 
 
 def test_each_request_shows_other_examples_and_numbers_begin_at_0(tmp_path: Path, student: Path) -> None:
     asked: Any = read_table(requests(tmp_path / "ask", student).folder / "prompts.parquet", PROMPTS)
-    assert asked.group.tolist() == [0, 1]  # eight proposals, four of a request
-    assert asked.question.nunique() == 2
+    assert asked.group.tolist() == list(range(8))
+    assert asked.question.nunique() == 8
     assert set(asked.kind) == {"questioner"}
 
 
 def test_new_problems_are_admitted_others_have_a_reason(tmp_path: Path, student: Path) -> None:
     first, second, third = OF_TRAINING[:3]
-    texts = [[first, "no sum", first, "9 + 9 + 1"], [second, second, third, "1 - 2"]]
+    texts = [first, "no sum", first, "9 + 9 + 1", second, second, third, "1 - 2"]
     stage, rows = admitted(tmp_path, student, texts, count=2)
     verdicts = [row["verdict"] for row in rows]
-    # of each request in turn: the firsts are admitted, then the limit is reached
     assert verdicts == [
         "admitted",
         "unreadable",
@@ -141,15 +135,21 @@ def test_new_problems_are_admitted_others_have_a_reason(tmp_path: Path, student:
     ]
     prompts: Any = read_table(stage.folder / "prompts.parquet", PROMPTS)
     assert prompts.question.tolist() == [f"What is {first}?", f"What is {second}?"]
-    assert prompts.group.tolist() == [2, 3] == [row["asked_group"] for row in rows if row["verdict"] == "admitted"]
+    assert prompts.group.tolist() == [8, 9] == [row["asked_group"] for row in rows if row["verdict"] == "admitted"]
     assert json.loads((stage.folder / "selection.json").read_text())["drawn"] == 2
 
 
 def test_a_problem_of_an_earlier_round_is_not_new(tmp_path: Path, student: Path) -> None:
-    texts = [[OF_TRAINING[0]] * 4, [OF_TRAINING[1]] * 4]
+    texts = [OF_TRAINING[0], OF_TRAINING[1]] * 4
     earlier, _ = admitted(tmp_path / "1", student, texts)
     _, rows = admitted(tmp_path / "2", student, texts, before=(earlier,))
     assert {row["verdict"] for row in rows} == {"repeated"}
+
+
+def test_a_copied_example_is_not_new(tmp_path: Path, student: Path) -> None:
+    example = requests(tmp_path / "before", student).read_json("shown.json")[0]  # of one step: its id ends with the sum
+    _, rows = admitted(tmp_path, student, [example.split("/", 3)[3]])
+    assert [row["verdict"] for row in rows] == ["repeated"]
 
 
 def test_a_benchmark_without_proposals_is_one_line(tmp_path: Path, student: Path) -> None:
@@ -157,7 +157,6 @@ def test_a_benchmark_without_proposals_is_one_line(tmp_path: Path, student: Path
         ask_for_problems.write(
             tmp_path,
             sources=(BenchmarkConfig(name="gsm8k"),),
-            grpo=GRPO,
             config=SelfPlayConfig(),
             student=StudentConfig(),
             checkpoint=student,
@@ -171,12 +170,12 @@ def test_the_reward_by_hand() -> None:
 
 
 def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
-    """One request: a problem solved every second time, one never, one text that is none, and one repeated."""
+    """Four texts: a problem solved every second time, one never, one text that is none, and one repeated."""
     half, never = OF_TRAINING[:2]
-    stage, _ = admitted(tmp_path, student, [[half, never, "no sum", half]])
-    answers = [rollout("p", group, sample, "#### 1") for group in (2, 3) for sample in range(4)]
-    graded = [score("p", 2, n, float(n < 2)) for n in range(4)] + [score("p", 3, n, 0.0) for n in range(3)]
-    graded.append(score("p", 3, 3, None))  # not graded: it does not count
+    stage, _ = admitted(tmp_path, student, [half, never, "no sum", half])
+    answers = [rollout("p", group, sample, "#### 1") for group in (8, 9) for sample in range(4)]
+    graded = [score("p", 8, n, float(n < 2)) for n in range(4)] + [score("p", 9, n, 0.0) for n in range(3)]
+    graded.append(score("p", 9, 3, None))  # not graded: it does not count
     folder = tmp_path / "credit_questions"
     folder.mkdir()
     proposals = Artifact(folder=tmp_path / "propose", digest="propose")
@@ -194,4 +193,4 @@ def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
     weight = sum(len(row["token_ids"]) for row in answers) / sum(len(text) for text in (half, never, "no sum", half))
     found = read_table(folder / "advantages.parquet", ADVANTAGES).advantage.tolist()
     assert found == pytest.approx([(reward - mean) * weight for reward in rewards])
-    assert json.loads((folder / "signal.json").read_text()) == {"groups": 1, "with_signal": 1}
+    assert json.loads((folder / "signal.json").read_text()) == {"groups": 4, "with_signal": 4}
