@@ -201,10 +201,10 @@ class NightConfig(Section):
     reward: RewardConfig = RewardConfig()
     sandbox: SandboxConfig = SandboxConfig()
     day: DayConfig = DayConfig()
-    start_from: Literal["champion", "day"] = Field(
-        default="champion",
-        description="what a night begins with; day: the owner's day copy, where it favours held-out picks more than "
-        "the champion and holds the guards' margins",
+    start_from: Literal["latest", "champion", "day"] = Field(
+        default="latest",
+        description="what a night begins with. latest: the last night's candidate, where it was ahead but unproven; "
+        "day: your day copy, where it favours held-out picks more than the champion and passes the quiz",
     )
     stages: Stages = Field(
         default=("distill", "lessons", "grpo"),

@@ -13,7 +13,7 @@ from typing import Any
 from conf.schema import TrainerConfig
 from conf.sections.stages import Step
 from conf.storage.home import NightError
-from flows.run.budget import LATE, Allowance
+from flows.run.budget import LATE, Allowance, Division
 from flows.run.context import CHANGED, Night
 from flows.training.monitor import Monitor
 from flows.training.reward_model import LearnedReward, is_ranked, slowest_ranking
@@ -24,7 +24,7 @@ from models.checkpoint import verify
 from rewards.verifier import Problem
 from tasks.incidents import end_early, ended_early
 from tasks.layout import is_committed, round_path
-from tasks.stage import run_name
+from tasks.stage import Artifact, run_name
 from tasks.tracking import Tracking
 from tasks.training.metrics import Pass, round_metrics
 from tasks.training.trainer_process import Predecessor, Updated
@@ -35,9 +35,10 @@ from tasks.workers import HoursOverError, WorkerDiedError
 class Rounds:
     """The rounds of one night, numbered on through its blocks, and what goes from one to the next.
 
-    `exam`: problems that are never drawn. `registered`: digests that the registry knows. `exam_seconds`: what the exam
-    after the rounds takes. `learned`: the reward model's part, where one serves. `teacher`: of on-policy distillation.
-    `over`: no further block or lesson begins, because the night's hours are over or an alarm is severe.
+    `exam`: problems that are never drawn. `registered`: digests that the registry knows. `division`: of the night's
+    hours. `quiz`: the one before the lessons. `learned`: the reward model's part, where one serves. `teacher`: of
+    on-policy distillation. `over`: no further block or lesson begins, because the night's hours are over or an alarm is
+    severe.
     """
 
     def __init__(
@@ -46,7 +47,8 @@ class Rounds:
         exam: Sequence[Problem],
         tracking: Tracking,
         registered: Set[str],
-        exam_seconds: float = 0.0,
+        division: Division,
+        quiz: Artifact | None = None,
         learned: LearnedReward | None = None,
         teacher: Path | None = None,
     ) -> None:
@@ -56,7 +58,12 @@ class Rounds:
         self.saver = Saver()
         self.retention = Retention(night.folder / "state", registered)
         self.allowance = Allowance(
-            night.hours, night.config, night.home.nights, exam_seconds, slowest_ranking(night.folder)
+            night.hours,
+            night.config,
+            night.home.nights,
+            division,
+            quiz=quiz.seconds if quiz else 0.0,
+            ranking=slowest_ranking(night.folder),
         )
         self.block: Step  # the current block,
         self.base: Path  # the checkpoint that it began with,

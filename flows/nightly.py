@@ -16,19 +16,16 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
 from conf.load import STARTER, load_night
-from conf.schema import NightConfig, SandboxConfig
-from conf.sections.benchmark import ExamPart
+from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_is_full, full_disk
 from conf.storage.home import SHORT_REPORT, Home, NightError
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
-from flows.evaluation.alpha_history import earlier_exams
-from flows.evaluation.run import evaluate_checkpoint, log_day_copy, log_exams, slowest_exam
-from flows.evaluation.vault import Vault
+from flows.evaluation.run import Exam, first_student, log_exams
 from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
-from flows.run.budget import LATE
+from flows.run.budget import LATE, divide
 from flows.run.context import Night, freeze_config, is_begun, note_layout
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.history import resume_command
@@ -39,11 +36,13 @@ from flows.training.inputs import champion_of, frozen_day, log_datasets, teacher
 from flows.training.judge import learned_reward, log_judge
 from flows.training.recipe import Recipe
 from flows.training.reward_model import log_rankings, rank_held_out
+from flows.training.start import start_of
+from flows.training.validation import Quizzes
 from flows.web.links import links_of, prefect_link
-from rewards.verifier import Problem
 from tasks.cluster import cluster
+from tasks.evaluation.answering import count_stored, exam_problems
 from tasks.evaluation.decide import decide
-from tasks.evaluation.evaluate import exam_problems
+from tasks.evaluation.taste import compare_taste
 from tasks.monitoring.notify import post_report
 from tasks.registry.mlflow_registry import Registry
 from tasks.registry.model_card import write_cards
@@ -142,57 +141,62 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     with alias_lock(night.home):
         Registry(tracking.client, config.name).finish_alias_move()
     champion = champion_of(night, tracking)
-    journal = frozen_day(night, champion)
-    exam, vault_exam = (_problems(parts, config.sandbox) for parts in (config.exam.parts, config.exam.vault_parts))
-    problems = [problem for chosen in (*exam.values(), *vault_exam.values()) for problem in chosen]
+    versions = Registry(tracking.client, config.name).versions()
+    start, unpromoted = start_of(night, champion)
+    journal = frozen_day(night, start)
+    exam = {part: exam_problems(part, config.sandbox) for part in config.exam.parts}
+    problems = [problem for chosen in exam.values() for problem in chosen]
+    asked_in_exam = tuple(problem.question for problem in problems)
     log_datasets(tracking, config, exam)
     teacher = teacher_of(night, champion)
-    exams = {"champion": evaluate_checkpoint(night, "evaluate/champion", champion)}
-    night.rest_engine()
 
-    night.limit_workers(before_end=night.exam_seconds())
-    asked_in_exam = tuple(problem.question for problem in problems)
-    day = OwnersDay(night, champion, exams["champion"], journal, tracking, asked_in_exam)
-    student, by_day = day.student()
-    recipe = Recipe(night, champion, exams["champion"], journal, asked_in_exam, student, by_day)
+    quizzes = Quizzes(night, asked_in_exam)
+    day = OwnersDay(night, champion, quizzes, journal, tracking, asked_in_exam)
+    student, by_day = (start, ()) if config.start_from != "day" else day.student()
+    before = quizzes.ask("start", student)
+    night.rest_engine()
+    stored = count_stored(config, champion, exam[config.exam.target], night.home.exams)
+    division = divide(night.hours, config, night.folder, len(exam[config.exam.target]), stored, before)
+    night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
+
+    recipe = Recipe(night, student, journal, asked_in_exam, quizzes, division, by_day)
     distilled = recipe.before_rounds()
     reward_model = day.reward_model
-    picks = {**day.champion_picks}
-    if config.start_from == "champion":
-        day.examine()
     night.limit_workers(before_end=-LATE)
-
-    versions = Registry(tracking.client, config.name).versions()
-    vault = Vault(night, versions, champion)
-    vault.begin()
-    models = {"champion": champion, "distilled": distilled}
-    exams["distilled"] = evaluate_checkpoint(night, "evaluate/distilled", distilled)
-    picks |= rank_held_out(night, reward_model, "distilled", distilled)
-
     learned = learned_reward(night, journal, reward_model, champion, distilled, problems)
     log_judge(tracking, night.folder)
     registered = {version.digest for version in versions}
-    asked, in_vault = (sum(map(len, chosen.values())) for chosen in (exam, vault_exam))
-    exam_seconds = slowest_exam(exams) * (1 + in_vault / asked)  # the rounds leave time for the vault's too
-    rounds = Rounds(night, problems, tracking, registered, exam_seconds, learned, teacher)
-    models["candidate"] = recipe.run(rounds, distilled)
+    rounds = Rounds(night, problems, tracking, registered, division, before, learned, teacher)
+    candidate = recipe.run(rounds, distilled)
 
-    picks |= rank_held_out(night, reward_model, "candidate", models["candidate"])
+    picks = {**day.champion_picks, **rank_held_out(night, reward_model, "candidate", candidate)}
     night.trainer.close()
-    exams["candidate"] = evaluate_checkpoint(night, "evaluate/candidate", models["candidate"])
+    taste = compare_taste(picks.get("champion"), picks.get("candidate"), config.exam.alpha / 2)
+    alpha = config.exam.alpha / (1 if taste is None else 2)
+    sat = Exam(night, champion, first_student(night, versions, champion), division, alpha)
+    examined = sat.sit(candidate, picks_passed=taste is not None and taste.p_value <= alpha)
+    after = {"distilled": distilled, "candidate": candidate} if config.exam.after_lessons else {}
+    whole = {role: sat.sit_whole(role, checkpoint) for role, checkpoint in after.items()}
+    models = {"champion": champion, **({"distilled": distilled} if whole else {}), "candidate": candidate}
     decision = night.run(
         decide,
         "decide",
-        **exams,
+        looks=examined.looks,
+        planned=division.looks,
+        exams=examined.exams,
+        whole=whole,
+        quizzes=quizzes.of({"start": student, "end": candidate}),
+        digests={name: each.name for name, each in {**models, "start": student, "distilled": distilled}.items()},
         exam=config.exam,
+        alpha=alpha,
         seed=config.seed,
+        unpromoted=unpromoted,
         champion_picks=picks.get("champion"),
         candidate_picks=picks.get("candidate"),
         severe=rounds.monitor.severe,
         news=level_news(config, night.home, night.date),
-        earlier_exams=earlier_exams(night.home, night.date, config),
     )
-    return _finish(night, tracking, decision, models, exams, rounds, vault)
+    return _finish(night, tracking, decision, models, examined.exams, rounds)
 
 
 def _finish(
@@ -202,7 +206,6 @@ def _finish(
     models: Mapping[str, Path],
     exams: Mapping[str, Artifact],
     rounds: Rounds,
-    vault: Vault,
 ) -> dict[str, Any]:
     """Promote, prune, and write the report: from then on the night is finished.
 
@@ -213,11 +216,8 @@ def _finish(
     try:
         outcome = _promote(night, decision, models, tracking)
         log_exams(tracking, exams)
-        log_day_copy(tracking, night.folder)
         tracking.log(cluster.figures(night.folder), 0)
         log_rankings(tracking, night.folder, models)
-        serving = outcome["serving"] or models["champion"].name
-        monitor.alarms.record(vault.alarms(night.home.checkpoints / serving))
         night.call(prune, "prune", night.home, config.keep_nights, Registry(tracking.client, config.name))
         rounds.retention.remove(keep=set(models.values()))
         shutil.rmtree(night.folder / "state", ignore_errors=True)
@@ -264,10 +264,6 @@ def _unfinished(
     if variable := night.config.morning.webhook_variable:
         post_report(variable, (night.folder / SHORT_REPORT).read_text())
     return NightError(sentence)
-
-
-def _problems(parts: Sequence[ExamPart], sandbox: SandboxConfig) -> dict[ExamPart, list[Problem]]:
-    return {part: exam_problems(part, sandbox) for part in parts}
 
 
 def final_state(summary: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ from conf.sections.benchmark import ENVIRONMENTS
 from conf.sections.stages import Step
 from tasks.layout import TURNS_OF_A_PART, is_round, ranking_path, round_path
 
-MODELS_EXAMINED = ("champion", "distilled", "candidate")
+MOST_LOOKS = 9  # of an exam: 25,600 problems
 
 T = TypeVar("T")
 
@@ -76,12 +76,14 @@ class Plan:
         return list(found.values())
 
 
-OWNERS_DAY = (
+REWARD_MODEL = (
     Planned("fit_reward_model", ("freeze_journal",)),
     Planned("picks/champion", ("fit_reward_model",), optional=True),
+)
+DAY_COPY = (
     Planned("replay_day", ("freeze_journal",), optional=True),
     Planned("merge_day", ("replay_day",), optional=True),
-    Planned("evaluate/day", ("merge_day",), optional=True),
+    Planned("quiz/day", ("merge_day",), optional=True),
     Planned("picks/day", ("fit_reward_model", "merge_day"), optional=True),
 )
 
@@ -97,39 +99,36 @@ def plan_night(config: NightConfig) -> Plan:
     stages = [Planned("enroll", optional=True), Planned("freeze_journal", ("enroll",))]
     if config.on_policy is not None:
         stages.append(Planned("enroll_teacher", ("freeze_journal",), optional=True))
-    stages.append(Planned("evaluate/champion", ("freeze_journal",)))
     policy = "freeze_journal"  # the stage that the newest checkpoint comes from
+    stages.append(Planned("quiz/start", (policy,), optional=True))
     if config.start_from == "day":
         policy = "choose_start"
-        compared = ("evaluate/champion", "evaluate/day", "picks/champion", "picks/day")
-        stages += [*OWNERS_DAY, Planned(policy, compared)]
+        compared = ("quiz/start", "quiz/day", "picks/champion", "picks/day")
+        stages += [*REWARD_MODEL, *DAY_COPY, Planned(policy, compared)]
     for step in steps[:first]:
         policy = _add_lesson(stages, config, step, policy)
-    vault = [Planned("vault/ancestor", ("freeze_journal",), optional=True)] if config.exam.vault else []
-    if config.start_from == "champion":
-        stages += OWNERS_DAY
+    if config.start_from != "day":
+        stages += REWARD_MODEL
     stages += [
-        *vault,
-        Planned("evaluate/distilled", (policy,)),
-        Planned("picks/distilled", ("fit_reward_model", policy), optional=True),
         Planned("owner_prompts", ("fit_reward_model",), optional=True),
         *([Planned("examine_judge", ("fit_reward_model",), optional=True)] if config.judge else []),
     ]
     for step in steps[first:]:
         add = _add_block if step.is_block else _add_lesson
         policy = add(stages, config, step, policy)
+    stages.append(Planned("picks/candidate", ("fit_reward_model", policy), optional=True))
+    before = policy
+    for number in range(1, MOST_LOOKS + 1):
+        stages.append(Planned(f"exam/look-{number}", (before,), optional=number > 1))
+        before = f"exam/look-{number}"
+    whole = ("evaluate/whole-distilled", "evaluate/whole-candidate") if config.exam.after_lessons else ()
+    exams = ("evaluate/champion", "evaluate/candidate", "evaluate/first", *whole)
+    stages += [Planned(path, (before,), optional=path == "evaluate/first") for path in exams]
     stages += [
-        Planned("picks/candidate", ("fit_reward_model", policy), optional=True),
-        Planned("evaluate/candidate", (policy,)),
-        Planned("decide", (*(f"evaluate/{model}" for model in MODELS_EXAMINED), "picks/champion", "picks/candidate")),
+        Planned("decide", (*exams, "picks/champion", "picks/candidate")),
         Planned("promote", ("decide",), commits=False),
         Planned("push", ("promote",), optional=True, commits=False),
     ]
-    if config.exam.vault:
-        stages += [
-            Planned("vault/serving", ("promote",), optional=True),
-            Planned("vault/comparison", ("vault/ancestor", "vault/serving"), optional=True),
-        ]
     stages.append(Planned("prune", ("promote",), commits=False))
     taken = {name for stage in stages for name in stage.inputs}
     last = tuple(stage.path for stage in stages if stage.path not in taken)
@@ -208,10 +207,11 @@ def _add_lesson(stages: list[Planned], config: NightConfig, step: Step, policy: 
     stages.append(Planned(step.path, tuple(dict.fromkeys([*sources, policy])), stages=nested))
     last = step.path
     if config.lessons.quiz_problems:
-        last = check_path(step.path)
-        stages.append(Planned(last, (step.path,), optional=True, stages=CHECK))
-    if config.lessons.examine and step.kind != "lessons":
-        stages.append(Planned(step.exam, (last,), optional=True))
+        last = f"{check_path(step.path)}/verdict"
+        quizzes = (f"quiz/{step.path}-before", f"quiz/{step.path}")
+        stages.append(Planned(quizzes[0], (policy,), optional=True))
+        stages.append(Planned(quizzes[1], (step.path,), optional=True))
+        stages.append(Planned(last, ("quiz/start", *quizzes), optional=True))
     return last
 
 
@@ -234,32 +234,22 @@ def _add_block(stages: list[Planned], config: NightConfig, step: Step, policy: s
     if config.merges:
         stages.append(Planned(step.path, (policy,)))
         policy = step.path
-    if config.lessons.examine:
-        stages.append(Planned(step.exam, (policy,), optional=True))
+    if config.lessons.quiz_problems:
+        stages.append(Planned(f"quiz/{quiz_of_block(step)}", (policy,), optional=True))
     return policy
 
 
 def _plan_channels(config: NightConfig) -> tuple[Planned, ...]:
-    """The owner's channels, each followed by an exam where `lessons.examine` asks for one."""
+    """The owner's channels, one after the other."""
     stages: list[Planned] = []
-    before: tuple[str, ...] = ()
     for channel in config.channels:
-        if config.lessons.examine and not stages:
-            stages.append(Planned("evaluate", optional=True))
-        stages.append(Planned(channel, before))
-        if config.lessons.examine:
-            stages.append(Planned(f"{channel}/evaluate", (channel,), optional=True))
-        before = (channel,)
+        stages.append(Planned(channel, (stages[-1].path,) if stages else ()))
     return tuple(stages)
 
 
-CHECK = (
-    Planned("before", optional=True),
-    Planned("after", optional=True),
-    Planned("half_step", ("before", "after"), optional=True),
-    Planned("half", ("half_step",), optional=True),
-    Planned("verdict", ("before", "after", "half"), optional=True),
-)
+def quiz_of_block(step: Step) -> str:
+    """Return the name of the quiz after a block of rounds: `rounds`, `rounds-2`."""
+    return step.path.replace("merge", "rounds")
 
 
 def check_path(lesson: str) -> str:

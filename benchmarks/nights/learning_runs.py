@@ -71,7 +71,7 @@ def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) ->
 def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     """Return each checkpoint's greedy accuracy on a fixed part of the exam's levels 1 and 2."""
     # Prefect reads the environment when it is imported
-    from tasks.evaluation.evaluate import answer_questions, render_prompts
+    from tasks.evaluation.answering import answer_questions, render_prompts
 
     config = load_night(STARTER)
     benchmark = Arithmetic(levels=("1", "2"))

@@ -82,17 +82,17 @@ class ExamPart(Section):
     subset: Subset = None
     levels: Levels = None
     lenient: Lenient = False
-    problems: Positive = Field(
-        default=400, description="at most so many: the first of the test split in a fixed random order"
+    problems: Positive | None = Field(
+        default=None, description="so many: the first of the test split in a fixed random order; null: all"
     )
     after: Annotated[int, Field(ge=0)] = Field(
         default=0, description="skips so many of the first problems in that order"
     )
     margin: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.05, description="largest loss of accuracy allowed to a guard, or to one of several targets"
+        default=0.05, description="largest loss of accuracy allowed to a guard, or to the target where picks decide"
     )
     samples: Annotated[int, Field(ge=0, le=1000)] = Field(
-        default=0, description="further answers sampled per problem, for pass@k; they decide nothing"
+        default=0, description="further answers sampled per problem by `nightschool evaluate`, for pass@k"
     )
     temperature: Annotated[float, Field(gt=0, le=2)] = Field(default=1.0, description="of those further answers")
 
@@ -101,10 +101,6 @@ class ExamPart(Section):
         """Refuse settings that the benchmark does not have."""
         _check_choice(self.benchmark, self)
         return self
-
-    def following(self, problems: int) -> Self:
-        """Return the next `problems` of the test split after this part, each answered once, greedily."""
-        return self.model_copy(update={"after": self.after + self.problems, "problems": problems, "samples": 0})
 
     @property
     def name(self) -> str:

@@ -1,6 +1,6 @@
 """The exam of a night, and the test that a promotion must pass."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -12,10 +12,9 @@ class ExamConfig(Section):
     """The parts of the exam, and the test that a promotion must pass."""
 
     target: ExamPart
-    further_targets: tuple[ExamPart, ...] = Field(
-        default=(), description="promote a candidate better at any target and worse at none (Holm's correction)"
+    guards: tuple[ExamPart, ...] = Field(
+        default=(), description="parts that must not get worse; examined only for a candidate that is better"
     )
-    guards: tuple[ExamPart, ...] = Field(default=(), description="parts that must not get worse")
     next_level_at: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         default=None,
         description="the target and its training take in the next level once the champion's 95 % lower bound is above",
@@ -28,11 +27,9 @@ class ExamConfig(Section):
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=0.025, description="probability of promoting a candidate that is no better"
     )
-    alpha_spending: Literal["fixed", "quadratic"] = Field(
-        default="fixed", description="alpha each night, or 6/(pi k)^2 of it on the k-th night of the same exam"
-    )
-    vault: Positive | None = Field(
-        default=None, description="further problems per part that decide nothing and watch the champion; null: none"
+    after_lessons: bool = Field(
+        default=False,
+        description="the student after its lessons and the candidate also answer all problems of the target",
     )
     bootstrap_samples: Annotated[int, Field(ge=1000)] = Field(default=10_000, description="draws of the bootstrap")
 
@@ -45,16 +42,6 @@ class ExamConfig(Section):
         return self
 
     @property
-    def targets(self) -> tuple[ExamPart, ...]:
-        """The parts at which a candidate must be better."""
-        return (self.target, *self.further_targets)
-
-    @property
     def parts(self) -> tuple[ExamPart, ...]:
-        """The targets, then the guards."""
-        return (*self.targets, *self.guards)
-
-    @property
-    def vault_parts(self) -> tuple[ExamPart, ...]:
-        """The vault: the next problems of the test split after those of each part."""
-        return tuple(part.following(self.vault) for part in self.parts if self.vault)
+        """The target, then the guards."""
+        return (self.target, *self.guards)

@@ -253,9 +253,6 @@ class LessonsConfig(Section):
     picks: PicksConfig = PicksConfig()
     quiz_problems: Annotated[int, Field(ge=0)] = Field(
         default=200,
-        description="training problems answered before and after a lesson: one that makes the student worse is halved "
-        "or taken back; 0: lessons always stay",
-    )
-    examine: bool = Field(
-        default=False, description="an exam after each step of `stages` and each of these kinds, for the report"
+        description="training problems answered before and after the lessons and the rounds: a lesson that makes the "
+        "student worse is taken back; 0: no quiz",
     )

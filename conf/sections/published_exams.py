@@ -10,11 +10,11 @@ from conf.storage.home import InputError
 
 # Each benchmark's published exam (the first 1,000 of TriviaQA's 17,944 problems), and tokens for an answer.
 PUBLISHED: dict[str, tuple[ExamPart, int]] = {
-    "arithmetic": (ExamPart(benchmark="arithmetic", problems=700), 64),
-    "gsm8k": (ExamPart(benchmark="gsm8k", problems=1319), 512),
-    "math": (ExamPart(benchmark="math", subset="500", problems=500), 1024),
-    "mbpp": (ExamPart(benchmark="mbpp", problems=500), 512),
-    "humaneval": (ExamPart(benchmark="humaneval", problems=164), 512),
+    "arithmetic": (ExamPart(benchmark="arithmetic"), 64),
+    "gsm8k": (ExamPart(benchmark="gsm8k"), 512),
+    "math": (ExamPart(benchmark="math", subset="500"), 1024),
+    "mbpp": (ExamPart(benchmark="mbpp"), 512),
+    "humaneval": (ExamPart(benchmark="humaneval"), 512),
     "triviaqa": (ExamPart(benchmark="triviaqa", problems=1000), 64),
 }
 PROMPT_TOKENS = 1024  # room for a question
@@ -30,9 +30,9 @@ def with_exam(config: NightConfig, names: Sequence[str], problems: int | None = 
     published = [PUBLISHED[part.benchmark][1] for part in parts if part not in config.exam.parts]
     room = max([config.exam.max_completion_tokens, *published])
     if problems is not None:
-        parts = [part.model_copy(update={"problems": min(problems, part.problems)}) for part in parts]
-    only_these = {"target": parts[0], "further_targets": (), "guards": tuple(parts[1:]), "vault": None}
-    exam = config.exam.model_copy(update={**only_these, "max_completion_tokens": room})
+        parts = [part.model_copy(update={"problems": min(problems, part.problems or problems)}) for part in parts]
+    only_these = {"target": parts[0], "guards": tuple(parts[1:]), "max_completion_tokens": room}
+    exam = config.exam.model_copy(update=only_these)
     longest = config.engine.max_model_len
     if room > config.exam.max_completion_tokens:
         longest = max(longest, room + PROMPT_TOKENS)

@@ -60,11 +60,6 @@ class Step:
         """Whether it is a block of rounds, possibly an empty one."""
         return self.kind in get_args(Rounds)
 
-    @property
-    def exam(self) -> str:
-        """The path of an exam after this step in the night's folder."""
-        return f"evaluate/step-{self.number}"
-
 
 def steps(stages: Sequence[StageConfig], rounds: int) -> tuple[Step, ...]:
     """Return the steps of the configuration. `rounds` are divided evenly among the `grpo` entries without a number."""

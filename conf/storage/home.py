@@ -73,7 +73,7 @@ class Home:
 
     @property
     def exams(self) -> Path:
-        """Cached exam answers: a folder for each checkpoint and part (see `tasks/evaluation/cache.py`)."""
+        """Stored exam answers (see `tasks/evaluation/stored_answers.py`)."""
         return self.root / "exams"
 
     @property

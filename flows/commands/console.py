@@ -67,11 +67,9 @@ class NightProgress(logging.Handler):
 
 def print_summary(summary: Mapping[str, Any]) -> None:
     """Print who won, by how much, how certain that is, and what to do next."""
-    table = Table(
-        "exam", "champion", "after distillation", "candidate", "problems", title=f"The night of {summary['night']}"
-    )
+    table = Table("exam", "champion", "candidate", "problems", title=f"The night of {summary['night']}")
     for part, accuracies in summary["benchmarks"].items():
-        cells = [percent(accuracies[policy]["accuracy"]) for policy in ("champion", "distilled", "candidate")]
+        cells = [percent(accuracies[policy]["accuracy"]) for policy in ("champion", "candidate")]
         table.add_row(part, *cells, str(accuracies["candidate"]["n"]))
     out.print(table)
     out.print(f"[bold]{_outcome(summary)}[/bold]")

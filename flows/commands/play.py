@@ -72,7 +72,7 @@ def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightCo
 
     from flows.evaluation.models import engine_for, resolve_model
     from models.engine.environment import engine_environment
-    from tasks.evaluation.evaluate import answer_questions, render_prompts
+    from tasks.evaluation.answering import answer_questions, render_prompts
     from tasks.workers import Worker
 
     model = resolve_model(checkpoint, "CHECKPOINT", settings.student, Home.here())

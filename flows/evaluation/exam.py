@@ -80,6 +80,7 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
             max_completion_tokens=config.exam.max_completion_tokens,
             engine=engine,
             exams=home.exams,
+            sampled=True,
         )
     finally:
         engine.close()

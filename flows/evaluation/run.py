@@ -1,71 +1,142 @@
-"""Evaluate a checkpoint within a night, and log the exams' figures."""
+"""The exam of a night: champion and candidate, look by look, and what a candidate that is better must hold."""
 
-from collections.abc import Mapping
+import logging
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from conf.schema import NightConfig
 from conf.sections.benchmark import ExamPart
-from flows.run.context import Night, log
-from tasks.evaluation.cache import versions
+from flows.run.budget import LATE, Division
+from flows.run.context import Night
+from models.checkpoint import is_intact
 from tasks.evaluation.english import mean_nats
-from tasks.evaluation.evaluate import evaluate
+from tasks.evaluation.evaluate import LOOK, evaluate, look
 from tasks.evaluation.metrics import as_metrics, exam_figures
-from tasks.evaluation.outcomes import outcomes
-from tasks.stage import Artifact, committed
-from tasks.tables import EVALUATIONS, read_table
+from tasks.evaluation.stored_answers import versions
+from tasks.registry.mlflow_registry import Version
+from tasks.stage import Artifact
 from tasks.tracking import Tracking
-from tasks.workers import HoursOverError, WorkerDiedError
+
+log = logging.getLogger("nightschool")
 
 
-def evaluate_checkpoint(
-    night: Night, stage_path: str, checkpoint: Path, parts: tuple[ExamPart, ...] | None = None
-) -> Artifact:
-    """Evaluate a checkpoint on the night's exam, or on other `parts`. Reuses cached results."""
-    config = night.config
-    return night.run(
-        evaluate,
-        stage_path,
-        parts=config.exam.parts if parts is None else parts,
-        checkpoint=checkpoint,
-        student=config.student,
-        config=config.sampler,
-        sandbox=config.sandbox,
-        max_completion_tokens=config.exam.max_completion_tokens,
-        engine=night.engine,
-        exams=night.home.exams,
-        versions=tuple(versions().values()),
-        english=config.exam.english_margin is not None and parts is None,
-    )
+@dataclass(frozen=True)
+class Examined:
+    """The exam's outcome: its looks, and the answers of the models by role (`first`: the first student)."""
+
+    looks: tuple[Artifact, ...]
+    exams: Mapping[str, Artifact]
+
+    @property
+    def last(self) -> Mapping[str, Any]:
+        """What the last look saw."""
+        return self.looks[-1].read_json(LOOK)
 
 
-def evaluate_for_report(night: Night, stage_path: str, checkpoint: Path) -> None:
-    """Evaluate a checkpoint for the report alone: skipped with a log line where time runs out or the engine dies."""
-    try:
-        evaluate_checkpoint(night, stage_path, checkpoint)
-    except (HoursOverError, WorkerDiedError) as error:
-        log.warning("%s is skipped: %s", stage_path, error)
+@dataclass
+class Exam:
+    """The night's exam of a candidate against the champion. `first`: the first student, where it is another."""
+
+    night: Night
+    champion: Path
+    first: Path | None
+    division: Division
+    alpha: float
+
+    def sit(self, candidate: Path, picks_passed: bool) -> Examined:
+        """Examine the candidate until it is decided, and on the guards only where it is better or the picks decide.
+
+        The hours may end it, too, but not before the first look.
+        """
+        looks: list[Artifact] = []
+        for problems in self.division.looks:
+            if looks and not self._fits(looks, problems):
+                self.night.note(f"The exam ended after {self.division.looks[len(looks) - 1]} problems: time ran out.")
+                break
+            looks.append(self._look(len(looks) + 1, problems, candidate))
+            if looks[-1].read_json(LOOK)["verdict"] != "undecided":
+                break
+        last = looks[-1].read_json(LOOK)
+        passed = last["verdict"] == "better" or picks_passed
+        models = {"champion": self.champion, "candidate": candidate}
+        english = self.night.config.exam.english_margin is not None and (passed or last["difference"] > 0)
+        exams = {
+            role: self._evaluate(f"evaluate/{role}", model, last["problems"], guards=passed, english=english)
+            for role, model in models.items()
+        }
+        if passed and self.first is not None and (self.night.config.exam.guards or english):
+            exams["first"] = self._evaluate("evaluate/first", self.first, 0, guards=True, english=english)
+        return Examined(tuple(looks), exams)
+
+    def sit_whole(self, role: str, checkpoint: Path) -> Artifact:
+        """Examine a checkpoint on all problems of the target, for a benchmark; see `exam.after_lessons`."""
+        return self._evaluate(f"evaluate/whole-{role}", checkpoint, None)
+
+    @cached_property
+    def _common(self) -> dict[str, Any]:
+        config = self.night.config
+        return {
+            "student": config.student,
+            "config": config.sampler,
+            "sandbox": config.sandbox,
+            "max_completion_tokens": config.exam.max_completion_tokens,
+            "engine": self.night.engine,
+            "exams": self.night.home.exams,
+            "versions": tuple(versions().values()),
+            "order": f"{config.seed} {self.night.date}",
+        }
+
+    def _look(self, number: int, problems: int, candidate: Path) -> Artifact:
+        return self.night.run(
+            look,
+            f"exam/look-{number}",
+            part=self.night.config.exam.target,
+            problems=problems,
+            looks=self.division.looks,
+            alpha=self.alpha,
+            champion=self.champion,
+            candidate=candidate,
+            **self._common,
+        )
+
+    def _evaluate(
+        self, path: str, checkpoint: Path, first: int | None, *, guards: bool = False, english: bool = False
+    ) -> Artifact:
+        exam = self.night.config.exam
+        target: tuple[ExamPart, ...] = (exam.target,)
+        parts = (*target, *(exam.guards if guards else ()))
+        return self.night.run(
+            evaluate, path, parts=parts, checkpoint=checkpoint, first=first, english=english, **self._common
+        )
+
+    def _fits(self, looks: Sequence[Artifact], problems: int) -> bool:
+        """Whether a further look ends within the night's hours, or is committed already."""
+        hours = self.night.hours
+        answered = sum(each.figure("answered") or 0.0 for each in looks)
+        seconds = sum(each.figure("seconds_answering") or 0.0 for each in looks)
+        missing = 2 * (problems - self.division.looks[len(looks) - 1])
+        expected = missing * seconds / answered if answered else 0.0
+        return math.isinf(hours.end) or time.time() + expected <= hours.end + SLACK
 
 
-def target_accuracy(exam: Artifact, config: NightConfig) -> float:
-    """Return the share of the exam's target that was solved; what could not be graded counts as wrong."""
-    table = read_table(exam.folder / "evaluations.parquet", EVALUATIONS)
-    return float(outcomes(table[table.benchmark == config.exam.target.name]).fillna(0.0).mean())
+SLACK = LATE / 10  # seconds that a look may take beyond the hours: its reserve was an estimate
 
 
-def slowest_exam(exams: Mapping[str, Artifact]) -> float:
-    """Return the seconds of the slowest of these exams, as they were when it was not cached."""
-    return max(exam.figure("seconds_sat") or exam.seconds for exam in exams.values())
-
-
-def log_day_copy(tracking: Tracking, night: Path) -> None:
-    """Log the exam's figures of the owner's day copy, if it sat the exam, as `day_copy/…`, and its ranking of picks."""
-    figures: dict[str, float] = {}
-    if exam := committed(night / "evaluate" / "day"):
-        figures |= as_metrics(exam_figures(exam.folder))
-    if ranking := committed(night / "picks" / "day"):
-        figures["exam/picks/accuracy"] = ranking.read_json("ranking.json")["accuracy"]
-    if figures:
-        tracking.log({name.replace("exam/", "day_copy/", 1): value for name, value in figures.items()}, 0)
+def first_student(night: Night, versions: Sequence[Version], champion: Path) -> Path | None:
+    """Return the oldest registered student that is still whole; None where that is the champion."""
+    whole = (version for version in versions if is_intact(night.home.checkpoints / version.digest))
+    if (first := next(whole, None)) is None or first.digest == champion.name:
+        return None
+    if first is not versions[0]:
+        night.note(
+            f"The first student ({versions[0].digest}) is missing or damaged: guards are held against version "
+            f"{first.version} instead."
+        )
+    return night.home.checkpoints / first.digest
 
 
 def log_exams(tracking: Tracking, exams: Mapping[str, Artifact]) -> None:

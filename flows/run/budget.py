@@ -1,31 +1,49 @@
-"""A night's hours: until when it may go on, and whether another round fits."""
+"""A night's hours: until when it may go on, how they are divided, and whether another round fits.
 
+| part | of the night's hours |
+|:--|:--|
+| exam | what its longest planned length takes, at most 15 %: else that length is halved |
+| report | a minute for decision, promotion and report; another where adapters are merged |
+| lessons, reward model | a third of what is left before the first lesson, together |
+| rounds | the rest, with their quizzes |
+"""
+
+import json
 import math
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from models.lessons.pace import Pace
 
 from conf.schema import NightConfig
 from conf.sections.hours import deadline_of
+from conf.sections.stages import Step
+from conf.storage.durable import write_atomically
 from flows.run.estimate import stages_left
 from flows.run.history import finished, round_seconds
+from tasks.evaluation.sequential import looks
+from tasks.layout import DIVISION, MANIFEST
+from tasks.stage import Artifact
 from tasks.workers import HoursOverError
 
 # Seconds that exam, decision and report may take after the night's hours: a late outcome is better than none.
 LATE = 30 * 60.0
-EXAM_MARGIN = 1.25  # the candidate's exam and ranking take at most this many times the slower of the others'
+EXAM_SHARE, LESSONS_SHARE = 0.15, 1 / 3
+LEAST_EXAM = 100  # problems: the first look is never shortened
 REST = 60.0  # seconds for the last state, the decision, promotion and report
 MERGE = 60.0  # seconds, where the night trains adapters
 
 
 @dataclass(frozen=True)
 class Hours:
-    """When a night's hours end: seconds since the epoch (inf: never), and the setting that says so."""
+    """When a night's hours began and end: seconds since the epoch (inf: never), and the setting that says so."""
 
     end: float = math.inf
     because: str = ""
+    start: float = 0.0
 
     @classmethod
     def of(cls, config: NightConfig, date: str, since: float | None = None) -> "Hours":
@@ -34,36 +52,117 @@ class Hours:
         `since`: when the budget starts, in seconds since the epoch (default: now).
         """
         ends: list[tuple[float, str]] = []
+        start = time.time() if since is None else since
         if config.budget_minutes is not None:
-            start = time.time() if since is None else since
             ends.append((start + 60 * config.budget_minutes, f"budget_minutes ({config.budget_minutes:g})"))
         if config.deadline is not None:
             moment = deadline_of(date, config.deadline, config.deadline_time_zone)
             ends.append((moment.timestamp(), f"the deadline ({config.deadline})"))
-        return cls(*min(ends)) if ends else cls()
+        return cls(*min(ends), start) if ends else cls(start=start)
+
+
+@dataclass(frozen=True)
+class Division:
+    """How a night's hours are divided, in seconds; fixed before the first lesson, and kept when the night resumes.
+
+    `most`: problems in the longest exam. `hours`: from the first start to the end. `before`: what was over when they
+    were divided. Without hours all of these are None, and nothing is cut short.
+    """
+
+    most: int
+    exam: float | None = None
+    hours: float | None = None
+    before: float | None = None
+    after: float | None = None
+    lessons: float | None = None
+    rounds: float | None = None
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The exam's looks: how many problems are answered after each."""
+        return tuple(looks(self.most))
+
+    def pace(self, night: Path, step: Step, steps: Sequence[Step]) -> Pace | None:
+        """Return the share of a lesson: what is left for all, in even shares; None where the night has no hours.
+
+        The owner's feedback is never cut short; what it takes is missing in later lessons.
+        """
+        if self.lessons is None:
+            return None
+        spent = sum(_seconds(night / other.path) for other in steps if not other.is_block and other != step)
+        spent += _seconds(night / "fit_reward_model")
+        waiting = sum(not other.is_block and other.number >= step.number for other in steps)
+        return Pace(max(0.0, self.lessons - spent) / waiting, night / "pace" / f"{step.path}.json")
+
+
+def divide(
+    hours: Hours, config: NightConfig, night: Path, problems: int, stored: int, quiz: Artifact | None
+) -> Division:
+    """Return the night's division: as it was written down, or made now.
+
+    `problems`: of the exam's target. `stored`: how many of them the champion has answered before. `quiz`: the one
+    before the lessons, which shows how long an answer takes; without it the exam gets its largest share.
+    """
+    file = night / DIVISION
+    if file.exists():
+        return Division(**json.loads(file.read_text()))
+    answer = None if quiz is None else quiz.seconds / config.lessons.quiz_problems
+    division = _divide(hours, config, problems, stored, answer)
+    write_atomically(file, json.dumps(asdict(division)))
+    return division
+
+
+def _divide(hours: Hours, config: NightConfig, problems: int, stored: int, seconds_an_answer: float | None) -> Division:
+    if math.isinf(hours.end):
+        return Division(problems)
+    whole, left, most = hours.end - hours.start, hours.end - time.time(), problems
+    exam = EXAM_SHARE * whole
+    if seconds_an_answer is not None:
+        while (needed := seconds_an_answer * (2 * most - min(stored, most))) > exam and most > LEAST_EXAM:
+            most = max(LEAST_EXAM, most // 2)
+        exam = needed
+    after = REST + (MERGE if config.merges else 0.0)
+    shared = max(0.0, left - exam - after)
+    lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0
+    return Division(most, exam, whole, whole - left, after, lessons, shared - lessons)
+
+
+def _seconds(stage: Path) -> float:
+    """Return the seconds of a committed stage, or of those in its folder; 0 where there is none."""
+    return sum(json.loads(file.read_text())["seconds"] for file in stage.rglob(MANIFEST))
 
 
 class Allowance:
-    """Decides whether another round fits into the night's hours, with exam, decision and report after it.
+    """Decides whether another round fits into the night's hours, with quiz, exam, decision and report after it.
 
-    `rounds`, `quizzes`: seconds of this night's uninterrupted rounds, and of its quizzes. `exam`: of the slower one of
-    the exams before the rounds; the first quiz is expected to take as long. `ranking`: of the slower ranking of the
-    held-out picks.
+    `rounds`, `quizzes`: seconds of this night's uninterrupted rounds, and of the quizzes between them. `quiz`: of the
+    one before the lessons; that after the rounds takes as long. `ranking`: of the slower ranking of the held-out picks.
+    `first_round`: what the first round is expected to take, where no earlier night had any.
     """
 
-    def __init__(self, hours: Hours, config: NightConfig, nights: Path, exam: float, ranking: float = 0.0) -> None:
-        self.hours, self.config, self.nights = hours, config, nights
+    def __init__(
+        self,
+        hours: Hours,
+        config: NightConfig,
+        nights: Path,
+        division: Division,
+        *,
+        quiz: float = 0.0,
+        ranking: float = 0.0,
+        first_round: float = 0.0,
+    ) -> None:
+        self.hours, self.config, self.nights, self.first_round = hours, config, nights, first_round
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
-        self.exam = exam
-        self.after = EXAM_MARGIN * (exam + ranking) + REST + (MERGE if config.merges else 0.0)
+        self.quiz = quiz
+        self.after = (division.exam or 0.0) + quiz + ranking + REST + (MERGE if config.merges else 0.0)
 
     def require(self, number: int, quizzed: bool) -> None:
-        """Raise HoursOverError where the round does not fit any more. A first round is expected to take no time."""
+        """Raise HoursOverError where the round does not fit any more."""
         if math.isinf(self.hours.end):
             return
-        needed = expected_seconds(self.rounds or past_rounds(self.nights, self.config.name))
-        needed += max(self.quizzes, default=self.exam) if quizzed else 0.0
+        needed = expected_seconds(self.rounds or past_rounds(self.nights, self.config.name)) or self.first_round
+        needed += max(self.quizzes, default=self.quiz) if quizzed else 0.0
         self.require_seconds(f"round {number}", needed)
 
     def require_seconds(self, what: str, needed: float) -> None:

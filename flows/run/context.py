@@ -26,7 +26,7 @@ from models.engine.environment import engine_environment, on_gpu, trainer_enviro
 from tasks import incidents
 from tasks.cluster.cluster import Cluster
 from tasks.layout import round_path
-from tasks.plan import MODELS_EXAMINED, Plan, plan_night
+from tasks.plan import Plan, plan_night
 from tasks.registry.promote import DRY_RUN
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact, Stage, committed, run_name
@@ -149,13 +149,6 @@ class Night:
         A night that goes on after its hours has none for further rounds, but its exam is waited for all the same.
         """
         self.engine.until = self.trainer.until = max(self.hours.end, self.started) - before_end
-
-    def exam_seconds(self) -> float:
-        """Return how long all exams and rankings of picks took in the last night; 0 where there was none."""
-        usual = usual_seconds(last_finished(self.home.nights, self.config.name))
-        models = len(MODELS_EXAMINED)
-        in_vault = 2 if self.config.exam.vault else 0  # the oldest ancestor, and the model that serves afterwards
-        return (models + in_vault) * usual.get("evaluate", 0.0) + models * usual.get("rank_picks", 0.0)
 
     def note(self, incident: str) -> None:
         """Keep an incident for the report."""

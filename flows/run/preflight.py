@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import os
 import shutil
 from collections.abc import Callable
@@ -23,7 +22,8 @@ from flows.web.health import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks.cluster.connection import connect
 from tasks.distillation import import_traces
-from tasks.evaluation.evaluate import exam_problems
+from tasks.evaluation.answering import exam_problems
+from tasks.evaluation.sequential import looks, smallest_gain
 from tasks.evaluation.statistics import MOST_BAD_LUCK, USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.journal.lineage import line_of
 from tasks.monitoring.notify import webhook
@@ -31,6 +31,8 @@ from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
 from tasks.registry.mlflow_registry import DAYTIME
 from tasks.self_play.ask import asking
 from tasks.tracking import tracking_uri
+
+SMALL_EXAM = 400  # problems; with fewer the night says which gain its exam could see
 
 log = logging.getLogger("nightschool")
 
@@ -60,7 +62,6 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
         "training": lambda: _check_training(config),
         "hooks": lambda: _check_hooks(config),
         "exam": lambda: _check_margins(config),
-        "vault": lambda: check_vault(config),
         "quizzes": lambda: _check_quizzes(config),
     }
     if benchmarks_of_programs := program_benchmarks(config):
@@ -70,52 +71,43 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
 
 def _count_problems(config: NightConfig) -> dict[str, int]:
     counts = {part.name: len(exam_problems(part, config.sandbox)) for part in config.exam.parts}
-    for name, count in counts.items():
-        if not count:
-            raise InputError(f"exam: {name} has no problems; name other levels")
+    for part in config.exam.parts:
+        if not (count := counts[part.name]):
+            raise InputError(f"exam: {part.name} has no problems; name other levels")
+        if part.problems is not None and count < part.problems:
+            raise InputError(
+                f"exam: {part.name} has {count} problems, not {part.problems}; leave out `problems` for all"
+            )
     return counts
 
 
 def _check_margins(config: NightConfig) -> None:
-    """Refuse a target too small to ever show a gain, and a guard too small to ever show that it kept its margin."""
+    """Refuse a target too small to ever show a gain, and a guard too small to ever show that it kept its margin.
+
+    Warns where the guards together would refuse a candidate that is no worse too often.
+    """
     exam, counts = config.exam, _count_problems(config)
-    for part in exam.targets:
-        if 0.5 ** (count := counts[part.name]) > exam.alpha / len(exam.targets):
+    if 0.5 ** (count := counts[exam.target.name]) > exam.alpha:
+        raise InputError(
+            f"exam.target: {exam.target.name}: {count} problems can never show that a candidate is better at "
+            f"exam.alpha: {exam.alpha}; ask more"
+        )
+    if count < SMALL_EXAM and (gain := smallest_gain(looks(count), exam.alpha)) is not None:
+        log.warning("exam.target: %d problems detect a true gain of %.2f four times in five", count, gain)
+    passed = 1.0
+    for part in exam.guards:
+        if (count := counts[part.name]) < (least := smallest_guard(part.margin)):
             raise InputError(
-                f"exam.target: {part.name}: {count} problems can never show that a candidate is better at "
-                f"exam.alpha: {exam.alpha}; ask more"
+                f"exam.guards: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
+                f"at least {least}, or a wider margin"
             )
-    guarded = {"exam.guards": exam.guards, "exam.further_targets": exam.targets if exam.further_targets else ()}
-    for where, parts in guarded.items():
-        for part in parts:
-            if (count := counts[part.name]) < (least := smallest_guard(part.margin)):
-                raise InputError(
-                    f"{where}: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
-                    f"at least {least}, or a wider margin"
-                )
-            if (chance := bad_luck(count, part.margin)) > MOST_BAD_LUCK:
-                enough = math.ceil(6.2 * USUAL_FLIPS / part.margin**2)
-                log.warning(
-                    "%s: %s: with %d problems and a margin of %g, a candidate that is no worse fails in %.0f %% of "
-                    "nights in which a tenth of the answers flips; %d problems make it 20 %%",
-                    *(where, part.name, count, part.margin, 100 * chance, enough),
-                )
-
-
-def check_vault(config: NightConfig) -> None:
-    """Raise InputError where the vault has no problems of the target, or some of those that decide."""
-    if not config.exam.vault:
-        return
-    known = {problem.problem_id for part in config.exam.parts for problem in exam_problems(part, config.sandbox)}
-    for part in config.exam.vault_parts:
-        spare = [problem.problem_id for problem in exam_problems(part, config.sandbox)]
-        if not spare and part.name == config.exam.target.name:
-            raise InputError(
-                f"exam.vault: {part.name} has no problems but those that decide; leave it some: "
-                f"--set exam.target.problems=… (less than {config.exam.target.problems})"
-            )
-        if known & set(spare):
-            raise InputError(f"exam.vault: {part.name}: some problems would be in the vault and in a part that decides")
+        passed *= 1 - bad_luck(count, part.margin)
+    if 1 - passed > MOST_BAD_LUCK:
+        log.warning(
+            "exam.guards: together they refuse a candidate that is no worse in %.0f %% of nights in which %.0f %% of "
+            "the answers flip; ask more problems or allow wider margins",
+            *(100 * (1 - passed), 100 * USUAL_FLIPS),
+        )
 
 
 def check_exam(config: NightConfig) -> None:

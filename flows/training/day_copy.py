@@ -1,15 +1,15 @@
-"""The owner's day among the night's models: the picks, and the day copy, which sits the exam and may be the student."""
+"""The owner's day among the night's models: the picks, and the day copy, which may be the student."""
 
 import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from flows.evaluation.run import evaluate_for_report, slowest_exam
 from flows.run.context import CHANGED, Night
 from flows.teaching.anchors import known_anchors
 from flows.training.inputs import reward_model_of
 from flows.training.reward_model import rank_held_out
+from flows.training.validation import Quizzes
 from models.checkpoint import MergeError, verify
 from tasks.evaluation.choose_start import choose_start
 from tasks.stage import Artifact, committed
@@ -24,11 +24,11 @@ SHARE = 0.2  # of the night's time left that the day copy may take
 
 @dataclass
 class OwnersDay:
-    """What the owner's day brings into a night. `exam`: the champion's. `exam_questions`: nothing may learn these."""
+    """What the owner's day brings into a night. `exam_questions`: nothing may learn these."""
 
     night: Night
     champion: Path
-    exam: Artifact
+    quizzes: Quizzes
     journal: Artifact
     tracking: Tracking
     exam_questions: tuple[str, ...]
@@ -44,34 +44,34 @@ class OwnersDay:
         return rank_held_out(self.night, self.reward_model, "champion", self.champion)
 
     def student(self) -> tuple[Path, tuple[str, ...]]:
-        """Return what the night's lessons begin with, and where the lines are that it has learnt by day.
+        """Return what `start_from: day` begins with, and where the lines are that it has learned by day.
 
         Once chosen, it stays when the night resumes. Raises DamagedCheckpointError where the day copy changed.
         """
         night = self.night
-        if night.config.start_from == "champion":
-            return self.champion, ()
         if (chosen := committed(night.folder / "choose_start")) is None:
-            refused = self.examine()
+            refused = self._make()
+            merged = committed(night.folder / "merge_day")
+            day = None if refused or merged is None else self.quizzes.ask_if_possible("day", night.checkpoint(merged))
             chosen = night.run(
                 choose_start,
                 "choose_start",
-                champion=self.exam,
-                day=committed(night.folder / "evaluate" / "day"),
+                champion=self.quizzes.ask_if_possible("start", self.champion),
+                day=day,
                 champion_picks=self.champion_picks.get("champion"),
                 day_picks=committed(night.folder / "picks" / "day"),
-                exam=night.config.exam,
-                seed=night.config.seed,
+                alpha=night.config.exam.alpha,
                 refused=refused,
             )
+            night.rest_engine()
         merged, replayed = (committed(night.folder / path) for path in ("merge_day", "replay_day"))
         if merged is None or replayed is None or not chosen.read_json("start.json")["day"]:
             return self.champion, ()
         verify(day := night.checkpoint(merged), CHANGED)
         return day, tuple(replayed.read_json(DAY)["sources"])
 
-    def examine(self) -> str:
-        """Let the day copy sit the exam and rank the held-out picks. Return why it did not; empty if it did.
+    def _make(self) -> str:
+        """Make the day copy and let it rank the held-out picks. Return why there is none; empty if there is.
 
         No night fails for it: it is left out where time or memory is short, or a child process dies.
         """
@@ -79,7 +79,7 @@ class OwnersDay:
         if committed(night.folder / "replay_day") is None:
             lessons = lessons_of_day(self.champion, night.config, home.journal, home.nights)
             if not lessons:
-                return "Nothing was learnt by day."
+                return "Nothing was learned by day."
             if refused := self._too_long(len(lessons)):
                 night.note(refused)
                 return refused
@@ -92,8 +92,7 @@ class OwnersDay:
             refused = f"The day copy was not made: {' '.join(str(error).split())[:200]}."
         else:
             if day is None:
-                return "The day copy has learnt none of the day's lessons."
-            evaluate_for_report(night, "evaluate/day", day)
+                return "The day copy has learned none of the day's lessons."
             rank_held_out(night, self.reward_model, "day", day)
             night.rest_engine()
             return ""
@@ -130,11 +129,11 @@ class OwnersDay:
 
     def _too_long(self, lessons: int) -> str:
         """Return why there is no time for the day copy, a sentence; empty if there is."""
-        needed = LESSON * lessons + MERGING + slowest_exam({"champion": self.exam})
+        needed = LESSON * lessons + MERGING
         left = self.night.hours.end - time.time()
         if needed <= SHARE * left:
             return ""
         return (
-            f"The day copy sat no exam: its {lessons} lessons and the exam would take about {needed / 60:.0f} minutes, "
-            f"more than a fifth of the {max(left, 0) / 60:.0f} that are left."
+            f"The day copy was not made: its {lessons} lessons would take about {needed / 60:.0f} minutes, more than a "
+            f"fifth of the {max(left, 0) / 60:.0f} that are left."
         )

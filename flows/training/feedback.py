@@ -4,7 +4,6 @@ from pathlib import Path
 
 from conf.schema import NightConfig
 from conf.sections.lessons import LessonConfig
-from flows.evaluation.run import evaluate_for_report
 from flows.run.context import Night
 from tasks.feedback.train import corrections, feedback, picks, words
 from tasks.stage import Artifact, Stage
@@ -17,29 +16,21 @@ def learn_feedback(
 ) -> Path:
     """Learn from every channel that is switched on, in order. Returns the last checkpoint.
 
-    With `lessons.examine`, an exam follows each channel that taught something; the checkpoint before the first such
-    channel is examined too. `by_day`: where the lines are that the student has learnt by day (`file:line`).
+    `by_day`: where the lines are that the student has learned by day (`file:line`).
     """
-    config, examined = night.config, False
+    config = night.config
     for channel, lesson in channels(config):
-        path, before = f"{LESSONS}/{channel.name}", checkpoint
         night.rest_engine()
         checkpoint = night.learn(
             channel,
-            path,
-            before,
+            f"{LESSONS}/{channel.name}",
+            checkpoint,
             exam_questions,
             day=day,
             unseen_share=config.unseen_share,
             by_day=by_day,
             config=lesson,
         )
-        if config.lessons.examine and checkpoint != before:
-            if not examined:
-                evaluate_for_report(night, f"{LESSONS}/evaluate", before)
-            evaluate_for_report(night, f"{path}/evaluate", checkpoint)
-            examined = True
-            night.rest_engine()  # the next step needs the trainer
     return checkpoint
 
 

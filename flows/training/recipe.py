@@ -6,53 +6,50 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conf.sections.stages import Step
-from flows.evaluation.run import evaluate_for_report, target_accuracy
 from flows.grpo import Rounds
+from flows.run.budget import Division
 from flows.run.context import Night, log
-from flows.training.acceptance import accept_lesson, is_checked
+from flows.training.acceptance import accept_lesson
 from flows.training.distillation import learn_own_answers, learn_traces
 from flows.training.feedback import LESSONS, channels, learn_feedback
+from flows.training.validation import Quizzes
 from models.checkpoint import parent_of
 from tasks.incidents import end_early, ended_early
+from tasks.plan import quiz_of_block
 from tasks.stage import MANIFEST, Artifact, committed, run_name
 from tasks.workers import HoursOverError
-
-NOTHING = 0.05  # of the exam's target: a student that solves less has nothing to lose
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Lessons and blocks of rounds, each of which hands a checkpoint to the next.
 
-    `exam`: the champion's. `exam_questions`: those that no lesson may learn. `student`: the champion, or the day copy
-    where the night begins with it. `by_day`: where the lines are that the student has learnt by day (`file:line`).
+    `student`: what the night begins with. `exam_questions`: those that no lesson may learn. `by_day`: where the lines
+    are that the student has learned by day (`file:line`).
     """
 
     night: Night
-    champion: Path
-    exam: Artifact
+    student: Path
     journal: Artifact
     exam_questions: tuple[str, ...]
-    student: Path
+    quizzes: Quizzes
+    division: Division
     by_day: tuple[str, ...] = ()
 
     def before_rounds(self) -> Path:
         """Run the lessons before the first block of rounds, or as many as the night's hours leave time for.
 
-        Returns the checkpoint that the exam knows as `distilled`.
+        Returns the checkpoint that the report knows as `distilled`.
         """
         early, checkpoint = ended_early(self.night.folder), self.student
         steps = self._steps[: self._first_block]
         for step in steps[: early.steps] if early else steps:
-            before = checkpoint
             try:
                 checkpoint = self._learn(step, checkpoint)
             except HoursOverError as error:
                 why = f"The night ended its lessons, and had no rounds: {error}."
                 end_early(self.night.folder, 0, why, step.number - 1)
                 break
-            if not early:
-                self._examine(step, before, checkpoint)
         return checkpoint
 
     def run(self, rounds: Rounds, checkpoint: Path) -> Path:
@@ -61,9 +58,10 @@ class Recipe:
         if early := ended_early(self.night.folder):
             log.warning(early.why)
         for step in self._steps[self._first_block : early.steps if early else None]:
-            before = checkpoint
             if step.is_block:
-                checkpoint = rounds.run(step, checkpoint)
+                before, checkpoint = checkpoint, rounds.run(step, checkpoint)
+                if checkpoint != before:
+                    self.quizzes.ask_if_possible(quiz_of_block(step), checkpoint)
             elif early or self._fits(step, rounds):
                 self.night.rest_engine()
                 try:
@@ -72,25 +70,22 @@ class Recipe:
                     rounds.end(step.number - 1, error)
             if rounds.over:
                 break
-            if not early:
-                self._examine(step, before, checkpoint, rounds)
         return checkpoint
 
     def _learn(self, step: Step, checkpoint: Path) -> Path:
-        """Run a lesson. Returns its checkpoint; the same one where there was nothing to learn, or it did not help."""
+        """Run a lesson. Returns its checkpoint; the same one where there was nothing to learn, or it did harm."""
         learned = self._teach(step, checkpoint)
-        if learned == checkpoint or not is_checked(self.night.config) or self._nothing_to_lose(checkpoint):
-            return learned
-        return accept_lesson(self.night, step.path, checkpoint, learned, self.exam_questions)
+        return learned if learned == checkpoint else accept_lesson(self.night, self.quizzes, step, checkpoint, learned)
 
     def _teach(self, step: Step, checkpoint: Path) -> Path:
         night, rounds = self.night, step.rounds.start - 1
+        pace = self.division.pace(night.folder, step, self._steps)
         if step.kind == "distill":
-            return learn_traces(
-                night, self.journal, rounds, checkpoint, self.exam_questions, step.path, trained=self._is_trained
-            )
+            trained = parent_of(self.student) is not None
+            arguments = (night, self.journal, rounds, checkpoint, self.exam_questions, step.path)
+            return learn_traces(*arguments, trained=trained, pace=pace)
         if step.kind == "self_distill":
-            return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.path)
+            return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.path, pace=pace)
         learned: list[Path] = []
 
         def lessons() -> None:
@@ -98,22 +93,6 @@ class Recipe:
 
         night.run_nested("feedback", step.path, lessons)
         return learned[0]
-
-    def _examine(self, step: Step, before: Path, checkpoint: Path, rounds: Rounds | None = None) -> None:
-        """Run the exam after a step that changed the student, for the report, if the night's hours leave time for it.
-
-        The owner's channels have theirs one by one.
-        """
-        if not self.night.config.lessons.examine or step.kind == "lessons" or checkpoint == before:
-            return
-        if rounds is not None and committed(self.night.folder / step.exam) is None:
-            try:
-                rounds.allowance.require_seconds("the exam after a step", rounds.allowance.exam)
-            except HoursOverError as error:
-                log.warning("%s is left out: %s", step.exam, error)
-                return
-        evaluate_for_report(self.night, step.exam, checkpoint)
-        self.night.rest_engine()  # the next step may be a lesson
 
     def _fits(self, step: Step, rounds: Rounds) -> bool:
         """Whether a lesson fits into the night's hours, by what earlier ones took. If not, the learning ends."""
@@ -139,15 +118,6 @@ class Recipe:
             return committed(self.night.folder / step.path) is not None
         folders = (self.night.folder / LESSONS / channel.name for channel, _ in channels(self.night.config))
         return all(committed(folder) for folder in folders)
-
-    def _nothing_to_lose(self, checkpoint: Path) -> bool:
-        """Whether nothing was learnt tonight, and the champion solved next to nothing: a quiz would show nothing."""
-        return checkpoint == self.student and target_accuracy(self.exam, self.night.config) < NOTHING
-
-    @property
-    def _is_trained(self) -> bool:
-        """Whether an earlier night made tonight's champion."""
-        return parent_of(self.champion) is not None
 
     @property
     def _steps(self) -> tuple[Step, ...]:

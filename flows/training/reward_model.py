@@ -133,7 +133,7 @@ PICKS = "picks"  # the folder of the rankings before and after the rounds
 def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: Path) -> dict[str, Artifact]:
     """Test whether a checkpoint finds the picked answers the likeliest; return the ranking, if there is one, by name.
 
-    `name`: champion, distilled or candidate. No night fails for it: the ranking is left out where the trainer dies, or
+    `name`: champion, candidate or day. No night fails for it: the ranking is left out where the trainer dies, or
     memory or time is short.
     """
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:

@@ -1,15 +1,53 @@
-"""The quizzes between rounds: small exams on training problems, which show the trend and select nothing."""
+"""Quizzes: training problems that show the trend of a night and judge its lessons; they never promote."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conf.schema import NightConfig
 from conf.sections.benchmark import ExamPart
-from flows.run.context import Night
+from flows.run.context import Night, log
 from rewards.benchmarks import configured
 from tasks.evaluation.evaluate import quiz
 from tasks.evaluation.outcomes import outcomes
+from tasks.layout import QUIZ
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
+from tasks.workers import HoursOverError, WorkerDiedError
+
+
+@dataclass
+class Quizzes:
+    """The quizzes before and after lessons and rounds. They ask the same problems, none of them `exam_questions`.
+
+    A checkpoint is asked once: the quiz after a lesson is also the one before the next.
+    """
+
+    night: Night
+    exam_questions: tuple[str, ...]
+    taken: dict[Path, Artifact] = field(default_factory=dict)
+
+    def ask(self, name: str, checkpoint: Path) -> Artifact | None:
+        """Return a checkpoint's quiz, `quiz/<name>`; None where the night has no quizzes."""
+        config = self.night.config
+        if not config.lessons.quiz_problems or not has_quiz(config):
+            return None
+        if checkpoint not in self.taken:
+            arguments = (checkpoint, self.exam_questions, config.lessons.quiz_problems)
+            self.taken[checkpoint] = run_quiz(self.night, f"{QUIZ}/{name}", *arguments, "lessons")
+        return self.taken[checkpoint]
+
+    def of(self, students: Mapping[str, Path]) -> dict[str, Artifact]:
+        """Return the quizzes taken so far, by the names of the students."""
+        return {name: self.taken[checkpoint] for name, checkpoint in students.items() if checkpoint in self.taken}
+
+    def ask_if_possible(self, name: str, checkpoint: Path) -> Artifact | None:
+        """Return a checkpoint's quiz; None, with a log line, where time runs out or the engine dies."""
+        try:
+            return self.ask(name, checkpoint)
+        except (HoursOverError, WorkerDiedError) as error:
+            log.warning("the quiz %s is skipped: %s", name, error)
+            return None
 
 
 def is_quizzed(config: NightConfig, number: int) -> bool:

@@ -16,7 +16,7 @@ from conf.storage.durable import write_atomically
 from tasks.cluster.connection import connect
 from tasks.cluster.node import Node
 from tasks.cluster.remote import RemoteWorker
-from tasks.evaluation.cache import versions
+from tasks.evaluation.stored_answers import versions
 from tasks.workers import POLL, HoursOverError, Worker
 
 A = TypeVar("A")

@@ -12,7 +12,7 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards import benchmarks
 from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import LEARNT, Trace
-from tasks.evaluation.evaluate import answer_questions
+from tasks.evaluation.answering import answer_questions
 from tasks.rollouts import engine_process
 from tasks.workers import Worker
 

@@ -1,85 +1,185 @@
-"""The decision: whether the candidate is significantly better than the champion, and no worse where guarded."""
+"""The decision: whether the candidate is better than the champion beyond luck, and no worse where guarded."""
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from conf.sections.benchmark import ExamPart
 from conf.sections.exam import ExamConfig
-from tasks.evaluation import statistics
-from tasks.evaluation.alpha_spending import level
-from tasks.evaluation.english import compare_english, with_english
-from tasks.evaluation.statistics import Comparison, Decision
-from tasks.evaluation.taste import compare_taste, with_taste
+from tasks.evaluation.english import FILE, compare_english, with_english
+from tasks.evaluation.evaluate import LOOK
+from tasks.evaluation.sequential import smallest_gain
+from tasks.evaluation.statistics import Comparison, Decision, compare, judge_guard, judge_target, refuse_ungraded
+from tasks.evaluation.taste import Taste, compare_taste, favours
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
+from tasks.training.take_back import LEVEL, p_worse
+
+FIRST = "the first student"
+MOST_UNPROMOTED = 3  # nights in a row that go on from a candidate that was not promoted
 
 
 @stage()
 def decide(
     folder: Path,
     *,
-    champion: Artifact,
-    distilled: Artifact,
-    candidate: Artifact,
+    looks: tuple[Artifact, ...],
+    planned: tuple[int, ...],
+    exams: Mapping[str, Artifact],
+    whole: Mapping[str, Artifact],
+    quizzes: Mapping[str, Artifact],
+    digests: Mapping[str, str],
     exam: ExamConfig,
+    alpha: float,
     seed: int,
+    unpromoted: int = 0,
     champion_picks: Artifact | None = None,
     candidate_picks: Artifact | None = None,
     severe: tuple[str, ...] = (),
-    earlier_exams: int = 0,
     news: tuple[str, ...] = (),
 ) -> None:
-    """Compare the three models on every part of the exam, and write `decision.json` with the reasons.
+    """Write `decision.json`: whether the candidate is promoted, whether the next night begins with it, and why.
 
-    After `severe` alarms (sentences) the champion stays, whatever the exam shows. `earlier_exams`: how many nights
-    have decided on the same problems, for α spending. `news`: sentences that come before the reasons. `champion_picks`,
-    `candidate_picks`: their rankings of the owner's held-out picks, which decide as a further target.
+    The law, a line each:
+
+    - Better: the last of the `looks` says so, at its level of `alpha`; or your held-out picks do, at the same `alpha`,
+      and the target holds its margin.
+    - Guards hold: against the champion, and against the first student where that is another model.
+    - No severe alarm, and the candidate is not the champion itself.
+    - The next night begins with a candidate that was not promoted if it was ahead at the last look, passed the checks
+      on English and the quiz, and is not the fourth such in a row (`unpromoted`: those before it).
+
+    `planned`: the exam's looks. `exams`: by role, `champion`, `candidate` and `first`. `whole`: of `distilled` and
+    `candidate` on all problems, where `exam.after_lessons` asks for it. `quizzes`: of the students at the `start` and
+    at the `end`. `digests`: of champion, start, distilled, candidate. `news`: sentences that come before the reasons.
     """
-    rows = {
-        role: read_table(artifact.folder / "evaluations.parquet", EVALUATIONS)
-        for role, artifact in {"champion": champion, "distilled": distilled, "candidate": candidate}.items()
-    }
-    tonight = level(exam.alpha, exam.alpha_spending, earlier_exams)
-    taste = compare_taste(champion_picks, candidate_picks, tonight.alpha / (len(exam.targets) + 1))
-
-    def comparison(before: str, after: str, part: str) -> Comparison:
-        pair: list[pd.DataFrame] = [rows[role][rows[role].benchmark == part] for role in (before, after)]
-        share = tonight.alpha / (len(exam.targets) + (taste is not None))  # what Holm asks of the smallest p-value
-        return statistics.compare(part, pair[0], pair[1], samples=exam.bootstrap_samples, seed=seed, alpha=share)
-
-    against = {part.name: comparison("champion", "candidate", part.name) for part in exam.parts}
-    targets, guards = ([(against[part.name], part.margin) for part in parts] for parts in (exam.targets, exam.guards))
-    decision = statistics.decide(targets, guards, tonight.alpha, taste and taste.p_value)
-    english = None
-    if exam.english_margin is not None:
-        english = compare_english(champion, candidate)
-        decision = with_english(decision, english, exam.english_margin)
+    last, taste = looks[-1].read_json(LOOK), compare_taste(champion_picks, candidate_picks, alpha)
+    pairs = _Pairs({role: _evaluations(each) for role, each in exams.items()}, exam, seed, alpha)
+    target = pairs.compare("champion", "candidate", exam.target.name)
+    decision = _decide_target(target, last, planned, exam, alpha, taste)
+    decision = _hold_guards(decision, pairs)
+    decision, fluent = _hold_english(decision, exams, exam.english_margin)
     if severe:
         vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
         decision = Decision(False, (*vetoes, *decision.reasons))
-    if taste is not None:
-        decision = with_taste(decision, taste, [target.p_value for target, _ in targets], tonight.alpha)
+    ahead = last["difference"] > 0 and target.before_digest != target.after_digest
+    sound = fluent and not severe and _passed_quiz(quizzes)
+    goes_on = ahead and sound and not decision.promote and unpromoted < MOST_UNPROMOTED
+    after = [] if decision.promote else [_on_next_night(goes_on, ahead)]
+    growth = None
+    if whole:
+        found = _Pairs({role: _evaluations(each) for role, each in whole.items()}, exam, seed, alpha)
+        growth = dataclasses.asdict(found.compare("distilled", "candidate", exam.target.name))
+    against = {
+        part.name: dataclasses.asdict(pairs.compare("champion", "candidate", part.name))
+        for part in (exam.target, *pairs.guards)
+    }
     written: dict[str, Any] = {
         "promote": decision.promote,
-        "reasons": [*news, *decision.reasons],
+        "reasons": [*news, *decision.reasons, *after],
         "target": exam.target.name,
-        "targets": [part.name for part in exam.targets],
-        "alpha": tonight.alpha,
-        "alpha_spending": exam.alpha_spending,
-        "exams_sat": tonight.exams,
-        "spent_alpha": tonight.spent,
-        "false_promotions_a_year": tonight.false_promotions_a_year,
-        "comparisons": {
-            "candidate": {name: dataclasses.asdict(compared) for name, compared in against.items()},
-            "distilled": {
-                part.name: dataclasses.asdict(comparison("champion", "distilled", part.name)) for part in exam.parts
-            },
-        },
-        "english": english and dataclasses.asdict(english),
+        "alpha": alpha,
+        "looks": [each.read_json(LOOK) for each in looks],
+        "planned": planned,
+        "next_night_begins_with_it": goes_on,
+        "unpromoted": unpromoted + 1 if goes_on else 0,
+        "digests": dict(digests),
+        "comparisons": {"candidate": against},
         "taste": taste and dataclasses.asdict(taste),
-        "growth": dataclasses.asdict(comparison("distilled", "candidate", exam.target.name)),
+        "growth": growth,
     }
     (folder / "decision.json").write_text(json.dumps(written, indent=1))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pairs:
+    """The models' answers by role, to be compared in pairs."""
+
+    rows: Mapping[str, pd.DataFrame]
+    exam: ExamConfig
+    seed: int
+    alpha: float
+
+    @property
+    def guards(self) -> list[ExamPart]:
+        """The guards that were examined."""
+        return [part for part in self.exam.guards if (self.rows["candidate"].benchmark == part.name).any()]
+
+    def compare(self, before: str, after: str, part: str) -> Comparison:
+        """Compare two models on a part of the exam."""
+        first, second = (self.rows[role][self.rows[role].benchmark == part] for role in (before, after))
+        return compare(part, first, second, samples=self.exam.bootstrap_samples, seed=self.seed, alpha=self.alpha)
+
+
+def _evaluations(exam: Artifact) -> pd.DataFrame:
+    return read_table(exam.folder / "evaluations.parquet", EVALUATIONS)
+
+
+def _decide_target(
+    target: Comparison,
+    last: Mapping[str, Any],
+    planned: tuple[int, ...],
+    exam: ExamConfig,
+    alpha: float,
+    taste: Taste | None,
+) -> Decision:
+    """Decide by the exam's target and by the held-out picks, each of which is enough."""
+    better, by_picks = last["verdict"] == "better", taste is not None and taste.p_value <= alpha
+    if target.before_digest == target.after_digest:
+        return Decision(False, (f"The candidate is the champion itself ({target.after_digest[:12]}).",))
+    if (refusal := refuse_ungraded(target)) is not None:
+        return Decision(False, (refusal,))
+    decision = Decision(better or by_picks, (judge_target(target, last["level"], planned[-1], better),))
+    if by_picks and not better:
+        decision = judge_guard(decision, target, exam.target.margin)
+    elif not better and (gain := smallest_gain(planned, alpha)) is not None:
+        detects = f"An exam of up to {planned[-1]} problems detects a true gain of {gain:.2f} four times in five."
+        decision = Decision(False, (*decision.reasons, detects))
+    if taste is None:
+        return decision
+    decides = ": your picks decide" if by_picks and not better else ""
+    sentence = f"Your held-out picks: the candidate {favours(taste)}{decides}."
+    return Decision(decision.promote, (*decision.reasons, sentence))
+
+
+def _hold_guards(decision: Decision, pairs: _Pairs) -> Decision:
+    """Hold the candidate to the guards that were examined: against the champion and against the first student."""
+    for part in pairs.guards:
+        decision = judge_guard(decision, pairs.compare("champion", "candidate", part.name), part.margin)
+        if "first" in pairs.rows:
+            champion, candidate = (pairs.compare("first", role, part.name) for role in ("champion", "candidate"))
+            decision = judge_guard(decision, candidate, part.margin, FIRST, champion)
+    return decision
+
+
+def _hold_english(decision: Decision, exams: Mapping[str, Artifact], margin: float | None) -> tuple[Decision, bool]:
+    """Hold the candidate to the guard on English, where it was measured. Returns also whether it passed."""
+    passed = True
+    for role, than in (("champion", ""), ("first", FIRST)):
+        if margin is None or role not in exams or not (exams["candidate"].folder / FILE).exists():
+            continue
+        english = compare_english(exams[role], exams["candidate"])
+        decision, passed = with_english(decision, english, margin, than), passed and english.high < margin
+    return decision, passed
+
+
+def _on_next_night(goes_on: bool, ahead: bool) -> str:
+    if goes_on:
+        return "The candidate was ahead but is not proven: by default the next night begins with it."
+    return (
+        "The next night begins with the champion."
+        if not ahead
+        else (
+            "The candidate was ahead, but the next night begins with the champion: this one failed a check, or was the "
+            "fourth in a row."
+        )
+    )
+
+
+def _passed_quiz(quizzes: Mapping[str, Artifact]) -> bool:
+    """Return whether the student at the end does no worse in the quiz than the one at the start; True without one."""
+    return not {"start", "end"} <= quizzes.keys() or p_worse(quizzes["start"], quizzes["end"]) >= LEVEL

@@ -61,11 +61,15 @@ def compare_english(before: Artifact, after: Artifact) -> EnglishComparison:
     return EnglishComparison(n, fmean(old), fmean(new), difference, high)
 
 
-def with_english(decision: Decision, english: EnglishComparison, margin: float) -> Decision:
-    """Return the decision with this guard: no promotion where the upper bound is not below the margin."""
+def with_english(decision: Decision, english: EnglishComparison, margin: float, than: str = "") -> Decision:
+    """Return the decision with this guard: no promotion where the upper bound is not below the margin.
+
+    `than`: whom the candidate is compared with, if not the champion.
+    """
     passed = english.high < margin
     reason = (
-        f"Guard English prose: {english.before:.2f} → {english.after:.2f} nats a token ({signed(english.difference)}, "
-        f"upper bound {signed(english.high)}; allowed {signed(margin)}){'' if passed else ': not passed'}."
+        f"Guard English prose{f' against {than}' if than else ''}: {english.before:.2f} → {english.after:.2f} nats a "
+        f"token ({signed(english.difference)}, upper bound {signed(english.high)}; allowed {signed(margin)})"
+        f"{'' if passed else ': not passed'}."
     )
     return Decision(decision.promote and passed, (*decision.reasons, reason))

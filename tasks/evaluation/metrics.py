@@ -18,7 +18,7 @@ from tasks.rollouts.verdicts import FAILED
 from tasks.stage import committed
 from tasks.tables import EVALUATIONS, read_table
 
-ROLES = ("champion", "distilled", "candidate")
+ROLES = ("champion", "candidate")
 
 
 @dataclass(frozen=True)

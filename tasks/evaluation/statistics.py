@@ -1,7 +1,6 @@
 """The exam's statistics: two checkpoints on the same problems, and whether the candidate has earned its promotion."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,10 +79,19 @@ class Comparison:
     after_digest: str
 
 
-USUAL_FLIPS = 0.1  # the share of answers that a night flips
+USUAL_FLIPS = 0.15  # the share of answers that a night flips
 MOST_BAD_LUCK = 0.25  # a guard that refuses an equally good candidate more often says so
 
-Part = tuple[Comparison, float]  # a part's comparison, and the loss of accuracy that it may not exceed
+
+@dataclass(frozen=True)
+class Difference:
+    """What a look sees: `n` graded pairs, those that got better and worse, the mean difference, and the p-value."""
+
+    n: int
+    gained: int
+    lost: int
+    mean: float
+    p_value: float
 
 
 @dataclass(frozen=True)
@@ -103,9 +111,7 @@ def compare(
     `alpha`: the level of the test that `detectable` refers to. Raises ValueError where the two tables do not hold the
     same problems.
     """
-    first, second = _outcomes(before), _outcomes(after)
-    if not first.index.equals(second.index):
-        raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
+    first, second = _paired(name, before, after)
     graded, counted = first.notna() & second.notna(), not are_values(before)
     differences = (second - first)[graded].to_numpy(dtype=float)
     n, gained, lost = len(differences), int((differences > 0).sum()), int((differences < 0).sum())
@@ -134,32 +140,20 @@ def compare(
     )
 
 
-def decide(targets: Sequence[Part], guards: Sequence[Part], alpha: float, taste: float | None = None) -> Decision:
-    """Promote where a target's test is significant at `alpha` and every guard's lower bound is above minus its margin.
-
-    Several targets share `alpha` by Holm's procedure: one significant target is enough, and the others must then hold
-    their margins as guards do. `taste`: the p-value of a further target without a margin, the owner's held-out picks.
-    No promotion where more than 1 % of a part's pairs could not be graded, where a part is empty, or where candidate
-    and champion are the same checkpoint.
-    """
-    digests = targets[0][0].before_digest, targets[0][0].after_digest
-    if digests[0] == digests[1] != "":
-        return Decision(False, (f"Candidate and champion are the same checkpoint ({digests[1][:12]}).",))
-    p_values = holm([target.p_value for target, _ in targets] + ([] if taste is None else [taste]))
-    better = [p_value <= alpha for p_value in p_values]
-    p_values = p_values[: len(targets)]
-    verdicts = [
-        _judge_guard(target, margin) if any(better) and not won else _judge_target(target, alpha, p_value)
-        for (target, margin), p_value, won in zip(targets, p_values, better[: len(targets)], strict=True)
-    ]
-    verdicts += [_judge_guard(guard, margin) for guard, margin in guards]
-    return Decision(all(passed for passed, _ in verdicts), tuple(reason for _, reason in verdicts))
+def difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> Difference:
+    """Return how two checkpoints' evaluations of one part differ, as `compare` does, without intervals."""
+    first, second = _paired(name, before, after)
+    differences = (second - first).dropna().to_numpy(dtype=float)
+    gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
+    p_value = sign_flip(differences) if are_values(before) else mcnemar(gained, lost)
+    return Difference(len(differences), gained, lost, float(differences.mean()) if len(differences) else 0.0, p_value)
 
 
-def with_guard(decision: Decision, guard: Comparison, margin: float) -> Decision:
-    """Return the decision with a further guard, as `decide` judges it."""
-    passed, reason = _judge_guard(guard, margin)
-    return Decision(decision.promote and passed, (*decision.reasons, reason))
+def _paired(name: str, before: pd.DataFrame, after: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    first, second = _outcomes(before), _outcomes(after)
+    if not first.index.equals(second.index):
+        raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
+    return first, second
 
 
 def mcnemar(gained: int, lost: int) -> float:
@@ -204,18 +198,6 @@ def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float 
     if len(differences) < 2 or not differences.any():
         return None
     return float((norm.isf(alpha) + norm.ppf(POWER)) * sem(differences))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values adjusted by Holm's step-down procedure (1979): at most α where it rejects at α.
-
-    The smallest is multiplied by their number m, the next by m − 1, and so on; then none is below a smaller one's.
-    """
-    order = np.argsort(p_values, kind="stable")
-    adjusted = np.asarray(p_values)[order] * np.arange(len(order), 0, -1)
-    result = np.empty(len(order))
-    result[order] = np.minimum(np.maximum.accumulate(adjusted), 1.0)
-    return result.tolist()
 
 
 def bootstrap(gained: int, lost: int, n: int, *, samples: int, seed: int) -> tuple[float, float]:
@@ -312,44 +294,58 @@ def _digest(evaluations: pd.DataFrame) -> str:
     return str(evaluations["policy_digest"].iloc[0]) if len(evaluations) else ""
 
 
-def _judge_target(target: Comparison, alpha: float, adjusted: float) -> tuple[bool, str]:
-    """Return whether a target is significant, and the reason. `adjusted`: the p-value after Holm's procedure."""
-    if refusal := _not_graded(target):
-        return False, refusal
+def judge_target(target: Comparison, level: float, most: int, better: bool) -> str:
+    """Return what the exam showed on its target, in a sentence.
+
+    `level`: of the last look, of an exam of at most `most` problems; `better`: whether the p-value is below it.
+    """
     verb = "solved" if target.after.counted else "reached"
-    holms = "" if adjusted == target.p_value else f", {probability(adjusted)} by Holm's procedure"
-    reason = (
+    verdict = "at most" if better else "above"
+    return (
         f"{target.name}: the candidate {verb} {target.after}, the champion {target.before}: "
         f"{signed(target.difference)}, 95 % interval {signed(target.low)} to {signed(target.high)}; "
-        f"{probability(target.p_value)}{holms} at α = {alpha:.3g}"
+        f"{probability(target.p_value)}, {verdict} this look's level {level:.2g} ({target.n + target.nulls} of at most "
+        f"{most} problems){'' if better else ': not enough to promote'}."
     )
-    if adjusted <= alpha:
-        return True, f"{reason}."
-    if target.detectable is None:
-        return False, f"{reason}: not enough to promote."
-    detects = f"This exam detects a true gain of {target.detectable:.2f} four times in five."
-    return False, f"{reason}: not enough to promote. {detects}"
 
 
-def _judge_guard(guard: Comparison, margin: float) -> tuple[bool, str]:
-    if refusal := _not_graded(guard):
-        return False, refusal
+def judge_guard(
+    decision: Decision,
+    guard: Comparison,
+    margin: float,
+    than: str = "",
+    champion: Comparison | None = None,
+) -> Decision:
+    """Return the decision with a guard: its one-sided lower bound must be above minus the margin.
+
+    `than`: whom the candidate is compared with, if not the champion. `champion`: how that one compares with the same
+    model; where it fails this guard itself, no candidate can be promoted, and the sentence says so.
+    """
+    if (refusal := refuse_ungraded(guard)) is not None:
+        return Decision(False, (*decision.reasons, refusal))
     passed = guard.guard_low > -margin
     digits = 2 if round(guard.guard_low, 2) != round(-margin, 2) else 4
     change = signed(guard.difference) if guard.gained != guard.lost else "no change"
+    against = f" against {than}" if than else ""
     bounds = f"lower bound {signed(guard.guard_low, digits)}; allowed {signed(-margin, digits)}"
-    reason = f"Guard {guard.name}: {change} ({bounds}){'' if passed else ': not passed'}."
+    reason = f"Guard {guard.name}{against}: {change} ({bounds}){'' if passed else ': not passed'}."
     if guard.before.accuracy == 0:
-        reason += " The champion solved none, so this guard could not fail."
-    elif guard.before.accuracy < margin:
+        reason += " The champion solved none, so this guard could not fail." if not than else ""
+    elif guard.before.accuracy < margin and not than:
         reason += " The champion solves less than the margin, so this guard can hardly fail."
     flipped = (guard.gained + guard.lost) / guard.n
-    if not passed and flipped and (chance := bad_luck(guard.n, margin, flipped)) > MOST_BAD_LUCK:
+    if not passed and champion is not None and champion.guard_low <= -margin:
+        reason += (
+            f" The champion itself is below that margin ({signed(champion.difference)}), so nothing can be promoted: "
+            "go back to an earlier version with `nightschool promote`, or accept it with a wider margin in exam.guards."
+        )
+    elif not passed and flipped and (chance := bad_luck(guard.n, margin, flipped)) > MOST_BAD_LUCK:
         reason += f" With {guard.n} problems, this refuses a candidate that is no worse in {chance:.0%} of such nights."
-    return passed, reason
+    return Decision(decision.promote and passed, (*decision.reasons, reason))
 
 
-def _not_graded(part: Comparison) -> str | None:
+def refuse_ungraded(part: Comparison) -> str | None:
+    """Return why a part allows no decision: too many pairs could not be graded, or there is none; None if it does."""
     pairs = part.n + part.nulls
     if part.nulls > MAX_NULL_SHARE * pairs:
         return f"{part.name}: the grader failed on {part.nulls} of {pairs} problems, more than 1 %: no decision."

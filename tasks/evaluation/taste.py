@@ -1,11 +1,11 @@
 """Taste: whether the candidate favours the owner's held-out picks more than the champion does."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.evaluation.statistics import Decision, holm, mcnemar, probability
+from tasks.evaluation.statistics import mcnemar, probability
 from tasks.stage import Artifact
 
 ALIKE = 1e-6  # nats per token; smaller changes are none
@@ -44,13 +44,6 @@ def compare_taste(champion: Artifact | None, candidate: Artifact | None, level: 
     gained, lost = sum(change > ALIKE for change in changes), sum(change < -ALIKE for change in changes)
     old, new = (own_picks(ranking.read_json("ranking.json"), "right") for ranking in (champion, candidate))
     return Taste(len(old), sum(old), sum(new), gained, lost, mcnemar(gained, lost))
-
-
-def with_taste(decision: Decision, taste: Taste, targets: Sequence[float], alpha: float) -> Decision:
-    """Return the decision with a sentence on the owner's picks, which decided if no target would have alone."""
-    decides = decision.promote and min(holm([*targets, taste.p_value])[:-1]) > alpha
-    reason = f"Your held-out picks: the candidate {favours(taste)}{': your picks decide' if decides else ''}."
-    return Decision(decision.promote, (*decision.reasons, reason))
 
 
 def favours(taste: Taste) -> str:

@@ -84,10 +84,10 @@ def line_of(champion: str, nights: Path) -> Iterator[tuple[Path, bool]]:
     nothing for the original student.
     """
     made = {
-        digests[model]: (nights / night, model == "candidate", digests["champion"])
+        digests[model]: (nights / night, model == "candidate", digests["start"])
         for night, digests in examined(nights)
         for model in ("distilled", "candidate")
-        if digests[model] != digests["champion"]
+        if digests[model] not in (digests["champion"], digests["start"])
     }
     while champion in made:
         folder, is_candidate, champion = made.pop(champion)  # pop: a damaged lineage could be circular
@@ -106,13 +106,23 @@ def nights_with_smaller_holdout(champion: str, nights: Path, share: float) -> tu
 
 
 def examined(nights: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the nights that came to a decision, the oldest first, with the digests of the models compared."""
+    """Yield the nights that came to a decision, the oldest first, with the digests of their models.
+
+    These are the `champion`, the `start` that the night began with, the student after its lessons (`distilled`), and
+    the `candidate`.
+    """
     for folder in sorted(nights.glob("????-??-??/decide")):
         if decision := committed(folder):
             content = decision.read_json("decision.json")
-            target, comparisons = content["target"], content["comparisons"]
-            digests = {model: parts[target]["after_digest"] for model, parts in comparisons.items()}
-            yield folder.parent.name, digests | {"champion": comparisons["candidate"][target]["before_digest"]}
+            yield folder.parent.name, content.get("digests") or _digests_before_0_2(content)
+
+
+def _digests_before_0_2(decision: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digests of a decision of version 0.1, whose nights all began with the champion."""
+    target, comparisons = decision["target"], decision["comparisons"]
+    champion = comparisons["candidate"][target]["before_digest"]
+    digests = {model: parts[target]["after_digest"] for model, parts in comparisons.items()}
+    return digests | {"champion": champion, "start": champion}
 
 
 def _messages(entry: Preference | Correction | Feedback | Conversation | Trace) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ def write_cards(night: Path, decision: Mapping[str, Any], checkpoints: Mapping[s
 
 
 def card(night: Path, decision: Mapping[str, Any], role: str, checkpoint: Path, config: NightConfig) -> ModelCard:
-    """Return the card of one of the three models, as the Hugging Face hub reads it."""
+    """Return the card of one of the night's models, as the Hugging Face hub reads it."""
     exam = intervals_of(decision, role)
     benchmarks = {part.name: part.benchmark for part in config.exam.parts}
     results = [

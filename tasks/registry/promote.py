@@ -43,7 +43,7 @@ def registry_failed(task: Any, run: Any, state: Any) -> bool:
 def promote(
     decision: Artifact, checkpoints: Mapping[str, Path], home: Home, tracking: Tracking, model: str
 ) -> dict[str, Any]:
-    """Register champion, distilled and candidate with their accuracies, and move the aliases if so decided.
+    """Register champion and candidate with their accuracies, and move the aliases if so decided.
 
     A reward model that the night has fitted, and that serves, is registered beside them.
 
@@ -148,12 +148,16 @@ def _withhold(decision: dict[str, Any], candidate: Version, config: Path) -> dic
 
 
 def accuracy_of(decision: Mapping[str, Any], role: str) -> dict[str, float]:
-    """Return the accuracy of the champion, the distilled or the candidate on every part of the exam."""
+    """Return the accuracy of a model on every part of the exam that it sat, as `intervals_of` does."""
     return {part: interval["accuracy"] for part, interval in intervals_of(decision, role).items()}
 
 
 def intervals_of(decision: Mapping[str, Any], role: str) -> dict[str, dict[str, float]]:
-    """Return accuracy, 95 % interval and n of one of the three on every part of the exam."""
+    """Return accuracy, 95 % interval and n of a model on every part of the exam that it sat.
+
+    `role`: champion, candidate, or distilled, which sat the whole target, where it did (see `exam.after_lessons`).
+    """
+    if role == "distilled":
+        return {decision["target"]: decision["growth"]["before"]} if decision["growth"] else {}
     side = "before" if role == "champion" else "after"
-    compared = decision["comparisons"]["candidate" if role == "champion" else role]
-    return {part: comparison[side] for part, comparison in compared.items()}
+    return {part: comparison[side] for part, comparison in decision["comparisons"]["candidate"].items()}

@@ -17,7 +17,7 @@ from conf.storage.home import DIGEST, SUMMARY, Home
 from conf.storage.locks import alias_lock
 from models.checkpoint import DamagedCheckpointError, base_of
 from models.optim.trainer_state import NOTE
-from tasks.evaluation import cache
+from tasks.evaluation import stored_answers
 from tasks.registry.mlflow_registry import Registry, Version
 from tasks.tracking import RUN_FILE
 
@@ -82,7 +82,7 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
     if (draft := home.checkpoints / "draft").exists():
         goes.append(Item("draft", "an unfinished checkpoint", None, (draft,)))
     staying = on_disk - {path.name for item in goes for path in item.paths}
-    for digest, folder in cache.orphans(home.exams, staying):
+    for digest, folder in stored_answers.orphans(home.exams, staying):
         goes.append(Item(f"exam of {digest}", "its checkpoint is not in this home", None, (folder,)))
     goes += _old_tables(home, registry.model, oldest)
     return Plan(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})

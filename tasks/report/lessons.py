@@ -1,8 +1,8 @@
-"""What each part of the night taught: its lines, its losses, and the exam before and after it."""
+"""What each part of the night taught: its lines, its losses, and the quiz before and after it."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conf.load import load_night
@@ -10,7 +10,8 @@ from conf.sections.stages import Step
 from tasks.distillation.trace_filter import FATES
 from tasks.incidents import ended_early
 from tasks.layout import rounds
-from tasks.report.queries import exam_accuracy, read_json
+from tasks.plan import check_path, quiz_of_block
+from tasks.report.queries import quiz_results, read_json
 from tasks.tables import PROPOSALS, table_rows
 
 CHANNELS = ("corrections", "words", "feedback", "picks")
@@ -34,7 +35,8 @@ class Lesson:
 
     `lines`: of a block, its groups of answers; `used`: of a block, the groups with signal. `left_out`: lines that were
     not used, and texts of self-play that became no problem, by reason. `losses`: of the first and the last optimizer
-    step. `exam`: accuracies on the target before and after, where both were measured.
+    step. `quiz`: accuracies in the quiz before and after, where both were taken; of the journal's channels, with the
+    last one.
     """
 
     channel: str
@@ -42,51 +44,47 @@ class Lesson:
     used: int
     left_out: dict[str, int]
     losses: tuple[float, float] | None
-    exam: tuple[float, float] | None
+    quiz: tuple[float, float] | None
 
 
-def lessons_of(night: Path, target: str) -> list[Lesson]:
+def lessons_of(night: Path) -> list[Lesson]:
     """Return what was taught, in the order of `stages`, the journal's channels one by one.
 
-    Left out are lessons without lines, blocks without an exam after them, and what an early end of the night undid.
-    An exam counts for one step: where a step was not examined, the next one has no accuracy before it.
+    Left out are lessons without lines, and what an early end of the night undid.
     """
     found: list[Lesson] = []
-    before = exam_accuracy(night / "evaluate" / "champion", target)
-    early = ended_early(night)
+    quizzes = {name: quiz["accuracy"] for name, quiz in quiz_results(night).items()}
+    before, early = quizzes.get("start"), ended_early(night)
     for step in load_night(night / "config.yaml").steps[: early.steps if early else None]:
+        after = quizzes.get(quiz_of_block(step) if step.is_block else step.path)
+        before = quizzes.get(f"{step.path}-before", before)
+        quiz = None if before is None or after is None else (before, after)
         if step.kind == "lessons":
-            taught = _channels(night, target)
-            trained = [lesson.channel for lesson in taught if lesson.losses]
-            before = exam_accuracy(night / "lessons" / trained[-1] / "evaluate", target) if trained else before
-        else:
-            after = exam_accuracy(night / step.exam, target)
-            exam = None if before is None or after is None else (before, after)
-            lesson = _block(night, step, exam) if step.is_block else _traces(night, step, exam)
-            taught = [lesson] if lesson else []
-            changed = step.is_block or (lesson is not None and lesson.losses is not None)
-            before = after if changed or after is not None else before
-        found += taught
+            found += _channels(night, quiz)
+        elif lesson := _block(night, step, quiz) if step.is_block else _traces(night, step, quiz):
+            found.append(lesson)
+        before = before if after is None or _was_taken_back(night, step) else after
     return found
 
 
-def _channels(night: Path, target: str) -> list[Lesson]:
+def _was_taken_back(night: Path, step: Step) -> bool:
+    verdict = read_json(night / check_path(step.path) / "verdict", "outcome.json")
+    return verdict is not None and verdict["outcome"] == "taken_back"
+
+
+def _channels(night: Path, quiz: tuple[float, float] | None) -> list[Lesson]:
     """Return the journal's channels that had lines, in the order in which they were taught."""
     found: list[Lesson] = []
-    before = exam_accuracy(night / "lessons" / "evaluate", target)
     for channel in CHANNELS:
         folder = night / "lessons" / channel
         counts, losses = read_json(folder, "counts.json") or {}, _losses(folder)
-        after = exam_accuracy(folder / "evaluate", target)
-        exam = None if before is None or after is None else (before, after)
-        before = after if losses or after is not None else before
         if counts.get("lines"):
             left_out = {why: counts[name] for name, why in LEFT_OUT.items() if counts.get(name)}
-            found.append(Lesson(channel, counts["lines"], counts["used"], left_out, losses, exam))
-    return found
+            found.append(Lesson(channel, counts["lines"], counts["used"], left_out, losses, None))
+    return [*found[:-1], replace(found[-1], quiz=quiz)] if found else []
 
 
-def _traces(night: Path, step: Step, exam: tuple[float, float] | None) -> Lesson | None:
+def _traces(night: Path, step: Step, quiz: tuple[float, float] | None) -> Lesson | None:
     counts, losses = read_json(night / step.path, "counts.json") or {}, _losses(night / step.path)
     lines = sum(counts.get(fate, 0) for fate in FATES)
     if not lines:
@@ -94,19 +92,19 @@ def _traces(night: Path, step: Step, exam: tuple[float, float] | None) -> Lesson
     used = sum(counts.get(fate, 0) for fate in LEARNT) if losses else 0
     left_out = {fate.replace("_", " "): counts[fate] for fate in FATES if fate not in LEARNT and counts.get(fate)}
     again = step.path.removeprefix(step.kind).replace("-", " ")  # ` 2` of `distill-2`
-    return Lesson(f"{NAMES[step.kind]}{again}", lines, used, left_out, losses, exam)
+    return Lesson(f"{NAMES[step.kind]}{again}", lines, used, left_out, losses, quiz)
 
 
-def _block(night: Path, step: Step, exam: tuple[float, float] | None) -> Lesson | None:
-    """Return a block of rounds; None without an exam before and after it."""
+def _block(night: Path, step: Step, quiz: tuple[float, float] | None) -> Lesson | None:
+    """Return a block of rounds; None where there was no round."""
     folders = [folder for number, folder in rounds(night) if number in step.rounds]
     metrics = [figures for folder in folders if (figures := read_json(folder / "checkpoint", "metrics.json"))]
-    if exam is None or not metrics:
+    if not metrics:
         return None
     groups, useful = (int(sum(figures[name] for figures in metrics)) for name in ("groups", "useful_groups"))
     first, last = step.rounds[0], step.rounds[0] + len(metrics) - 1
     numbers = f"round {first}" if first == last else f"rounds {first} to {last}"
-    return Lesson(f"{BLOCKS[step.kind]}{numbers}", groups, useful, _no_problems(folders), None, exam)
+    return Lesson(f"{BLOCKS[step.kind]}{numbers}", groups, useful, _no_problems(folders), None, quiz)
 
 
 def _no_problems(folders: Sequence[Path]) -> dict[str, int]:

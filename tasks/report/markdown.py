@@ -27,8 +27,6 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
     promoted = summary["decision"] == "promoted"
     comparisons = decision["comparisons"]["candidate"]
     target = summary["target"]
-    if promoted:  # of several targets, the one that earned it
-        target = min(decision["targets"], key=lambda part: comparisons[part]["p_value"])
     found = comparisons[target]
     after, before = found["after"], found["before"]
     if after["counted"]:
@@ -81,7 +79,11 @@ def to_do(summary: Mapping[str, Any]) -> str:
         return f"{read}This dry run moved no alias; to promote the candidate, run: {summary['withheld']}"
     if summary["decision"] == "promoted" and not moved_meanwhile(summary):
         return f"{first} If the new checkpoint disappoints you, run: {summary['way_back']}"
-    return first if alarms else "Nothing. The next night tries again with the day's new lessons."
+    if alarms:
+        return first
+    if not summary["rounds"] and (advice := (summary["hours"] or {}).get("advice")):
+        return advice
+    return "Nothing. The next night tries again with the day's new lessons."
 
 
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
@@ -109,12 +111,16 @@ def _decided(summary: Mapping[str, Any]) -> str:
 
 
 def _exam_table(summary: Mapping[str, Any]) -> list[str]:
-    head = [f"| exam | problems | {' | '.join(MODELS.values())} |", f"|:--|{'--:|' * (len(MODELS) + 1)}"]
+    models = [role for role in MODELS if role in summary["accuracy"]]
+    head = [
+        f"| exam | problems | {' | '.join(MODELS[role] for role in models)} |",
+        f"|:--|{'--:|' * (len(models) + 1)}",
+    ]
     rows = []
     for part, accuracies in summary["benchmarks"].items():
         cells = [
-            f"{percent(one['accuracy'])} ({percent_range(one['low'], one['high'])})"
-            for one in (accuracies[model] for model in MODELS)
+            f"{percent(one['accuracy'])} ({percent_range(one['low'], one['high'])})" if one else "–"
+            for one in (accuracies.get(role) for role in models)
         ]
         rows.append(f"| {part} | {accuracies['candidate']['n']} | {' | '.join(cells)} |")
     return [*head, *rows]

@@ -17,11 +17,12 @@ from rewards.episodes import texts_of
 from tasks.evaluation.metrics import ExamFigures, night_figures, ranking_accuracies
 from tasks.evaluation.outcomes import outcomes
 from tasks.evaluation.statistics import Accuracy
-from tasks.layout import passes, rounds
+from tasks.layout import MANIFEST, QUIZ, passes, rounds
 from tasks.rollouts.curriculum import arm_of
 from tasks.rollouts.verdicts import FAILED, VERDICTS, count
+from tasks.stage import committed
 
-MODELS = {"champion": "champion", "distilled": "after distillation", "candidate": "candidate"}  # as people read them
+MODELS = {"champion": "champion", "distilled": "after the lessons", "candidate": "candidate"}  # as people read them
 COMPLETION = ["problem_id", "group", "sample"]
 EXAM_ANSWER = ["benchmark", "problem_id", "sample"]
 EACH = 5
@@ -76,15 +77,6 @@ def exam_details(night: Path) -> ExamDetails:
     return ExamDetails(figures, tries, kinds, {MODELS[role]: own for role, own in ranking_accuracies(night).items()})
 
 
-def exam_accuracy(folder: Path, target: str) -> float | None:
-    """Return the share of an exam's graded answers that is correct; None without such an exam."""
-    table = read_table(folder, "evaluations")
-    if table is None:
-        return None
-    graded = outcomes(table[table["benchmark"] == target]).dropna()
-    return float(graded.mean()) if len(graded) else None
-
-
 def round_metrics(night: Path) -> pd.DataFrame:
     """Return the rounds' figures, one row a round; NaN for what is missing or not finite."""
     figures = {number: read_json(folder / "checkpoint", "metrics.json") or {} for number, folder in rounds(night)}
@@ -97,6 +89,18 @@ def quiz_accuracies(night: Path) -> dict[int, float]:
     tables = {number: read_table(folder / "quiz", "evaluations") for number, folder in rounds(night)}
     graded = {number: outcomes(table).dropna() for number, table in tables.items() if table is not None}
     return {number: float(each.mean()) for number, each in graded.items() if len(each)}
+
+
+def quiz_results(night: Path) -> dict[str, dict[str, Any]]:
+    """Return the quizzes before and after lessons and rounds in the order in which they were taken: accuracy and n.
+
+    By name: `start`, then the lesson or block of rounds that the quiz follows.
+    """
+    taken = [artifact for folder in (night / QUIZ).glob("*") if (artifact := committed(folder))]
+    taken.sort(key=lambda artifact: (artifact.folder / MANIFEST).stat().st_mtime)
+    tables = {each.folder.name: read_table(each.folder, "evaluations") for each in taken}
+    graded = {name: outcomes(table).dropna() for name, table in tables.items() if table is not None}
+    return {name: {"accuracy": float(each.mean()), "n": len(each)} for name, each in graded.items() if len(each)}
 
 
 def lesson_losses(night: Path) -> pd.Series:

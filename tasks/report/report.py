@@ -20,9 +20,10 @@ from tasks.layout import MANIFEST, is_round
 from tasks.monitoring.prefect_artifacts import show_link, show_text
 from tasks.registry.promote import intervals_of
 from tasks.report.history import past_nights
+from tasks.report.hours import division_of
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
-from tasks.report.queries import benchmark_verdicts, read_json
+from tasks.report.queries import benchmark_verdicts, quiz_results
 from tasks.report.sections import day_copy_sentences, journal_faults
 from tasks.tracking import Tracking
 
@@ -68,30 +69,30 @@ def summarise(
     folder: Path, decision: Mapping[str, Any], rounds: int, alarms: Sequence[str], links: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the night for machines: the line that `nightschool night --json` prints."""
-    intervals = {role: intervals_of(decision, role) for role in ROLES}
-    compared = decision["comparisons"]
-    target, early = decision["target"], ended_early(folder)
+    compared, target, early = decision["comparisons"]["candidate"], decision["target"], ended_early(folder)
+    roles = (*ROLES, "distilled") if decision["growth"] else ROLES
+    intervals = {role: intervals_of(decision, role) for role in roles}
+    digests = {role: digest for role, digest in decision["digests"].items() if role in (*roles, "start")}
     return {
         "night": folder.name,
         "decision": "promoted" if decision["promote"] else "kept",
         "reasons": decision["reasons"],
         "target": target,
-        "accuracy": {role: intervals[role][target] for role in ROLES},
-        "benchmarks": {part: {role: intervals[role][part] for role in ROLES} for part in compared["candidate"]},
+        "accuracy": {role: intervals[role][target] for role in roles},
+        "benchmarks": {part: {role: own[part] for role, own in intervals.items() if part in own} for part in compared},
         "growth": decision["growth"],
-        "vault": read_json(folder / "vault" / "comparison", "vault.json"),
+        "looks": decision["looks"],
+        "quizzes": quiz_results(folder),
+        "hours": division_of(folder),
         "alpha": decision["alpha"],
-        "false_promotions_a_year": decision["false_promotions_a_year"],
-        "digests": {
-            "champion": compared["candidate"][target]["before_digest"],
-            "distilled": compared["distilled"][target]["after_digest"],
-            "candidate": compared["candidate"][target]["after_digest"],
-        },
+        "next_night_begins_with_it": decision["next_night_begins_with_it"],
+        "unpromoted": decision["unpromoted"],
+        "digests": digests,
         "rounds": rounds,
         "ended_early": early.why if early else None,
         "incidents": incidents(folder),
         "journal": journal_faults(folder),
-        "day_copy": day_copy_sentences(folder, target),
+        "day_copy": day_copy_sentences(folder),
         "verdicts": benchmark_verdicts(folder),
         "seconds": stage_seconds(folder),
         "wall_seconds": round(wall_seconds(folder), 2),

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tasks.distillation.trace_filter import FATES
-from tasks.evaluation.taste import own_picks
 from tasks.layout import MANIFEST, ranking_path, rounds
-from tasks.report.queries import exam_accuracy, read_json, read_table
+from tasks.report.queries import read_json, read_table
 from tasks.report.text import percent, percent_range, plural
 from tasks.reward_model.overoptimization import unwatched
 
@@ -132,24 +131,16 @@ def reward_model_sentences(outcome: Mapping[str, Any] | None) -> list[str]:
     return [verdict, *(_on_ranking(outcome) if "accuracy" in outcome else ())]
 
 
-def day_copy_sentences(night: Path, target: str) -> list[str]:
-    """Return sentences on the owner's day copy: its lessons, exam and ranking of held-out picks; none without one."""
-    replayed = read_json(night / "replay_day", "day.json")
+def day_copy_sentences(night: Path) -> list[str]:
+    """Return sentences on your day copy, its lessons and whether the night began with it; none without one."""
+    replayed, start = read_json(night / "replay_day", "day.json"), read_json(night / "choose_start", "start.json")
     if replayed is None or not replayed["learnt"]:
         return []
-    sentences = [f"The day copy learnt {len(replayed['learnt'])} of {plural(replayed['lessons'], 'lesson')}."]
-    solved, before = (exam_accuracy(night / "evaluate" / name, target) for name in ("day", "champion"))
-    if solved is not None:
-        sentences.append(f"It solves {percent(solved)} of {target}, the champion {percent(before)}.")
-    if start := read_json(night / "choose_start", "start.json"):
-        begun = "The night began with it" if start["day"] else "The night did not begin with it"
-        return [*sentences, f"{begun}: {' '.join(start['reasons'])}"]
-    ranked = [read_json(night / "picks" / name, "ranking.json") for name in ("day", "champion")]
-    if all(ranked) and (picks := ranked[0]["generated"].count(False)):
-        day, champion = (sum(own_picks(found, "right")) for found in ranked)
-        what = plural(picks, "held-out pick")
-        sentences.append(f"It ranks your choice first in {day} of {what}, the champion in {champion}.")
-    return sentences
+    sentences = [f"The day copy learned {len(replayed['learnt'])} of {plural(replayed['lessons'], 'lesson')}."]
+    if start is None:
+        return sentences
+    begun = "The night began with it" if start["day"] else "The night did not begin with it"
+    return [*sentences, f"{begun}: {' '.join(start['reasons'])}"]
 
 
 def learned_rounds(night: Path) -> list[LearnedRound]:

@@ -45,7 +45,7 @@ def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]
     """
     global _learner, _questions
     from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-    from tasks.evaluation.evaluate import exam_problems
+    from tasks.evaluation.answering import exam_problems
     from tasks.teaching.day_learner import DayLearner
 
     student, length = config.student, config.engine.max_model_len
@@ -55,8 +55,9 @@ def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]
         for asked, answer in anchors
     ]
     _learner = DayLearner(champion, config.teach, student, length, tuple(examples))
-    parts = (*config.exam.parts, *config.exam.vault_parts)
-    _questions = tuple(problem.question for part in parts for problem in exam_problems(part, config.sandbox))
+    _questions = tuple(
+        problem.question for part in config.exam.parts for problem in exam_problems(part, config.sandbox)
+    )
     return _learner.digest
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conf.schema import TrainerConfig
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from conf.storage.durable import room_for, size_of
-from models.checkpoint import base_of, is_adapter, keep, new_draft, write_lineage
+from models.checkpoint import base_of, keep, new_draft, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.rollout import Rollout
 from tasks.training import helpers
@@ -260,18 +260,6 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
     with room_for(draft, size_of(base)):
         lora.merge(base, adapter, draft, trust_remote_code)
         write_lineage(draft, adapter.name)
-        return keep(draft, checkpoints)
-
-
-def half_step(before: Path, after: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
-    """Return the checkpoint midway between those before and after a lesson."""
-    from models.lessons.half_step import write_half_step
-
-    _let_go()  # its memory is needed
-    draft = new_draft(checkpoints)
-    with room_for(draft, size_of(after)):
-        write_half_step(before, after, draft, trust_remote_code)
-        write_lineage(draft, after.name, base_of(after).name if is_adapter(after) else None)
         return keep(draft, checkpoints)
 
 

@@ -1,8 +1,8 @@
-"""Cached exams: a checkpoint's answers to a part of the exam, found by everything that they depend on.
+"""A checkpoint's exam answers, stored under everything that they depend on, so that no answer is asked for twice.
 
-`exams/<key>/` in the home is committed like a stage, with those inputs in its manifest. Another night, or another name
-for the same checkpoint, reuses it. An exam with an answer that the grader failed on is not cached: otherwise the
-failure would be cached. A damaged one is ignored and written again.
+`exams/<key>-<problems>/` in the home is committed like a stage: the answers to some problems, with what they depend on
+in the manifest. Another night, another order of the problems, or another name for the same checkpoint reuses them. An
+answer that the grader failed on is not stored. A damaged folder is ignored.
 """
 
 import hashlib
@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,7 +29,6 @@ from tasks.stage import MANIFEST, commit, committed
 from tasks.tables import EVALUATIONS, table_rows, write_table
 
 DRAFT = "draft-"
-TABLES = ("greedy", "sampled")
 GRADERS = ("math-verify", "sympy")  # packages that the graders rely on
 ANSWERING = (
     "models/hf/loading.py",
@@ -43,49 +41,33 @@ ANSWERING = (
     "tasks/rollouts/engine_process.py",
     "tasks/rollouts/proven.py",
     "tasks/rollouts/episodes.py",
-    "tasks/evaluation/evaluate.py",
+    "tasks/evaluation/answering.py",
 )  # source that decides what a model answers
 STALE = 24 * 3600.0  # seconds: an older draft was left by a crash
 
 Rows = list[dict[str, Any]]
 Inputs = dict[str, str]
+Answers = dict[str, Rows]  # rows of the evaluations table, by `problem_key`
 
 
-@dataclass(frozen=True)
-class CachedExam:
-    """One checkpoint's answers to one part: rows of the evaluations table, greedy and sampled.
-
-    `excluded`: the problems that the benchmark left out. `seconds`: what answering and grading took.
-    """
-
-    greedy: Rows
-    sampled: Rows
-    excluded: list[str]
-    seconds: float
-
-
-def exam_inputs(
+def answer_inputs(
     checkpoint: Path,
     part: ExamPart,
     benchmark: Benchmark,
-    problems: Sequence[Problem],
-    prompts: Sequence[list[int]],
     config: EngineConfig,
     sandbox: SandboxConfig,
     max_completion_tokens: int,
+    samples: int = 1,
+    temperature: float = 0.0,
 ) -> Inputs:
-    """Return everything that the answers to a part depend on, by name. `prompts`: token ids, one list a problem.
+    """Return everything that a checkpoint's answers depend on besides the problems, by name.
 
     A checkpoint counts by its name, the digest of its content.
     """
-    asked = [
-        [problem.problem_id, problem.question, problem.truth, problem.level, problem.subject, prompt]
-        for problem, prompt in zip(problems, prompts, strict=True)
-    ]
     settings = {
         "max_completion_tokens": max_completion_tokens,
-        "samples": part.samples,
-        "temperature": part.temperature if part.samples else 0.0,
+        "samples": samples,
+        "temperature": temperature,
         "lenient": part.lenient,
         "program_seconds": sandbox.seconds,
         "program_memory_mb": sandbox.memory_mb,
@@ -93,12 +75,17 @@ def exam_inputs(
     }
     return {
         "checkpoint": checkpoint.name,
-        "part": part.name,
-        "problems": hashlib.sha256(json.dumps(asked).encode()).hexdigest(),
+        "benchmark": part.benchmark,
         "settings": json.dumps(settings, sort_keys=True),
         "own_graders": _user_grader_version(type(benchmark)),
         **versions(),
     }
+
+
+def problem_key(problem: Problem, prompt: Sequence[int]) -> str:
+    """Return a digest of a problem and of the token ids with which it is put to a model."""
+    asked = [problem.problem_id, problem.question, problem.truth, problem.level, problem.subject, list(prompt)]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:20]
 
 
 def versions() -> Inputs:
@@ -127,36 +114,41 @@ def grader_version() -> str:
     return " ".join([source, *map(_package, GRADERS), f"python {sys.version.split()[0]}"])
 
 
-def load_exam(exams: Path, inputs: Inputs) -> CachedExam | None:
-    """Return the cached exam with these inputs; None where there is none, or where it is damaged."""
-    artifact = committed(exams / key(inputs), inputs)
-    if artifact is None:
-        return None
-    greedy, sampled = (table_rows(artifact.folder / f"{name}.parquet", EVALUATIONS) for name in TABLES)
-    return CachedExam(greedy, sampled, artifact.read_json("excluded.json"), artifact.seconds)
+def load_answers(exams: Path, inputs: Inputs) -> Answers:
+    """Return all stored answers with these inputs; those in damaged folders are left out."""
+    answers: Answers = {}
+    for folder in sorted(exams.glob(f"{key(inputs)}-*")):
+        if (artifact := committed(folder)) is None:
+            continue
+        keys = iter(artifact.read_json("keys.json"))
+        for row in table_rows(folder / "answers.parquet", EVALUATIONS):
+            answers.setdefault(next(keys), []).append(row)
+    return answers
 
 
-def save_exam(exams: Path, inputs: Inputs, exam: CachedExam) -> None:
-    """Cache an exam, unless a grader failed on one of its answers (`correct` is null).
+def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) -> None:
+    """Store answers, except those to problems on which the grader failed (`correct` is null).
 
-    It is written to a draft, then renamed. Where another process has cached the same exam meanwhile, that one stays.
+    They are written to a draft, then renamed. Where another process has stored the same meanwhile, that one stays.
+    `seconds`: what answering and grading took.
     """
-    if any(row["correct"] is None for row in (*exam.greedy, *exam.sampled)):
+    graded = {name: rows for name, rows in answers.items() if all(row["correct"] is not None for row in rows)}
+    if not graded:
         return
-    name = key(inputs)
+    problems = hashlib.sha256(" ".join(sorted(graded)).encode()).hexdigest()[:12]
+    name = f"{key(inputs)}-{problems}"
     draft = exams / f"{DRAFT}{name}-{secrets.token_hex(4)}"
     make_folder(draft)
     with room_for(draft):
-        for table, rows in zip(TABLES, (exam.greedy, exam.sampled), strict=True):
-            write_table(draft / f"{table}.parquet", EVALUATIONS, rows)
-        (draft / "excluded.json").write_text(json.dumps(exam.excluded))
-        commit(draft, "exam", inputs, exam.seconds)
-    _move(draft, exams / name, inputs)
+        write_table(draft / "answers.parquet", EVALUATIONS, [row for rows in graded.values() for row in rows])
+        (draft / "keys.json").write_text(json.dumps([name for name, rows in graded.items() for _ in rows]))
+        commit(draft, "exam", inputs, seconds)
+    _move(draft, exams / name)
     sync(exams)
 
 
-def _move(draft: Path, folder: Path, inputs: Inputs) -> None:
-    if committed(folder, inputs) is None:
+def _move(draft: Path, folder: Path) -> None:
+    if committed(folder) is None:
         shutil.rmtree(folder, ignore_errors=True)  # damaged
     try:
         draft.rename(folder)
@@ -167,7 +159,7 @@ def _move(draft: Path, folder: Path, inputs: Inputs) -> None:
 
 
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the cached exams of checkpoints that are not among these (digests), and stale drafts: name and folder."""
+    """Yield the stored answers of checkpoints that are not among these (digests), and stale drafts: name and folder."""
     for folder in sorted(exams.glob("*")):
         if folder.name.startswith(DRAFT):
             with suppress(FileNotFoundError):  # it was renamed meanwhile
@@ -178,7 +170,7 @@ def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
 
 
 def key(inputs: Mapping[str, str]) -> str:
-    """Return a cached exam's folder name: a digest of its inputs, 20 hex digits."""
+    """Return the beginning of the folder names of answers with these inputs: their digest, 20 hex digits."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:20]
 
 
