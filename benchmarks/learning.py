@@ -5,7 +5,7 @@
 All begin with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
 a fixed part of the exam (levels 1 and 2, which training never draws). It is measured afterwards, as is that of the mean
 of the last four checkpoints' weights; neither this nor the start of engine and trainer counts as learning time. Each
-finished run is a file under --out and is not run again. Prints a Markdown table.
+finished run is a file under --out and is not run again. Prints a line of JSON for each run, then a Markdown table.
 """
 
 import argparse
@@ -41,7 +41,10 @@ def main() -> None:
     environment.prepare()
     starter(options.student)
     make(options.out)
-    runs = [run(variant, seed, options) for seed in options.seeds for variant in options.variants]
+    runs: list[dict[str, Any]] = []
+    for seed, variant in itertools.product(options.seeds, options.variants):
+        runs.append(run(variant, seed, options))
+        print(json.dumps(runs[-1]), flush=True)
     if options.plot is not None:
         picture(runs, options.minutes).savefig(options.plot, dpi=110)
     print(table(runs, options.minutes))

@@ -1,117 +1,159 @@
-"""How often the decision promotes candidates that are no better or better, and what the vault catches.
+"""How often the sequential exam promotes a candidate that is no better, or better, and how many problems it asks.
 
-`python -m benchmarks.promotions` simulates homes with consecutive nights on one fixed exam and prints the table of
-docs/exam-and-decision.md. It takes seconds and no model.
+`python -m benchmarks.promotions` prints the tables of docs/exam-and-decision.md, in a minute and without a model. One
+night's chances are exact (`tasks.evaluation.sequential.outlook`); chains of nights, where each begins from the last
+one's unproven candidate and sits its exam on the same problems, are simulated.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import typer
+from jaxtyping import Bool, Int
 from scipy.stats import binom
 
-from tasks.evaluation.alpha_spending import Spending, level
-from tasks.evaluation.statistics import bootstrap, power
-from tasks.evaluation.vault import is_worse
+from tasks.evaluation.sequential import NOT_AHEAD_FROM, levels, looks, outlook, successor_alpha
 
-EXAM, VAULT = 540, 300  # problems
-FLIPS = 0.2  # of champion's and candidate's answers
+ALPHA = 0.025
+DESIGNS = {
+    "fixed, 400": [400],
+    "fixed, 1,309": [1309],
+    "100 … 850": looks(850),
+    "100 … 1,319": looks(1319),
+    "100 … 1,600": looks(1600),
+}
+NO_GAIN = [(0.0, share) for share in (0.05, 0.1, 0.15, 0.2, 0.4)]
+GAINS = [(0.02, 0.15), (0.03, 0.15), (0.05, 0.15), (0.08, 0.2), (0.3, 0.4)]
+KEPT = (0.3, 0.5, 0.7, 0.9)  # a flip's chance to persist in the next night's candidate
+CHAINED = (0.05, 0.15, 0.4)  # the shares of flips of the chains
+UNPROMOTED = 3  # so many unpromoted candidates in a row are taken further
+
+Flags = Bool[np.ndarray, "homes"]
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """The gain of a night's candidate: `truly` on any problem, and `by_heart` on the exam's in addition."""
+class Night:
+    """One night of many homes: which were promoted, and which began from an unproven candidate."""
 
-    truly: float = 0.0
-    by_heart: float = 0.0
-
-
-@dataclass(frozen=True)
-class Homes:
-    """The results of simulated homes, one entry per home.
-
-    `promotions`: their number. `exam`, `vault`: the last champion's accuracy minus the first one's, on each.
-    `alarm`: the night of the vault's first alarm, 0 without one.
-    """
-
-    promotions: np.ndarray
-    exam: np.ndarray
-    vault: np.ndarray
-    alarm: np.ndarray
+    promoted: Flags
+    succeeded: Flags
 
 
-def p_values(gained: np.ndarray, lost: np.ndarray) -> np.ndarray:
+def p_values(gained: Int[np.ndarray, "*n"], lost: Int[np.ndarray, "*n"]) -> np.ndarray:
     """Return the p-values of `tasks.evaluation.statistics.mcnemar` for many exams at once."""
     return np.where(gained + lost > 0, binom.sf(gained - 1, gained + lost, 0.5), 1.0)
 
 
 def chained(
-    homes: int, nights: int, candidates: Candidates, *, seed: int, spending: Spending = "fixed", alpha: float = 0.025
-) -> Homes:
-    """Simulate consecutive nights with the same exam and the same vault.
+    homes: int, nights: int, at: Sequence[int], *, share: float, kept: float, seed: int, corrected: bool = True
+) -> list[Night]:
+    """Simulate consecutive nights with `start_from: latest`, on the same problems, without any true gain.
 
-    A candidate answers as its champion did, except on 2 · FLIPS of the problems, where it answers anew, correctly with
-    the champion's true skill plus the gain. So about a fifth of the answers flip, and the candidates of a champion that
-    was lucky in the exam lose that luck again. The first student's true skill is ½.
+    A fresh candidate's answers flip against the champion's with probability `share`, in either direction alike. What a
+    successor's parent answered, flipped or not, persists with probability `kept`, the correlation of their flips, and
+    is else drawn anew. As every night has its own order, the parent's flips lie in it as in an urn. `corrected`: the
+    level of successors is `successor_alpha`.
     """
     random = np.random.default_rng(seed)
-    problems = [EXAM, VAULT]
-    champion = random.random((homes, sum(problems))) < 0.5
-    first, skill = champion.copy(), np.full((homes, 2), 0.5)  # on the exam, on the vault
-    gain = np.array([candidates.truly + candidates.by_heart, candidates.truly])
-    promotions, alarm = np.zeros(homes, int), np.zeros(homes, int)
-    for night in range(nights):
-        rightly = np.repeat(skill + gain / (2 * FLIPS), problems, axis=1)
-        drawn = random.random(champion.shape, dtype=np.float32) < rightly
-        candidate = np.where(random.random(champion.shape, dtype=np.float32) < 2 * FLIPS, drawn, champion)
-        was, is_now = champion[:, :EXAM], candidate[:, :EXAM]
-        found = p_values((~was & is_now).sum(axis=1), (was & ~is_now).sum(axis=1))
-        won = found <= level(alpha, spending, night).alpha
-        champion[won] = candidate[won]
-        skill[won] = np.clip(skill[won] + gain, 0, 1)
-        promotions += won
-        for home in np.flatnonzero(won & (alarm == 0)):
-            alarm[home] = night + 1 if fell(first[home, EXAM:], champion[home, EXAM:]) else 0
-    exam, vault = (
-        champion[:, part].mean(axis=1) - first[:, part].mean(axis=1) for part in (slice(EXAM), slice(EXAM, None))
-    )
-    return Homes(promotions, exam, vault, alarm)
+    parents = np.zeros((2, homes), int)  # gained, lost
+    unpromoted = np.zeros(homes, int)
+    history = []
+    for _ in range(nights):
+        succeeded = unpromoted > 0
+        alpha = np.where(succeeded & corrected, successor_alpha(ALPHA, 1), ALPHA)
+        promoted, undecided, parents = _sit(random, parents, np.where(succeeded, kept, 0.0), at, share, alpha)
+        ahead = undecided & (parents[0] > parents[1])
+        unpromoted = np.where(ahead & (unpromoted < UNPROMOTED), unpromoted + 1, 0)
+        history.append(Night(promoted, succeeded))
+    return history
 
 
-def fell(first: np.ndarray, serving: np.ndarray) -> bool:
-    """Return whether the vault raises its alarm."""
-    gained, lost = int((~first & serving).sum()), int((first & ~serving).sum())
-    return is_worse(bootstrap(gained, lost, len(first), samples=1000, seed=1)[1], gained, lost)
+def _sit(
+    random: np.random.Generator,
+    parents: np.ndarray,
+    kept: np.ndarray,
+    at: Sequence[int],
+    share: float,
+    alpha: np.ndarray,
+) -> tuple[Flags, Flags, np.ndarray]:
+    """Return which homes' candidates are better and which undecided, and the flips of each on all problems."""
+    left_up, left_down = parents
+    left = at[-1]
+    flips = np.zeros_like(parents)
+    promoted, going_on = np.zeros(len(kept), bool), np.ones(len(kept), bool)
+    for look, level in zip(at, levels(at, 1.0), strict=True):
+        asked = look - (at[-1] - left)
+        up = random.hypergeometric(left_up, left - left_up, asked)
+        down = random.hypergeometric(left_down, left - left_up - left_down, asked - up)
+        left_up, left_down, left = left_up - up, left_down - down, left - asked
+        stays = [random.binomial(count, kept) for count in (up, down, asked - up - down)]
+        anew = asked - sum(stays)
+        gained = random.binomial(anew, share / 2)
+        lost = random.binomial(anew - gained, share / (2 - share))
+        flips += [stays[0] + gained, stays[1] + lost]
+        better = going_on & (p_values(*flips) <= level * alpha)
+        promoted |= better
+        going_on &= ~better
+        if look >= min(NOT_AHEAD_FROM, at[-1]):
+            going_on &= flips[0] > flips[1]
+    return promoted, going_on, flips
 
 
-def row(what: str, nights: int, found: Homes) -> str:
-    """Return a row of the table."""
-    alarmed = found.alarm > 0
-    night = f"night {np.median(found.alarm[alarmed]):.0f}" if alarmed.any() else "–"
-    return (
-        f"| {what} | {nights} | {found.promotions.mean() / nights:.2%} | {found.promotions.mean():.2f} | "
-        f"{100 * found.exam.mean():+.1f} | {100 * found.vault.mean():+.1f} | {alarmed.mean():.1%} | {night} |"
-    )
+def of_successors(nights: Sequence[Night]) -> float:
+    """Return the largest share, over the nights, of promotions among the candidates of unproven parents."""
+    return max(float(night.promoted[night.succeeded].mean()) for night in nights[1:])
 
 
-def main(homes: int = 2000, seed: int = 1) -> None:
-    """Print the table and the power of the decision."""
-    same, worse = Candidates(), Candidates(truly=-0.01)
-    by_heart = Candidates(truly=-0.01, by_heart=0.06)
+def one_night() -> list[str]:
+    """Return the table of one night: the probability of promotion, and the mean number of problems."""
+    cells = NO_GAIN + GAINS
+    names = [f"{f'+{100 * gain:.0f}' if gain else 'no gain'} (ψ {share:g})" for gain, share in cells]
+    lines = [f"| design | {' | '.join(names)} |", f"|:--|{'--:|' * len(cells)}"]
+    for name, at in DESIGNS.items():
+        found = [outlook(at, ALPHA, gain, share) for gain, share in cells]
+        chances = [
+            f"{one.promoted:.{3 if gain == 0 else 2}f}, {one.problems:.0f}"
+            for one, (gain, _) in zip(found, cells, strict=True)
+        ]
+        lines.append(f"| {name} | {' | '.join(chances)} |")
+    return lines
+
+
+def chains(homes: int, seed: int) -> list[str]:
+    """Return the table of chains without any gain; each figure is the worst over the shares of flips."""
+    nights = range(1, UNPROMOTED + 2)
+    lines = [
+        f"| design | flips kept | {' | '.join(f'night {night}' for night in nights)} | of successors | at α |",
+        f"|:--|--:|{'--:|' * (len(nights) + 2)}",
+    ]
+    for name, at in DESIGNS.items():
+        for kept in KEPT if len(at) > 1 else ():
+            found, plain = (
+                [
+                    chained(homes, len(nights), at, share=share, kept=kept, seed=seed, corrected=corrected)
+                    for share in CHAINED
+                ]
+                for corrected in (True, False)
+            )
+            worst = [max(float(chain[night - 1].promoted.mean()) for chain in found) for night in nights]
+            worst += [max(of_successors(chain) for chain in each) for each in (found, plain)]
+            lines.append(f"| {name} | {kept:g} | {' | '.join(f'{value:.4f}' for value in worst)} |")
+    return lines
+
+
+def main(homes: int = 40_000, seed: int = 1) -> None:
+    """Print both tables."""
     print(
-        f"{homes} homes, seed {seed}; an exam of {EXAM} problems, a vault of {VAULT}, {FLIPS:.0%} of the answers flip\n"
+        f"α = {ALPHA}; ψ: the share of answers that flip. Probability of promotion, mean number of problems; exact.\n"
     )
-    print("| candidates | nights | promoted a night | a home | exam | vault | alarm | first raised |")
-    print("|:--|--:|--:|--:|--:|--:|--:|--:|")
-    print(row("no better, one night", 1, chained(homes, 1, same, seed=seed)))
-    print(row("no better, α fixed", 60, chained(homes, 60, same, seed=seed)))
-    print(row("no better, α spent", 60, chained(homes, 60, same, seed=seed, spending="quadratic")))
-    print(row("each 1 point worse", 60, chained(homes, 60, worse, seed=seed)))
-    print(row("each 1 point worse, and 5 better at the exam by heart", 20, chained(homes, 20, by_heart, seed=seed)))
-    one = chained(homes, 1, Candidates(truly=0.05), seed=seed).promotions.mean()
-    exact = power(EXAM, FLIPS, 0.05, 0.025)
-    print(f"\nA true +5 points: promoted in {one:.1%} of the nights; by the exact power {exact:.1%}.")
-    print(f"After twenty exams with α spent: {power(EXAM, FLIPS, 0.05, level(0.025, 'quadratic', 20).alpha):.1%}.")
+    print("\n".join(one_night()))
+    print(
+        f"\nChains of nights with `start_from: latest` on the same problems, no candidate any better; {homes:,} homes, "
+        f"seed {seed}.\nPromotions a night, the most of ψ = {', '.join(f'{share:g}' for share in CHAINED)}; of the "
+        f"candidates that go on from an unproven one, at α / 2 and\nwithout that correction.\n"
+    )
+    print("\n".join(chains(homes, seed)))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,11 @@ class GrpoConfig(Section):
     )
     prompts_per_round: Positive = Field(default=40, description="problems drawn for a round, each with a group")
     group_size: Annotated[int, Field(ge=2, le=64)] = Field(default=8, description="completions per prompt")
+    train_on: Annotated[int, Field(ge=2)] | None = Field(
+        default=None,
+        description="completions of a group that are trained on, those whose rewards vary most; null: all. "
+        "On-policy distillation trains on all",
+    )
     max_completion_tokens: Positive = Field(default=48, description="a completion is cut after so many tokens")
     temperature: AlwaysOne = Field(default=1.0, description="always 1: training samples from the policy itself")
     top_p: AlwaysOne = Field(default=1.0, description="always 1, as `temperature`")
@@ -115,6 +120,15 @@ class GrpoConfig(Section):
     solve_rate_decay: Share = Field(default=0.7, description="weight of a kind's earlier attempts, per round")
     quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(default=5, description="rounds between quizzes; 0: no quiz")
     quiz_problems: Annotated[int, Field(ge=1, le=100)] = Field(default=100, description="training problems in a quiz")
+
+    @model_validator(mode="after")
+    def a_group_has_what_is_trained_on(self) -> Self:
+        """Refuse to train on more than a group has, and on a part of it where each turn has its own credit."""
+        if self.train_on is not None and self.train_on > self.group_size:
+            raise ValueError(f"train_on: {self.train_on} is more than the group_size, {self.group_size}; lower it")
+        if self.train_on is not None and self.credit != "episode":
+            raise ValueError(f"train_on: with credit: {self.credit} all episodes are trained on; set it to null")
+        return self
 
 
 class LoraConfig(Section):

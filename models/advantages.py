@@ -1,7 +1,8 @@
-"""Group-relative advantages, and the rewards of completions near the length limit."""
+"""Group-relative advantages, which completions are trained on, and rewards near the length limit."""
 
 from typing import Literal
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -30,6 +31,39 @@ def group_advantages(
         deviation = (centred.square().sum(dim=1, keepdim=True) / (count - 1).clamp(min=1)).sqrt()
         centred = centred / (deviation + epsilon)
     return centred.where(graded, float("nan"))
+
+
+def most_varied(rewards: Float[Tensor, "groups size"], keep: int) -> Bool[Tensor, "groups size"]:
+    """Return which `keep` completions of each group are trained on: those whose rewards have the largest variance.
+
+    They are some of the highest rewards and the rest from the lowest (PODS, arXiv 2504.13818, section 3.2): with right
+    and wrong answers half of each, where there are as many. Between equal choices the one with more of the highest
+    decides, and between equal rewards the lower index. Completions that were not graded (NaN) are kept last. Raises
+    ValueError where a group has fewer than `keep` completions.
+    """
+    if not 1 <= keep <= rewards.shape[1]:
+        raise ValueError(f"of {rewards.shape[1]} completions {keep} cannot be kept")
+    kept = torch.zeros_like(rewards, dtype=torch.bool)
+    for row, group in zip(kept, rewards.double(), strict=True):
+        row[_most_varied(group, keep)] = True
+    return kept
+
+
+def _most_varied(rewards: Float[Tensor, "size"], keep: int) -> Int[Tensor, "keep"]:
+    unknown = rewards.isnan().nonzero().flatten()
+    graded = (~rewards.isnan()).nonzero().flatten()
+    if len(graded) <= keep:
+        return torch.cat([graded, unknown[: keep - len(graded)]])
+    falling = graded[rewards[graded].argsort(descending=True, stable=True)]
+    best, most = falling[:keep], -1.0
+    for highest in range(keep, -1, -1):
+        rest = falling[highest:].sort().values
+        lowest = rest[rewards[rest].argsort(stable=True)][: keep - highest]
+        chosen = torch.cat([falling[:highest], lowest])
+        variance = float(rewards[chosen].var(correction=0))
+        if variance > most * (1 + 1e-12) + 1e-300:
+            best, most = chosen, variance
+    return best
 
 
 def overlong_rewards(

@@ -200,7 +200,7 @@ RANKINGS_EXAMPLE: Row = {
     "ranking": "[[5], [0, 2]]",
 }
 # The reward less the group's mean: 8 of the 16 completions were correct. Null where there is no reward, or for a
-# completion that is masked. `token_advantages`: one a token, from a teacher; else null.
+# completion that is masked or not trained on. `token_advantages`: one a token, from a teacher; else null.
 ADVANTAGES = _schema(NUMBERED, {"advantage": pa.float64(), "token_advantages": pa.list_(pa.float64())})
 ADVANTAGES_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "advantage": 0.5, "token_advantages": None}
 

@@ -28,12 +28,14 @@ from tasks.workers import Worker
 
 Point = tuple[float, Path]
 ENDLESS = 1000  # rounds: the time ends a run
-NIGHTS = {  # the first is the starter's; each other differs from it in one thing
+NIGHTS = {  # the first is the starter's, 48 × 8; each other differs from it in one thing
     "choice": ["grpo.refills=0"],
     "choice and refills": ["grpo.refills=1"],
     "even draw": ["grpo.refills=0", "grpo.exploration=1.0"],
     "two steps a round": ["grpo.steps_per_round=2"],
     "two steps at 1.5e-5": ["grpo.steps_per_round=2", "optimizer.learning_rate=1.5e-5"],
+    "half of 48 × 8": ["grpo.train_on=4"],
+    "96 × 4": ["grpo.prompts_per_round=96", "grpo.group_size=4"],
     "24 × 16": ["grpo.prompts_per_round=24", "grpo.group_size=16"],
     "std": ["grpo.scale=std"],
     "rate 6e-5": ["optimizer.learning_rate=6.0e-5"],

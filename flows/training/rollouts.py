@@ -107,6 +107,7 @@ class GroupSampler:
                 proposals=proposals,
                 answers=answers.rollouts,
                 scores=answers.scores,
+                credited=answers.advantages,
                 grpo=config.grpo,
             )
             passes.append(Pass(requests, proposals, None, questions))

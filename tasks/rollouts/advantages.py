@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from conf.schema import GrpoConfig
-from models.advantages import group_advantages, overlong_rewards
+from models.advantages import group_advantages, most_varied, overlong_rewards
 from models.credit import Visit, state_values, turn_advantages
 from models.rollout import Rollout
 from tasks.rollouts.sample import sampled_rollouts
@@ -22,6 +22,9 @@ from tasks.tables import ADVANTAGES, SCORES, TURNS, Row, numbering, read_table, 
 @stage()
 def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConfig) -> None:
     """Write each completion's advantage over its group; null where it was not graded, or was cut and is masked.
+
+    With `train_on` the group is what is trained on of it, so that the kept completions' advantages are relative to each
+    other (PODS, arXiv 2504.13818); the others' are null.
 
     `signal.json` counts the groups, and those with signal: with an advantage on a completion that can be trained on. A
     group of equal rewards, or of fewer than two graded completions, has none; nor has one in which only a tie-breaker
@@ -38,9 +41,11 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     moved = [json.loads(parts).get("tie_breaker", 0.0) for parts in table.parts]
     tie_breakers = rewards.new_tensor(moved).view_as(rewards)
     verified = (rewards - tie_breakers).round(decimals=9)  # floating-point error is no difference
-    advantages, verified_advantages = (
-        group_advantages(overlong_rewards(given, lengths, cut, grpo), grpo.scale) for given in (rewards, verified)
-    )
+    shaped, verified = (overlong_rewards(given, lengths, cut, grpo) for given in (rewards, verified))
+    if grpo.train_on is not None:
+        dropped = ~most_varied(shaped, grpo.train_on)
+        shaped, verified = (given.masked_fill(dropped, float("nan")) for given in (shaped, verified))
+    advantages, verified_advantages = (group_advantages(given, grpo.scale) for given in (shaped, verified))
     trainable = torch.tensor([any(rollout.loss_mask) for rollout in completions]).view_as(rewards)
     signal = ((verified_advantages.nan_to_num(0.0) != 0) & trainable).any(dim=1)
     by_turn = _credit_turns(folder, scores, completions, advantages.flatten(), grpo)

@@ -29,13 +29,20 @@ def question_reward(solved: float, share: float) -> float:
 
 @stage()
 def credit_questions(
-    folder: Path, *, prompts: Artifact, proposals: Artifact, answers: Artifact, scores: Artifact, grpo: GrpoConfig
+    folder: Path,
+    *,
+    prompts: Artifact,
+    proposals: Artifact,
+    answers: Artifact,
+    scores: Artifact,
+    credited: Artifact,
+    grpo: GrpoConfig,
 ) -> None:
     """Write each proposal's advantage over the round's others; null for a surplus one, which nobody answered.
 
-    `prompts`: with the table of proposals. `answers`, `scores`: of their answers. The advantages are weighted so that
-    questions count as much as answers do, though they are fewer tokens: each role has a baseline, as in Absolute Zero
-    (arXiv 2505.03335), and a denominator of its own.
+    `prompts`: with the table of proposals. `answers`, `scores`, `credited`: of their answers. The advantages are
+    weighted so that questions count as much as the answers that are trained on, though they are fewer tokens: each role
+    has a baseline, as in Absolute Zero (arXiv 2505.03335), and a denominator of its own.
     """
     judged = table_rows(prompts.folder / "proposals.parquet", PROPOSALS)
     solved: dict[int, list[float]] = defaultdict(list)
@@ -56,7 +63,10 @@ def credit_questions(
     written = sampled_rollouts(proposals)
     given = torch.tensor([rewards.get((one.group, one.sample), float("nan")) for one in written])
     advantages = group_advantages(given.view(1, -1).double(), grpo.scale)
-    questions, replies = (sum(one.written for one in sampled_rollouts(each)) for each in (proposals, answers))
+    table = read_table(credited.folder / "advantages.parquet", ADVANTAGES).dropna(subset=["advantage"])
+    trained_on = set(zip(table["group"], table["sample"], strict=True))
+    questions = sum(one.written for one in written)
+    replies = sum(one.written for one in sampled_rollouts(answers) if (one.group, one.sample) in trained_on)
     weighted = (advantages * replies / questions).flatten().tolist()
     rows: list[Row] = [
         numbering(one) | {"advantage": None if weight != weight else weight, "token_advantages": None}

@@ -124,6 +124,8 @@ def test_a_mistake_in_the_file_is_one_line(in_folder: Path, was: str, becomes: s
             "benchmarks=[{name: gsm8k, weight: 2}, {name: gsm8k, lenient: true}]",
             "two benchmarks have the same problems of gsm8k; merge them and their weights",
         ),
+        ("grpo={group_size: 4, train_on: 8}", "train_on: 8 is more than the group_size, 4; lower it"),
+        ("grpo={credit: td, train_on: 4}", "train_on: with credit: td all episodes are trained on; set it to null"),
         ("grpo.max_completion_tokens=512", "grpo.max_completion_tokens: 512 leaves no room for a prompt in engine."),
         ("exam.max_completion_tokens=999", "exam.max_completion_tokens: 999 leaves no room for a prompt in engine."),
         ("deadline=25:00", '"25:00" is not a time of day; write it as "06:30"'),

@@ -1,6 +1,7 @@
 """Group-relative advantages: laws, and against TRL; and rewards near the length limit."""
 
 import math
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conf.schema import GrpoConfig
-from models.advantages import group_advantages, overlong_rewards
+from models.advantages import group_advantages, most_varied, overlong_rewards
 from tests.models.support.trl_grpo import trl_advantages
 
 REWARDS = st.floats(-10, 10, width=32, allow_subnormal=False)
@@ -80,6 +81,42 @@ def test_as_trl_computes_them(scale: Any, theirs: str) -> None:
         torch.testing.assert_close(found.nan_to_num(0.0), expected, atol=1e-5, rtol=1e-5)
 
     compare()
+
+
+# --- which completions are trained on
+
+
+@pytest.mark.parametrize(
+    ("rewards", "kept"),
+    [
+        ([0, 1, 0, 1, 0, 0, 1, 0], [0, 1, 2, 3]),  # two best and two worst, of equals the first
+        ([1, 1, 0, 1, 1, 1, 1, 0], [0, 1, 2, 7]),
+        ([0, 0, 0, 0, 0, 0, 1, 0], [0, 1, 2, 6]),
+        ([1] * 8, [0, 1, 2, 3]),
+        ([0.2, 0.9, 0.5, 0.1, 1.0, 0.4, 0.3, 0.6], [0, 1, 3, 4]),
+        ([math.nan, math.nan, 0, math.nan, 1, math.nan, math.nan, math.nan], [0, 1, 2, 4]),
+    ],
+)
+def test_the_most_varied_by_hand(rewards: list[float], kept: list[int]) -> None:
+    assert most_varied(torch.tensor([rewards]), 4)[0].nonzero().flatten().tolist() == kept
+
+
+@given(reward_tables(), st.data())
+def test_no_other_choice_varies_more(rewards: torch.Tensor, data: st.DataObject) -> None:
+    """Of every group exactly as many as were asked for; one that was not graded only where too few were."""
+    keep = data.draw(st.integers(1, rewards.shape[1]))
+    for group, kept in zip(rewards.double(), most_varied(rewards, keep), strict=True):
+        graded = group[~group.isnan()]
+        assert kept.sum() == keep
+        assert (kept & ~group.isnan()).sum() == min(keep, len(graded))
+        if len(graded) > keep:
+            others = [float(graded[list(some)].var(correction=0)) for some in combinations(range(len(graded)), keep)]
+            assert float(group[kept].var(correction=0)) == pytest.approx(max(others), rel=1e-9, abs=1e-12)
+
+
+def test_more_than_a_group_has_cannot_be_kept() -> None:
+    with pytest.raises(ValueError, match="of 2 completions 3 cannot be kept"):
+        most_varied(torch.zeros(1, 2), 3)
 
 
 # --- completions that reach the length limit

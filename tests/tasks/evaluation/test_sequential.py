@@ -96,11 +96,10 @@ def test_the_outlook_is_what_exams_come_to(gain):
 
 
 def _sit(answers, at):
-    for look in at:
-        found = verdict(look, int((answers[:look] > 0).sum()), int((answers[:look] < 0).sum()), at, ALPHA)
-        if found != "undecided":
-            break
-    return found, look
+    """Return how an exam ends, and after how many problems."""
+    seen = (verdict(look, (answers[:look] > 0).sum(), (answers[:look] < 0).sum(), at, ALPHA) for look in at)
+    ends = [(found, look) for found, look in zip(seen, at, strict=True) if found != "undecided"]
+    return ends[0] if ends else ("undecided", at[-1])
 
 
 @pytest.mark.parametrize("problems", [50, 400])

@@ -44,6 +44,18 @@ def test_advantages_by_hand(tmp_path: Path) -> None:
     assert found == {(g, s): value for g, group in enumerate(expected) for s, value in enumerate(group)}
 
 
+def test_half_of_each_group_is_trained_on(tmp_path: Path) -> None:
+    """The most varied, with advantages over each other; the others' are null, as those that were not graded."""
+    rewards = [[1.0, 0.0, 0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0, None, 0.0], [1.0] * 6]
+    rows = [score(f"p{g}", g, s, reward) for g, group in enumerate(rewards) for s, reward in enumerate(group)]
+    found = by_sample(run(tmp_path, rows, 6, train_on=4))
+    kept = {key: value for key, value in found.items() if not math.isnan(value)}
+    of_first = {(0, 0): 0.5, (0, 1): -0.5, (0, 2): -0.5, (0, 4): 0.5}
+    of_second = {(1, 0): -0.25, (1, 1): -0.25, (1, 2): -0.25, (1, 3): 0.75}
+    assert kept == of_first | of_second | {(2, sample): 0.0 for sample in range(4)}
+    assert json.loads((tmp_path / "credit/signal.json").read_text()) == {"groups": 3, "with_signal": 2}
+
+
 def test_rows_in_any_order(tmp_path: Path) -> None:
     rows = [score("b", 1, 1, 1.0), score("a", 0, 1, 1.0), score("b", 1, 0, 1.0), score("a", 0, 0, 0.0)]
     table = run(tmp_path, rows, 2)

@@ -16,7 +16,7 @@ from tasks.self_play.admit import admit
 from tasks.self_play.ask import ask_for_problems
 from tasks.self_play.credit import credit_questions, question_reward
 from tasks.stage import Artifact
-from tasks.tables import ADVANTAGES, PROMPTS, PROPOSALS, ROLLOUTS, SCORES, read_table
+from tasks.tables import ADVANTAGES, NUMBERED, PROMPTS, PROPOSALS, ROLLOUTS, SCORES, read_table
 from tests.tasks.doubles.tables import rollout, score, write_stage
 
 ARITHMETIC = (BenchmarkConfig(name="arithmetic"),)
@@ -170,12 +170,20 @@ def test_the_reward_by_hand() -> None:
 
 
 def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
-    """Four texts: a problem solved every second time, one never, one text that is none, and one repeated."""
+    """Four texts: a problem solved every second time, one never, one text that is none, and one repeated.
+
+    Questions count as much as the answers that are trained on, here half of them.
+    """
     half, never = OF_TRAINING[:2]
     stage, _ = admitted(tmp_path, student, [half, never, "no sum", half])
     answers = [rollout("p", group, sample, "#### 1") for group in (8, 9) for sample in range(4)]
     graded = [score("p", 8, n, float(n < 2)) for n in range(4)] + [score("p", 9, n, 0.0) for n in range(3)]
     graded.append(score("p", 9, 3, None))  # not graded: it does not count
+    credits = [
+        {name: row[name] for name in NUMBERED}
+        | {"advantage": 0.5 if row["sample"] % 2 else None, "token_advantages": None}
+        for row in answers
+    ]
     folder = tmp_path / "credit_questions"
     folder.mkdir()
     proposals = Artifact(folder=tmp_path / "propose", digest="propose")
@@ -185,12 +193,15 @@ def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
         proposals=proposals,
         answers=write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, answers)}),
         scores=write_stage(tmp_path / "score", {"scores": (SCORES, graded)}),
+        credited=write_stage(tmp_path / "credit", {"advantages": (ADVANTAGES, credits)}),
         grpo=GRPO,
     )
     share = 1.0  # both are of one kind
     rewards = [1 - share, 0 - share, -1.0, 0.0]
     mean = sum(rewards) / 4
-    weight = sum(len(row["token_ids"]) for row in answers) / sum(len(text) for text in (half, never, "no sum", half))
+    weight = (
+        sum(len(row["token_ids"]) for row in answers) / 2 / sum(len(text) for text in (half, never, "no sum", half))
+    )
     found = read_table(folder / "advantages.parquet", ADVANTAGES).advantage.tolist()
     assert found == pytest.approx([(reward - mean) * weight for reward in rewards])
     assert json.loads((folder / "signal.json").read_text()) == {"groups": 4, "with_signal": 4}
