@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from conf.redact import redact
+from conf.removed import REMOVED
 from conf.storage.home import InputError
 
 Key = tuple[str, ...]  # a dotted path, taken apart: ("benchmarks", "0", "weight")
@@ -63,6 +64,8 @@ def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> s
     if first["type"] == "missing":
         return "is missing; it has no default"
     if first["type"] == "extra_forbidden":
+        if (instead := REMOVED.get(dotted(key))) is not None:
+            return f"was removed: {instead}"
         known = sorted(_section(schema, key[:-1]).model_fields)
         near = difflib.get_close_matches(key[-1], known, n=1)
         return f"unknown key; did you mean '{near[0]}'?" if near else f"unknown key; known are {', '.join(known)}"

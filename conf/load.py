@@ -16,9 +16,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from conf.config_errors import Key, all_faults, dotted, fault, shown
+from conf.removed import without_removed
 from conf.schema import NightConfig
 from conf.storage.home import InputError
 
+FROZEN = "# This night's configuration, as resolved when it started."
 STARTER = Path(__file__).parent / "starter.yaml"  # the embedded default
 
 _ABSENT = object()
@@ -96,7 +98,7 @@ def frozen_yaml(config: NightConfig) -> str:
     yaml.allow_unicode = "\x85" not in config.model_dump_json()  # unescaped, this line break is read as a space
     text = io.StringIO(newline="")
     yaml.dump(config.model_dump(mode="json"), text)
-    return f"# This night's configuration, as resolved when it started.\n{text.getvalue()}"
+    return f"{FROZEN}\n{text.getvalue()}"
 
 
 def identity(config: NightConfig) -> str:
@@ -133,7 +135,7 @@ def _read(path: Path) -> dict[str, Any]:
     data = _parse(text, str(path))
     if not isinstance(data, dict):
         raise fault(f"{path}: {shown(data)} is not allowed; must be a mapping, a line `key: value` for each key")
-    return data
+    return without_removed(data) if text.startswith(FROZEN) else data
 
 
 def _yaml() -> YAML:

@@ -42,6 +42,7 @@ from flows.web.links import links_of, prefect_link
 from tasks.cluster import cluster
 from tasks.evaluation.answering import count_stored, exam_problems
 from tasks.evaluation.decide import decide
+from tasks.evaluation.sequential import successor_alpha
 from tasks.evaluation.taste import compare_taste
 from tasks.monitoring.notify import post_report
 from tasks.registry.mlflow_registry import Registry
@@ -171,8 +172,9 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
     picks = {**day.champion_picks, **rank_held_out(night, reward_model, "candidate", candidate)}
     night.trainer.close()
-    taste = compare_taste(picks.get("champion"), picks.get("candidate"), config.exam.alpha / 2)
-    alpha = config.exam.alpha / (1 if taste is None else 2)
+    alpha = successor_alpha(config.exam.alpha, unpromoted)
+    taste = compare_taste(picks.get("champion"), picks.get("candidate"), alpha / 2)
+    alpha /= 1 if taste is None else 2  # with enough held-out picks, they and the exam have half of it each
     sat = Exam(night, champion, first_student(night, versions, champion), division, alpha)
     examined = sat.sit(candidate, picks_passed=taste is not None and taste.p_value <= alpha)
     after = {"distilled": distilled, "candidate": candidate} if config.exam.after_lessons else {}
