@@ -118,7 +118,7 @@ def load_answers(exams: Path, inputs: Inputs) -> Answers:
     """Return all stored answers with these inputs; those in damaged folders are left out."""
     answers: Answers = {}
     for folder in sorted(exams.glob(f"{key(inputs)}-*")):
-        if (artifact := committed(folder)) is None:
+        if (artifact := committed(folder, inputs)) is None:
             continue
         keys = iter(artifact.read_json("keys.json"))
         for row in table_rows(folder / "answers.parquet", EVALUATIONS):
@@ -143,12 +143,12 @@ def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) 
         write_table(draft / "answers.parquet", EVALUATIONS, [row for rows in graded.values() for row in rows])
         (draft / "keys.json").write_text(json.dumps([name for name, rows in graded.items() for _ in rows]))
         commit(draft, "exam", inputs, seconds)
-    _move(draft, exams / name)
+    _move(draft, exams / name, inputs)
     sync(exams)
 
 
-def _move(draft: Path, folder: Path) -> None:
-    if committed(folder) is None:
+def _move(draft: Path, folder: Path, inputs: Inputs) -> None:
+    if committed(folder, inputs) is None:
         shutil.rmtree(folder, ignore_errors=True)  # damaged
     try:
         draft.rename(folder)
