@@ -41,6 +41,9 @@ def write_night(
     write_lessons(folder)
     for number in range(1, rounds + 1):
         write_round(folder / f"round-{number:02d}", number, groups, size, solved * number / rounds, hostile)
+    for name, right in {"start": 2, "distill": 17, "rounds": 25}.items():
+        exam.taken_quiz(folder / "quiz" / name, right, 40)
+        _commit(folder / "quiz" / name, {}, 3.0)
     found = write_exam(folder, hostile)
     seconds = {"freeze_journal": 0.4, "distill": 34.0, "fit_reward_model": 0.1, "select_prompts": 1.3 * rounds}
     seconds |= {"sample": 12.2 * rounds, "score": 0.3 * rounds, "update": 17.5 * rounds, "evaluate": 61.0}
