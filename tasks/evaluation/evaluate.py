@@ -107,7 +107,7 @@ def evaluate(
     write_table(folder / "samples.parquet", EVALUATIONS, samples)
     (folder / "excluded.json").write_text(json.dumps(excluded))
     if english:
-        write_english(folder, checkpoint, student, config, engine)
+        write_english(folder, checkpoint, student, config, engine, exams)
     return {"answered": float(examiner.answered), "seconds_answering": examiner.seconds}
 
 
