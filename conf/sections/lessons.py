@@ -136,10 +136,6 @@ class DistillConfig(Section):
     schedule: Literal["constant", "linear"] = Field(
         default="constant", description="of the learning rate after warm-up; linear: it falls to 0 over the lesson"
     )
-    choice: Literal["shuffled", "progress"] = Field(
-        default="shuffled",
-        description="of a step's solutions; progress: of one benchmark, most often of that whose loss falls fastest",
-    )
     files: tuple[TraceFile, ...] = Field(default=(), description="worked solutions besides the journal's")
     reference_solutions: Annotated[int, Field(ge=0)] = Field(
         default=0, description="solutions of training problems from the benchmarks themselves, drawn anew each night"

@@ -1,11 +1,15 @@
 """Lessons of worked solutions: from the journal, from files, from a teacher, and from the student itself."""
 
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
 
 from flows.run.budget import end_of_asking
 from flows.run.context import Night
 from flows.run.history import last_finished
+from models.lessons.pace import Pace, read_steps
 from tasks.distillation.attempts import rounds_of
 from tasks.distillation.distill import distill
 from tasks.distillation.import_traces import import_traces
@@ -16,7 +20,7 @@ from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.self_distill import own_answers
 from tasks.plan import rehearsal_path, teacher_path
 from tasks.reward_model.preferences import openings_held_out
-from tasks.stage import Artifact, committed
+from tasks.stage import Artifact, committed, run_name
 from tasks.tables import TRACES, read_table
 
 TABLE = "traces.parquet"
@@ -31,11 +35,13 @@ def learn_traces(
     path: str = "distill",
     *,
     trained: bool = False,
+    pace: Pace | None = None,
 ) -> Path:
     """Distil all worked solutions of the night. Returns the checkpoint.
 
     `rounds`: how many rounds of tonight came before; their scores choose what a teacher is asked. `trained`: whether an
-    earlier night has made the champion; then it learns only what it fails, at a gentler rate.
+    earlier night has made the champion; then it learns only what it fails, at a gentler rate. `pace`: the lesson's
+    share of the night's hours; None: it takes all steps.
     """
     config, traces = night.config, [day]
     lesson, answering, rehearsed = config.distill, None, None
@@ -45,20 +51,45 @@ def learn_traces(
     if trained:
         lesson = lesson.model_copy(update={"learning_rate": min(lesson.learning_rate, lesson.trained_student_rate)})
         answering = Answering(config.sampler, config.grpo.max_completion_tokens, night.engine)
-    return night.learn(
-        distill,
-        path,
-        checkpoint,
-        exam_questions,
-        traces=tuple(traces),
-        unseen=openings_held_out(day.folder, config.unseen_share),
-        drawn_by=_seed(night, path),
-        config=lesson,
-        sandbox=config.sandbox,
-        benchmarks=config.benchmarks,
-        rehearsed=rehearsed,
-        answering=answering,
-    )
+    with _announced(night, path, pace):
+        return night.learn(
+            distill,
+            path,
+            checkpoint,
+            exam_questions,
+            traces=tuple(traces),
+            unseen=openings_held_out(day.folder, config.unseen_share),
+            drawn_by=_seed(night, path),
+            config=lesson,
+            sandbox=config.sandbox,
+            benchmarks=config.benchmarks,
+            rehearsed=rehearsed,
+            answering=answering,
+            pace=pace,
+        )
+
+
+@contextmanager
+def _announced(night: Night, path: str, pace: Pace | None) -> Iterator[None]:
+    """Announce a lesson's number of steps as soon as its trainer has fixed it."""
+    if pace is None:
+        yield
+        return
+    done, file = threading.Event(), pace.file
+
+    def watch() -> None:
+        while not done.wait(1.0):
+            if fixed := read_steps(file):
+                night.announce(f"{run_name(path)} · {fixed.sentence}", None)
+                return
+
+    watcher = threading.Thread(target=copy_context().run, args=(watch,), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
 
 
 def _rehearsed(night: Night, traces: Sequence[Artifact], checkpoint: Path, path: str) -> Artifact | None:
@@ -113,11 +144,17 @@ def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], 
 
 
 def learn_own_answers(
-    night: Night, rounds: int, checkpoint: Path, exam_questions: tuple[str, ...], path: str = "self_distill"
+    night: Night,
+    rounds: int,
+    checkpoint: Path,
+    exam_questions: tuple[str, ...],
+    path: str = "self_distill",
+    *,
+    pace: Pace | None = None,
 ) -> Path:
     """Distil the student's correct answers to hard problems. Returns the checkpoint.
 
-    `rounds`: how many rounds of tonight came before.
+    `rounds`: how many rounds of tonight came before. `pace`: as that of `learn_traces`.
     """
     answers = night.run(
         own_answers,
@@ -130,18 +167,20 @@ def learn_own_answers(
         night=night.folder,
         nights=night.home.nights,
     )
-    return night.learn(
-        distill,
-        path,
-        checkpoint,
-        exam_questions,
-        traces=(answers,),
-        unseen=(),  # a benchmark's problem may be learned even where the owner asked it too
-        drawn_by=_seed(night, path),
-        config=night.config.distill.model_copy(update={"learning_rate": night.config.distill.own_answers_rate}),
-        sandbox=night.config.sandbox,
-        benchmarks=night.config.benchmarks,
-    )
+    with _announced(night, path, pace):
+        return night.learn(
+            distill,
+            path,
+            checkpoint,
+            exam_questions,
+            traces=(answers,),
+            unseen=(),  # a benchmark's problem may be learned even where the owner asked it too
+            drawn_by=_seed(night, path),
+            config=night.config.distill.model_copy(update={"learning_rate": night.config.distill.own_answers_rate}),
+            sandbox=night.config.sandbox,
+            benchmarks=night.config.benchmarks,
+            pace=pace,
+        )
 
 
 def _seed(night: Night, path: str) -> str:

@@ -4,18 +4,19 @@ Each function yields a step's metrics as soon as the step is taken.
 """
 
 import random
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import count, islice
-from typing import Any, TypeVar
+from itertools import count
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
-from models.arms import follow, weights_of
+from models.lessons.pace import TIMED, Pace, fix_steps, plan_steps
 from models.lessons.preference_data import EpisodeExample, Example, Pick, RatedAnswer
 from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
 from models.packing.packing import Group, Pack
@@ -25,7 +26,6 @@ T = TypeVar("T")
 Metrics = dict[str, float]
 # A step's loss: whole answers' log-probabilities, in nats, in the order of their rows → (loss, metrics)
 AnswersLoss = Callable[[Float[Tensor, "answers"]], tuple[Tensor, Metrics]]
-EXPLORATION, PROGRESS_RATE = 0.3, 0.3  # of the choice by progress: the even share, and the rate of its estimates
 
 
 def distill(
@@ -33,71 +33,28 @@ def distill(
     examples: Sequence[Example | EpisodeExample],
     config: DistillConfig,
     seed: int,
-    kinds: Sequence[str] = (),
+    pace: Pace | None = None,
 ) -> Iterator[Metrics]:
-    """Take up to `config.steps` supervised steps on the shuffled examples, or on those of one kind at a time.
+    """Take up to `config.steps` supervised steps on the shuffled examples (see `plan_steps`).
 
-    No example comes more than `max_epochs` times, and none again before all have come, so few examples give fewer
-    steps; steps differ by at most one example in size. Up to four repetitions of a text teach about as much as new
-    text, further ones less and less (Muennighoff et al. 2023, arXiv:2305.16264). `kinds`: of the examples, for the
-    choice by progress. Raises ValueError if there are steps but no examples.
+    Up to four repetitions of a text teach about as much as new text, further ones less and less (Muennighoff et al.
+    2023, arXiv:2305.16264). `pace`: fixes the number of steps after the second one; until then the rate falls as if all
+    were taken, so that a lesson that begins again with the number known comes to the same bits. Raises ValueError if
+    there are steps but no examples.
     """
     if config.steps and not examples:
         raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
-    if config.choice == "progress" and kinds:
-        yield from _by_progress(trainer, examples, config, seed, kinds)
-        return
-    order = _shuffled(examples, seed)
-    total = min(config.steps * config.batch_size, config.max_epochs * len(examples))
-    steps = -(-total // config.batch_size)
-    for step in range(steps):
-        batch = list(islice(order, total * (step + 1) // steps - total * step // steps))
-        yield _supervised(trainer, batch, config, step, steps)
-
-
-def _by_progress(
-    trainer: Trainer,
-    examples: Sequence[Example | EpisodeExample],
-    config: DistillConfig,
-    seed: int,
-    kinds: Sequence[str],
-) -> Iterator[Metrics]:
-    """Take each step on examples of one kind, drawn by how much its loss fell from one of its steps to the next.
-
-    The loss-driven progress of Graves et al. 2017 (arXiv:1704.03003). A kind whose examples have all come `max_epochs`
-    times is not drawn any more.
-    """
-    chance, of_kind = random.Random(f"kinds {seed}"), defaultdict(list)
-    for kind, example in zip(kinds, examples, strict=True):
-        of_kind[kind].append(example)
-    left = {kind: config.max_epochs * len(members) for kind, members in sorted(of_kind.items())}
-    orders = {kind: _shuffled(of_kind[kind], seed) for kind in left}
-    steps = min(config.steps, sum(-(-count // config.batch_size) for count in left.values()))
-    losses, estimates = dict[str, float](), dict[str, float]()
-    for step in range(steps):
-        arms = [kind for kind, count in left.items() if count]
-        (kind,) = chance.choices(arms, weights_of(arms, estimates, EXPLORATION))
-        batch = list(islice(orders[kind], min(config.batch_size, left[kind])))
-        left[kind] -= len(batch)
-        metrics = _supervised(trainer, batch, config, step, steps)
-        if kind in losses:
-            fallen = max(0.0, losses[kind] - metrics["loss"])
-            estimates[kind] = follow(estimates.get(kind), fallen, PROGRESS_RATE)
-        losses[kind] = metrics["loss"]
-        yield metrics | {f"loss/{kind}": metrics["loss"]}
-
-
-def _supervised(trainer: Trainer, batch: Sequence[Any], config: DistillConfig, step: int, steps: int) -> Metrics:
-    """Take one supervised step at the rate that the schedule gives it."""
-    if config.schedule == "linear":
-        trainer.weights.rate_factor = 1 - step / steps
-    return {"step": step + 1.0} | trainer.imitate(batch)
-
-
-def _shuffled(examples: Sequence[T], seed: int) -> Iterator[T]:
-    rng = random.Random(seed)
-    while True:
-        yield from rng.sample(list(examples), len(examples))
+    plan = plan_steps(len(examples), config, seed)
+    steps, began = len(plan), time.perf_counter()
+    for step, batch in enumerate(plan):
+        before, began = began, time.perf_counter()
+        if step == TIMED and pace is not None:
+            steps = fix_steps(pace, len(plan), began - before).steps
+        if step == steps:
+            return
+        if config.schedule == "linear":
+            trainer.weights.rate_factor = 1 - step / steps
+        yield {"step": step + 1.0} | trainer.imitate([examples[number] for number in batch])
 
 
 def imitation(trainer: Trainer, examples: Sequence[Example], config: LessonConfig, seed: int) -> Iterator[Metrics]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jinja2 import TemplateError
@@ -9,6 +10,7 @@ from jinja2 import TemplateError
 from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.lessons.pace import Pace, came
 from models.lessons.preference_data import EpisodeExample, Example
 from rewards.benchmarks import configured, is_user_defined
 from tasks.distillation.demonstrations import Demonstrations
@@ -29,10 +31,10 @@ from tasks.tables import TRACES, read_rollouts, read_table
 from tasks.training import trainer_process
 from tasks.workers import Worker
 
-OTHERS, REHEARSAL = "others", "rehearsal"  # kinds of examples besides the benchmarks
+PACE = "pace.json"  # of a lesson that had a pace: how many steps it took, of how many
 
 
-@stage(retries=2, resources=("answering", "trainer", "checkpoints"))
+@stage(retries=2, resources=("answering", "trainer", "checkpoints", "pace"))
 def distill(
     folder: Path,
     *,
@@ -51,11 +53,13 @@ def distill(
     trainer: Worker,
     rehearsed: Artifact | None = None,
     answering: Answering | None = None,
+    pace: Pace | None = None,
 ) -> None:
     """Learn the traces that the verifier accepts, or nobody can judge, and that ask no problem of the exam.
 
-    Only as many as the configured steps have room for, once each, drawn by the seed `drawn_by`; the journal's others
-    return on a later night, and so do held-out ones (`later.json`; see `tasks/journal/lineage.py`). Given how the
+    Only as many as the configured steps have room for, once each, drawn by the seed `drawn_by`, and of them those that
+    come in the steps that its `pace` allows; the journal's others return on a later night, and so do held-out ones
+    (`later.json`; see `tasks/journal/lineage.py`). Given how the
     student is `answering`, solutions of problems that it solves already are not learnt. The student's `rehearsed`
     answers are learnt among the traces (see `tasks/distillation/rehearsal.py`), and not without any.
     `traces`: stages that wrote a traces table. `benchmarks`: the night's, for the user's own among them. `unseen`:
@@ -90,16 +94,20 @@ def distill(
     filtered = draw_lessons(filtered, config.steps * config.batch_size - len(own), drawn_by)
     if answering is not None:
         filtered = mark_known(filtered, checkpoint, student, sandbox, user_benchmarks, answering)
-    learnt = [trace for trace in filtered if trace.fate in LEARNT]
-    examples, kinds = [tokens(trace) for trace in learnt], [trace.benchmark or OTHERS for trace in learnt]
+    learnt = [index for index, trace in enumerate(filtered) if trace.fate in LEARNT]
+    examples = [tokens(filtered[index]) for index in learnt]
     curve: list[dict[str, float]] = []
     if examples:
         rehearsals = round(len(examples) * config.rehearsal / (1 - config.rehearsal))
         examples += [(rollout.prompt_token_ids, rollout.token_ids) for rollout in own[:rehearsals]]
-        kinds += [REHEARSAL] * (len(examples) - len(kinds))
         checkpoint, curve = trainer.call(
-            trainer_process.lesson, checkpoint, trainer_config, config, examples, checkpoints, kinds
+            trainer_process.lesson, checkpoint, trainer_config, config, examples, checkpoints, pace
         )
+        taught = came(len(examples), config, trainer_config.seed, len(curve))
+        for index in (index for number, index in enumerate(learnt) if number not in taught):
+            filtered[index] = replace(filtered[index], fate="later")
+        if pace is not None and pace.file.exists():  # not where one or two steps were planned
+            (folder / PACE).write_text(pace.file.read_text())
     _write_outcome(folder, read, filtered)
     (folder / "curve.json").write_text(json.dumps(curve))
     (folder / "checkpoint.txt").write_text(checkpoint.name)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from conf.load import load_night
 from conf.sections.stages import Step
+from models.lessons.pace import read_steps
+from tasks.distillation.distill import PACE
 from tasks.distillation.trace_filter import FATES
 from tasks.incidents import ended_early
 from tasks.layout import rounds
@@ -36,7 +38,8 @@ class Lesson:
     `lines`: of a block, its groups of answers; `used`: of a block, the groups with signal. `left_out`: lines that were
     not used, and texts of self-play that became no problem, by reason. `losses`: of the first and the last optimizer
     step. `quiz`: accuracies in the quiz before and after, where both were taken; of the journal's channels, with the
-    last one.
+    last one. `pace`: of a lesson on worked solutions with a share of the night's hours, how many of its steps fitted
+    into it.
     """
 
     channel: str
@@ -45,6 +48,7 @@ class Lesson:
     left_out: dict[str, int]
     losses: tuple[float, float] | None
     quiz: tuple[float, float] | None
+    pace: str | None = None
 
 
 def lessons_of(night: Path) -> list[Lesson]:
@@ -92,7 +96,9 @@ def _traces(night: Path, step: Step, quiz: tuple[float, float] | None) -> Lesson
     used = sum(counts.get(fate, 0) for fate in LEARNT) if losses else 0
     left_out = {fate.replace("_", " "): counts[fate] for fate in FATES if fate not in LEARNT and counts.get(fate)}
     again = step.path.removeprefix(step.kind).replace("-", " ")  # ` 2` of `distill-2`
-    return Lesson(f"{NAMES[step.kind]}{again}", lines, used, left_out, losses, quiz)
+    fixed = read_steps(night / step.path / PACE)
+    pace = fixed.sentence if fixed else None
+    return Lesson(f"{NAMES[step.kind]}{again}", lines, used, left_out, losses, quiz, pace)
 
 
 def _block(night: Path, step: Step, quiz: tuple[float, float] | None) -> Lesson | None:

@@ -3,7 +3,7 @@
 import gc
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, P
 from conf.storage.durable import room_for, size_of
 from models.checkpoint import base_of, keep, new_draft, write_lineage
 from models.hf.hardware import release_gpu_memory
+from models.lessons.pace import Pace
 from models.rollout import Rollout
 from tasks.training import helpers
 
@@ -53,14 +54,14 @@ def lesson(
     lesson: DistillConfig | LessonConfig,
     examples: Sequence[Any],
     checkpoints: Path,
-    kinds: Sequence[str] = (),
+    pace: Pace | None = None,
 ) -> tuple[Path, list[dict[str, float]]]:
     """Learn examples in the way that the type of the lesson's configuration asks for.
 
-    `examples`, and `kinds` of worked solutions: as that function of `models/lessons/sft_preference.py` takes them.
+    `examples`, and the `pace` of worked solutions: as that function of `models/lessons/sft_preference.py` takes them.
     Returns the new checkpoint and the metrics of every step.
     """
-    return helpers.together(config, _learn, checkpoint, config, lesson, examples, checkpoints, kinds)
+    return helpers.together(config, _learn, checkpoint, config, lesson, examples, checkpoints, pace)
 
 
 def _learn(
@@ -69,7 +70,7 @@ def _learn(
     lesson: DistillConfig | LessonConfig,
     examples: Sequence[Any],
     checkpoints: Path,
-    kinds: Sequence[str],
+    pace: Pace | None,
 ) -> tuple[Path, list[dict[str, float]]]:
     from models.lessons import sft_preference
 
@@ -78,7 +79,8 @@ def _learn(
     options: dict[str, Any] = {}
     match lesson:
         case DistillConfig():
-            learn, warmup_steps, options = sft_preference.distill, lesson.warmup_steps, {"kinds": kinds}
+            learn, warmup_steps = sft_preference.distill, lesson.warmup_steps
+            options = {"pace": pace and replace(pace, decides=not helpers.is_helper())}
         case FeedbackConfig():
             learn = sft_preference.kto
         case PicksConfig(method="dpo"):

@@ -1,8 +1,10 @@
 """The steps of lessons: their gradients against the plain model, and their order."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, PicksConfig
+from models.lessons.pace import Pace
 from models.lessons.preference_data import Pick, RatedAnswer
 from models.lessons.sft_preference import batches, distill, dpo, kto
 from models.trainer import Trainer
@@ -182,38 +185,19 @@ def test_the_schedule_of_the_learning_rate(
     assert [trainer.weights.learning_rate for _ in lesson] == pytest.approx([1e-3 * share for share in shares])
 
 
-class Kinds:
-    """A trainer to whom one kind cannot be taught, one is known, and one gets easier with every step."""
-
-    def __init__(self) -> None:
-        self.taught: list[str] = []
-
-    def imitate(self, batch: list[str]) -> dict[str, float]:
-        (kind,) = {example.split()[0] for example in batch}
-        self.taught.append(kind)
-        losses = {"noise": 4.0, "known": 0.01, "new": 3.0 * 0.95 ** self.taught.count("new")}
-        return {"loss": losses[kind]}
-
-
-def by_progress(trainer: Any, counts: dict[str, int], **changes: Any) -> list[dict[str, float]]:
-    examples: Any = [f"{kind} {number}" for kind, count in counts.items() for number in range(count)]
-    config = DistillConfig(batch_size=4, choice="progress", **changes)
-    return list(distill(trainer, examples, config, 1, [example.split()[0] for example in examples]))
-
-
-def test_the_kind_whose_loss_falls_is_learnt_most_and_none_is_forgotten() -> None:
-    trainer = Kinds()
-    curve = by_progress(trainer, {"noise": 400, "known": 400, "new": 400}, steps=90)
-    often = Counter(trainer.taught)
-    assert often["new"] > 2 * max(often["noise"], often["known"])
-    assert min(often.values()) >= 5
-    assert all(step["loss"] == step[f"loss/{kind}"] for step, kind in zip(curve, trainer.taught, strict=True))
-
-
-def test_a_kind_ends_after_its_epochs_and_the_lesson_with_the_last() -> None:
-    trainer = Kinds()
-    assert len(by_progress(trainer, {"known": 2, "new": 5}, steps=90, max_epochs=2)) == 1 + 3
-    assert Counter(trainer.taught) == {"known": 1, "new": 3}
+@pytest.mark.parametrize(
+    ("seconds", "steps"), [(0.0, 2), (2.99, 2), (3.0, 3), (7.5, 7), (99.0, 8)], ids="none two three seven all".split()
+)
+def test_a_lesson_takes_the_steps_that_fit_into_its_share(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int
+) -> None:
+    """A step takes one second here. The first two have the planned rates, the later ones those of a shorter lesson."""
+    monkeypatch.setattr("models.lessons.sft_preference.time.perf_counter", map(float, count()).__next__)
+    trainer, file = Trainer.load(folder, trainer_config(learning_rate=1e-3)), folder.parent / f"{seconds}" / "pace.json"
+    lesson = distill(trainer, EXAMPLES, DistillConfig(steps=8, batch_size=2, schedule="linear"), 1, Pace(seconds, file))
+    shares = [trainer.weights.learning_rate / 1e-3 for _ in lesson]
+    assert shares == pytest.approx([1, 7 / 8, *(1 - step / steps for step in range(2, steps))])
+    assert json.loads(file.read_text()) == {"planned": 8, "steps": steps, "seconds_a_step": 1.0}
 
 
 def test_nothing_to_learn_from_is_an_error() -> None:

@@ -11,6 +11,7 @@ import pytest
 from conf.schema import BenchmarkConfig, EngineConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
 from models.hf.loading import load_tokenizer
+from models.lessons.pace import Pace, fix_steps, plan_steps
 from models.lessons.preference_data import opening
 from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
@@ -36,9 +37,12 @@ class RecordingTrainer:
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> tuple[Path, list[dict[str, float]]]:
         assert function is trainer_process.lesson
-        checkpoint, _, _, self.examples, checkpoints, self.kinds = arguments
+        checkpoint, trainer_config, lesson, self.examples, checkpoints, pace = arguments
         assert checkpoint.name == "base"
-        return checkpoints / "taught", [{"step": 1.0, "loss": 2.0}]
+        steps = len(plan_steps(len(self.examples), lesson, trainer_config.seed))
+        if pace is not None:
+            steps = fix_steps(pace, steps, 1.0).steps
+        return checkpoints / "taught", [{"step": step + 1.0, "loss": 2.0 - step} for step in range(steps)]
 
 
 class AnsweringEngine:
@@ -72,6 +76,8 @@ def run(
     answers: dict[str, str] | None = None,
     rehearsed: Artifact | None = None,
     share: float = 0.0,
+    pace: Pace | None = None,
+    size: int = 16,
 ) -> tuple[list[tuple[list[int], list[int]]], dict[str, int], Artifact]:
     """Run the stage; return the examples learnt, the non-zero counts, and what it wrote."""
     columns = ("messages", "response", "teacher", "benchmark", "truth", "source")
@@ -84,7 +90,7 @@ def run(
         folder / "distill",
         traces=(day,),
         checkpoint=student,
-        config=DistillConfig(steps=steps, rehearsal=share),
+        config=DistillConfig(steps=steps, batch_size=size, max_epochs=1, rehearsal=share),
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
         sandbox=SandboxConfig(workers=1),
@@ -97,6 +103,7 @@ def run(
         trainer=trainer,
         rehearsed=rehearsed,
         answering=answers and Answering(EngineConfig(), 48, AnsweringEngine(student, answers)),  # pyright: ignore
+        pace=pace,
     )
     written = Artifact(folder=folder / "distill", digest="")
     counts = written.read_json("counts.json")
@@ -194,3 +201,20 @@ def test_held_out_traces_and_those_without_room_return_on_a_later_night(tmp_path
     assert (counts, written.read_json("later.json")) == ({"held_out": 1}, [digest])
     _, counts, written = run(tmp_path / "later", student, [tagged], steps=0)
     assert (counts, written.read_json("later.json")) == ({"later": 1}, [digest])
+
+
+def test_solutions_that_did_not_come_in_time_return_on_a_later_night(tmp_path: Path, student: Path) -> None:
+    """A step takes a second here, so four of nine steps are taken, and what came is known by its order."""
+    further = [Trace(RIGHT.messages, f"{n} + 5 = 12\n#### 12", "me", "arithmetic", "12", f"b:{n}") for n in range(4)]
+    others = [
+        Trace([{"role": "user", "content": f"7 + 5?{' ' * n}"}], RIGHT.response, "me", "arithmetic", "12", None)
+        for n in range(1, 6)
+    ]
+    pace = Pace(4.9, tmp_path / "pace.json")
+    traces = [*further, *others]
+    examples, counts, written = run(tmp_path, student, traces, steps=9, size=1, pace=pace)
+    assert (len(examples), counts) == (9, {"kept": 4, "later": 5})
+    assert written.read_json("pace.json") == {"planned": 9, "steps": 4, "seconds_a_step": 1.0}
+    came = [plan[0] for plan in plan_steps(9, DistillConfig(steps=9, batch_size=1, max_epochs=1), TrainerConfig().seed)]
+    expected = sorted(solution_of(traces[n].messages, traces[n].response) for n in came[4:])
+    assert written.read_json("later.json") == expected

@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from models.lessons.pace import FixedSteps
 from tasks.incidents import end_early
 from tasks.report.lessons import Lesson, lessons_of
 from tasks.stage import commit
@@ -51,6 +53,8 @@ def full_day(tmp_path: Path) -> Path:
     for number, (groups, useful) in {1: (16, 2), 2: (16, 5), 3: (16, 16), 4: (20, 9)}.items():
         write_round(tmp_path, number, groups, useful)
     write_lesson(tmp_path / "distill", {"kept": 90, "dropped": 4, "too_long": 1, "unknown": 3}, [2.0, 1.0])
+    fixed = FixedSteps(planned=48, steps=24, seconds_a_step=11.8)
+    (tmp_path / "distill" / "pace.json").write_text(json.dumps(asdict(fixed)))
     write_lesson(tmp_path / "lessons/corrections", {"lines": 9, "used": 7, "exam": 1, "too_long": 1}, [1.5, 1.4])
     write_lesson(tmp_path / "lessons/words", {"lines": 2, "used": 0, "too_short": 2}, [])
     write_lesson(tmp_path / "lessons/feedback", {"lines": 0, "used": 0}, [])
@@ -66,9 +70,10 @@ def full_day(tmp_path: Path) -> Path:
 
 def test_each_part_in_its_order_with_the_exams_before_and_after(full_day: Path) -> None:
     left_out = {"in the exam": 1, "too long": 1}
+    pace = "24 of 48 steps: this machine needs 11.8 s a step"
     assert lessons_of(full_day, TARGET) == [
         Lesson("rounds 1 to 2", 32, 7, {}, None, (0.1, 0.2)),
-        Lesson("worked solutions", 98, 93, {"dropped": 4, "too long": 1}, (2.0, 1.0), (0.2, 0.4)),
+        Lesson("worked solutions", 98, 93, {"dropped": 4, "too long": 1}, (2.0, 1.0), (0.2, 0.4), pace),
         Lesson("corrections", 9, 7, left_out, (1.5, 1.4), (0.4, 0.5)),
         Lesson("words", 2, 0, {"too short": 2}, None, None),
         Lesson("picks", 4, 4, {}, (0.7, 0.7), (0.5, 0.5)),
