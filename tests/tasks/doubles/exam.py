@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from tasks.evaluation.cache import CachedExam, exam_inputs
 
 from conf.schema import EngineConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from rewards import benchmarks
-from tasks.evaluation.cache import CachedExam, exam_inputs
 from tasks.evaluation.evaluate import exam_problems
 from tasks.evaluation.statistics import Comparison, compare
 from tasks.rollouts import engine_process

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks.evaluation.cache import DRAFT, key, load_exam, orphans, save_exam
 
 from conf.schema import EngineConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
 from tasks.evaluation import cache
-from tasks.evaluation.cache import DRAFT, key, load_exam, orphans, save_exam
 from tasks.stage import MANIFEST
 from tests.tasks.doubles.exam import EXAM, SUMS, inputs_of
 
