@@ -31,6 +31,7 @@ from flows.run.dates import check_deadline, checked_date, date_of_night, too_lat
 from flows.run.history import resume_command
 from flows.run.levels import level_news, with_next_level
 from flows.run.preflight import check_night, finished_summary
+from flows.run.speed import outlook
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, teacher_of
 from flows.training.judge import learned_reward, log_judge
@@ -109,6 +110,8 @@ def nightly(
                 return summary
             if not checked:
                 check_night(home, config, resumed)
+                if not resumed and (sentence := outlook(home, config)):
+                    logging.getLogger("nightschool").info(sentence)
             freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
             wait_for_server(home.root)
             return final_state(run_night(Night(home, date, config, _first_start())))

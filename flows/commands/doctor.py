@@ -19,6 +19,7 @@ from flows.run import sandbox_check
 from flows.run.machine import Finding, Level, billions_of_parameters, check_disk, check_home, check_port
 from flows.run.preflight import night_checks
 from flows.run.registry import open_registry
+from flows.run.speed import check_hours, outlook
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
 from tasks.cluster.cluster import engine_nodes
@@ -47,6 +48,7 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
         check_disk(home, config),
         *check_port(config),
         *_night(home, config),
+        _speed(home, config),
         *_registry(home, config),
         *_machines(config),
     ]
@@ -71,6 +73,22 @@ def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
             yield Finding(name, "error", found, advice or "correct the configuration")
         else:
             yield Finding(name, "ok", "ready")
+
+
+def _speed(home: Home, config: NightConfig) -> Finding:
+    """Compare the night's hours with what its parts take on this machine."""
+    try:
+        check_hours(home, config)
+        sentence = outlook(home, config)
+    except InputError as error:
+        found, _, advice = str(error).partition("; ")
+        return Finding("speed", "error", found, advice or "correct the configuration")
+    if sentence is None:
+        return Finding("speed", "ok", "nothing to compare: a night without hours, or no night yet on this GPU")
+    found, _, rest = sentence.rstrip(".").partition("; ")
+    if rest.endswith("would do"):
+        return Finding("speed", "warning", found, f"give the night more time: {rest}")
+    return Finding("speed", "ok", sentence)
 
 
 def _registry(home: Home, config: NightConfig) -> Iterator[Finding]:

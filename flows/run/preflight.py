@@ -16,6 +16,7 @@ from conf.storage.home import SUMMARY, Home, InputError
 from flows.run.machine import require_machine
 from flows.run.registry import open_registry
 from flows.run.sandbox_check import program_benchmarks, require_sandbox
+from flows.run.speed import check_hours
 from flows.training.judge import CHAMPION, find_judge
 from flows.training.validation import is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect
@@ -45,6 +46,8 @@ def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
     require_machine(home, config, room=not resumed)
     for check in night_checks(home, config).values():
         check()
+    if not resumed:
+        check_hours(home, config)
     if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:  # perhaps gigabytes to download
         find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
     if config.judge is not None and config.judge.checkpoint not in (None, CHAMPION):

@@ -1,0 +1,203 @@
+"""What a night's parts take on this machine: from the rounds of an earlier night, else from its speed at products."""
+
+import math
+import time
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import median
+
+from conf.load import config_of
+from conf.schema import NightConfig
+from conf.sections.hours import clocks_in
+from conf.storage.home import Home, InputError, NightError
+from flows.run.budget import Hours
+from flows.run.dates import date_of_night
+from flows.run.history import finished, round_metrics
+from flows.run.machine import billions_of_parameters
+from models.engine.environment import trainer_environment
+from rewards.benchmarks import configured
+from tasks.workers import Worker
+
+PROMPT = 50  # tokens of arithmetic's; longer ones are mostly shared or cached
+WRITTEN = 0.4  # of the tokens that an answer may have (docs/performance.md: 20 to 26 of 64)
+READ, TRAIN = 2, 6  # FLOP of a token, times the parameters: forward; forward and backward
+# Share of the products' speed that is reached, by the nights on two cores of an EPYC Zen 3 (fp32, 140 GFLOP/s): a round
+# of 256 answers sampled in 28 s, one of 384 in 42; a step of 24 worked solutions in 11.8 s.
+SAMPLING, TRAINING = 0.56, 0.9
+WITH_SIGNAL = 0.7  # share of a round's tokens that are trained on: groups without a signal are left out
+FIXED = 90.0  # seconds: enrolment, imports, the engine's start, decision and report
+FIRST_LOOK, MODELS = 100, 2  # problems of the exam's first look, and the models that answer them
+QUIZZES = 3  # before and after the lessons, and after the rounds
+EXAM_SHARE, LESSONS_SHARE = 0.15, 1 / 3  # of the hours, and of what the exam leaves of them
+ROWS, WIDTH, INNER = 1280, 576, 1536  # of a product: a microbatch's tokens, and the starter student's layers
+WARM_UP, LIMIT = 0.3, 120.0  # seconds
+NOMINAL = 1e12  # FLOP/s, where the estimate is scaled to what was measured
+LONGEST = 7 * 24 * 60  # minutes
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of a night's parts on this machine.
+
+    `sampling` and `update`: of one round. `answer`: of one model to one problem of the exam. `step`: of a lesson of
+    worked solutions, of which `steps` are planned. `fixed`: of all that is neither lesson, answer nor update.
+    `quizzed`: training problems answered in quizzes.
+    """
+
+    sampling: float
+    update: float
+    answer: float
+    step: float
+    steps: int
+    fixed: float
+    quizzed: int
+
+    @property
+    def round(self) -> float:
+        """Seconds of one round."""
+        return self.sampling + self.update
+
+    @property
+    def least(self) -> float:
+        """Seconds of the shortest night: its fixed costs, and an exam of one look."""
+        return self.fixed + MODELS * FIRST_LOOK * self.answer
+
+    def rounds_that_fit(self, minutes: float) -> int:
+        """Return about how many rounds fit into a night of so many minutes, as its hours are divided."""
+        hours = 60 * minutes
+        exam = max(MODELS * FIRST_LOOK * self.answer, EXAM_SHARE * hours)
+        left = hours - self.fixed - exam - self.quizzed * self.answer
+        rounds = left - min(self.steps * self.step, LESSONS_SHARE * left)
+        return max(0, math.floor(rounds / self.round))
+
+    def minutes_for_a_round(self) -> int:
+        """Return the least whole minutes into which a round fits; a week where it takes longer than that."""
+        return next((minutes for minutes in range(1, LONGEST) if self.rounds_that_fit(minutes)), LONGEST)
+
+
+def estimate(config: NightConfig, parameters: float, flops_per_second: float) -> Estimate:
+    """Return what a night of single answers takes with a student of so many parameters.
+
+    A token costs 2 FLOP a parameter to read or write, and 6 to train on (Kaplan et al. 2020, arXiv 2001.08361, table
+    1); a group's prompt counts once.
+    """
+    read = READ * parameters / (SAMPLING * flops_per_second)
+    train = TRAIN * parameters / (TRAINING * flops_per_second)
+    written = WRITTEN * config.grpo.max_completion_tokens
+    round_tokens = config.grpo.prompts_per_round * (PROMPT + config.grpo.group_size * written)
+    lesson = config.distill.steps if any(step.kind == "distill" for step in config.steps) else 0
+    return Estimate(
+        sampling=round_tokens * read,
+        update=WITH_SIGNAL * round_tokens * train,
+        answer=(PROMPT + WRITTEN * config.exam.max_completion_tokens) * read,
+        step=config.distill.batch_size * (PROMPT + written) * train,
+        steps=lesson,
+        fixed=FIXED,
+        quizzed=QUIZZES * config.lessons.quiz_problems,
+    )
+
+
+def expected(home: Home, config: NightConfig) -> Estimate | None:
+    """Return what a night takes here, by the rounds of the newest finished night of its name that had any.
+
+    Without one by the speed of this machine's CPU. None where nothing is known: on a GPU, and for environments, whose
+    episodes have any length.
+    """
+    parameters = 1e9 * billions_of_parameters(config.student.source)
+    for night in finished(home.nights, config.name):
+        rounds = [figures for figures in round_metrics(night) if "seconds_round" in figures]
+        if rounds and (known := config_of(night)):
+            samplings, updates = ([one[f"seconds_{what}"] for one in rounds] for what in ("sample", "update"))
+            others = [one["seconds_round"] - one["seconds_sample"] - one["seconds_update"] for one in rounds]
+            usual, now = (estimate(each, parameters, NOMINAL) for each in (known, config))
+            sampling, update = median(samplings) / usual.sampling, median(updates) / usual.update
+            return replace(
+                now,
+                sampling=now.sampling * sampling + max(0.0, median(others)),
+                update=now.update * update,
+                answer=now.answer * sampling,
+                step=now.step * update,
+            )
+    if any(configured(source).environment for source in config.benchmarks):
+        return None
+    speed = measure_speed()
+    return None if speed is None else estimate(config, parameters, speed)
+
+
+@cache
+def measure_speed(seconds: float = 2.0) -> float | None:
+    """Return the FLOP/s of this machine's CPU at products of about the starter student's shapes, measured once.
+
+    On all cores that may be used, in the precision of trainer and engine, in a child process. None where a GPU would
+    compute, or the child fails.
+    """
+    worker = Worker("speed", trainer_environment(), quiet=LIMIT)
+    worker.until = time.time() + LIMIT
+    try:
+        return worker.call(_products, seconds)
+    except (NightError, ImportError):
+        return None
+    finally:
+        worker.end(grace=0)
+
+
+def _products(seconds: float) -> float | None:
+    """In the child: multiply for so many seconds."""
+    import torch
+
+    from models.hf.hardware import compute_dtype, cores, resolve_device
+
+    device = resolve_device("auto")
+    if device.type != "cpu":
+        return None
+    torch.set_num_threads(len(cores()))
+    tokens, weights = (torch.randn(shape, dtype=compute_dtype(device)) for shape in ((ROWS, WIDTH), (WIDTH, INNER)))
+    done, began = 0, time.perf_counter()
+    while (now := time.perf_counter()) < began + WARM_UP:
+        tokens @ weights
+    began = now
+    while (now := time.perf_counter()) < began + seconds:
+        tokens @ weights
+        done += 1
+    return done * 2 * ROWS * WIDTH * INNER / (now - began)
+
+
+def minutes_left(config: NightConfig) -> float | None:
+    """Return how many minutes a night that begins now has; None without hours."""
+    hours = Hours.of(config, date_of_night(clocks_in(config.deadline_time_zone)))
+    return None if math.isinf(hours.end) else (hours.end - time.time()) / 60
+
+
+def outlook(home: Home, config: NightConfig) -> str | None:
+    """Return a sentence on how many rounds fit into a night that begins now; None without hours or an estimate."""
+    minutes = minutes_left(config)
+    if minutes is None or not config.rounds or (known := expected(home, config)) is None:
+        return None
+    number = known.rounds_that_fit(minutes)
+    rounds = "1 round fits" if number == 1 else f"{number} rounds fit"
+    fitting = f"At this machine's speed about {rounds} into {_minutes(minutes)}; {config.rounds} are planned."
+    return no_round_fits(known, minutes) or fitting
+
+
+def no_round_fits(known: Estimate, minutes: float) -> str | None:
+    """Return the sentence that no round fits into so many minutes, and how many would do; None where one fits."""
+    if known.rounds_that_fit(minutes):
+        return None
+    enough = known.minutes_for_a_round()
+    return f"At this machine's speed no round fits into {_minutes(minutes)}; {enough} minutes would do."
+
+
+def check_hours(home: Home, config: NightConfig) -> None:
+    """Raise InputError where a night that begins now is over before an exam of one look."""
+    minutes = minutes_left(config)
+    if minutes is None or (known := expected(home, config)) is None or 60 * minutes >= known.least:
+        return
+    setting = "budget_minutes" if config.budget_minutes is not None else "deadline"
+    raise InputError(
+        f"{setting}: {_minutes(minutes)} are too short for anything: what every night does and an exam of {FIRST_LOOK} "
+        f"problems take about {math.ceil(known.least / 60)} minutes on this machine; give it at least those"
+    )
+
+
+def _minutes(minutes: float) -> str:
+    return f"{minutes:.0f} minutes" if minutes >= 2 else f"{minutes:.1f} minutes"

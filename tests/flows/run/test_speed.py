@@ -1,0 +1,100 @@
+"""What a night's parts take on a machine, and how many rounds fit into its hours."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conf.load import STARTER, frozen_yaml, load_night
+from conf.schema import NightConfig
+from conf.storage.home import SUMMARY, Home, InputError
+from flows.commands.doctor import _speed
+from flows.run import speed
+from flows.run.speed import Estimate, check_hours, estimate, expected, measure_speed, no_round_fits, outlook
+
+STUDENT = 0.135e9
+
+
+def starter(*overrides: str) -> NightConfig:
+    settings = ["budget_minutes=15", "grpo.prompts_per_round=48", "grpo.max_completion_tokens=64"]
+    settings += ["distill.steps=48", "distill.batch_size=24", "exam.max_completion_tokens=64", "grpo.rounds=24"]
+    return load_night(STARTER, [*settings, *overrides])
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with a finished night whose rounds took twice as long as at 140 GFLOP/s, and 3 s for the rest of each."""
+    home, usual = Home(tmp_path), estimate(starter(), STUDENT, 140e9)
+    night = home.night("2026-11-20")
+    for number in (1, 2, 3):
+        folder = night / f"round-0{number}" / "checkpoint"
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text("{}")
+        seconds = {"seconds_sample": 2 * usual.sampling, "seconds_update": 2 * usual.update}
+        metrics = seconds | {"seconds_round": sum(seconds.values()) + 3}
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+    (night / "config.yaml").write_text(frozen_yaml(starter()))
+    (night / SUMMARY).write_text("{}")
+    return home
+
+
+def test_the_estimate_is_near_what_was_measured_on_two_slow_cores() -> None:
+    """On an EPYC Zen 3 at 140 GFLOP/s: a round of 384 answers, one of 256, and a step of 24 worked solutions."""
+    known = estimate(starter(), STUDENT, 140e9)
+    assert known.sampling == pytest.approx(42, rel=0.1)
+    assert 50 <= known.update <= 75
+    assert known.step == pytest.approx(11.8, rel=0.1)
+    assert estimate(starter("grpo.prompts_per_round=32"), STUDENT, 140e9).sampling == pytest.approx(28, rel=0.1)
+
+
+def test_the_rounds_that_fit() -> None:
+    """Of 900 s: 60 fixed, 135 for the exam, 105 for 100 quizzed; of 600 left a third at most for the lesson."""
+    known = Estimate(sampling=30, update=20, answer=0.5, step=10, steps=48, fixed=60, quizzed=210)
+    assert known.rounds_that_fit(15) == 8
+    assert Estimate(30, 20, 0.5, 10, 5, 60, 210).rounds_that_fit(15) == 11  # a lesson of 50 s
+    assert known.rounds_that_fit(1) == 0
+    assert known.least == 60 + 100
+    enough = known.minutes_for_a_round()
+    assert known.rounds_that_fit(enough - 1) == 0 < known.rounds_that_fit(enough)
+    assert no_round_fits(known, enough) is None
+    assert no_round_fits(known, 3) == (
+        f"At this machine's speed no round fits into 3 minutes; {enough} minutes would do."
+    )
+
+
+def test_the_rounds_of_an_earlier_night_are_believed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for a night whose rounds have another size. Nothing is measured then."""
+    monkeypatch.setattr(speed, "measure_speed", pytest.fail)
+    config = starter("grpo.prompts_per_round=96")
+    known, usual = expected(home, config), estimate(config, STUDENT, 140e9)
+    assert known is not None
+    assert known.round == pytest.approx(2 * usual.round + 3)
+    assert (known.answer, known.step) == pytest.approx((2 * usual.answer, 2 * usual.step))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "level", "words"),
+    [
+        (60, "ok", "At this machine's speed about {n} rounds fit into 60 minutes; 24 are planned."),
+        (6, "warning", "At this machine's speed no round fits into 6 minutes"),
+        (1, "error", "budget_minutes: 1.0 minutes are too short for anything"),
+    ],
+)
+def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, words: str) -> None:
+    config, known = starter(f"budget_minutes={minutes}"), expected(home, starter())
+    assert known is not None
+    words = words.format(n=known.rounds_that_fit(minutes))
+    finding = _speed(home, config)
+    assert (finding.level, finding.found.startswith(words)) == (level, True), finding
+    if level == "error":
+        with pytest.raises(InputError, match=f"take about {-(-known.least // 60):.0f} minutes on this machine"):
+            check_hours(home, config)
+    else:
+        check_hours(home, config)
+        assert str(outlook(home, config)).startswith(words)
+    assert outlook(home, starter("budget_minutes=null")) is None
+
+
+def test_the_speed_of_this_machine_is_measured() -> None:
+    measured = measure_speed(0.05)
+    assert measured is None or measured > 1e8
