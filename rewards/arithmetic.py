@@ -10,6 +10,7 @@ from rewards.data.arithmetic_exercises import Exercise, exercises, written_exerc
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 EXAM_PROBLEMS = {"1": 200, "2": 200, "3": 100, "4": 100, "5": 100}
+INSTRUCTION = "Solve the problem below. Give the steps, then the answer as #### <number> on a last line."
 NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
@@ -43,8 +44,8 @@ class Arithmetic(Benchmark):
         return "/".join(problem.problem_id.split("/", 3)[:3])
 
     def prompt(self, problem: Problem) -> str:
-        """Return the question and the format of the answer."""
-        return f"{problem.question}\nGive the steps, then the answer on a last line as #### <number>."
+        """Return the format of the answer and the question."""
+        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if only the true number follows the last `####`, else 0; None if the truth is not a number."""
