@@ -129,7 +129,7 @@ def divide(
     file = night / DIVISION
     if file.exists():
         return Division(**json.loads(file.read_text()))
-    answer = None if quiz is None else quiz.seconds / config.lessons.quiz_problems
+    answer = None if quiz is None else seconds_answering(quiz) / config.lessons.quiz_problems
     division = _divide(hours, config, problems, stored, answer)
     if division.hours is not None and (known := expected()) is not None:
         division = replace(division, round=known.round, enough=known.minutes_for_a_round())
@@ -150,6 +150,11 @@ def _divide(hours: Hours, config: NightConfig, problems: int, stored: int, secon
     shared = max(0.0, left - exam - after)
     lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0
     return Division(most, exam, whole, whole - left, after, lessons, shared - lessons)
+
+
+def seconds_answering(quiz: Artifact | None) -> float:
+    """Return what a quiz's answers took, without the engine's start; 0 without a quiz."""
+    return 0.0 if quiz is None else quiz.figure("seconds_answering") or quiz.seconds
 
 
 def _seconds(stage: Path) -> float:
