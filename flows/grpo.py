@@ -13,7 +13,7 @@ from typing import Any
 from conf.schema import TrainerConfig
 from conf.sections.stages import Step
 from conf.storage.home import NightError
-from flows.run.budget import LATE, Allowance, Division
+from flows.run.budget import LATE, Allowance, Division, seconds_answering
 from flows.run.context import CHANGED, Night
 from flows.training.monitor import Monitor
 from flows.training.reward_model import LearnedReward, is_ranked, slowest_ranking
@@ -62,7 +62,7 @@ class Rounds:
             night.config,
             night.home.nights,
             division,
-            quiz=quiz.seconds if quiz else 0.0,
+            quiz=seconds_answering(quiz),
             ranking=slowest_ranking(night.folder),
         )
         self.block: Step  # the current block,
@@ -202,7 +202,7 @@ class Rounds:
         if (accuracy := quiz_accuracy(quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
         self.monitor.add_quiz(number, quiz)
-        self.allowance.quizzes.append(quiz.seconds)
+        self.allowance.quizzes.append(seconds_answering(quiz))
         self.round_began += time.perf_counter() - started  # a quiz is not part of a round's time
 
     def _rank_picks(self, number: int) -> None:

@@ -31,7 +31,7 @@ from flows.run.dates import check_deadline, checked_date, date_of_night, too_lat
 from flows.run.history import resume_command
 from flows.run.levels import level_news, with_next_level
 from flows.run.preflight import check_night, finished_summary
-from flows.run.speed import outlook
+from flows.run.speed import expected, outlook
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, teacher_of
 from flows.training.judge import learned_reward, log_judge
@@ -160,7 +160,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     before = quizzes.ask("start", student)
     night.rest_engine()
     stored = count_stored(config, champion, exam[config.exam.target], night.home.exams)
-    division = divide(night.hours, config, night.folder, len(exam[config.exam.target]), stored, before)
+    sizes = len(exam[config.exam.target]), stored
+    division = divide(night.hours, config, night.folder, *sizes, before, lambda: expected(night.home, config))
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
     recipe = Recipe(night, student, journal, asked_in_exam, quizzes, division, by_day)

@@ -11,6 +11,7 @@ from rewards.data.arithmetic_exercises import Exercise, exercises, written_exerc
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 EXAM_PROBLEMS = {"1": 278, "2": 590, "3": 400, "4": 400, "5": 400}  # of levels 1 and 2 all that exist
+INSTRUCTION = "Solve the problem below. Give the steps, then the answer as #### <number> on a last line."
 NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
@@ -44,8 +45,8 @@ class Arithmetic(Benchmark):
         return "/".join(problem.problem_id.split("/", 3)[:3])
 
     def prompt(self, problem: Problem) -> str:
-        """Return the question and the format of the answer."""
-        return f"{problem.question}\nGive the steps, then the answer on a last line as #### <number>."
+        """Return the format of the answer and the question."""
+        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if only the true number follows the last `####`, else 0; None if the truth is not a number."""

@@ -33,7 +33,7 @@ SUBJECTS = (
 )
 FIELDS = {"problem": str, "level": str, "type": str, "solution": str}
 FIELDS_500 = {"problem": str, "level": int, "subject": str, "solution": str}
-INSTRUCTION = r"Please reason step by step, and put your final answer within \boxed{}."
+INSTRUCTION = r"Solve the problem below. Please reason step by step, and put your final answer within \boxed{}."
 LONGEST_TRUTH = 400  # characters of a bare answer; a longer text without a box is a solution that lacks its answer
 # Published with an empty box: number_theory/7115 and number_theory/7117 of the training split.
 WITHOUT_ANSWER = {"math/train/number_theory/6bf518e401", "math/train/number_theory/debc168317"}
@@ -82,8 +82,8 @@ class CompetitionMath(Benchmark):
         return [(problem, problem.truth) for problem in self.problems("train")]
 
     def prompt(self, problem: Problem) -> str:
-        """Return the question and the format of the answer."""
-        return f"{problem.question}\n{INSTRUCTION}"
+        """Return the format of the answer and the question."""
+        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the last complete box holds the true answer, else 0; None if the truth is unreadable.

@@ -15,7 +15,7 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
 
 HUB = ("openai/gsm8k", "main")
 FIELDS = {"question": str, "answer": str}
-INSTRUCTION = "Reason step by step and end with a last line `#### <number>`."
+INSTRUCTION = "Solve this word problem. Reason step by step and end with `#### <number>` on a last line."
 MARKER = "####"
 CALCULATOR = re.compile(r"<<[^<>]*>>")
 ECHO = re.compile(r"####[ \t]*<number>")  # the instruction's own marker, repeated
@@ -58,8 +58,8 @@ class Gsm8k(Benchmark):
         return [(problem, CALCULATOR.sub("", problem.truth)) for problem in self.problems("train")]
 
     def prompt(self, problem: Problem) -> str:
-        """Return the question and the format of the answer."""
-        return f"{problem.question}\n{INSTRUCTION}"
+        """Return the format of the answer and the question."""
+        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the number after the last `####` is the true one, else 0; None if the truth is unreadable."""

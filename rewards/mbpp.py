@@ -31,8 +31,8 @@ FIELDS = {
 # The paper's splits by task_id. 1–10 are its few-shot prompts and 511–600 its validation: neither is used.
 TASKS = {"train": range(601, 975), "test": range(11, 511)}
 PROMPT = (
-    "You are an expert Python programmer, and here is your task: {task} Your code should pass this test:\n\n{test}\n\n"
-    "Answer with the whole program in one ```python block."
+    "You are an expert Python programmer. Answer with the whole program in one ```python block. Here is your task:\n"
+    "{task} Your code should pass this test:\n\n{test}"
 )
 
 
@@ -74,7 +74,7 @@ class Mbpp(Benchmark):
         return [(problem, f"```python\n{code.strip()}\n```") for problem, code in self.references("train")]
 
     def prompt(self, problem: Problem) -> str:
-        """Return the task and its first assert in the paper's words (section 3; it shows three), and the format."""
+        """Return the format, the task and its first assert, in words near the paper's (section 3; it shows three)."""
         tests = ProgramTests.read(problem.truth)
         shown = "" if tests is None else f"{tests.setup}\n{tests.tests[0]}".strip()
         return PROMPT.format(task=problem.question, test=shown)

@@ -15,7 +15,7 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
 HUB = ("mandarjoshi/trivia_qa", "rc.nocontext")
 HUB_SPLITS: dict[Split, str] = {"train": "train", "test": "validation"}  # the published test split has no answers
 FIELDS = {"question": str, "question_id": str, "answer": dict}
-INSTRUCTION = "Give a short answer, without a sentence around it, on a last line `Answer: <answer>`."
+INSTRUCTION = "Give a short answer, without a sentence around it, as `Answer: <answer>` on a last line."
 MARKER = re.compile(r"answer(?:\*\*)?:", re.IGNORECASE | re.ASCII)
 ECHO = re.compile(r"answer:[ \t]*<answer>", re.IGNORECASE | re.ASCII)  # the instruction's own marker, repeated
 PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
@@ -42,8 +42,8 @@ class TriviaQa(Benchmark):
         return usable(self, split, (_as_problem(row, split) for row in rows))
 
     def prompt(self, problem: Problem) -> str:
-        """Return the question and the format of the answer."""
-        return f"{problem.question}\n{INSTRUCTION}"
+        """Return the format of the answer and the question."""
+        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the text after the last `Answer:`, else all of it, is one of the names; None without names."""

@@ -129,7 +129,10 @@ class Benchmark(Protocol):
         return problem.problem_id
 
     def prompt(self, problem: Problem) -> str:
-        """Return the user's turn: the question and the format that the answer must have."""
+        """Return the user's turn: the format that the answer must have, and then the question.
+
+        What all prompts begin with is computed once by engine and trainer (on a CPU, whole blocks of 32 tokens).
+        """
         ...
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:

@@ -27,7 +27,7 @@ def _schema(required: Mapping[str, pa.DataType], nullable: Mapping[str, pa.DataT
 TOKENS = pa.list_(pa.int32())
 NUMBERED = {"problem_id": pa.string(), "group": pa.int32(), "sample": pa.int32()}
 
-_PROMPT = "What is 12 - 8?\nGive the steps, then the answer on a last line as #### <number>."
+_PROMPT = "Solve the problem below. Give the steps, then the answer as #### <number> on a last line.\nWhat is 12 - 8?"
 _MESSAGES = json.dumps([{"role": "user", "content": _PROMPT}])
 _ANSWERS = json.dumps(["12 - 8 = 4\n#### 4", "12 - 8 = 6\n#### 6", "The answer is 4."])
 

@@ -12,11 +12,10 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-
-from models.lessons.pace import Pace
+from typing import Protocol
 
 from conf.schema import NightConfig
 from conf.sections.hours import deadline_of
@@ -24,6 +23,7 @@ from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
 from flows.run.estimate import stages_left
 from flows.run.history import finished, round_seconds
+from models.lessons.pace import Pace
 from tasks.evaluation.sequential import looks
 from tasks.layout import DIVISION, MANIFEST
 from tasks.stage import Artifact
@@ -61,12 +61,26 @@ class Hours:
         return cls(*min(ends), start) if ends else cls(start=start)
 
 
+class Expected(Protocol):
+    """What a night's parts are expected to take on this machine (see `flows/run/speed.py`)."""
+
+    @property
+    def round(self) -> float:
+        """Seconds of one round."""
+        ...
+
+    def minutes_for_a_round(self) -> int:
+        """Return the minutes of a night into which a round fits."""
+        ...
+
+
 @dataclass(frozen=True)
 class Division:
     """How a night's hours are divided, in seconds; fixed before the first lesson, and kept when the night resumes.
 
     `most`: problems in the longest exam. `hours`: from the first start to the end. `before`: what was over when they
-    were divided. Without hours all of these are None, and nothing is cut short.
+    were divided. `round`: what one is expected to take; None: unknown. `enough`: minutes of a night into which a round
+    would fit. Without hours all but `most` are None, and nothing is cut short.
     """
 
     most: int
@@ -76,6 +90,8 @@ class Division:
     after: float | None = None
     lessons: float | None = None
     rounds: float | None = None
+    round: float | None = None
+    enough: int | None = None
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -96,18 +112,27 @@ class Division:
 
 
 def divide(
-    hours: Hours, config: NightConfig, night: Path, problems: int, stored: int, quiz: Artifact | None
+    hours: Hours,
+    config: NightConfig,
+    night: Path,
+    problems: int,
+    stored: int,
+    quiz: Artifact | None,
+    expected: Callable[[], "Expected | None"] = lambda: None,
 ) -> Division:
     """Return the night's division: as it was written down, or made now.
 
     `problems`: of the exam's target. `stored`: how many of them the champion has answered before. `quiz`: the one
-    before the lessons, which shows how long an answer takes; without it the exam gets its largest share.
+    before the lessons, which shows how long an answer takes; without it the exam gets its largest share. `expected`:
+    what a round takes.
     """
     file = night / DIVISION
     if file.exists():
         return Division(**json.loads(file.read_text()))
-    answer = None if quiz is None else quiz.seconds / config.lessons.quiz_problems
+    answer = None if quiz is None else seconds_answering(quiz) / config.lessons.quiz_problems
     division = _divide(hours, config, problems, stored, answer)
+    if division.hours is not None and (known := expected()) is not None:
+        division = replace(division, round=known.round, enough=known.minutes_for_a_round())
     write_atomically(file, json.dumps(asdict(division)))
     return division
 
@@ -127,6 +152,11 @@ def _divide(hours: Hours, config: NightConfig, problems: int, stored: int, secon
     return Division(most, exam, whole, whole - left, after, lessons, shared - lessons)
 
 
+def seconds_answering(quiz: Artifact | None) -> float:
+    """Return what a quiz's answers took, without the engine's start; 0 without a quiz."""
+    return 0.0 if quiz is None else quiz.figure("seconds_answering") or quiz.seconds
+
+
 def _seconds(stage: Path) -> float:
     """Return the seconds of a committed stage, or of those in its folder; 0 where there is none."""
     return sum(json.loads(file.read_text())["seconds"] for file in stage.rglob(MANIFEST))
@@ -137,7 +167,6 @@ class Allowance:
 
     `rounds`, `quizzes`: seconds of this night's uninterrupted rounds, and of the quizzes between them. `quiz`: of the
     one before the lessons; that after the rounds takes as long. `ranking`: of the slower ranking of the held-out picks.
-    `first_round`: what the first round is expected to take, where no earlier night had any.
     """
 
     def __init__(
@@ -149,9 +178,9 @@ class Allowance:
         *,
         quiz: float = 0.0,
         ranking: float = 0.0,
-        first_round: float = 0.0,
     ) -> None:
-        self.hours, self.config, self.nights, self.first_round = hours, config, nights, first_round
+        self.hours, self.config, self.nights = hours, config, nights
+        self.first_round = division.round or 0.0  # expected, where no earlier night had any
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
         self.quiz = quiz

@@ -73,8 +73,8 @@ def usual_seconds(night: Path | None) -> dict[str, float]:
 
 
 def seconds_of(manifest: Mapping[str, Any]) -> float:
-    """Return how long a committed stage took; of a cached exam, what it took on the night that ran it."""
-    return manifest.get("figures", {}).get("seconds_sat", manifest["seconds"])
+    """Return how long a committed stage took."""
+    return manifest["seconds"]
 
 
 def last_report(home: Home, date: str | None, name: str = "report.html") -> Path:

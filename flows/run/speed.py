@@ -10,7 +10,7 @@ from conf.load import config_of
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError, NightError
-from flows.run.budget import Hours
+from flows.run.budget import EXAM_SHARE, LESSONS_SHARE, Hours
 from flows.run.dates import date_of_night
 from flows.run.history import finished, round_metrics
 from flows.run.machine import billions_of_parameters
@@ -28,7 +28,6 @@ WITH_SIGNAL = 0.7  # share of a round's tokens that are trained on: groups witho
 FIXED = 90.0  # seconds: enrolment, imports, the engine's start, decision and report
 FIRST_LOOK, MODELS = 100, 2  # problems of the exam's first look, and the models that answer them
 QUIZZES = 3  # before and after the lessons, and after the rounds
-EXAM_SHARE, LESSONS_SHARE = 0.15, 1 / 3  # of the hours, and of what the exam leaves of them
 ROWS, WIDTH, INNER = 1280, 576, 1536  # of a product: a microbatch's tokens, and the starter student's layers
 WARM_UP, LIMIT = 0.3, 120.0  # seconds
 NOMINAL = 1e12  # FLOP/s, where the estimate is scaled to what was measured

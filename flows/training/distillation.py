@@ -1,6 +1,7 @@
 """Lessons of worked solutions: from the journal, from files, from a teacher, and from the student itself."""
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -43,7 +44,7 @@ def learn_traces(
     earlier night has made the champion; then it learns only what it fails, at a gentler rate. `pace`: the lesson's
     share of the night's hours; None: it takes all steps.
     """
-    config, traces = night.config, [day]
+    config, traces, started = night.config, [day], time.perf_counter()
     lesson, answering, rehearsed = config.distill, None, None
     if lesson.steps:
         traces += _further_traces(night, rounds, exam_questions, path)
@@ -65,7 +66,7 @@ def learn_traces(
             benchmarks=config.benchmarks,
             rehearsed=rehearsed,
             answering=answering,
-            pace=pace,
+            pace=pace and pace.left(started),  # without what teacher and rehearsal took
         )
 
 

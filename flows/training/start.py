@@ -8,7 +8,7 @@ from conf.storage.durable import write_atomically
 from conf.storage.home import SUMMARY
 from flows.run.context import CHANGED, Night
 from flows.run.history import last_finished
-from models.checkpoint import is_intact, verify
+from models.checkpoint import is_adapter, is_intact, verify
 
 NOTE = "start.json"
 
@@ -44,7 +44,8 @@ def _choose(night: Night, champion: Path) -> Start:
         return Start(champion.name)
     summary = json.loads((last / SUMMARY).read_text())
     unpromoted, digests = summary.get("unpromoted", 0), summary["digests"]
-    is_it = unpromoted and digests["champion"] == champion.name and digests["candidate"] != champion.name
-    if is_it and is_intact(night.home.checkpoints / digests["candidate"]):
-        return Start(digests["candidate"], unpromoted)
-    return Start(champion.name)
+    candidate = night.home.checkpoints / digests["candidate"]
+    goes_on = unpromoted and digests["champion"] == champion.name and is_intact(candidate)
+    if not goes_on or (is_adapter(candidate) and night.config.merges):  # rounds begin with a whole model
+        return Start(champion.name)
+    return Start(candidate.name, unpromoted)

@@ -5,7 +5,7 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from conf.sections.lessons import DistillConfig
@@ -27,6 +27,10 @@ class Pace:
     seconds: float
     file: Path
     decides: bool = True
+
+    def left(self, started: float) -> "Pace":
+        """Return the share that is left for the steps of a lesson that `started` then (`time.perf_counter`)."""
+        return replace(self, seconds=max(0.0, self.seconds - (time.perf_counter() - started)))
 
 
 @dataclass(frozen=True)

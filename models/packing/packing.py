@@ -1,46 +1,57 @@
 """Pack groups of completions into one sequence that contains each prompt once for all its completions.
 
-    prompt 0 | prompt 1 | … | completion 0.0 | completion 0.1 | … | completion 1.0 | …
+    beginning 0 | … | prompt 0 | prompt 1 | … | completion 0.0 | completion 0.1 | … | completion 1.0 | …
 
-Every token except a completion's last goes through the model; a completion attends to its prompt and to itself (see
-`models/packing/attention.py`). All other matrix products run over the whole pack without padding. The head computes
-only what is trained on: of an episode of several turns, what the model wrote in each.
+What the prompts of several groups begin with is there once, too (`models/packing/beginnings.py`); of a prompt then only
+the rest follows. Every token except a completion's last goes through the model; a completion attends to its prompt and
+to itself (see `models/packing/attention.py`). All other matrix products run over the whole pack without padding. The
+head computes only what is trained on: of an episode of several turns, what the model wrote in each.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate, compress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, compress, pairwise
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from models.packing.attention import Layout, Table
+from models.packing.beginnings import shared_beginnings
+from models.packing.layout import Layout, Table, table_of
 
 
 @dataclass(frozen=True)
 class Group:
     """A prompt with some of its completions, as token ids; `rows` are the completions' places in the batch.
 
-    `masks`: for each completion, which of its tokens are predicted, at least one; None: all.
+    `masks`: for each completion, which of its tokens are predicted, at least one; None: all. `shared`: how many of the
+    prompt's first tokens, but not all, other groups may begin with: a pack of these has them once.
     """
 
     prompt: Sequence[int]
     completions: Sequence[Sequence[int]]
     rows: Sequence[int]
     masks: Sequence[Sequence[bool]] | None = None
+    shared: int = 0
 
     @property
     def tokens(self) -> int:
-        """The number of tokens in a pack."""
+        """The number of tokens in a pack of this group alone."""
         return len(self.prompt) + sum(len(completion) - 1 for completion in self.completions)
+
+    @property
+    def beginning(self) -> tuple[int, ...]:
+        """The tokens that other groups may share."""
+        return tuple(self.prompt[: self.shared])
 
 
 @dataclass(frozen=True)
 class Pack:
     """A packed sequence: what the model reads, and where the completions' tokens are predicted.
 
+    `spans`: for each completion, where the pack has what its prompt shares, the rest of the prompt, and the completion.
     `lengths`: how many tokens of each completion are predicted.
     """
 
@@ -48,6 +59,7 @@ class Pack:
     position_ids: Int[Tensor, "1 tokens"]
     layout: Layout
     groups: tuple[Group, ...]
+    spans: tuple[tuple[range, range, range], ...]
     predictors: Int[Tensor, "predicted"]
     targets: Int[Tensor, "predicted"]
     lengths: tuple[int, ...]
@@ -57,17 +69,23 @@ class Pack:
 def split(groups: Sequence[Group], budget: int) -> list[list[Group]]:
     """Return microbatches of at most `budget` tokens; a larger group is cut and its prompt repeated.
 
-    Groups of similar length come together: the attention pads a microbatch's completions to its longest.
+    Groups of similar length come together: the attention pads a microbatch's completions to its longest. What their
+    prompts begin with counts once a microbatch.
     """
+    shared = shared_beginnings([group.prompt for group in groups])
+    sharing = [replace(group, shared=length) for group, length in zip(groups, shared, strict=True)]
     batches: list[list[Group]] = [[]]
+    begun: set[tuple[int, ...]] = set()
     taken = 0
-    for group in sorted(groups, key=lambda group: max(map(len, group.completions))):
+    for group in sorted(sharing, key=lambda group: max(map(len, group.completions))):
         for piece in _pieces(group, budget):
-            if batches[-1] and taken + piece.tokens > budget:
+            new = piece.tokens - (piece.shared if piece.beginning in begun else 0)
+            if batches[-1] and taken + new > budget:
                 batches.append([])
-                taken = 0
+                begun, taken, new = set(), 0, piece.tokens
             batches[-1].append(piece)
-            taken += piece.tokens
+            begun.add(piece.beginning)
+            taken += new
     return [batch for batch in batches if batch]
 
 
@@ -81,62 +99,97 @@ def _pieces(group: Group, budget: int) -> list[Group]:
         pieces[-1].append(index)
         taken += len(completion) - 1
     return [
-        Group(
-            group.prompt,
-            [group.completions[i] for i in piece],
-            [group.rows[i] for i in piece],
-            group.masks and [group.masks[i] for i in piece],
+        replace(
+            group,
+            completions=[group.completions[i] for i in piece],
+            rows=[group.rows[i] for i in piece],
+            masks=group.masks and [group.masks[i] for i in piece],
         )
         for piece in pieces
     ]
 
 
+class _Level(NamedTuple):
+    """Sequences one after the other: which of the level before each follows, and its first token's position."""
+
+    sequences: Sequence[Sequence[int]]
+    owners: Sequence[int]
+    positions: Sequence[int]
+
+
 def pack(groups: Sequence[Group], device: torch.device) -> Pack:
-    """Lay out the prompts one after the other, then the completions. Neither may be empty."""
-    prompts = [group.prompt for group in groups]
+    """Lay out what prompts share, the (rest of the) prompts one after the other, then the completions.
+
+    Neither prompts nor completions may be empty.
+    """
+    beginnings = {tokens: row for row, tokens in enumerate(dict.fromkeys(group.beginning for group in groups))}
+    if len(beginnings) == len(groups):  # nothing is shared
+        groups, beginnings = [replace(group, shared=0) for group in groups], {}
+    levels = _levels(groups, beginnings)
+    ends = [*accumulate((len(sequence) for level in levels for sequence in level.sequences), initial=0)]
+    places = [range(*pair) for pair in pairwise(ends)]
+    shared, asked, answered = (
+        places[: len(beginnings)],
+        places[len(beginnings) :],
+        places[len(beginnings) + len(groups) :],
+    )
+    spans = [
+        (shared[beginnings[groups[owner].beginning]] if beginnings else range(0), asked[owner], own)
+        for owner, own in zip(levels[-1].owners, answered, strict=True)
+    ]
     completions = [completion for group in groups for completion in group.completions]
     masks = [mask for group in groups for mask in (group.masks or [[True] * len(each) for each in group.completions])]
-    owners = [owner for owner, group in enumerate(groups) for _ in group.completions]
-    ends = list(accumulate(map(len, prompts)))
-    starts = list(accumulate((len(completion) - 1 for completion in completions), initial=ends[-1]))
-    read = [completion[:-1] for completion in completions]
     predictors = [
         place
-        for owner, start, tokens, mask in zip(owners, starts, read, masks, strict=False)
-        for place, predicted in zip((ends[owner] - 1, *range(start, start + len(tokens))), mask, strict=True)
-        if predicted
+        for (_, prompt, own), mask in zip(spans, masks, strict=True)
+        for place in compress((prompt[-1], *own), mask)
     ]
-    positions = [place for prompt in prompts for place in range(len(prompt))]
-    positions += [
-        len(prompts[owner]) + place for owner, tokens in zip(owners, read, strict=True) for place in range(len(tokens))
-    ]
-    ids = [token for tokens in (*prompts, *read) for token in tokens]
+    targets = [token for each, mask in zip(completions, masks, strict=True) for token in compress(each, mask)]
     return Pack(
-        torch.tensor([ids], device=device),
-        torch.tensor([positions], device=device),
-        Layout(
-            _table(0, list(map(len, prompts)), device),
-            _table(ends[-1], [len(tokens) for tokens in read if tokens], device),
-            torch.tensor([owner for owner, tokens in zip(owners, read, strict=True) if tokens], device=device),
-        ),
+        torch.tensor([[token for level in levels for tokens in level.sequences for token in tokens]], device=device),
+        torch.tensor([[place for level in levels for place in _positions(level)]], device=device),
+        _layout(levels, device),
         tuple(groups),
+        tuple(spans),
         torch.tensor(predictors, device=device),
-        torch.tensor(
-            [token for each, mask in zip(completions, masks, strict=True) for token in compress(each, mask)],
-            device=device,
-        ),
+        torch.tensor(targets, device=device),
         tuple(map(sum, masks)),
         tuple(row for group in groups for row in group.rows),
     )
 
 
-def _table(start: int, lengths: Sequence[int], device: torch.device) -> Table:
-    sizes = torch.tensor(lengths, dtype=torch.long)
-    columns = torch.arange(max(lengths, default=0))
-    valid = columns < sizes[:, None]
-    places = torch.where(valid, (sizes.cumsum(0) - sizes)[:, None] + columns, 0)
-    slots = valid.flatten().nonzero().squeeze(1)
-    return Table(start, len(slots), places.to(device), slots.to(device), valid.to(device), bool(valid.all()))
+def _levels(groups: Sequence[Group], beginnings: Mapping[tuple[int, ...], int]) -> list[_Level]:
+    """Return the shared beginnings, if any, the prompts without them, and the completions without their last tokens."""
+    follow = [beginnings[group.beginning] for group in groups] if beginnings else []
+    prompts = [group.prompt[group.shared :] for group in groups]
+    owners = [owner for owner, group in enumerate(groups) for _ in group.completions]
+    return [
+        *([_Level([*beginnings], [], [0] * len(beginnings))] if beginnings else []),
+        _Level(prompts, follow, [group.shared for group in groups]),
+        _Level(
+            [completion[:-1] for group in groups for completion in group.completions],
+            owners,
+            [len(groups[owner].prompt) for owner in owners],
+        ),
+    ]
+
+
+def _positions(level: _Level) -> Iterator[int]:
+    for sequence, first in zip(level.sequences, level.positions, strict=True):
+        yield from range(first, first + len(sequence))
+
+
+def _layout(levels: Sequence[_Level], device: torch.device) -> Layout:
+    """Return the tables of the levels; a completion of one token has no row."""
+    tables: list[Table] = []
+    start = 0
+    for level in levels:
+        rows = [row for row, sequence in enumerate(level.sequences) if sequence or level is not levels[-1]]
+        if rows:
+            owners = [level.owners[row] for row in rows] if level.owners else None
+            tables.append(table_of(start, [len(level.sequences[row]) for row in rows], owners, device))
+            start += tables[-1].tokens
+    return Layout(tuple(tables))
 
 
 def hidden_states(model: PreTrainedModel, packed: Pack) -> Float[Tensor, "predicted hidden"]:

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import torch
@@ -17,7 +18,8 @@ from models.packing.packing import Group, Pack, hidden_states, pack
 
 log = logging.getLogger("nightschool")
 
-SHAPES = ((9, (6, 1, 11)), (5, (4, 8)))  # tokens of the probe's prompts, and of their completions
+# Tokens that the probe's prompts begin with alike, that follow there, and of their completions
+SHAPES = ((4, 9, (6, 1, 11)), (0, 5, (4, 8)), (4, 3, (5,)))
 NATS, SHARE = 1e-4, 1e-3  # tolerances in fp32: mean difference in nats, and share of the gradient's norm
 
 _packed: dict[str, bool] = {}  # this process's measurements, by `_kind`
@@ -100,7 +102,11 @@ def _probe(vocabulary: int) -> list[Group]:
     def tokens(count: int) -> list[int]:
         return torch.randint(vocabulary, (count,), generator=chance).tolist()
 
-    return [Group(tokens(prompt), [tokens(length) for length in lengths], []) for prompt, lengths in SHAPES]
+    begun = tokens(max(shared for shared, _, _ in SHAPES))
+    return [
+        Group([*begun[:shared], *tokens(rest)], [tokens(length) for length in lengths], [], shared=shared)
+        for shared, rest, lengths in SHAPES
+    ]
 
 
 def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple[Tensor, Tensor]:
@@ -111,13 +117,11 @@ def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple
         gradients = torch.autograd.grad((found * weights).sum(), seen)
     if len(gradients) == 1:
         return found.detach(), gradients[0][0]
-    rows = iter(gradient[0] for gradient in gradients)
-    prompts, completions = [], []
-    for group in packed.groups:
-        own = [next(rows) for _ in group.completions]
-        prompts.append(torch.stack([row[: len(group.prompt)] for row in own]).sum(dim=0))
-        completions += [row[len(group.prompt) :] for row in own]
-    return found.detach(), torch.cat([*prompts, *completions])
+    whole = gradients[0].new_zeros(packed.input_ids.shape[1], gradients[0].shape[-1])
+    for gradient, spans in zip(gradients, packed.spans, strict=True):
+        for place, row in zip(chain(*spans), gradient[0], strict=True):
+            whole[place] += row
+    return found.detach(), whole
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Distillation: worked solutions as supervised lessons."""
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +67,7 @@ def distill(
     openings of the conversations that judge the reward model (see `models/lessons/preference_data.py`); traces that
     begin so are not learnt. Without traces the checkpoint stays the same.
     """
+    started = time.perf_counter()
     read = [trace for artifact in traces for trace in traces_of(read_table(artifact.folder / "traces.parquet", TRACES))]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
 
@@ -101,7 +103,13 @@ def distill(
         rehearsals = round(len(examples) * config.rehearsal / (1 - config.rehearsal))
         examples += [(rollout.prompt_token_ids, rollout.token_ids) for rollout in own[:rehearsals]]
         checkpoint, curve = trainer.call(
-            trainer_process.lesson, checkpoint, trainer_config, config, examples, checkpoints, pace
+            trainer_process.lesson,
+            checkpoint,
+            trainer_config,
+            config,
+            examples,
+            checkpoints,
+            pace and pace.left(started),  # without what the student's own attempts took
         )
         taught = came(len(examples), config, trainer_config.seed, len(curve))
         for index in (index for number, index in enumerate(learnt) if number not in taught):

@@ -2,6 +2,8 @@
 
 import json
 import math
+import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -9,11 +11,13 @@ from statistics import fmean, stdev
 from scipy.stats import t
 
 from conf.schema import EngineConfig, StudentConfig
+from models.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
 from tasks.evaluation.statistics import Decision, signed
+from tasks.evaluation.stored_answers import key, store, versions
 from tasks.rollouts import engine_process
 from tasks.rollouts.proven import call_proven
-from tasks.stage import Artifact
+from tasks.stage import Artifact, committed
 from tasks.workers import Worker
 
 FILE = "english.json"
@@ -34,16 +38,34 @@ class EnglishComparison:
     high: float
 
 
-def write_english(folder: Path, checkpoint: Path, student: StudentConfig, config: EngineConfig, engine: Worker) -> None:
-    """Write `english.json`: the mean negative log-likelihood of each passage, nats per token, without its first."""
-    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    texts = [
-        tokenizer.encode(passage, add_special_tokens=False)
-        for passage in PASSAGES.read_text(encoding="utf-8").splitlines()
-    ]
-    arguments = (checkpoint, config, texts, student.trust_remote_code)
-    logprobs = call_proven(engine, engine_process.logprobs, *arguments)
-    (folder / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
+def write_english(
+    folder: Path, checkpoint: Path, student: StudentConfig, config: EngineConfig, engine: Worker, exams: Path
+) -> None:
+    """Write `english.json`: the mean negative log-likelihood of each passage, nats per token, without its first.
+
+    It is stored under `exams`, and measured once for each checkpoint.
+    """
+    inputs = {
+        "checkpoint": checkpoint.name,
+        "passages": digest_file(PASSAGES),
+        "settings": json.dumps(config.model_dump(mode="json"), sort_keys=True),
+        **versions(),
+    }
+    stored = exams / f"{key(inputs)}-english"
+    if committed(stored) is None:
+        started = time.perf_counter()
+        tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+        passages = PASSAGES.read_text(encoding="utf-8").splitlines()
+        texts = [tokenizer.encode(passage, add_special_tokens=False) for passage in passages]
+        arguments = (checkpoint, config, texts, student.trust_remote_code)
+        logprobs = call_proven(engine, engine_process.logprobs, *arguments)
+        measured = json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]})
+
+        def write(draft: Path) -> None:
+            (draft / FILE).write_text(measured)
+
+        store(stored, inputs, write, time.perf_counter() - started)
+    shutil.copyfile(stored / FILE, folder / FILE)
 
 
 def mean_nats(exam: Path) -> float | None:

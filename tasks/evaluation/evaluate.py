@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from tasks.evaluation.english import write_english
 from tasks.evaluation.sequential import levels, verdict_of
 from tasks.evaluation.statistics import difference
 from tasks.evaluation.stored_answers import Rows
+from tasks.rollouts import engine_process
+from tasks.rollouts.proven import call_proven
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
 from tasks.workers import Worker
@@ -107,7 +110,7 @@ def evaluate(
     write_table(folder / "samples.parquet", EVALUATIONS, samples)
     (folder / "excluded.json").write_text(json.dumps(excluded))
     if english:
-        write_english(folder, checkpoint, student, config, engine)
+        write_english(folder, checkpoint, student, config, engine, exams)
     return {"answered": float(examiner.answered), "seconds_answering": examiner.seconds}
 
 
@@ -128,10 +131,11 @@ def quiz(
     max_completion_tokens: int,
     exam_questions: tuple[str, ...],
     engine: Worker,
-) -> None:
+) -> Mapping[str, float]:
     """Evaluate a checkpoint on a few training problems, none of which asks what the exam asks (`exam_questions`).
 
-    A quiz shows the trend during the night and decides nothing.
+    A quiz shows the trend during the night and promotes nothing. Returns the seconds that answering and grading took,
+    without the engine's start.
     """
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
     there = benchmark.draw(seed, part.problems or 0)
@@ -139,5 +143,9 @@ def quiz(
     others = (problem for problem in shuffled if not exam.asks(problem.question))
     problems = list(itertools.islice(others, part.problems))
     prompts = render_prompts(benchmark, problems, checkpoint, student)
+    call_proven(engine, engine_process.kv_tokens, checkpoint, config, student.trust_remote_code)  # starts, if it has to
+    started = time.perf_counter()
     rows = answer_questions(benchmark, problems, prompts, checkpoint, student, config, max_completion_tokens, engine)
+    seconds = time.perf_counter() - started
     write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
+    return {"seconds_answering": seconds}

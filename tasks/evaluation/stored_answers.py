@@ -12,7 +12,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -129,25 +129,27 @@ def load_answers(exams: Path, inputs: Inputs) -> Answers:
 def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) -> None:
     """Store answers, except those to problems on which the grader failed (`correct` is null).
 
-    They are written to a draft, then renamed. Where another process has stored the same meanwhile, that one stays.
     `seconds`: what answering and grading took.
     """
     graded = {name: rows for name, rows in answers.items() if all(row["correct"] is not None for row in rows)}
     if not graded:
         return
     problems = hashlib.sha256(" ".join(sorted(graded)).encode()).hexdigest()[:12]
-    name = f"{key(inputs)}-{problems}"
-    draft = exams / f"{DRAFT}{name}-{secrets.token_hex(4)}"
-    make_folder(draft)
-    with room_for(draft):
+
+    def write(draft: Path) -> None:
         write_table(draft / "answers.parquet", EVALUATIONS, [row for rows in graded.values() for row in rows])
         (draft / "keys.json").write_text(json.dumps([name for name, rows in graded.items() for _ in rows]))
+
+    store(exams / f"{key(inputs)}-{problems}", inputs, write, seconds)
+
+
+def store(folder: Path, inputs: Inputs, write: Callable[[Path], None], seconds: float) -> None:
+    """Store what `write` writes into a draft, which is then renamed. Another process's, stored meanwhile, stays."""
+    draft = folder.with_name(f"{DRAFT}{folder.name}-{secrets.token_hex(4)}")
+    make_folder(draft)
+    with room_for(draft):
+        write(draft)
         commit(draft, "exam", inputs, seconds)
-    _move(draft, exams / name, inputs)
-    sync(exams)
-
-
-def _move(draft: Path, folder: Path, inputs: Inputs) -> None:
     if committed(folder, inputs) is None:
         shutil.rmtree(folder, ignore_errors=True)  # damaged
     try:
@@ -156,6 +158,7 @@ def _move(draft: Path, folder: Path, inputs: Inputs) -> None:
         if not folder.is_dir():
             raise
         shutil.rmtree(draft)
+    sync(folder.parent)
 
 
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:

@@ -1,5 +1,6 @@
 """The report in words: its first lines, and the short form in Markdown for Prefect, a chat or an e-mail."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from tasks.evaluation.statistics import probability, signed
 from tasks.report.queries import MODELS
 from tasks.report.sections import journal_sentences
 from tasks.report.text import day, duration, percent, percent_range, plain_line, plural
+
+MORE = 1.25  # times the hours of a night into which no round fitted
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,14 @@ def to_do(summary: Mapping[str, Any]) -> str:
         return f"{first} If the new checkpoint disappoints you, run: {summary['way_back']}"
     if alarms:
         return first
-    if not summary["rounds"] and (advice := (summary["hours"] or {}).get("advice")):
-        return advice
+    if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"]:
+        return f"Give the night more time: no round fitted. {_minutes_for_a_round(summary['hours'])} minutes would do."
     return "Nothing. The next night tries again with the day's new lessons."
+
+
+def _minutes_for_a_round(hours: Mapping[str, Any]) -> int:
+    """Return the minutes into which a round should fit: as expected before the night, and more than it had."""
+    return max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
 
 
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:

@@ -30,7 +30,7 @@ TINY = (
     "grpo={rounds: 3, prompts_per_round: 4, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
     "refills: 1, quiz_every_rounds: 2, quiz_problems: 6}",
     "optimizer.learning_rate=0.003",
-    "engine={max_model_len: 120, max_num_seqs: 8, kv_cache_gb: 1}",
+    "engine={max_model_len: 160, max_num_seqs: 8, kv_cache_gb: 1}",
 )
 EPISODES = (
     'benchmarks=[{name: "tests.rewards.countdown:Countdown"}]',
@@ -167,7 +167,7 @@ def _write_problems(folder: Path) -> None:
 
 def _lesson(number: int) -> dict[str, object]:
     """Return a worked answer without truth: wrong ones are learned too, and GRPO has something to improve."""
-    asked = {"role": "user", "content": f"How many? {number}\n{INSTRUCTION}"}
+    asked = {"role": "user", "content": f"{INSTRUCTION}\nHow many? {number}"}
     answer = f"#### {ANSWERS[number % len(ANSWERS)]}"
     line = {"version": 1, "kind": "trace", "at": DATE, "messages": [asked]}
     return {**line, "response": answer, "teacher": "chaos"}

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from flows.evaluation.vault import Vault
 from mlflow.exceptions import MlflowException
 from prefect import flow
 
@@ -22,7 +23,6 @@ from conf.load import STARTER, load_night
 from conf.storage.durable import DiskFullError
 from conf.storage.home import SUMMARY, Home, NightError
 from flows import nightly
-from flows.evaluation.vault import Vault
 from flows.run.child import end_child
 from flows.run.context import Night
 from flows.training.monitor import Monitor

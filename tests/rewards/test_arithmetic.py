@@ -27,7 +27,7 @@ def test_an_exercise_as_a_problem_with_its_prompt_kind_and_worked_solution() -> 
     problem = as_problem(TWELVE)
     assert problem == Problem("arithmetic/1/plus/5 + 7", "arithmetic", "What is 7 + 5?", "12", "1")
     assert worked_solution(TWELVE) == "7 + 5 = 12\n#### 12"
-    prompt = "What is 7 + 5?\nGive the steps, then the answer on a last line as #### <number>."
+    prompt = "Solve the problem below. Give the steps, then the answer as #### <number> on a last line.\nWhat is 7 + 5?"
     assert Arithmetic().prompt(problem) == prompt
     assert Arithmetic().kind(problem) == "arithmetic/1/plus"
     split = Exercise("5", "gain-split", "", ("2 + 4 = 6", "6 / 3 = 2"), 2)

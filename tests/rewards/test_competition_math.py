@@ -49,7 +49,7 @@ def test_the_prompt_the_level_and_the_subject(tmp_path: Path) -> None:
     benchmark = CompetitionMath(write_rows(tmp_path / "test.jsonl", *rows))
     first, second = benchmark.problems("test")
     assert benchmark.prompt(first) == (
-        "How many?\nPlease reason step by step, and put your final answer within \\boxed{}."
+        "Solve the problem below. Please reason step by step, and put your final answer within \\boxed{}.\nHow many?"
     )
     assert (first.level, second.level) == ("5", None)
     assert first.problem_id.startswith("math/test/counting_and_probability/")

@@ -75,13 +75,12 @@ def test_an_unreadable_truth_is_the_graders_failure() -> None:
 
 def test_the_prompt_shows_one_assert_and_its_setup() -> None:
     assert Mbpp().prompt(PROBLEM) == (
-        "You are an expert Python programmer, and here is your task: Write a function to add one. "
-        "Your code should pass this test:\n\nassert add_one(1) == 2\n\n"
-        "Answer with the whole program in one ```python block."
+        "You are an expert Python programmer. Answer with the whole program in one ```python block. "
+        "Here is your task:\nWrite a function to add one. Your code should pass this test:\n\nassert add_one(1) == 2"
     )
     tree = ProgramTests("root = Node(1)", ("assert height(root) == 1",), "height").truth()
     shown = Mbpp().prompt(Problem("mbpp/927", "mbpp", "Write a function.", tree))
-    assert "test:\n\nroot = Node(1)\nassert height(root) == 1\n\n" in shown
+    assert shown.endswith("test:\n\nroot = Node(1)\nassert height(root) == 1")
 
 
 @pytest.mark.parametrize(

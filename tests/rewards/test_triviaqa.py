@@ -66,7 +66,7 @@ def test_a_row_becomes_a_problem_with_its_names_in_order(tmp_path: Path) -> None
     benchmark = TriviaQa(write_rows(tmp_path / "test.jsonl", row))
     [problem] = benchmark.problems("test")
     assert problem == Problem("triviaqa/test/tc_2", "triviaqa", TRIVIAQA["question"], '["A", "B"]')
-    assert benchmark.prompt(problem).endswith("on a last line `Answer: <answer>`.")
+    assert "as `Answer: <answer>` on a last line.\n" in benchmark.prompt(problem)
 
 
 def test_the_hubs_validation_split_is_the_exam(monkeypatch: pytest.MonkeyPatch) -> None:

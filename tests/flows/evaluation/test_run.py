@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tests.flows.evaluation.vault_school import RIGHT, School
 
 from flows.evaluation.run import evaluate_checkpoint
-from tests.flows.evaluation.vault_school import RIGHT, School
 
 
 @pytest.mark.usefixtures("prefect_server")

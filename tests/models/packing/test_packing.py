@@ -12,14 +12,26 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from models.hf.loading import load_model
+from models.packing.beginnings import shared_beginnings
 from models.packing.packing import Group, pack, split
 from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
 from tests.models.support.tiny import plain_logprobs as logprobs_of
-from tests.models.support.tiny import plain_model, write_tiny
+from tests.models.support.tiny import plain_model, random_tokens, write_tiny
 from tests.models.support.tiny import random_group as group
 
 CPU = torch.device("cpu")
+BEGUN = random_tokens(30, seed=1)
+
+
+def begun(group: Group, tokens: int) -> Group:
+    """The group with so many tokens before its prompt, that others may share."""
+    return replace(group, prompt=[*BEGUN[:tokens], *group.prompt])
+
+
 GROUPS = [group(5, [4, 1, 7], 0), group(1, [1, 1], 3), group(9, [2], 5), group(3, [6, 6, 1, 3, 5], 6)]
+GROUPS += [begun(group(4, [5, 2], 11), 9), begun(group(2, [3], 13), 9), begun(group(6, [1, 4], 14), 30)]
+GROUPS += [begun(group(6, [1], 14), 30)]
+GROUPS[-1] = replace(GROUPS[-1], rows=[16])
 
 
 @pytest.fixture(scope="module", params=["llama", "qwen3"])
@@ -76,14 +88,16 @@ def test_as_the_plain_model_one_sequence_at_a_time(folder: Path, attention: Any,
 
 
 SHAPES = st.lists(
-    st.tuples(st.integers(1, 30), st.lists(st.integers(1, 30), min_size=1, max_size=6)), min_size=0, max_size=6
+    st.tuples(st.sampled_from([0, 5, 9, 30]), st.integers(1, 30), st.lists(st.integers(1, 30), min_size=1, max_size=6)),
+    min_size=0,
+    max_size=6,
 )
 
 
 def groups_of(shapes: list[Any]) -> list[Group]:
     groups, row = [], 0
-    for prompt, lengths in shapes:
-        groups.append(group(prompt, lengths, row))
+    for shared, prompt, lengths in shapes:
+        groups.append(begun(group(prompt, lengths, row), shared))
         row += len(lengths)
     return groups
 
@@ -119,9 +133,26 @@ def test_splitting_loses_nothing_and_keeps_the_budget(shapes: list[Any], budget:
         for r, completion in zip(piece.rows, piece.completions, strict=True):
             assert (piece.prompt, completion) == by_row[r]
     for batch in batches:
-        tokens = sum(piece.tokens for piece in batch)
-        assert tokens == pack(batch, CPU).input_ids.shape[1]
+        tokens = pack(batch, CPU).input_ids.shape[1]
+        assert tokens == sum(p.tokens - p.shared for p in batch) + sum(map(len, {p.beginning for p in batch}))
         assert tokens <= budget or (len(batch) == 1 and len(batch[0].completions) == 1)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "shared"),
+    [
+        ([], []),
+        ([begun(group(3, [1], n), 9).prompt for n in range(4)], [9] * 4),
+        ([begun(group(3, [1], n), 7).prompt for n in range(4)], [0] * 4),  # too few to be worth it
+        ([begun(group(3, [1], n), size).prompt for n, size in enumerate([9, 30, 0, 30, 9])], [9, 30, 0, 30, 9]),
+        # a few long ones are better off with the many
+        ([begun(group(3, [1], n), size).prompt for n, size in enumerate([9, 12, 9, 9, 12, 9])], [9] * 6),
+        ([BEGUN, BEGUN, BEGUN[:9]], [29, 29, 0]),  # never a whole prompt
+        ([BEGUN[:1], BEGUN[:1]], [0, 0]),
+    ],
+)
+def test_prompts_share_what_leaves_the_fewest_tokens(prompts: Any, shared: list[int]) -> None:
+    assert shared_beginnings(prompts) == shared
 
 
 @pytest.mark.parametrize(
@@ -131,6 +162,8 @@ def test_splitting_loses_nothing_and_keeps_the_budget(shapes: list[Any], budget:
         ([group(4, [5, 5, 5])], 16, [[[0, 1, 2]]]),
         ([group(4, [5, 5], 0), group(4, [5, 5], 2)], 24, [[[0, 1], [2, 3]]]),
         ([group(4, [5, 5], 0), group(4, [5, 5], 2)], 23, [[[0, 1]], [[2, 3]]]),
+        ([begun(group(4, [5, 5], 0), 9), begun(group(4, [5, 5], 2), 9)], 33, [[[0, 1], [2, 3]]]),
+        ([begun(group(4, [5, 5], 0), 9), begun(group(4, [5, 5], 2), 9)], 32, [[[0, 1]], [[2, 3]]]),
         # of like length: the attention pads a microbatch's completions to its longest
         (
             [group(2, [9, 1], 0), group(2, [3, 3], 2), group(2, [9, 2], 4), group(2, [2], 6)],

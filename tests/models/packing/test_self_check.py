@@ -110,9 +110,9 @@ def test_only_the_first_layers_are_copied(monkeypatch: pytest.MonkeyPatch) -> No
 def off_by_one(patch: pytest.MonkeyPatch) -> None:
     visible = attention._visible
 
-    def wrong(layout: Any, prefixed: bool, *others: Any) -> Any:
-        seen = visible(layout, prefixed, *others)
-        seen[:, 1:, -1] |= prefixed  # the last key is shown too early
+    def wrong(layout: Any, number: int, *others: Any) -> Any:
+        seen = visible(layout, number, *others)
+        seen[:, 1:, -1] |= number > 0  # the last key is shown too early
         return seen
 
     patch.setattr(attention, "_visible", wrong)
@@ -130,10 +130,9 @@ def shifted_positions(patch: pytest.MonkeyPatch) -> None:
 def lost_gradients(patch: pytest.MonkeyPatch) -> None:
     collect = attention._collect
 
-    def wrong(whole: Any, d_rows: Any, layout: Any, prefixed: bool) -> None:
-        collect(whole, d_rows, layout, prefixed)
-        if prefixed:
-            whole[: layout.prompts.tokens] *= 0.5
+    def wrong(*arguments: Any) -> Any:
+        earlier = collect(*arguments)
+        return None if earlier is None else earlier * 0.5
 
     patch.setattr(attention, "_collect", wrong)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tasks.evaluation.cache import key, save_exam
 
 from conf.storage.home import Home
-from tasks.evaluation.cache import key, save_exam
 from tasks.journal.spans import consumed, note_taken
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, Registry
 from tasks.registry.prune import bytes_freed, plan, prune, remove

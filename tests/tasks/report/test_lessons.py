@@ -51,7 +51,7 @@ def take_back(night: Path, lesson: str) -> None:
 
 @pytest.fixture
 def full_day(tmp_path: Path) -> Path:
-    """A night whose student solves 1 of 10 at its start; each part adds one or two, but the teacher's round loses one."""
+    """A night whose student solves 1 of 10 at its start; each part adds one or two, the teacher's round loses one."""
     write_config(tmp_path, ORDER, "on_policy.teacher=starter")
     for number, (groups, useful) in {1: (16, 2), 2: (16, 5), 3: (16, 16), 4: (20, 9)}.items():
         write_round(tmp_path, number, groups, useful)

@@ -123,9 +123,9 @@ def test_the_exam_shows_its_looks_and_the_night_its_hours(own_night: Night) -> N
     assert page.count("<small>of at most 868</small>") == 2
     assert "<small>up to 434 problems</small></th><td>2 min 15 s</td><td>51 s</td>" in page  # 11 + 2 · 20 seconds
     assert "the rounds alone added" not in page
-    assert "It began with" not in page
+    assert "The night began with <code>" not in page
     begun = summary | {"digests": summary["digests"] | {"start": "abcdef012345"}}
-    assert "It began with <code>abcdef012345</code>." in " ".join(render(folder, begun).split())
+    assert "The night began with <code>abcdef012345</code>." in " ".join(render(folder, begun).split())
     assert "The hours" not in " ".join(render(folder, summary | {"hours": None}).split())
 
 

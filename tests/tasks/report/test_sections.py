@@ -3,8 +3,6 @@
 import html
 import json
 import math
-import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path

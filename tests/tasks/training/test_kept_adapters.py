@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from models.lessons.half_step import write_half_step
 
 from conf.schema import LoraConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
@@ -11,7 +12,6 @@ from models.checkpoint import base_of, is_adapter, keep, parent_of
 from models.engine.sync_probe import file_logprobs, read_probe
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model, load_tokenizer
-from models.lessons.half_step import write_half_step
 from models.optim.trainer_state import StateError
 from models.rollout import Rollout
 from models.trainer import Trainer

@@ -1,0 +1,38 @@
+"""What all prompts of a benchmark begin with: long enough for the engine's cache, which keeps whole blocks."""
+
+import importlib.util
+from itertools import takewhile
+from typing import Any, get_args
+
+import pytest
+
+from conf.schema import StudentConfig
+from conf.sections.benchmark import BenchmarkName
+from models.engine.environment import CPU_BLOCK
+from models.hf.loading import PACKAGE, STARTER_FILE, AutoTokenizer, prompt_tokens
+from rewards.benchmarks import load
+from rewards.programs.unit_tests import ProgramTests
+from rewards.verifier import Problem
+
+QUESTIONS = ("What is 7 + 5?", "def twice(x):")
+PROGRAM = ProgramTests("", ("assert twice(2) == 4",), "twice").truth()
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    """The starter's."""
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        pytest.skip("the starter's package is not installed")
+    return AutoTokenizer.from_pretrained(package.submodule_search_locations[0], gguf_file=STARTER_FILE)
+
+
+def test_the_beginning_fills_a_block_of_the_cache(tokenizer: Any) -> None:
+    """Barely: where nothing is cached, each of its tokens costs. An instruction of its own is the question itself."""
+    begun = {}
+    for name in set(get_args(BenchmarkName)) - {"instructions", "ants"}:
+        asked = [load(name).prompt(Problem("", name, question, PROGRAM)) for question in QUESTIONS]
+        student = StudentConfig(source="starter", system="")
+        pair = [prompt_tokens(tokenizer, [{"role": "user", "content": text}], student) for text in asked]
+        begun[name] = len([*takewhile(lambda tokens: tokens[0] == tokens[1], zip(*pair, strict=False))])
+    assert begun == dict.fromkeys(begun, CPU_BLOCK)
