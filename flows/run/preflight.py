@@ -74,22 +74,24 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
 
 def _count_problems(config: NightConfig) -> dict[str, int]:
     counts = {part.name: len(exam_problems(part, config.sandbox)) for part in config.exam.parts}
-    for part in config.exam.parts:
-        if not (count := counts[part.name]):
-            raise InputError(f"exam: {part.name} has no problems; name other levels")
-        if part.problems is not None and count < part.problems:
-            raise InputError(
-                f"exam: {part.name} has {count} problems, not {part.problems}; leave out `problems` for all"
-            )
+    for name, count in counts.items():
+        if not count:
+            raise InputError(f"exam: {name} has no problems; name other levels")
     return counts
 
 
 def _check_margins(config: NightConfig) -> None:
     """Refuse a target too small to ever show a gain, and a guard too small to ever show that it kept its margin.
 
-    Warns where the guards together would refuse a candidate that is no worse too often.
+    Refuses an exam larger than its benchmark, too. Warns where the guards together would refuse a candidate that is no
+    worse too often.
     """
     exam, counts = config.exam, _count_problems(config)
+    for part in exam.parts:
+        if part.problems is not None and (count := counts[part.name]) < part.problems:
+            raise InputError(
+                f"exam: {part.name} has {count} problems, not {part.problems}; leave out `problems` for all"
+            )
     if 0.5 ** (count := counts[exam.target.name]) > exam.alpha:
         raise InputError(
             f"exam.target: {exam.target.name}: {count} problems can never show that a candidate is better at "

@@ -52,7 +52,7 @@ def write_english(
         **versions(),
     }
     stored = exams / f"{key(inputs)}-english"
-    if committed(stored) is None:
+    if committed(stored, inputs) is None:
         started = time.perf_counter()
         tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
         passages = PASSAGES.read_text(encoding="utf-8").splitlines()

@@ -21,18 +21,18 @@ FULL = (
     "on_policy.teacher=starter",
     "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}",
     "preference_learning=both",
-    "lessons.examine=true",
+    "exam.after_lessons=true",
     "lora={rank: 4}",
-    "exam.vault=100",
 )
 
 
 def test_the_starter_night() -> None:
+    looks = [f"exam/look-{number}" for number in range(1, 10)]
     assert list(inputs(plan("stages=[distill, grpo]"))) == [
-        *("enroll", "freeze_journal", "evaluate/champion", "rehearsal", "distill", "distill_check"),
-        *("fit_reward_model", "picks/champion", "replay_day", "merge_day", "evaluate/day", "picks/day"),
-        *("evaluate/distilled", "picks/distilled", "owner_prompts"),
-        *("rank_picks", "round-01", "round-02", "picks/candidate", "evaluate/candidate"),
+        *("enroll", "freeze_journal", "quiz/start", "rehearsal", "distill", "quiz/distill-before", "quiz/distill"),
+        *("distill_check/verdict", "fit_reward_model", "picks/champion", "owner_prompts", "rank_picks"),
+        *("round-01", "round-02", "quiz/rounds", "picks/candidate", *looks),
+        *("evaluate/champion", "evaluate/candidate", "evaluate/first"),
         *("decide", "promote", "push", "prune", "report"),
     ]
 
@@ -52,21 +52,22 @@ def test_every_input_comes_before_and_the_report_after_every_stage() -> None:
 
 def test_a_night_that_may_begin_with_the_day_copy() -> None:
     taken = inputs(plan("start_from=day"))
-    assert taken["choose_start"] == ("evaluate/champion", "evaluate/day", "picks/champion", "picks/day")
+    assert taken["choose_start"] == ("quiz/start", "quiz/day", "picks/champion", "picks/day")
     assert "choose_start" in taken["distill"]
 
 
 def test_steps_follow_each_other() -> None:
     taken = inputs(plan(*FULL))
-    chain = ["distill", "distill_check", "round-01", "merge", "lessons", "lessons_check", "self_distill"]
-    chain += ["self_distill_check", "round-02", "merge-2", "distill-2"]
+    chain = ["distill", "quiz/distill", "distill_check/verdict", "round-01", "merge", "lessons", "quiz/lessons"]
+    chain += ["lessons_check/verdict", "self_distill", "quiz/self_distill", "self_distill_check/verdict", "round-02"]
+    chain += ["merge-2", "distill-2"]
     for before, step in pairwise(chain):
         assert before in taken[step]
-    assert taken["round-02"] == ("enroll_teacher", "self_distill_check")
+    assert taken["round-02"] == ("enroll_teacher", "self_distill_check/verdict")
     assert taken["ask_teacher-2"] == ("merge-2",)
-    assert taken["evaluate/step-1"] == ("distill_check",)
-    assert taken["evaluate/candidate"] == ("distill-2_check",)
-    assert taken["vault/comparison"] == ("vault/ancestor", "vault/serving")
+    assert taken["quiz/rounds-2"] == ("merge-2",)
+    assert taken["exam/look-1"] == ("distill-2_check/verdict",)
+    assert taken["evaluate/whole-distilled"] == ("exam/look-9",)
 
 
 def test_a_rounds_refills_and_a_days_channels_are_nested() -> None:
@@ -76,15 +77,10 @@ def test_a_rounds_refills_and_a_days_channels_are_nested() -> None:
     assert refilled["score"] == ("sample", "score_by_reward_model")
     assert (refilled["refill-1/select_prompts"], refilled["update"]) == (("credit",), ("refill-1/credit",))
     assert inputs(nested["lessons"]) == {
-        "evaluate": (),
         "corrections": (),
-        "corrections/evaluate": ("corrections",),
         "words": ("corrections",),
-        "words/evaluate": ("words",),
         "feedback": ("words",),
-        "feedback/evaluate": ("feedback",),
         "picks": ("feedback",),
-        "picks/evaluate": ("picks",),
     }
 
 

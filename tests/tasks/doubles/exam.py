@@ -35,10 +35,12 @@ class TableEngine:
         function: Callable[..., Any],
         checkpoint: Path,
         config: EngineConfig,
-        prompts: Sequence[list[int]],
-        size: int,
+        prompts: Any,
+        size: int = 1,
         **options: Any,
-    ) -> tuple[list[list[Rollout]], dict[str, float]]:
+    ) -> Any:
+        if function is engine_process.kv_tokens:  # asked in order to start it
+            return 1000
         assert function is engine_process.sample
         self.calls += 1
         asked = [self.tokenizer.decode(prompt) for prompt in prompts]

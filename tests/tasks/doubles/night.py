@@ -15,7 +15,7 @@ from tasks.evaluation.evaluate import LOOK
 from tasks.evaluation.sequential import levels, verdict_of
 from tasks.evaluation.statistics import difference
 from tasks.report.report import summarise
-from tasks.stage import Artifact
+from tasks.stage import Artifact, commit
 from tasks.tables import EVALUATIONS, PROMPTS, ROLLOUTS, SCORES, read_table, write_table
 from tests.tasks.doubles import exam, tables
 
@@ -43,7 +43,7 @@ def write_night(
         write_round(folder / f"round-{number:02d}", number, groups, size, solved * number / rounds, hostile)
     for name, right in {"start": 2, "distill": 17, "rounds": 25}.items():
         exam.taken_quiz(folder / "quiz" / name, right, 40)
-        _commit(folder / "quiz" / name, {}, 3.0)
+        commit(folder / "quiz" / name, "quiz", {}, 3.0)
     found = write_exam(folder, hostile)
     seconds = {"freeze_journal": 0.4, "distill": 34.0, "fit_reward_model": 0.1, "select_prompts": 1.3 * rounds}
     seconds |= {"sample": 12.2 * rounds, "score": 0.3 * rounds, "update": 17.5 * rounds, "evaluate": 61.0}

@@ -16,7 +16,7 @@ from conf.sections.benchmark import ExamPart
 from rewards.verifier import Problem
 from tasks.evaluation import stored_answers
 from tasks.evaluation.stored_answers import DRAFT, key, load_answers, orphans, problem_key, save_answers
-from tasks.stage import MANIFEST
+from tasks.stage import MANIFEST, commit
 from tests.tasks.doubles.exam import ANSWERS, SUMS, inputs_of, row
 
 PROBLEM = Problem("arithmetic/1", "arithmetic", "1 + 1?", "2", "1")
@@ -146,14 +146,11 @@ def test_orphans_are_answers_of_other_checkpoints_and_stale_drafts(tmp_path: Pat
 def test_of_two_processes_that_store_the_same_the_first_one_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move = stored_answers._move
+    def commit_as_another_did(draft: Path, *arguments: Any) -> None:
+        commit(draft, *arguments)
+        shutil.copytree(draft, tmp_path / draft.name.removeprefix(DRAFT).rpartition("-")[0])
 
-    def moved_second(draft: Path, folder: Path, inputs: dict[str, str]) -> None:
-        shutil.copytree(draft, other := draft.with_name(f"{DRAFT}other"))
-        move(other, folder, inputs)
-        move(draft, folder, inputs)
-
-    monkeypatch.setattr(stored_answers, "_move", moved_second)
+    monkeypatch.setattr(stored_answers, "commit", commit_as_another_did)
     save_answers(tmp_path, inputs_of(), ANSWERS, 1.0)
     assert load_answers(tmp_path, inputs_of()) == ANSWERS
     assert len(list(tmp_path.iterdir())) == 1

@@ -1,11 +1,13 @@
 """Which nights made the champion, each from the champion before."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from conf.storage.home import InputError
-from tasks.journal.lineage import line_of, nights_with_smaller_holdout
+from tasks.journal.lineage import line_of, nights_with_smaller_holdout, taught_by
+from tasks.stage import MANIFEST, commit
 from tests.tasks.doubles.journals import DAYS, decided
 
 
@@ -34,6 +36,32 @@ def test_a_night_of_an_earlier_date_may_have_been_the_later_one(tmp_path: Path) 
     decided(tmp_path, DAYS[1], "first", "second")
     decided(tmp_path, DAYS[0], "second", "third")
     assert list(line_of("third", nights)) == [(nights / DAYS[0], True), (nights / DAYS[1], True)]
+
+
+def test_a_night_that_went_on_from_an_unproven_candidate_is_made_by_both(tmp_path: Path) -> None:
+    """What the unproven night taught counts as learned for the candidate that goes on, and not for the champion."""
+    nights = tmp_path / "nights"
+    decided(tmp_path, DAYS[0], "first", "ahead", done=("lessons/words",))
+    decided(tmp_path, DAYS[1], "first", "further", "lessons", start="ahead", done=("lessons/corrections",))
+    decided(tmp_path, DAYS[2], "first", "further", start="further")  # which taught nothing
+    assert list(line_of("further", nights)) == [(nights / DAYS[1], True), (nights / DAYS[0], True)]
+    assert list(line_of("lessons", nights)) == [(nights / DAYS[1], False), (nights / DAYS[0], True)]
+    assert [set(night.kinds) for night in taught_by("further", nights)] == [{"correction"}, {"words"}]
+    assert taught_by("first", nights) == []
+
+
+def test_the_decisions_of_version_0_1_are_read(tmp_path: Path) -> None:
+    decided(tmp_path, DAYS[0], "", "")
+    folder = tmp_path / "nights" / DAYS[0] / "decide"
+    compared = {
+        model: {"target": {"before_digest": "first", "after_digest": made}}
+        for model, made in {"candidate": "second", "distilled": "lessons alone"}.items()
+    }
+    (folder / MANIFEST).unlink()
+    (folder / "decision.json").write_text(json.dumps({"target": "target", "comparisons": compared}))
+    commit(folder, "decide", {}, 0.0)
+    for digest, is_candidate in {"second": True, "lessons alone": False}.items():
+        assert list(line_of(digest, tmp_path / "nights")) == [(folder.parent, is_candidate)]
 
 
 def test_checkpoints_that_were_made_from_each_other_end_the_line(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.tasks.doubles.registry import ROLES, make_models
 def night(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path / "nights" / "2026-11-20"
     write_lessons(folder)
-    return folder, write_exam(folder) | {"target": TARGET}
+    return folder, write_exam(folder)
 
 
 def test_the_hub_reads_the_exam_and_the_owner_the_lineage(tmp_path: Path, night: tuple[Path, dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""After the decision: three registered versions with their accuracies, and the winner under `daytime`."""
+"""After the decision: the registered versions with their accuracies, and the winner under `daytime`."""
 
 import json
 import threading
@@ -23,7 +23,7 @@ from tests.tasks.doubles.registry import ROLES, forget_moves, interrupted_at_eac
 
 @pytest.fixture(scope="module")
 def exam(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return write_exam(tmp_path_factory.mktemp("nights") / "2026-11-20", "") | {"target": TARGET}
+    return write_exam(tmp_path_factory.mktemp("nights") / "2026-11-20", whole=True)
 
 
 class Morning:

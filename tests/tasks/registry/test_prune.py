@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tasks.evaluation.cache import key, save_exam
 
 from conf.storage.home import Home
+from tasks.evaluation.stored_answers import save_answers
 from tasks.journal.spans import consumed, note_taken
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, Registry
 from tasks.registry.prune import bytes_freed, plan, prune, remove
 from tasks.stage import commit
 from tasks.tracking import RUN_FILE
-from tests.tasks.doubles.exam import EXAM, SUMS, inputs_of
+from tests.tasks.doubles.exam import ANSWERS, inputs_of
 from tests.tasks.doubles.registry import DATES
 from tests.tasks.doubles.registry import PrunedSchool as School
 
@@ -219,13 +219,14 @@ def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: Scho
     assert school.prune() == []
 
 
-def test_cached_exams_go_with_their_checkpoint(school: School) -> None:
-    parts = (SUMS, SUMS.model_copy(update={"levels": ("2",)}))
+def test_stored_answers_go_with_their_checkpoint(school: School) -> None:
     loser, serving = school.version("a loser", DATES[0]), school.version("serving", DATES[0], promote=True)
-    for checkpoint in (loser, serving, Path("elsewhere")):
-        for part in parts:
-            save_exam(school.home.exams, inputs_of(checkpoint=checkpoint, part=part), EXAM)
-    kept = {key(inputs_of(checkpoint=serving, part=part)) for part in parts}
+    for checkpoint in (serving, loser, Path("elsewhere")):
+        for longest in (64, 65):
+            inputs = inputs_of(checkpoint=checkpoint, max_completion_tokens=longest)
+            save_answers(school.home.exams, inputs, ANSWERS, 1.0)
+        if checkpoint == serving:
+            kept = {folder.name for folder in school.home.exams.iterdir()}
     gone = school.prune()
     assert gone[0] == f"version 1 ({loser.name})"
     assert sorted(gone[1:]) == sorted([f"exam of {loser.name}", "exam of elsewhere"] * 2)

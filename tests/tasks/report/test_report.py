@@ -12,6 +12,7 @@ import pytest
 from tasks.incidents import end_early, note
 from tasks.report.page import render
 from tasks.report.report import report, stage_seconds, summarise, wall_seconds
+from tasks.stage import MANIFEST, commit
 from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET
 
@@ -50,7 +51,8 @@ def test_the_quizzes_are_in_the_order_in_which_they_were_taken(own_night: Night)
     shutil.rmtree(folder / "quiz")
     for at, (name, solved) in enumerate({"start": 10, "distill": 25, "rounds": 30}.items()):
         taken_quiz(folder / "quiz" / name, solved, 40)
-        write_manifest(folder / "quiz" / name, 3.0, at)
+        commit(folder / "quiz" / name, "quiz", {}, 3.0)
+        os.utime(folder / "quiz" / name / MANIFEST, (at, at))
     assert list(summary(folder)["quizzes"].items()) == [
         ("start", {"accuracy": 0.25, "n": 40}),
         ("distill", {"accuracy": 0.625, "n": 40}),
@@ -87,7 +89,7 @@ def test_mlflows_run_is_ended_before_the_night_counts_as_finished(
 
 
 def write_manifest(stage: Path, seconds: float, end: float = 0.0) -> None:
-    stage.mkdir(parents=True, exist_ok=True)
+    stage.mkdir(parents=True)
     (stage / "manifest.json").write_text(json.dumps({"seconds": seconds}))
     os.utime(stage / "manifest.json", (end, end))
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from models.lessons.half_step import write_half_step
 
 from conf.schema import LoraConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
@@ -43,7 +42,7 @@ def rollouts(student: Path) -> list[Rollout]:
 def chain(
     student: Path, rollouts: list[Rollout], config: TrainerConfig, tmp_path_factory: pytest.TempPathFactory
 ) -> list[Path]:
-    """The student, a lesson's checkpoint, another's, a round's, and half of the second lesson."""
+    """The student, a lesson's checkpoint, another's, and a round's."""
     checkpoints, examples = student.parent, [(one.prompt_token_ids, one.token_ids) for one in rollouts]
     first, _ = trainer_process.lesson(student, config, LESSON, examples, checkpoints)
     second, _ = trainer_process.lesson(first, config, LESSON, examples[::-1], checkpoints)
@@ -51,16 +50,15 @@ def chain(
     before = Predecessor(second, second.name, None)
     updated = trainer_process.update(before, config, rollouts, advantages, checkpoints).checkpoint
     trainer_process.save_state(updated.name, tmp_path_factory.mktemp("state") / "one")
-    half = trainer_process.half_step(first, second, checkpoints, False)
-    return [student, first, second, updated, half]
+    return [student, first, second, updated]
 
 
 def test_each_is_an_adapter_of_the_first_student(chain: list[Path]) -> None:
     student, first, second, *_ = chain
     assert not is_adapter(student)
-    assert [base_of(each) for each in chain] == [student] * 5
-    assert [parent_of(each) for each in chain[1:]] == [student.name, first.name, second.name, second.name]
-    assert len({each.name for each in chain}) == 5
+    assert [base_of(each) for each in chain] == [student] * 4
+    assert [parent_of(each) for each in chain[1:]] == [student.name, first.name, second.name]
+    assert len({each.name for each in chain}) == 4
 
 
 def test_a_trainer_goes_on_where_an_adapter_ended(chain: list[Path], config: TrainerConfig) -> None:
@@ -70,21 +68,6 @@ def test_a_trainer_goes_on_where_an_adapter_ended(chain: list[Path], config: Tra
         assert probe.difference(file_logprobs(checkpoint, probe.token_ids)) < 0.05  # nats, by transformers and peft
         held = Trainer.load(checkpoint, config)._probe()
         assert probe.difference(held.logprobs) <= (0.05 if checkpoint == chain[-1] else 0)
-
-
-@torch.no_grad()
-def test_the_half_step_is_half_of_the_change(chain: list[Path]) -> None:
-    student, first, second, _, half = chain
-    of_nothing = student.parent / "half-of-the-first"
-    write_half_step(student, first, of_nothing)
-    for before, after, middle in ((first, second, half), (student, first, of_nothing)):
-        ours, theirs, found = (load_model(each, torch.float32, torch.device("cpu")) for each in (before, after, middle))
-        kept = changed = 0.0
-        for mine, other, between in zip(ours.parameters(), theirs.parameters(), found.parameters(), strict=True):
-            change = other - mine
-            kept += float(((between - mine) * change).sum())
-            changed += float(change.square().sum())
-        assert kept / changed == pytest.approx(0.5, abs=0.1)
 
 
 def test_who_reads_an_adapter_reads_a_whole_model(chain: list[Path]) -> None:
