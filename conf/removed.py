@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 REMOVED = {
+    "distill.choice": "a lesson's solutions always come shuffled",
     "exam.further_targets": "an exam has one target; make the others guards",
     "exam.alpha_spending": "alpha is spent on the looks of one night's exam (docs/exam-and-decision.md)",
     "exam.vault": "guards are held against the first student as well",
