@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.inputs.starter import STUDIED
-from conf.load import frozen_yaml, identity, load_night
+from conf.load import FROZEN, frozen_yaml, identity, load_night
+from conf.removed import REMOVED
 from conf.schema import NightConfig
 from conf.sections.teaching import TeachConfig
 from conf.storage.home import InputError
@@ -198,6 +199,20 @@ def test_overrides_reach_every_place(in_folder: Path) -> None:
 )
 def test_a_mistake_in_an_override_names_the_override(in_folder: Path, override: str, said: str) -> None:
     assert refusal(in_folder, override) == f"--set {override}: {said}"
+
+
+@pytest.mark.parametrize("option", REMOVED)
+def test_an_option_that_is_gone_says_what_replaces_it_and_a_night_that_has_it_is_read(
+    in_folder: Path, option: str
+) -> None:
+    assert refusal(in_folder, f"{option}=1") == f"--set {option}=1: was removed: {REMOVED[option]}"
+    section, _, name = option.partition(".")
+    written = yaml.safe_load(frozen_yaml(load_night(in_folder)))
+    written[section][name] = 1
+    in_folder.write_text(yaml.safe_dump(written))
+    assert refusal(in_folder).endswith(f"{option}: was removed: {REMOVED[option]}")
+    in_folder.write_text(f"{FROZEN}\n{yaml.safe_dump(written)}")
+    assert load_night(in_folder).exam.target.benchmark == "arithmetic"
 
 
 def test_all_mistakes_are_named_each_where_it_was_written(in_folder: Path) -> None:

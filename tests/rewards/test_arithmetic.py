@@ -1,6 +1,7 @@
 """Arithmetic: its fixed exam, its endless training problems, and its strict reading of an answer."""
 
 import hashlib
+import itertools
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from conf.sections.benchmark import LEVELS
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
-from rewards.data.arithmetic_exercises import Exercise
+from rewards.data.arithmetic_exercises import Exercise, exercises
 from rewards.verifier import Attempt, Problem
 
 TWELVE = Exercise("1", "plus", "What is 7 + 5?", ("7 + 5 = 12",), 12)
@@ -36,7 +37,7 @@ def test_an_exercise_as_a_problem_with_its_prompt_kind_and_worked_solution() -> 
 
 @pytest.mark.parametrize(
     ("levels", "count"),
-    [(("1", "2"), 400), (("1",), 200), (("2",), 200), (("3",), 100), (("4",), 100), (("5",), 100), (None, 700)],
+    [(("1", "2"), 868), (("1",), 278), (("2",), 590), (("3",), 400), (("4",), 400), (("5",), 400), (None, 2068)],
 )
 def test_the_exams_size(levels: tuple[str, ...] | None, count: int) -> None:
     exam = Arithmetic(levels=levels).problems("test")
@@ -44,11 +45,18 @@ def test_the_exams_size(levels: tuple[str, ...] | None, count: int) -> None:
     assert {problem.level for problem in exam} == set(levels or LEVELS)
 
 
+@pytest.mark.parametrize("level", ["1", "2"])
+def test_the_exam_of_the_small_levels_has_all_problems_that_exist(level: str) -> None:
+    drawn = itertools.islice(exercises("other", (level,), "test"), 10_000)
+    exam = {problem.problem_id for problem in Arithmetic(levels=[level]).problems("test")}
+    assert {as_problem(exercise).problem_id for exercise in drawn} == exam
+
+
 @pytest.mark.parametrize(
     ("levels", "digest"),
     [
-        (("1", "2"), "438668a3d6299b753fe23dd4a7c5ee350ada637bf73a081b1c94a3ee890b9dcb"),
-        (("3", "4", "5"), "26a18ed8f43eb13b2b60fb41b0e91f4105171572132beaef2e8e9775c2a19a34"),
+        (("1", "2"), "d79b12fc2325e9d8823b9833db619999068f6eb82e5023cc629157ceafb0b69f"),
+        (("3", "4", "5"), "4d6afc7cf90af59c25ce165f291a96939a4957ee9f4a3f3e45a3c4bebee6b7c7"),
     ],
 )
 def test_the_exam_never_changes(levels: tuple[str, ...], digest: str) -> None:
