@@ -46,7 +46,7 @@ STARTERS = (
     "refills: 1, quiz_every_rounds: 2, quiz_problems: 10}",
     "distill.steps=4",
     "day.generated_preferences=12",
-    "reward_model={min_picks: 6, epochs: 1, learning_curve: []}",
+    "reward_model={min_picks: 6, epochs: 1}",
     'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 40}, '
     "english_margin: 9.0, max_completion_tokens: 24}",
 )
