@@ -175,5 +175,4 @@ def _enrolled(night: Night, path: str = "enroll", student: StudentConfig | None 
         path,
         student=student or night.config.student,
         checkpoints=night.home.checkpoints,
-        trainer=night.trainer,
     )

@@ -120,7 +120,7 @@ def open_school(root: Path, server: str | None, *, real: bool = False, episodes:
     MlflowClient(tracking_uri=database, registry_uri=database).search_experiments()
     Home(root).database_file.rename(root / "empty.db")
     if real:
-        from models.hf.loading import write_starter
+        from models.hf.starter import write_starter
 
         write_starter(root / "student")
         return School(root, (f"student={{source: {root / 'student'}, system: ''}}", *STARTERS), server, real)
