@@ -141,7 +141,7 @@ def _decide_target(
         decision = Decision(False, (*decision.reasons, detects))
     if taste is None:
         return decision
-    decides = ": your picks decide" if by_picks and not better else ""
+    decides = ": your picks decide" if decision.promote and not better else ""
     sentence = f"Your held-out picks: the candidate {favours(taste)}{decides}."
     return Decision(decision.promote, (*decision.reasons, sentence))
 

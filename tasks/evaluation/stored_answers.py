@@ -118,7 +118,7 @@ def load_answers(exams: Path, inputs: Inputs) -> Answers:
     """Return all stored answers with these inputs; those in damaged folders are left out."""
     answers: Answers = {}
     for folder in sorted(exams.glob(f"{key(inputs)}-*")):
-        if (artifact := committed(folder)) is None:
+        if (artifact := committed(folder, inputs)) is None:
             continue
         keys = iter(artifact.read_json("keys.json"))
         for row in table_rows(folder / "answers.parquet", EVALUATIONS):
@@ -150,7 +150,7 @@ def store(folder: Path, inputs: Inputs, write: Callable[[Path], None], seconds: 
     with room_for(draft):
         write(draft)
         commit(draft, "exam", inputs, seconds)
-    if committed(folder) is None:
+    if committed(folder, inputs) is None:
         shutil.rmtree(folder, ignore_errors=True)  # damaged
     try:
         draft.rename(folder)

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tasks.evaluation.cache import CachedExam, exam_inputs
 
 from conf.schema import EngineConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from rewards import benchmarks
-from tasks.evaluation.evaluate import exam_problems
 from tasks.evaluation.statistics import Comparison, compare
+from tasks.evaluation.stored_answers import Answers, answer_inputs
 from tasks.rollouts import engine_process
+from tasks.stage import Artifact
+from tasks.tables import EVALUATIONS, write_table
 
 
 class TableEngine:
@@ -84,23 +85,28 @@ def row(problem: str, verdict: str = "correct", sample: int = 0, **changes: Any)
 
 
 SUMS = ExamPart(benchmark="arithmetic", levels=("1",), problems=3)
-EXAM = CachedExam([row("a"), row("b", "wrong")], [row("a", sample=1)], ["c"], 12.5)
+ANSWERS: Answers = {"a": [row("a")], "b": [row("b", "wrong")]}
 
 
 def inputs_of(**changes: Any) -> dict[str, str]:
-    """What a cached exam depends on. `asked`: a part whose problems are put in the place of `part`'s."""
+    """What stored answers depend on besides their problems."""
     part = changes.pop("part", SUMS)
-    problems = exam_problems(changes.pop("asked", part), SandboxConfig())
     arguments: dict[str, Any] = {
         "checkpoint": Path("checkpoints/cafe42"),
         "benchmark": benchmarks.configured(part),
-        "problems": problems,
-        "prompts": [[1, 2, number] for number in range(len(problems))],
         "config": EngineConfig(),
         "sandbox": SandboxConfig(),
         "max_completion_tokens": 64,
     }
-    return exam_inputs(part=part, **arguments | changes)
+    return answer_inputs(part=part, **arguments | changes)
+
+
+def taken_quiz(folder: Path, solved: int, problems: int) -> Artifact:
+    """A quiz of which the first problems are solved."""
+    rows = [row(f"p{number}", "correct" if number < solved else "wrong") for number in range(problems)]
+    folder.mkdir(parents=True)
+    write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
+    return Artifact(folder=folder, digest=folder.name)
 
 
 def evaluations(correct: Sequence[bool | None], digest: str) -> pd.DataFrame:

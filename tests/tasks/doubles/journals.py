@@ -86,11 +86,12 @@ def decided(
     steps: int | None = None,
     later: Mapping[str, Sequence[str]] | None = None,
     taken_back: Sequence[str] = (),
+    start: str | None = None,
 ) -> None:
     """Write what a night leaves that came to its decision: its configuration, the lessons `done`, the decision.
 
     `steps`: it ended early after so many of `stages`. `later`: the solutions that a lesson had no room for.
-    `taken_back`: lessons that made the student worse.
+    `taken_back`: lessons that made the student worse. `start`: what it began with, if not the champion.
     """
     night = home / "nights" / date
     for path in ("decide", *done):
@@ -107,11 +108,9 @@ def decided(
         commit(verdict, "judge_lesson", {}, 0.0)
     if steps is not None:
         end_early(night, 0, "The night's hours were over", steps)
-    compared = {
-        model: {"target": {"before_digest": champion, "after_digest": after}}
-        for model, after in {"candidate": candidate, "distilled": distilled or champion}.items()
-    }
-    (night / "decide" / "decision.json").write_text(json.dumps({"target": "target", "comparisons": compared}))
+    start = start or champion
+    digests = {"champion": champion, "start": start, "distilled": distilled or start, "candidate": candidate}
+    (night / "decide" / "decision.json").write_text(json.dumps({"digests": digests}))
     commit(night / "decide", "decide", {}, 0.0)
 
 

@@ -1,23 +1,34 @@
 """A night's folder with made-up figures, as the tasks would leave it, for tests of what comes after the exam."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from conf.load import STARTER, frozen_yaml, load_night
-from tasks.evaluation.statistics import compare, decide
+from conf.sections.benchmark import ExamPart
+from conf.sections.exam import ExamConfig
+from tasks.evaluation.decide import decide
+from tasks.evaluation.evaluate import LOOK
+from tasks.evaluation.sequential import levels, verdict_of
+from tasks.evaluation.statistics import difference
+from tasks.report.report import summarise
+from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, PROMPTS, ROLLOUTS, SCORES, read_table, write_table
 from tests.tasks.doubles import exam, tables
 
-DIGESTS = {"champion": "c0ffee" * 4, "distilled": "d15711" * 4, "candidate": "cafe42" * 4}
+DIGESTS = {"champion": "c0ffee" * 4, "distilled": "d15711" * 4, "candidate": "cafe42" * 4, "first": "f125ed" * 4}
 PARTS = {"arithmetic-1-2": 400, "arithmetic-3": 100, "arithmetic-4": 100}
+EXAM = ExamConfig(
+    target=ExamPart(benchmark="arithmetic", levels=("1", "2")),
+    guards=tuple(ExamPart(benchmark="arithmetic", levels=(level,), margin=0.06) for level in ("3", "4")),
+    bootstrap_samples=2000,
+)
+PLANNED = (400, 868)  # the exam's looks
 KINDS = ["1/plus", "1/minus", "1/times", "1/share", "1/boxes", "2/plus-minus", "2/compare", "2/gain-lose"]
-SKILL = {"champion": 0.03, "distilled": 0.42, "candidate": 0.62}
+SKILL = {"champion": 0.03, "candidate": 0.62}
 TARGET = "arithmetic-1-2"
 
 
@@ -30,31 +41,15 @@ def write_night(
     write_lessons(folder)
     for number in range(1, rounds + 1):
         write_round(folder / f"round-{number:02d}", number, groups, size, solved * number / rounds, hostile)
+    for name, right in {"start": 2, "distill": 17, "rounds": 25}.items():
+        exam.taken_quiz(folder / "quiz" / name, right, 40)
+        _commit(folder / "quiz" / name, {}, 3.0)
     found = write_exam(folder, hostile)
     seconds = {"freeze_journal": 0.4, "distill": 34.0, "fit_reward_model": 0.1, "select_prompts": 1.3 * rounds}
     seconds |= {"sample": 12.2 * rounds, "score": 0.3 * rounds, "update": 17.5 * rounds, "evaluate": 61.0}
-    return {
-        "night": "2026-11-20",
-        "decision": "promoted" if found["promote"] else "kept",
-        "reasons": found["reasons"],
-        "incidents": [],
-        "journal": {"refused": 0, "first": [], "unknown_policies": 0},
-        "day_copy": [],
-        "target": TARGET,
-        "accuracy": _accuracies(found, TARGET),
-        "benchmarks": {part: _accuracies(found, part) for part in PARTS},
-        "digests": DIGESTS,
-        "rounds": rounds,
-        "seconds": seconds,
-        "wall_seconds": 192.0,
-        "alarms": [],
-        "serving": None,
-        "by_hand": [],
-        "withheld": None,
-        "way_back": "nightschool rollback",
-        "report": "report.html",
-        "links": {"mlflow": "http://localhost:5000/#/runs/1", "prefect": "http://localhost:4200/runs/1"},
-    }
+    links = {"mlflow": "http://localhost:5000/#/runs/1", "prefect": "http://localhost:4200/runs/1"}
+    fixed = {"seconds": seconds, "wall_seconds": 192.0, "way_back": "nightschool rollback", "report": "report.html"}
+    return summarise(folder, found, rounds, [], links) | fixed
 
 
 def write_config(folder: Path, *overrides: str) -> None:
@@ -131,54 +126,85 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
         write_table(folder / "quiz/evaluations.parquet", EVALUATIONS, rows)
 
 
-def write_exam(folder: Path, hostile: str = "", skill: Mapping[str, float] = SKILL) -> dict[str, Any]:
-    """Write three evaluations and the decision on them, and return the content of decision.json."""
+def write_exam(
+    folder: Path, hostile: str = "", skill: Mapping[str, float] = SKILL, *, whole: bool = False, **options: Any
+) -> dict[str, Any]:
+    """Write an exam that ends at its first look or the last, and the decision on it; return decision.json's content.
+
+    `whole`: the student after its lessons and the candidate answer all problems as well. `options`: of `decide`.
+    """
     for who, level in skill.items():
-        random = np.random.default_rng(len(who))
-        rows = [
-            _evaluation(who, part, n, bool(random.random() < level / (1 + 9 * (part != TARGET))), DIGESTS[who], hostile)
-            for part, count in PARTS.items()
-            for n in range(count)
-        ]
-        _commit(folder / "evaluate" / who, {}, 20.0)
-        write_table(folder / "evaluate" / who / "evaluations.parquet", EVALUATIONS, rows)
-    read = {who: read_table(folder / "evaluate" / who / "evaluations.parquet", EVALUATIONS) for who in skill}
+        drawn = np.random.default_rng(len(who))
+        solved = {part: drawn.random(count) < level / (1 + 9 * (part != TARGET)) for part, count in PARTS.items()}
+        write_evaluations(folder / "evaluate" / who, who, solved, hostile)
+    for who, level in {"distilled": 0.42, "candidate": 0.62}.items() if whole else ():
+        solved = {TARGET: np.random.default_rng(len(who)).random(400) < level}
+        write_evaluations(folder / "evaluate" / f"whole-{who}", who, solved)
+    return write_decision(folder, whole=whole, **options)
 
-    def comparison(before: str, after: str, part: str) -> Any:
-        pair: list[pd.DataFrame] = [read[who][read[who].benchmark == part] for who in (before, after)]
-        return compare(part, pair[0], pair[1], samples=2000, seed=1)
 
-    against = {part: comparison("champion", "candidate", part) for part in PARTS}
-    decision = decide([(against[TARGET], 0.05)], [(against[part], 0.06) for part in PARTS if part != TARGET], 0.025)
-    found = {
-        "promote": decision.promote,
-        "reasons": list(decision.reasons),
-        "target": TARGET,
-        "targets": [TARGET],
-        "alpha": 0.025,
-        "alpha_spending": "fixed",
-        "exams_sat": 1,
-        "spent_alpha": 0.025,
-        "false_promotions_a_year": 9.125,
-        "comparisons": {
-            "candidate": {part: asdict(one) for part, one in against.items()},
-            "distilled": {part: asdict(comparison("champion", "distilled", part)) for part in PARTS},
-        },
-        "growth": asdict(comparison("distilled", "candidate", TARGET)),
+def write_evaluations(folder: Path, who: str, solved: Mapping[str, Iterable[bool]], hostile: str = "") -> None:
+    """Write a model's answers: which problems of each part it solves."""
+    rows = [
+        _evaluation(who, part, n, bool(right), DIGESTS[who], hostile)
+        for part, its in solved.items()
+        for n, right in enumerate(its)
+    ]
+    _commit(folder, {}, 20.0)
+    write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
+
+
+def write_decision(
+    folder: Path,
+    roles: Sequence[str] = ("champion", "candidate"),
+    *,
+    exam: ExamConfig = EXAM,
+    alpha: float = 0.025,
+    planned: tuple[int, ...] = PLANNED,
+    whole: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """Write the look on the answers in a night's folder and let `decide` decide; return decision.json's content."""
+    exams = {role: Artifact(folder=folder / "evaluate" / role, digest=role) for role in roles}
+    before, after = (
+        read_table(exams[role].folder / "evaluations.parquet", EVALUATIONS) for role in ("champion", "candidate")
+    )
+    before, after = (table[table.benchmark == TARGET] for table in (before, after))
+    found = difference(TARGET, before, after)
+    look = {
+        "problems": planned[0],
+        "gained": found.gained,
+        "lost": found.lost,
+        "difference": found.mean,
+        "p_value": found.p_value,
+        "level": levels(planned, alpha)[0],
+        "verdict": verdict_of(planned[0], found.p_value, found.mean > 0, planned, alpha),
     }
-    _commit(folder / "decide", {"decision.json": found}, 0.5)
-    return found
+    _commit(folder / "exam" / "look-1", {LOOK: look}, 11.0)
+    _commit(folder / "decide", {}, 0.5)
+    arguments: dict[str, Any] = {
+        "looks": (Artifact(folder=folder / "exam" / "look-1", digest="look"),),
+        "planned": planned,
+        "exams": exams,
+        "whole": {
+            role: Artifact(folder=folder / "evaluate" / f"whole-{role}", digest=role)
+            for role in (("distilled", "candidate") if whole else ())
+        },
+        "quizzes": {},
+        "digests": {role: DIGESTS[role] for role in ("champion", "distilled", "candidate")}
+        | {"start": DIGESTS["champion"]},
+        "exam": exam,
+        "alpha": alpha,
+        "seed": 1,
+    }
+    decide.write(folder / "decide", **arguments | options)
+    return json.loads((folder / "decide" / "decision.json").read_text())
 
 
 def _commit(folder: Path, files: Mapping[str, Any], seconds: float) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in ({**files, "manifest.json": {"seconds": seconds}}).items():
         (folder / name).write_text(json.dumps(content))
-
-
-def _accuracies(found: Mapping[str, Any], part: str) -> dict[str, Any]:
-    candidate, distilled = (found["comparisons"][who][part] for who in ("candidate", "distilled"))
-    return {"champion": candidate["before"], "distilled": distilled["after"], "candidate": candidate["after"]}
 
 
 def _prompt(number: int, group: int) -> dict[str, Any]:

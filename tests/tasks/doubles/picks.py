@@ -22,7 +22,7 @@ def preference_rows(count: int) -> list[dict[str, Any]]:
 
 def ranking(folder: Path, right: list[bool], generated: int = 0, together: int = 1) -> Artifact:
     """A ranking of the owner's picks, after some generated ones that the candidate ranks right."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     found = {"right": [True] * generated + right, "generated": [True] * generated + [False] * len(right)}
     found |= {"margins": [float(first) for first in [*found["right"]]]}
     found |= {"openings": [str(number // together) for number in range(generated + len(right))]}

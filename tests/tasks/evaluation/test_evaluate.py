@@ -1,4 +1,4 @@
-"""The exam: what is asked, how it is graded, and what is cached. The engine answers from a table."""
+"""The exam: what is asked, how it is graded, what is stored, and what a look sees. The engine answers from a table."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,8 @@ import pytest
 
 from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
-from tasks.evaluation.evaluate import evaluate, exam_problems
+from tasks.evaluation.answering import Examiner, exam_problems
+from tasks.evaluation.evaluate import LOOK, evaluate, look
 from tasks.evaluation.metrics import exam_figures
 from tasks.tables import EVALUATIONS, read_table
 from tests.tasks.doubles.exam import TableEngine, gsm8k
@@ -33,6 +34,7 @@ def evaluated(
     answers: dict[str, str],
     longest: int = 4096,
     exams: Path | None = None,
+    **options: Any,
 ) -> Any:
     """The evaluations table and the engine."""
     folder.mkdir(parents=True)
@@ -47,6 +49,7 @@ def evaluated(
         max_completion_tokens=64,
         engine=engine,
         exams=exams or folder / "exams",
+        **options,
     )
     return read_table(folder / "evaluations.parquet", EVALUATIONS), engine
 
@@ -65,40 +68,107 @@ def test_each_part_is_graded_by_its_own_benchmark_in_order(tmp_path: Path, stude
 def test_a_part_of_the_exam_mixes_its_levels() -> None:
     """In the split's own order the first half of it would be of the first level alone."""
     part = ExamPart(benchmark="arithmetic", levels=("1", "2"), problems=200)
-    first, following = (exam_problems(each, SANDBOX) for each in (part, part.following(200)))
-    assert len({problem.problem_id for problem in [*first, *following]}) == 400
-    assert 80 < sum(problem.level == "1" for problem in first) < 120
+    first = exam_problems(part, SANDBOX)
+    assert 50 < sum(problem.level == "1" for problem in first) < 80  # 278 of 868 are
     assert exam_problems(part.model_copy(update={"problems": 20}), SANDBOX) == first[:20]
+    assert exam_problems(part.model_copy(update={"after": 150, "problems": 50}), SANDBOX) == first[150:]
+    whole = exam_problems(part.model_copy(update={"problems": None}), SANDBOX)
+    assert (len(whole), whole[:200]) == (868, first)
 
 
-def test_a_cached_exam_is_reused(tmp_path: Path, student: Path) -> None:
-    first, engine = evaluated(tmp_path / "champion", student, [SUMS], {}, exams=tmp_path / "exams")
-    again, idle = evaluated(tmp_path / "distilled", student, [SUMS], {}, exams=tmp_path / "exams")
-    assert again.equals(first)
-    assert (engine.calls, idle.calls) == (1, 0)
-    assert contents(tmp_path / "distilled") == contents(tmp_path / "champion")
-    assert idle.figures == engine.figures  # the seconds that answering took
-    assert engine.figures["seconds_sat"] > 0
-    other = write_student(tmp_path / "other")
-    assert evaluated(tmp_path / "others", other, [SUMS], {}, exams=tmp_path / "exams")[1].calls == 1
+def test_each_night_asks_the_same_problems_in_an_order_of_its_own() -> None:
+    part = ExamPart(benchmark="arithmetic", levels=("1",), problems=50)
+    first, again, other = (exam_problems(part, SANDBOX, order) for order in ("1 Monday", "1 Monday", "1 Tuesday"))
+    assert first == again != other
+    assert {*first} == {*other} == {*exam_problems(part, SANDBOX)}
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+def test_only_the_first_problems_of_the_first_part_are_asked_in_the_nights_order(tmp_path: Path, student: Path) -> None:
+    parts = [ExamPart(benchmark="arithmetic", levels=(level,), problems=4) for level in ("1", "2")]
+    table, _ = evaluated(tmp_path / "exam", student, parts, {}, order="today", first=3)
+    asked = [*exam_problems(parts[0], SANDBOX, "today")[:3], *exam_problems(parts[1], SANDBOX, "today")]
+    assert table.problem_id.tolist() == [problem.problem_id for problem in asked]
 
 
-def test_a_new_part_is_evaluated_alone(tmp_path: Path, student: Path) -> None:
-    """An exam that is interrupted, or gets one part more, keeps what was answered."""
-    parts = [ExamPart(benchmark="arithmetic", levels=(level,), problems=2) for level in ("1", "2", "3")]
-    evaluated(tmp_path / "first", student, parts[:2], {}, exams=tmp_path / "exams")
-    table, engine = evaluated(tmp_path / "second", student, parts, {}, exams=tmp_path / "exams")
-    assert (len(table), engine.calls, len(engine.asked)) == (6, 1, 2)
-    assert table.equals(evaluated(tmp_path / "apart", student, parts, {})[0])
+def examiner(student: Path, exams: Path, answers: dict[str, str] | None = None) -> tuple[Examiner, TableEngine]:
+    engine: Any = TableEngine(student, answers or {})
+    return Examiner(StudentConfig(), EngineConfig(), SANDBOX, 64, engine, exams), engine
+
+
+def test_only_what_is_not_stored_is_asked(tmp_path: Path, student: Path) -> None:
+    """Neither another order nor another number of problems asks any of them again; another checkpoint does."""
+    problems = exam_problems(SUMS.model_copy(update={"problems": 5}), SANDBOX)
+    first, engine = examiner(student, tmp_path / "exams")
+    rows = first.ask(SUMS, problems[:3], student)
+    assert (first.answered, engine.calls, first.seconds > 0) == (3, 1, True)
+    again, idle = examiner(student, tmp_path / "exams")
+    assert again.ask(SUMS, problems[2::-1], student) == rows[::-1]
+    assert (again.answered, idle.calls, again.seconds) == (0, 0, 0.0)
+    more = again.ask(SUMS, problems, student)
+    assert (again.answered, len(idle.asked), more[:3]) == (2, 2, rows)
+    other, engine = examiner(student, tmp_path / "exams")
+    other.ask(SUMS, problems, write_student(tmp_path / "other"))
+    assert other.answered == 5
+
+
+def looked(folder: Path, candidate: Path, engine: TableEngine, exams: Path, champion: Path, problems: int) -> Any:
+    folder.mkdir(parents=True, exist_ok=True)
+    part = ExamPart(benchmark="arithmetic", levels=("1",), problems=20)
+    figures = look.write(
+        folder,
+        part=part,
+        order="today",
+        problems=problems,
+        looks=(10, 20),
+        alpha=0.025,
+        champion=champion,
+        candidate=candidate,
+        student=StudentConfig(),
+        config=EngineConfig(),
+        sandbox=SANDBOX,
+        max_completion_tokens=64,
+        engine=engine,
+        exams=exams,
+    )
+    return json.loads((folder / LOOK).read_text()), figures
+
+
+def test_a_look_says_what_both_answered_and_asks_for_nothing_twice(tmp_path: Path, student: Path) -> None:
+    """Of 20 problems the candidate alone solves the first eight in the night's order: p = 1/256."""
+    candidate = write_student(tmp_path / "candidate")
+    asked = exam_problems(ExamPart(benchmark="arithmetic", levels=("1",), problems=20), SANDBOX, "today")
+    engine: Any = TableEngine(student, {})
+    answers = {problem.question: f"#### {problem.truth}" for problem in asked[:8]}
+    original = engine.call
+
+    def call(function: Any, checkpoint: Path, *arguments: Any, **options: Any) -> Any:
+        engine.answers = answers if checkpoint == candidate else {}
+        return original(function, checkpoint, *arguments, **options)
+
+    engine.call = call
+    arguments = (candidate, engine, tmp_path / "exams", student)
+    found, figures = looked(tmp_path / "look-1", *arguments, problems=10)
+    assert {name: found[name] for name in ("problems", "gained", "lost", "difference", "p_value")} == {
+        "problems": 10,
+        "gained": 8,
+        "lost": 0,
+        "difference": 0.8,
+        "p_value": 1 / 256,
+    }
+    assert (found["level"], found["verdict"]) == (0.025 / 4, "better")
+    assert (figures["answered"], engine.calls) == (20, 2)
+    resumed, nothing = looked(tmp_path / "look-1", *arguments, problems=10)
+    assert (resumed, nothing, engine.calls) == (found, {"answered": 0.0, "seconds_answering": 0.0}, 2)
+    further, figures = looked(tmp_path / "look-2", *arguments, problems=20)
+    assert (further["gained"], further["difference"], figures["answered"]) == (8, 0.4, 20)
+    assert further["level"] == pytest.approx(0.025 * 3 / 4)
+    behind, _ = looked(tmp_path / "behind", student, engine, tmp_path / "exams", candidate, problems=20)
+    assert (behind["gained"], behind["lost"], behind["verdict"]) == (0, 8, "not ahead")
 
 
 def test_sampled_answers_are_kept_apart_from_the_greedy_ones_that_decide(tmp_path: Path, student: Path) -> None:
     part = fruit_exam(tmp_path, "apples", "pears", samples=3, temperature=0.8)
-    table, engine = evaluated(tmp_path / "exam", student, [part], FRUIT | {"pears": "#### 4"})
+    table, engine = evaluated(tmp_path / "exam", student, [part], FRUIT | {"pears": "#### 4"}, sampled=True)
     assert engine.calls == 2
     assert table["sample"].tolist() == [0, 0]
     sampled = read_table(tmp_path / "exam" / "samples.parquet", EVALUATIONS)
@@ -112,7 +182,7 @@ def test_sampled_answers_are_kept_apart_from_the_greedy_ones_that_decide(tmp_pat
 
 def test_a_question_that_is_too_long_counts_as_not_answered(tmp_path: Path, student: Path) -> None:
     part = fruit_exam(tmp_path, "apples", "pears" + " and plums" * 100, "figs", samples=2, temperature=0.8)
-    table, engine = evaluated(tmp_path / "exam", student, [part], FRUIT, longest=400)
+    table, engine = evaluated(tmp_path / "exam", student, [part], FRUIT, longest=400, sampled=True)
     assert len(engine.asked) == 2
     assert table.verdict.tolist() == ["correct", "no_answer", "correct"]
     assert table.finish_reason.tolist() == ["stop", "length", "stop"]

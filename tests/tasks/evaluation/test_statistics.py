@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,15 +14,18 @@ from scipy.stats import binom
 from tasks.evaluation.statistics import (
     Accuracy,
     Comparison,
-    Part,
+    Decision,
     agresti_min_low,
     bad_luck,
     bootstrap,
     compare,
-    decide,
     detectable,
-    holm,
+    difference,
+    judge_guard,
+    judge_target,
     mcnemar,
+    power,
+    refuse_ungraded,
     sign_flip,
     smallest_guard,
 )
@@ -36,9 +40,10 @@ def flips(gained: int, lost: int, both: int, neither: int, name: str = "target")
     return compared(before, after, name)
 
 
-def alone(target: Comparison) -> list[Part]:
-    """The exam's only target; its margin does not matter then."""
-    return [(target, 0.05)]
+def guarded(guard: Comparison, margin: float = 0.05, **options: Any) -> tuple[bool, str]:
+    """Whether a guard holds, and the sentence on it."""
+    decision = judge_guard(Decision(True, ()), guard, margin, **options)
+    return decision.promote, decision.reasons[-1]
 
 
 # McNemar by hand: of 8 flips 7 gained: (8 + 1) / 256. Of 6 flips 6 gained: 1 / 64. Of 5, 5: 1 / 32.
@@ -101,6 +106,19 @@ def test_detectable_has_the_power_it_claims() -> None:
     assert found[drawn[:, 0] + drawn[:, 1] > 0].mean() == pytest.approx(0.8, abs=0.01)
 
 
+@pytest.mark.parametrize(("n", "share", "difference"), [(12, 0.6, 0.3), (30, 0.2, 0.15), (40, 0.9, 0.0)])
+def test_the_exact_power_is_the_sum_over_every_exam_that_could_be(n: int, share: float, difference: float) -> None:
+    """Over all (gained, lost): the multinomial's probability, where the test itself says yes."""
+    up, down = (share + difference) / 2, (share - difference) / 2
+    total = sum(
+        float(binom.pmf(gained, n, up) * binom.pmf(lost, n - gained, down / (1 - up)))
+        for gained in range(n + 1)
+        for lost in range(n + 1 - gained)
+        if mcnemar(gained, lost) <= 0.05
+    )
+    assert power(n, share, difference, 0.05) == pytest.approx(total, rel=1e-9)
+
+
 def test_detectable_where_hardly_anything_flips_or_nothing_can_be_found() -> None:
     nothing_flipped = detectable(0, 400, 0.025)
     # at least 6 flips in 400 with probability 0.8
@@ -132,72 +150,87 @@ def test_compare_refuses_what_cannot_be_paired() -> None:
         compare("target", pd.concat([three, three]), three, samples=1000, seed=1)
 
 
-def test_a_clear_gain_is_promoted_with_its_numbers() -> None:
-    guards = [(flips(0, 1, 5, 94, "arithmetic-3"), 0.05), (flips(0, 0, 0, 100, "arithmetic-5"), 0.05)]
-    decision = decide(alone(flips(244, 4, 4, 148)), guards, 0.025)
-    assert decision.promote
-    assert decision.reasons[0].startswith(
+def test_difference_is_what_compare_finds() -> None:
+    before, after = evaluations([True, True, False, None], "a"), evaluations([True, False, True, True], "b")
+    found, compared_ = difference("target", before, after), compare("target", before, after, samples=1000, seed=1)
+    expected = (compared_.n, compared_.gained, compared_.lost, compared_.difference, compared_.p_value)
+    assert (found.n, found.gained, found.lost, found.mean, found.p_value) == expected
+    assert difference("target", before[:0], after[:0]).p_value == 1.0
+
+
+def test_the_sentence_on_the_target_has_its_numbers() -> None:
+    better = judge_target(flips(244, 4, 4, 148), 0.0053, 868, True)
+    assert better.startswith(
         "target: the candidate solved 248 of 400 (62.0 %), the champion 8 of 400 (2.0 %): +0.60, 95 % interval +0.55 to"
     )
-    assert decision.reasons[0].endswith("; p < 0.0001 at α = 0.025.")
-    assert decision.reasons[1:] == (
+    assert better.endswith("; p < 0.0001, at most this look's level 0.0053 (400 of at most 868 problems).")
+    kept = judge_target(flips(5, 0, 5, 10), 0.025, 20, False)
+    assert kept.endswith(
+        "; p = 0.0312, above this look's level 0.025 (20 of at most 20 problems): not enough to promote."
+    )
+
+
+@pytest.mark.parametrize(
+    ("guard", "holds", "said"),
+    [
         # (0.5 − 1.5) / 102 − 1.644854 √(2 − 1 / 102) / 102 = −0.03255
-        "Guard arithmetic-3: −0.01 (lower bound −0.03; allowed −0.05).",
-        "Guard arithmetic-5: no change (lower bound −0.02; allowed −0.05). The champion solved none, so this guard "
-        "could not fail.",
-    )
+        (flips(0, 1, 5, 94), True, "Guard guard: −0.01 (lower bound −0.03; allowed −0.05)."),
+        (
+            flips(0, 0, 0, 100),
+            True,
+            "Guard guard: no change (lower bound −0.02; allowed −0.05). The champion solved none, so this guard could "
+            "not fail.",
+        ),
+        # of 100, 3 lost: (0.5 − 3.5) / 102 − 1.644854 √(4 − 9 / 102) / 102 = −0.0613; 2 lost: −0.0473
+        (flips(0, 2, 20, 78), True, "Guard guard: −0.02 (lower bound −0.0474; allowed −0.0500)."),
+        (flips(0, 3, 20, 77), False, "Guard guard: −0.03 (lower bound −0.06; allowed −0.05): not passed."),
+        (
+            flips(6, 8, 30, 56),
+            False,
+            "Guard guard: −0.02 (lower bound −0.08; allowed −0.05): not passed. With 100 problems, this refuses a "
+            "candidate that is no worse in 62% of such nights.",
+        ),
+        (
+            flips(0, 0, 3, 97),
+            True,
+            "Guard guard: no change (lower bound −0.02; allowed −0.05). The champion solves less than the margin, so "
+            "this guard can hardly fail.",
+        ),
+    ],
+)
+def test_a_guard_is_judged_by_its_lower_bound_and_says_what_it_is_worth(
+    guard: Comparison, holds: bool, said: str
+) -> None:
+    found = guarded(replace(guard, name="guard"))
+    assert found[0] is holds
+    assert found[1] == said
+    assert not judge_guard(Decision(False, ("Kept.",)), guard, 0.05).promote
 
 
-def test_no_promotion_without_significance() -> None:
-    decision = decide(alone(flips(5, 0, 5, 10)), [], 0.025)
-    assert not decision.promote
-    assert "p = 0.0312 at α = 0.025: not enough to promote. This exam detects a true gain of 0." in decision.reasons[0]
-    assert decide(alone(flips(6, 0, 5, 10)), [], 0.025).promote
-    assert decide(alone(flips(6, 0, 5, 10)), [], 1 / 64).promote  # p = α is enough
+def test_a_guard_against_the_first_student_names_a_champion_that_is_below_it() -> None:
+    """Such a champion could be replaced by nobody."""
+    candidate, champion = flips(0, 6, 40, 54, "math"), flips(0, 7, 40, 53, "math")
+    holds, said = guarded(candidate, than="the first student", champion=champion)
+    assert not holds
+    assert said.startswith("Guard math against the first student: −0.06")
+    assert "The champion itself is below that margin (−0.07), so nothing can be promoted" in said
+    sound = flips(0, 1, 40, 59, "math")
+    assert "nothing can be promoted" not in guarded(candidate, than="the first student", champion=sound)[1]
 
 
-def test_a_guard_that_refuses_by_bad_luck_says_so() -> None:
-    _, few_flips = decide(alone(flips(30, 0, 5, 10)), [(flips(6, 8, 30, 56, "math"), 0.05)], 0.025).reasons
-    assert few_flips.endswith(
-        "not passed. With 100 problems, this refuses a candidate that is no worse in 62% of such nights."
-    )
-    _, low = decide(alone(flips(30, 0, 5, 10)), [(flips(0, 0, 3, 97, "math"), 0.05)], 0.025).reasons
-    assert low.endswith("The champion solves less than the margin, so this guard can hardly fail.")
-
-
-def test_a_guard_is_judged_by_its_lower_bound_not_by_its_difference() -> None:
-    # of 100, 3 lost: (0.5 − 3.5) / 102 − 1.644854 √(4 − 9 / 102) / 102 = −0.0613; 2 lost: −0.0473
-    target = flips(100, 0, 0, 100)
-    refused = decide(alone(target), [(flips(0, 3, 20, 77, "arithmetic-3"), 0.05)], 0.025)
-    assert not refused.promote
-    assert refused.reasons[1] == "Guard arithmetic-3: −0.03 (lower bound −0.06; allowed −0.05): not passed."
-    assert decide(alone(target), [(flips(0, 2, 20, 78, "arithmetic-3"), 0.05)], 0.025).promote
-
-
-@pytest.mark.parametrize(("nulls", "promoted"), [(1, True), (2, False)])
-def test_more_than_one_percent_of_nulls_is_no_decision(nulls: int, promoted: bool) -> None:
-    target = compared([False] * 100, [None] * nulls + [True] * (100 - nulls))
-    guard = compared([True] * 100, [None] * nulls + [True] * (100 - nulls), "guard")
-    assert decide(alone(target), [], 0.025).promote is promoted
-    assert decide(alone(flips(20, 0, 0, 0)), [(guard, 0.05)], 0.025).promote is promoted
-    if not promoted:
-        assert decide(alone(target), [], 0.025).reasons == (
-            "target: the grader failed on 2 of 100 problems, more than 1 %: no decision.",
-        )
+@pytest.mark.parametrize(("nulls", "decides"), [(1, True), (2, False)])
+def test_more_than_one_percent_of_nulls_is_no_decision(nulls: int, decides: bool) -> None:
+    part = compared([False] * 100, [None] * nulls + [True] * (100 - nulls))
+    refusal = "target: the grader failed on 2 of 100 problems, more than 1 %: no decision."
+    assert refuse_ungraded(part) == (None if decides else refusal)
+    assert guarded(part)[0] is decides
 
 
 def test_an_empty_part_is_no_decision() -> None:
     empty = compared([], [])
     assert (empty.n, empty.p_value, empty.detectable) == (0, 1.0, None)
-    assert decide(alone(empty), [], 0.025).reasons == ("target: no problem was answered: no decision.",)
-    assert not decide(alone(flips(20, 0, 0, 0)), [(empty, 0.9)], 0.025).promote
-
-
-def test_the_champion_itself_is_never_promoted() -> None:
-    same = replace(flips(20, 0, 0, 0), after_digest="champion")
-    decision = decide(alone(same), [], 0.025)
-    assert not decision.promote
-    assert decision.reasons == ("Candidate and champion are the same checkpoint (champion).",)
+    assert refuse_ungraded(empty) == "target: no problem was answered: no decision."
+    assert not guarded(empty, 0.9)[0]
 
 
 @given(OUTCOMES)
@@ -229,51 +262,6 @@ def test_every_number_is_where_it_must_be(pairs: list[tuple[bool, bool]], alpha:
     assert comparison.before.low <= comparison.before.accuracy <= comparison.before.high
     assert comparison.detectable is None or 0 < comparison.detectable <= 1
     assert comparison == compared(before, after, alpha=alpha)
-    assert decide(alone(comparison), [], alpha) == decide(alone(comparison), [], alpha)
-
-
-def test_holm_by_hand() -> None:
-    # of three, the smallest counts three times, the next twice, the last once, and none less than one before it
-    assert holm([0.02, 0.01, 0.025]) == pytest.approx([0.04, 0.03, 0.04])
-    assert holm([0.5, 0.6]) == pytest.approx([1.0, 1.0])
-    assert holm([0.017]) == [0.017]
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.001, 0.3))
-def test_holm_rejects_what_his_steps_reject(p_values: list[float], alpha: float) -> None:
-    """The procedure as Holm wrote it: from the smallest on, at α / (those that are left), until one is not rejected."""
-    left, rejected = sorted(range(len(p_values)), key=lambda place: p_values[place]), set[int]()
-    while left and p_values[left[0]] * len(left) <= alpha:
-        rejected.add(left.pop(0))
-    assert {place for place, adjusted in enumerate(holm(p_values)) if adjusted <= alpha} == rejected
-
-
-def test_of_several_targets_one_is_enough_if_the_others_hold_their_margins() -> None:
-    better, same, worse = flips(20, 0, 40, 40, "better"), flips(5, 5, 45, 45, "same"), flips(0, 9, 41, 50, "worse")
-    decision = decide([(same, 0.1), (better, 0.1)], [], 0.025)
-    assert decision.promote
-    assert decision.reasons[0].startswith("Guard same: no change (lower bound −0.05; allowed −0.10).")
-    assert decision.reasons[1].startswith("better: the candidate solved 60 of 100 (60.0 %), the champion 40 of 100")
-    refused = decide([(better, 0.1), (worse, 0.1)], [], 0.025)
-    assert not refused.promote
-    assert refused.reasons[1] == "Guard worse: −0.09 (lower bound −0.14; allowed −0.10): not passed."
-
-
-def test_several_targets_share_alpha() -> None:
-    """p = 1/64 = 0.0156 is enough for one target of one; of two, by Holm, it counts twice."""
-    barely, same = flips(6, 0, 47, 47, "barely"), flips(0, 0, 50, 50, "same")
-    assert decide(alone(barely), [], 0.025).promote
-    decision = decide([(barely, 0.1), (same, 0.1)], [], 0.025)
-    assert not decision.promote
-    assert "p = 0.0156, p = 0.0312 by Holm's procedure at α = 0.025: not enough to promote" in decision.reasons[0]
-    assert "not enough to promote" in decision.reasons[1]
-
-
-def test_a_target_that_could_not_be_graded_is_no_decision_whatever_the_other_shows() -> None:
-    ungraded = compared([False] * 100, [None] * 2 + [True] * 98, "ungraded")
-    decision = decide([(flips(20, 0, 40, 40), 0.1), (ungraded, 0.1)], [], 0.025)
-    assert not decision.promote
-    assert decision.reasons[1] == "ungraded: the grader failed on 2 of 100 problems, more than 1 %: no decision."
 
 
 # Signs by hand: of the eight sums of ±3 ±2 ±1 only 3 + 2 + 1 reaches 6; two reach 3 + 2 − 1 = 4; five of eight reach 0.
@@ -301,5 +289,5 @@ def test_episodes_are_compared_by_what_they_achieved() -> None:
     # mean 0.4, standard deviation √(0.575 / 4): Student's t of four degrees at 95 %, one-sided
     assert found.guard_low == pytest.approx(0.4 - 2.131847 * sqrt(0.575 / 4 / 5), abs=1e-6)
     assert found.low < 0.4 < found.high
-    (reason,) = decide([(found, 0.05)], [], 0.1).reasons
+    reason = judge_target(found, 0.1, 5, True)
     assert reason.startswith("ants-0: the candidate reached 0.65 on average in 5 episodes, the champion 0.25")

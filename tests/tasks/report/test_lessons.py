@@ -1,10 +1,9 @@
 """The report's table of what each part of the night taught."""
 
 import json
-import shutil
+import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,8 @@ from tasks.incidents import end_early
 from tasks.report.lessons import Lesson, lessons_of
 from tasks.stage import commit
 from tasks.tables import EVALUATIONS, PROPOSALS, PROPOSALS_EXAMPLE
-from tests.tasks.doubles.night import TARGET, write_config
+from tests.tasks.doubles.exam import row
+from tests.tasks.doubles.night import write_config
 from tests.tasks.doubles.tables import write_stage
 
 ORDER = 'stages=[{"grpo": 2}, "distill", "lessons", "self_distill", {"on_policy": 1}, {"grpo": 1}, "distill"]'
@@ -33,22 +33,25 @@ def write_round(night: Path, number: int, groups: int, useful: int) -> None:
     commit(folder, "checkpoint", {}, 1.0)
 
 
-def write_exam(folder: Path, correct: int) -> None:
-    """An exam with so many of ten answers right, one that was not graded, and a guard of which none is."""
-    answers = [*(n < correct for n in range(10)), None]
-    other = {"policy_digest": "x", "sample": 0, "question": "?", "text": "", "tokens": 1, "finish_reason": "stop"}
-    rows: list[dict[str, Any]] = [
-        {"benchmark": benchmark, "problem_id": str(n), "correct": right, "verdict": "correct", "level": None} | other
-        for benchmark, own in ((TARGET, answers), ("guard", [False] * 9))
-        for n, right in enumerate(own)
-    ]
-    shutil.rmtree(folder, ignore_errors=True)
-    write_stage(folder, {"evaluations": (EVALUATIONS, rows)})
+def write_quizzes(night: Path, **solved: int) -> None:
+    """Quizzes of ten graded answers and one that was not, in this order."""
+    for at, (name, right) in enumerate(solved.items()):
+        folder = night / "quiz" / name.replace("_", "-")
+        verdicts = [*("correct" if n < right else "wrong" for n in range(10)), "grader_failed"]
+        write_stage(folder, {"evaluations": (EVALUATIONS, [row(str(n), each) for n, each in enumerate(verdicts)])})
+        os.utime(folder / "manifest.json", (at, at))
+
+
+def take_back(night: Path, lesson: str) -> None:
+    verdict = night / f"{lesson}_check" / "verdict"
+    verdict.mkdir(parents=True)
+    (verdict / "outcome.json").write_text('{"outcome": "taken_back"}')
+    commit(verdict, "judge_lesson", {}, 0.0)
 
 
 @pytest.fixture
 def full_day(tmp_path: Path) -> Path:
-    """A night of which the champion solves 1 of 10; each part one or two more, but the teacher's round one less."""
+    """A night whose student solves 1 of 10 at its start; each part adds one or two, the teacher's round loses one."""
     write_config(tmp_path, ORDER, "on_policy.teacher=starter")
     for number, (groups, useful) in {1: (16, 2), 2: (16, 5), 3: (16, 16), 4: (20, 9)}.items():
         write_round(tmp_path, number, groups, useful)
@@ -61,22 +64,19 @@ def full_day(tmp_path: Path) -> Path:
     write_lesson(tmp_path / "lessons/picks", {"lines": 4, "used": 4}, [0.7])
     write_lesson(tmp_path / "self_distill", {"dropped": 1}, [])
     write_lesson(tmp_path / "distill-2", {"kept": 5}, [0.9, 0.8])
-    exams = {"evaluate/champion": 1, "evaluate/step-1": 2, "evaluate/step-2": 4, "lessons/evaluate": 4}
-    exams |= {"lessons/corrections/evaluate": 5, "lessons/picks/evaluate": 5, "evaluate/step-5": 4}
-    for path, correct in (exams | {"evaluate/step-6": 6}).items():
-        write_exam(tmp_path / path, correct)
+    write_quizzes(tmp_path, start=1, rounds=2, distill=4, lessons=5, rounds_2=4, rounds_3=6)
     return tmp_path
 
 
-def test_each_part_in_its_order_with_the_exams_before_and_after(full_day: Path) -> None:
+def test_each_part_in_its_order_with_the_quizzes_before_and_after(full_day: Path) -> None:
     left_out = {"in the exam": 1, "too long": 1}
     pace = "24 of 48 steps: this machine needs 11.8 s a step"
-    assert lessons_of(full_day, TARGET) == [
+    assert lessons_of(full_day) == [
         Lesson("rounds 1 to 2", 32, 7, {}, None, (0.1, 0.2)),
         Lesson("worked solutions", 98, 93, {"dropped": 4, "too long": 1}, (2.0, 1.0), (0.2, 0.4), pace),
-        Lesson("corrections", 9, 7, left_out, (1.5, 1.4), (0.4, 0.5)),
+        Lesson("corrections", 9, 7, left_out, (1.5, 1.4), None),
         Lesson("words", 2, 0, {"too short": 2}, None, None),
-        Lesson("picks", 4, 4, {}, (0.7, 0.7), (0.5, 0.5)),
+        Lesson("picks", 4, 4, {}, (0.7, 0.7), (0.4, 0.5)),  # the quiz after the journal's lessons
         Lesson("its own answers", 1, 0, {"dropped": 1}, None, None),
         Lesson("on-policy round 3", 16, 16, {}, None, (0.5, 0.4)),
         Lesson("round 4", 20, 9, {}, None, (0.4, 0.6)),
@@ -84,29 +84,23 @@ def test_each_part_in_its_order_with_the_exams_before_and_after(full_day: Path) 
     ]
 
 
-def test_after_a_step_without_an_exam_the_next_one_has_no_accuracy_before_it(full_day: Path) -> None:
-    shutil.rmtree(full_day / "lessons" / "picks" / "evaluate")
-    shutil.rmtree(full_day / "evaluate" / "step-1")
-    found = {lesson.channel: lesson.exam for lesson in lessons_of(full_day, TARGET)}
-    assert found["worked solutions"] is None  # its gain would be the rounds', too
-    assert found["corrections"] == (0.4, 0.5)
-    assert found["picks"] is None
-    assert "on-policy round 3" not in found
-    assert found["round 4"] == (0.4, 0.6)
+def test_after_a_lesson_that_was_taken_back_the_next_begins_where_it_began(full_day: Path) -> None:
+    take_back(full_day, "distill")
+    found = {lesson.channel: lesson.quiz for lesson in lessons_of(full_day)}
+    assert (found["worked solutions"], found["picks"]) == ((0.2, 0.4), (0.2, 0.5))
 
 
 def test_what_an_early_end_undid_is_left_out(full_day: Path) -> None:
     end_early(full_day, 2, "The night ended its rounds: its hours are over.", 2)
-    assert [lesson.channel for lesson in lessons_of(full_day, TARGET)] == ["rounds 1 to 2", "worked solutions"]
+    assert [lesson.channel for lesson in lessons_of(full_day)] == ["rounds 1 to 2", "worked solutions"]
 
 
 def test_a_block_that_ended_early_counts_its_committed_rounds(tmp_path: Path) -> None:
     write_config(tmp_path, 'stages=[{"grpo": 5}]')
     write_round(tmp_path, 1, 16, 2)
     write_round(tmp_path, 2, 16, 3)
-    write_exam(tmp_path / "evaluate" / "champion", 1)
-    write_exam(tmp_path / "evaluate" / "step-1", 3)
-    assert lessons_of(tmp_path, TARGET) == [Lesson("rounds 1 to 2", 32, 5, {}, None, (0.1, 0.3))]
+    write_quizzes(tmp_path, start=1, rounds=3)
+    assert lessons_of(tmp_path) == [Lesson("rounds 1 to 2", 32, 5, {}, None, (0.1, 0.3))]
 
 
 def test_a_block_of_self_play_says_what_became_of_the_texts(tmp_path: Path) -> None:
@@ -114,19 +108,19 @@ def test_a_block_of_self_play_says_what_became_of_the_texts(tmp_path: Path) -> N
     write_round(tmp_path, 1, 16, 2)
     texts = [PROPOSALS_EXAMPLE | {"verdict": verdict} for verdict in ("admitted", "repeated", "unreadable", "repeated")]
     write_stage(tmp_path / "round-01" / "select_prompts", {"proposals": (PROPOSALS, texts)})
-    write_exam(tmp_path / "evaluate" / "champion", 1)
-    write_exam(tmp_path / "evaluate" / "step-1", 3)
+    write_quizzes(tmp_path, start=1, rounds=3)
     left_out = {"repeated texts": 2, "unreadable texts": 1}
-    assert lessons_of(tmp_path, TARGET) == [Lesson("self-play round 1", 16, 2, left_out, None, (0.1, 0.3))]
+    assert lessons_of(tmp_path) == [Lesson("self-play round 1", 16, 2, left_out, None, (0.1, 0.3))]
 
 
-def test_without_exams_lessons_have_no_accuracies_and_rounds_are_left_out(tmp_path: Path) -> None:
+def test_without_quizzes_there_are_no_accuracies(tmp_path: Path) -> None:
     write_config(tmp_path)
-    assert lessons_of(tmp_path, TARGET) == []
+    assert lessons_of(tmp_path) == []
     write_round(tmp_path, 1, 16, 2)
     write_lesson(tmp_path / "distill", {"kept": 3}, [2.0])
     write_lesson(tmp_path / "lessons/words", {"lines": 2, "used": 2}, [3.0])
-    assert lessons_of(tmp_path, TARGET) == [
+    assert lessons_of(tmp_path) == [
         Lesson("worked solutions", 3, 3, {}, (2.0, 2.0), None),
         Lesson("words", 2, 2, {}, (3.0, 3.0), None),
+        Lesson("round 1", 16, 2, {}, None, None),
     ]

@@ -12,9 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tasks.report.hours import division_of
 from tasks.report.page import render
-from tasks.stage import commit
-from tests.tasks.doubles.night import write_night
+from tasks.report.report import summarise
+from tests.tasks.doubles.night import write_config, write_exam, write_night
 
 Night = tuple[Path, dict[str, Any]]
 
@@ -108,29 +109,34 @@ def test_pictures_have_a_text_and_take_the_pages_colours(page: str) -> None:
     assert page.count(counts) == 2  # below the picture, and for those who cannot see it
 
 
-def test_the_risk_of_the_decision_and_the_vault(own_night: Night) -> None:
+def test_the_exam_shows_its_looks_and_the_night_its_hours(own_night: Night) -> None:
     folder, summary = own_night
-    decision = folder / "decide" / "decision.json"
-    change(decision, alpha=0.0125, false_promotions_a_year=4.5625, targets=["arithmetic-1-2", "arithmetic-3"])
-    page = " ".join(render(folder, summary).split())
-    assert "The rounds alone added +0." in page
+    look = {"problems": 100, "gained": 9, "lost": 4, "difference": 0.05, "p_value": 0.13, "level": 0.0003}
+    summary["looks"] = [look | {"verdict": "undecided"}, *summary["looks"]]
+    division = {"hours": 900.0, "before": 62.0, "lessons": 210.0, "rounds": 420.0, "exam": 135.0, "after": 60.0}
+    (folder / "division.json").write_text(json.dumps({"most": 434, **division}))
+    page = " ".join(render(folder, summary | {"hours": division_of(folder)}).split())
     assert (
-        "At tonight's α of 0.0125, a candidate that is no better is promoted by luck at most 4.6 times a year." in page
-    )
-    assert "is spent in" not in page
-    assert "arithmetic-3<small>target, 100 problems" in page
-    change(decision, alpha_spending="quadratic", spent_alpha=0.0125, exams_sat=3)
-    comparison = {"n": 50, "before": {"accuracy": 0.1}, "after": {"accuracy": 0.3}, "difference": 0.2}
-    vault = folder / "vault" / "comparison"
-    vault.mkdir(parents=True)
-    (vault / "vault.json").write_text(json.dumps({"gsm8k": comparison | {"low": 0.05, "high": 0.34}}))
-    commit(vault, "vault", {}, 0.1)
-    page = " ".join(render(folder, summary).split())
-    assert "Of α, 0.0125 is spent in 3 exams so far." in page
-    assert (
-        "Vault (50 problems of gsm8k that take no part in decisions): the checkpoint that now serves solves 30.0 %, "
-        "the first student 10.0 %: +0.20 (+0.05 to +0.34)."
+        '<th scope="row">100<small>of at most 868</small></th><td>9</td><td>4</td><td>+0.05</td><td>0.13</td>'
+        "<td>0.0003</td><td>undecided</td>"
     ) in page
+    assert page.count("<small>of at most 868</small>") == 2
+    assert "<small>up to 434 problems</small></th><td>2 min 15 s</td><td>51 s</td>" in page  # 11 + 2 · 20 seconds
+    assert "the rounds alone added" not in page
+    assert "The night began with <code>" not in page
+    begun = summary | {"digests": summary["digests"] | {"start": "abcdef012345"}}
+    assert "The night began with <code>abcdef012345</code>." in " ".join(render(folder, begun).split())
+    assert "The hours" not in " ".join(render(folder, summary | {"hours": None}).split())
+
+
+def test_the_rounds_growth_is_shown_where_all_problems_were_asked(tmp_path: Path) -> None:
+    night = tmp_path / "2026-11-20"
+    night.mkdir()
+    write_config(night)
+    summary = summarise(night, write_exam(night, whole=True), 3, [], {})
+    page = " ".join(render(night, summary).split())
+    assert re.search(r"On all problems, the rounds alone added \+0\.\d\d \(\+0\.\d\d to \+0\.\d\d\)\.", page)
+    assert '<th scope="col">after the lessons</th>' in page
 
 
 def test_a_skipped_step_and_the_rounds_of_a_teacher_are_drawn(own_night: Night) -> None:
@@ -146,8 +152,8 @@ def test_a_skipped_step_and_the_rounds_of_a_teacher_are_drawn(own_night: Night) 
 @pytest.mark.parametrize(
     ("absent", "gone"),
     [
-        (["distill"], {"What each part taught", "Distillation"}),
-        (["distill/manifest.json"], {"What each part taught", "Distillation"}),  # not committed
+        (["distill"], {"Distillation"}),
+        (["distill/manifest.json"], {"Distillation"}),  # not committed
         (["round-01", "round-02", "round-03"], OF_ROUNDS),
         (["fit_reward_model"], set()),
     ],
@@ -193,8 +199,8 @@ def test_nothing_is_loaded_and_only_the_given_links_lead_away(night: Night, page
 
 
 def test_what_a_model_or_an_alarm_says_is_text(tmp_path: Path) -> None:
-    summary = write_night(tmp_path / "night", rounds=1, hostile=HOSTILE)
-    page = render(tmp_path / "night", summary | {"alarms": [f"{HOSTILE}\ud800"]})
+    night = tmp_path / "2026-11-20"
+    page = render(night, write_night(night, rounds=1, hostile=HOSTILE) | {"alarms": [f"{HOSTILE}\ud800"]})
     assert "<script" not in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x") > 10
     assert not Parsed(page).open

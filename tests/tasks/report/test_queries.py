@@ -146,13 +146,13 @@ def test_a_refill_is_part_of_its_round(tmp_path: Path) -> None:
 
 def test_exam_answers_that_the_grader_failed_on(own_night: Night) -> None:
     folder, _ = own_night
-    whole = {"arithmetic-1-2": (0, 1200), "arithmetic-3": (0, 300), "arithmetic-4": (0, 300)}
+    whole = {"arithmetic-1-2": (0, 800), "arithmetic-3": (0, 200), "arithmetic-4": (0, 200)}
     assert ungraded_answers(folder) == whole
     file = folder / "evaluate" / "candidate" / "evaluations.parquet"
     rows = table_rows(file, EVALUATIONS)
     rows[0] |= {"verdict": "grader_failed", "correct": None}
     write_table(file, EVALUATIONS, rows)
-    assert ungraded_answers(folder) == whole | {"arithmetic-1-2": (1, 1200)}
+    assert ungraded_answers(folder) == whole | {"arithmetic-1-2": (1, 800)}
 
 
 def exam_row(number: int, correct: bool, **other: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 from tasks.incidents import end_early, note
 from tasks.report.page import render
 from tasks.report.report import report, stage_seconds, summarise, wall_seconds
+from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET
 
 Night = tuple[Path, dict[str, Any]]
+MODELS = {"champion", "candidate"}
 
 
 def summary(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -27,9 +30,10 @@ def test_the_summary_has_the_nights_outcome_and_its_numbers(night: Night) -> Non
     assert json.loads(json.dumps(found)) == found
     assert found.keys() >= written.keys()
     assert (found["night"], found["rounds"], found["alarms"]) == ("2026-11-20", 3, ["an alarm"])
-    assert (found["digests"], found["reasons"]) == (DIGESTS, written["reasons"])
+    assert found["digests"] == {role: DIGESTS[role] for role in MODELS} | {"start": DIGESTS["champion"]}
+    assert (found["reasons"], found["looks"][0]["problems"]) == (written["reasons"], 400)
     assert found["accuracy"] == found["benchmarks"][TARGET]
-    assert found["accuracy"].keys() == DIGESTS.keys()
+    assert found["accuracy"].keys() == MODELS
     assert found["benchmarks"].keys() == PARTS.keys()
     for part, count in PARTS.items():
         for interval in found["benchmarks"][part].values():
@@ -39,6 +43,19 @@ def test_the_summary_has_the_nights_outcome_and_its_numbers(night: Night) -> Non
     assert found["report"] == str(folder / "report.html")
     assert (found["ended_early"], found["incidents"]) == (None, [])
     assert [summary(folder, promote=promote)["decision"] for promote in (True, False)] == ["promoted", "kept"]
+
+
+def test_the_quizzes_are_in_the_order_in_which_they_were_taken(own_night: Night) -> None:
+    folder, _ = own_night
+    shutil.rmtree(folder / "quiz")
+    for at, (name, solved) in enumerate({"start": 10, "distill": 25, "rounds": 30}.items()):
+        taken_quiz(folder / "quiz" / name, solved, 40)
+        write_manifest(folder / "quiz" / name, 3.0, at)
+    assert list(summary(folder)["quizzes"].items()) == [
+        ("start", {"accuracy": 0.25, "n": 40}),
+        ("distill", {"accuracy": 0.625, "n": 40}),
+        ("rounds", {"accuracy": 0.75, "n": 40}),
+    ]
 
 
 def test_incidents_and_an_early_end_are_reported(own_night: Night) -> None:
@@ -70,7 +87,7 @@ def test_mlflows_run_is_ended_before_the_night_counts_as_finished(
 
 
 def write_manifest(stage: Path, seconds: float, end: float = 0.0) -> None:
-    stage.mkdir(parents=True)
+    stage.mkdir(parents=True, exist_ok=True)
     (stage / "manifest.json").write_text(json.dumps({"seconds": seconds}))
     os.utime(stage / "manifest.json", (end, end))
 

@@ -3,8 +3,6 @@
 import html
 import json
 import math
-import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -175,20 +173,13 @@ def test_a_reward_model_that_was_refused_or_not_fitted() -> None:
 )
 def test_the_owners_day(own_night: Night, chosen: dict[str, Any] | None) -> None:
     night, summary = own_night
-    assert day_copy_sentences(night, summary["target"]) == []
+    assert day_copy_sentences(night) == []
     write_files(night / "replay_day", {"day.json": {"lessons": 3, "learnt": ["a", "b"], "sources": []}})
-    shutil.copytree(night / "evaluate" / "candidate", night / "evaluate" / "day")
-    for name, right in {"champion": [True, False], "day": [True, True]}.items():
-        found = {"right": [*right, True], "generated": [False, False, True]}  # a generated pick is not the owner's
-        write_files(night / "picks" / name, {"ranking.json": found})
     if chosen:
         write_files(night / "choose_start", {"start.json": chosen})
-    said = day_copy_sentences(night, summary["target"])
-    assert said[0] == "The day copy learnt 2 of 3 lessons."
-    assert re.fullmatch(r"It solves 6\d\.. % of arithmetic-1-2, the champion [23]\.. %\.", said[1])
+    said = day_copy_sentences(night)
     begun = {True: "The night began with it: It ranks better.", False: "The night did not begin with it: "}
-    ranks = "It ranks your choice first in 2 of 2 held-out picks, the champion in 1."
-    assert said[2:] == ([begun[chosen["day"]]] if chosen else [ranks])
+    assert said == ["The day copy learned 2 of 3 lessons.", *([begun[chosen["day"]]] if chosen else [])]
     summary = summary | {"day_copy": said}
     assert " ".join(said) in html.unescape(render(night, summary))
     assert f"- Your day: {' '.join(said).rstrip()}\n" in render_markdown(

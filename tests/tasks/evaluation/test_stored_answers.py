@@ -1,0 +1,159 @@
+"""Stored answers are found by all that they depend on, and by nothing less; damaged ones are written again."""
+
+import importlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import EngineConfig, SandboxConfig
+from conf.sections.benchmark import ExamPart
+from rewards.verifier import Problem
+from tasks.evaluation import stored_answers
+from tasks.evaluation.stored_answers import DRAFT, key, load_answers, orphans, problem_key, save_answers
+from tasks.stage import MANIFEST
+from tests.tasks.doubles.exam import ANSWERS, SUMS, inputs_of, row
+
+PROBLEM = Problem("arithmetic/1", "arithmetic", "1 + 1?", "2", "1")
+
+
+def test_stored_answers_are_found_and_the_same_whatever_was_stored_with_them(tmp_path: Path) -> None:
+    exams, inputs = tmp_path / "exams", inputs_of()
+    assert load_answers(exams, inputs) == {}
+    for _ in range(2):  # another process answered the same
+        save_answers(exams, inputs, ANSWERS, 12.5)
+    save_answers(exams, inputs, more := {"c": [row("c", sample=n) for n in range(2)]}, 1.0)
+    assert load_answers(exams, inputs) == ANSWERS | more
+    assert len(list(exams.iterdir())) == 2
+
+
+def test_an_answer_that_the_grader_failed_on_is_not_stored(tmp_path: Path) -> None:
+    save_answers(tmp_path, inputs_of(), ANSWERS | {"b": [row("b"), row("b", "grader_failed", sample=1)]}, 1.0)
+    assert load_answers(tmp_path, inputs_of()).keys() == {"a"}
+    save_answers(tmp_path / "none", inputs_of(), {"b": [row("b", "grader_failed")]}, 1.0)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"checkpoint": Path("checkpoints/c0ffee")},
+        {"part": ExamPart(benchmark="gsm8k")},
+        {"part": SUMS.model_copy(update={"lenient": True})},
+        {"samples": 4},
+        {"samples": 4, "temperature": 0.5},
+        {"config": EngineConfig(max_model_len=300)},
+        {"sandbox": SandboxConfig(seconds=9.0)},
+        {"max_completion_tokens": 65},
+    ],
+)
+def test_every_setting_makes_other_answers(changes: dict[str, Any]) -> None:
+    assert key(inputs_of(**changes)) != key(inputs_of())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"part": SUMS.model_copy(update={"margin": 0.2, "problems": 50, "levels": ("1", "2")})},
+        {"sandbox": SandboxConfig(workers=1)},
+    ],
+)
+def test_settings_that_no_answer_depends_on_do_not(changes: dict[str, Any]) -> None:
+    assert inputs_of(**changes) == inputs_of()
+
+
+def test_a_problem_is_known_by_what_is_asked_and_graded() -> None:
+    """Another truth, or another system prompt, template, or way to render it."""
+    others = [(Problem("arithmetic/1", "arithmetic", "1 + 1?", "3", "1"), [1, 2]), (PROBLEM, [1, 3])]
+    assert len({problem_key(*asked) for asked in [(PROBLEM, [1, 2]), *others]}) == 3
+
+
+@pytest.mark.parametrize("what", ["describe_device", "grader_version", "answering_version", "_package"])
+def test_another_machine_grader_or_engine_makes_others(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = inputs_of()
+    monkeypatch.setattr(stored_answers, what, lambda *_: "another")
+    assert key(inputs_of()) != key(before)
+
+
+def test_the_graders_version_changes_with_their_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(source: str) -> str:
+        (tmp_path / "gsm8k.py").write_text(source)
+        stored_answers.grader_version.cache_clear()
+        return stored_answers.grader_version()
+
+    monkeypatch.setattr(stored_answers.rewards, "__path__", [str(tmp_path)])
+    assert version("a = 1") == version("a = 1") != version("a = 2")
+    stored_answers.grader_version.cache_clear()
+
+
+def test_a_change_of_a_users_benchmark_makes_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    part, file = ExamPart(benchmark="stored_roman:Roman", problems=2), tmp_path / "stored_roman.py"
+    source = 'from rewards.arithmetic import Arithmetic\n\nclass Roman(Arithmetic):\n    name = "roman"\n'
+    file.write_text(source)
+    importlib.invalidate_caches()
+    first = key(inputs_of(part=part))
+    assert first == key(inputs_of(part=part))
+    file.write_text(f"{source}    # grades differently\n")
+    assert key(inputs_of(part=part)) != first
+
+
+def _without_manifest(folder: Path) -> None:
+    (folder / MANIFEST).unlink()
+
+
+def _of_another_checkpoint(folder: Path) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["inputs"]["checkpoint"] = "c0ffee"
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def _with_other_keys(folder: Path) -> None:
+    (folder / "keys.json").write_text('["a", "c"]')
+
+
+@pytest.mark.parametrize("harm", [_without_manifest, _of_another_checkpoint, _with_other_keys])
+def test_a_damaged_folder_is_ignored_and_replaced(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    save_answers(tmp_path, inputs_of(), ANSWERS, 1.0)
+    harm(next(tmp_path.iterdir()))
+    assert load_answers(tmp_path, inputs_of()) == {}
+    save_answers(tmp_path, inputs_of(), ANSWERS, 1.0)
+    assert load_answers(tmp_path, inputs_of()) == ANSWERS
+
+
+def test_orphans_are_answers_of_other_checkpoints_and_stale_drafts(tmp_path: Path) -> None:
+    assert list(orphans(tmp_path / "none", set())) == []
+    others = inputs_of(checkpoint=Path("c0ffee"))
+    save_answers(tmp_path, inputs_of(), ANSWERS, 1.0)
+    (ours,) = tmp_path.iterdir()
+    save_answers(tmp_path, others, ANSWERS, 1.0)
+    (theirs,) = tmp_path.glob(f"{key(others)}-*")
+    stale, current = tmp_path / f"{DRAFT}x", tmp_path / f"{DRAFT}y"
+    for folder in (stale, current):
+        folder.mkdir()
+    os.utime(stale, (time.time() - 86500, time.time() - 86500))
+    assert list(orphans(tmp_path, {"cafe42", "c0ffee"})) == [(stale.name, stale)]
+    assert dict(orphans(tmp_path, {"cafe42"})) == {stale.name: stale, "c0ffee": theirs}
+    _without_manifest(ours)
+    assert ours in dict(orphans(tmp_path, {"cafe42", "c0ffee"})).values()
+
+
+def test_of_two_processes_that_store_the_same_the_first_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = stored_answers._move
+
+    def moved_second(draft: Path, folder: Path, inputs: dict[str, str]) -> None:
+        shutil.copytree(draft, other := draft.with_name(f"{DRAFT}other"))
+        move(other, folder, inputs)
+        move(draft, folder, inputs)
+
+    monkeypatch.setattr(stored_answers, "_move", moved_second)
+    save_answers(tmp_path, inputs_of(), ANSWERS, 1.0)
+    assert load_answers(tmp_path, inputs_of()) == ANSWERS
+    assert len(list(tmp_path.iterdir())) == 1
