@@ -224,7 +224,7 @@ def engine(student: Path) -> Rows:
     from benchmarks.machine.gauge import CUDA
     from conf.schema import EngineConfig, LoraConfig
     from models.checkpoint import keep, write_lineage
-    from models.hf.loading import write_starter
+    from models.hf.starter import write_starter
     from models.sampler import Sampler
 
     with tempfile.TemporaryDirectory() as temporary:

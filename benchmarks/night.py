@@ -1,6 +1,7 @@
 """Where a night's rounds spend their time, compared with plain vLLM and with TRL's whole step.
 
     python -m benchmarks.night [--json] [--rounds 7] [--trace FILE]
+    python -m benchmarks.night --fixed
 
 Runs two short real nights (flow, Prefect's server, MLflow, engine and trainer): one with the starter's rounds, one with
 *medium* rounds (4 prompts of 106 tokens × 8 completions of 128). The first round, which starts engine and trainer, and
@@ -10,6 +11,8 @@ group was useful, because TRL updates on all of its groups. A round's time is wa
 `overhead_share` is that of the starter's rounds; `sampling_ratio` is measured with nothing else running
 (benchmarks/nights/sampling.py). --trace writes the starter night's stages to a file for ui.perfetto.dev or
 chrome://tracing.
+
+--fixed lists instead where a starter night's time goes apart from lessons, answers and updates (a few minutes).
 """
 
 import argparse
@@ -23,7 +26,7 @@ from typing import Any
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import STARTER, starter
 from benchmarks.machine.child import json_of
-from benchmarks.nights import medium
+from benchmarks.nights import fixed, medium
 from benchmarks.nights.timed import (
     FEW_ROUNDS,
     metrics_of,
@@ -49,7 +52,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7, help="per night; the first and the last are not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--trace", type=Path, help="write the starter night's stages to this file, for a browser")
+    parser.add_argument("--fixed", action="store_true", help="list what a night costs besides its work")
     options = parser.parse_args()
+    if options.fixed:
+        with tempfile.TemporaryDirectory(dir=make(WORK)) as work:
+            print(fixed.page(fixed.fixed(Path(work).resolve())))
+        return
     if options.rounds < 3:
         parser.error("--rounds: at least 3, the first and the last are not counted")
     starter(options.student)

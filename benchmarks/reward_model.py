@@ -32,7 +32,7 @@ DATE = "2026-11-20"
 
 def main() -> None:
     """Fit and evaluate once, as the command line says."""
-    defaults = RewardModelConfig(learning_curve=())
+    defaults = RewardModelConfig()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--taste", choices=get_args(Taste), default="short")
     parser.add_argument("--picks", type=int, default=200, help="including the held-out ones")

@@ -114,7 +114,9 @@ def nightly(
                     logging.getLogger("nightschool").info(sentence)
             freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
             wait_for_server(home.root)
-            return final_state(run_night(Night(home, date, config, _first_start())))
+            night = Night(home, date, config, _first_start())
+            night.prepare_workers()
+            return final_state(run_night(night))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
 

@@ -18,7 +18,7 @@ MADE = f"{LESSONS!r}, each step rounded by chance"  # how it was made: another r
 def starter(folder: Path = STARTER) -> Path:
     """Return the starter model's folder; write it if it is missing."""
     if not (folder / "config.json").exists():
-        from models.hf.loading import write_starter  # torch and transformers
+        from models.hf.starter import write_starter  # torch
 
         make(folder.parent)
         write_starter(folder)

@@ -163,9 +163,6 @@ class RewardModelConfig(Section):
     learning_rate: Rate = Field(default=2e-5, description="learning rate of the backbone")
     head_learning_rate: Rate = Field(default=1e-3, description="learning rate of the scalar head")
     warmup_steps: Annotated[int, Field(ge=0)] = Field(default=4, description="steps in which the rates grow from 0")
-    learning_curve: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
-        default=(0.25, 0.5), description="further fits to these shares of the picks, to show what more picks bring"
-    )
     centering: Annotated[float, Field(ge=0)] = Field(default=0.01, description="keeps a pick's rewards around 0")
     half_life_nights: Rate = Field(default=14.0, description="nights after which a pick's weight has halved")
     max_tokens: Positive = Field(default=1024, description="tokens of prompt plus answer; longer picks are left out")

@@ -30,6 +30,7 @@ from tasks.plan import Plan, plan_night
 from tasks.registry.promote import DRY_RUN
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact, Stage, committed, run_name
+from tasks.training import trainer_process
 from tasks.workers import Worker, WorkerDiedError
 
 P = ParamSpec("P")
@@ -131,6 +132,11 @@ class Night:
             trainer=self.trainer,
             **inputs,
         )
+
+    def prepare_workers(self) -> None:
+        """Let the child processes import their libraries beside what else begins the night."""
+        self.engine.submit(engine_process.prepare)
+        self.trainer.submit(trainer_process.prepare)
 
     def rest_engine(self) -> None:
         """Leave the GPU to the trainer, unless it has others.

@@ -1,16 +1,18 @@
 """The inputs of a night: champion, teacher, frozen journal, and reward model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from conf.load import config_of
 from conf.schema import NightConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.durable import write_atomically
 from conf.storage.home import InputError, inside
 from flows.run.context import CHANGED, Night, log
+from flows.run.history import last_finished
 from flows.run.levels import new_levels
-from models.checkpoint import base_of, is_adapter, verify
+from models.checkpoint import base_of, is_adapter, is_intact, verify
 from rewards.benchmarks import configured
 from rewards.data.synthetic_journal import practised_levels
 from rewards.verifier import Problem
@@ -67,6 +69,7 @@ def reward_model_of(
     `exam_questions`: picks that ask one are left out. Raises DamagedCheckpointError where its files changed.
     """
     config, path = night.config, "fit_reward_model"
+    known = nights_with_smaller_holdout(champion.name, night.home.nights, config.unseen_share)
     arguments: dict[str, Any] = {
         "day": day,
         "date": night.date,
@@ -76,10 +79,9 @@ def reward_model_of(
         "student": config.student,
         "seed": config.seed,
         "exam_questions": exam_questions,
-        "nights_with_smaller_holdout": nights_with_smaller_holdout(
-            champion.name, night.home.nights, config.unseen_share
-        ),
+        "nights_with_smaller_holdout": known,
         "broke": _earlier_failure(night.folder / path),
+        "earlier": _earlier_reward_model(night, known),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }
@@ -98,6 +100,27 @@ def reward_model_of(
         tracking.tag(reward_model=outcome["checkpoint"])
     tracking.log_artifact(fitted.folder / "outcome.json", "reward_model")
     return fitted
+
+
+def _earlier_reward_model(night: Night, known: Collection[tuple[str, float]]) -> Path | None:
+    """Return the reward model that served in the last finished night, where tonight's fit may go on from it.
+
+    It must have had the same conversations held out, and a champion that knew no more of them: otherwise it would have
+    been fitted to what judges it tonight. `known`: nights that taught tonight's champion held-out conversations.
+    """
+    config, nights = night.config, night.home.nights
+    last = last_finished(nights, config.name, night.date)
+    before, fitted = last and config_of(last), last and committed(last / "fit_reward_model")
+    if last is None or before is None or fitted is None or not fitted.read_json("outcome.json")["serves"]:
+        return None
+    settings = [(one.unseen_share, one.reward_model.backbone, one.student) for one in (before, config)]
+    champion = (last / "champion.txt").read_text().strip()
+    if settings[0] != settings[1] or not {*nights_with_smaller_holdout(champion, nights, config.unseen_share)} <= {
+        *known
+    }:
+        return None
+    checkpoint = night.checkpoint(fitted)
+    return checkpoint if is_intact(checkpoint) else None
 
 
 def _earlier_failure(folder: Path) -> str | None:
@@ -152,5 +175,4 @@ def _enrolled(night: Night, path: str = "enroll", student: StudentConfig | None 
         path,
         student=student or night.config.student,
         checkpoints=night.home.checkpoints,
-        trainer=night.trainer,
     )

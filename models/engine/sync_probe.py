@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from conf.storage.home import NightError
 from models.checkpoint import base_of, is_adapter
@@ -69,6 +69,9 @@ def read_probe(checkpoint: Path) -> Probe | None:
 @torch.no_grad()
 def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
     """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
+    import models.hf.lean  # noqa: F401  # isort: skip  # before transformers' models
+    from transformers import AutoModelForCausalLM
+
     model: Any = AutoModelForCausalLM.from_pretrained(
         base_of(checkpoint),
         dtype="auto",

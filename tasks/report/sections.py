@@ -189,8 +189,8 @@ def _on_teacher(asked: Mapping[str, Any]) -> str:
 
 
 def _on_ranking(outcome: Mapping[str, Any]) -> Iterator[str]:
-    """Yield sentences on length, calibration and learning curve, all measured on the held-out picks."""
-    length, bins, curve = outcome["length"], outcome["calibration"], outcome["learning_curve"]
+    """Yield sentences on length and calibration, both measured on the held-out picks."""
+    length, bins = outcome["length"], outcome["calibration"]
     yield (
         f"It ranks the longest answer first in {percent(length['longest_top'], 0)} of the held-out picks; you chose "
         f"the longest in {percent(length['longest_alone'], 0)}, the shortest in {percent(length['shortest_alone'], 0)}."
@@ -201,9 +201,6 @@ def _on_ranking(outcome: Mapping[str, Any]) -> Iterator[str]:
             f"On average it gives its first choice a probability of {percent(confidence, 0)} (expected calibration "
             f"error {percent(outcome['expected_calibration_error'], 0)})."
         )
-    if len(curve) > 1:
-        steps = (f"{percent(step['value'], 0)} with {step['picks']}" for step in curve)
-        yield f"Held-out accuracy by number of picks: {', '.join(steps)}."
 
 
 def _learned_round(number: int, figures: dict[str, Any], ranked: Path, *, is_start: bool = False) -> LearnedRound:

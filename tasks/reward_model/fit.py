@@ -8,6 +8,7 @@ from typing import Any
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from conf.storage.home import InputError
+from models.checkpoint import base_of
 from models.hf.loading import check_tokenizers, load_tokenizer
 from tasks.registry.import_model import check_loads, find_model
 from tasks.reward_model import process
@@ -40,6 +41,7 @@ def fit_reward_model(
     exam_questions: tuple[str, ...],
     nights_with_smaller_holdout: tuple[tuple[str, float], ...],
     broke: str | None,
+    earlier: Path | None,
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
@@ -48,7 +50,8 @@ def fit_reward_model(
     `config` None: no reward model is wanted. Whatever is wrong with the picks or the backbone is a refusal with its
     reason: the night continues without a reward model. `nights_with_smaller_holdout`: nights that taught the champion
     conversations that are held out now (see `tasks/journal/lineage.py`). `broke`: how earlier attempts failed; there
-    is no further one then. `checkpoint.txt` exists only if the reward model serves.
+    is no further one then. `earlier`: the last night's reward model, which had the same conversations held out; the fit
+    continues it where it has the backbone's shape. `checkpoint.txt` exists only if the reward model serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     settings, pairs = config or RewardModelConfig(), choices(day.folder)
@@ -60,12 +63,16 @@ def fit_reward_model(
         "held_out": len(held_out),
         "left_out": dict(picks.left_out),
         "broke": broke,
+        "continues": None,
     }
     try:
         config = _check(config, picks)
         if broke is not None:
             raise UnfitError(f"it could not be fitted: {broke}")
         backbone = _backbone(config, checkpoint, student)
+        if earlier is not None and not have_same_shape(earlier, base_of(backbone)):
+            earlier = None
+        outcome["continues"] = earlier and earlier.name
         fitted = trainer.call(
             process.fit_reward_model,
             backbone,
@@ -76,6 +83,7 @@ def fit_reward_model(
             trainer_config,
             seed,
             checkpoints,
+            earlier,
         )
     except (UnfitError, HoursOverError) as refusal:
         outcome = {"serves": False, "reason": str(refusal), "checkpoint": None} | outcome
@@ -85,6 +93,15 @@ def fit_reward_model(
         if fitted.checkpoint is not None:
             (folder / "checkpoint.txt").write_text(fitted.checkpoint.name)
     (folder / "outcome.json").write_text(json.dumps(outcome))
+
+
+def have_same_shape(one: Path, other: Path) -> bool:
+    """Whether two models have the same architecture and sizes, by the numbers of their configurations."""
+    shapes = []
+    for folder in (one, other):
+        settings = json.loads((folder / "config.json").read_text())
+        shapes.append({key: value for key, value in settings.items() if key == "model_type" or type(value) is int})
+    return shapes[0] == shapes[1]
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
@@ -100,15 +117,14 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
 def _outcome(fitted: Fitted) -> dict[str, Any]:
     checkpoint = None if fitted.checkpoint is None else fitted.checkpoint.name
     verdict = {"serves": checkpoint is not None, "reason": fitted.ranking.refusal, "checkpoint": checkpoint}
-    curve = [{"picks": picks} | asdict(accuracy) for picks, accuracy in fitted.learning_curve]
-    return verdict | asdict(fitted.ranking) | {"learning_curve": curve}
+    return verdict | asdict(fitted.ranking)
 
 
 def _check(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConfig:
     """Return the configuration; raise UnfitError where no reward model is wanted or the picks do not suffice."""
     if config is None:
         raise UnfitError(UNUSED)
-    if len(picks) < config.min_picks:
+    if len(picks) + picks.left_out["older"] < config.min_picks:
         raise UnfitError(f"with fewer than {config.min_picks} usable picks none is fitted")
     if not picks.held_out and picks.left_out["known"]:
         raise UnfitError("the champion has learnt all held-out picks, so later ones are needed to judge it")

@@ -18,7 +18,8 @@ from models.lessons.preference_data import Pick, age_weight, is_held_out, openin
 from rewards.contamination import exam_index
 from tasks.tables import CORRECTIONS, GENERATED, PREFERENCES, read_table
 
-LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "known", "correction")  # reasons; see `day_picks`
+LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "known", "correction", "older")  # reasons; see `day_picks`
+MOST = 200  # picks to fit: on two slow cores 200 take six minutes, and those of a month ago weigh a quarter
 AT_ONCE = 16  # answers of maximal length: all answers of a pick go through the model together
 
 
@@ -92,7 +93,8 @@ def day_picks(
     `config.max_tokens` or more answers than a step has memory for (`too_long`). Of the held-out ones it also leaves
     out those whose conversation the champion may have learnt (`known`), on a night with a smaller held-out share
     (`nights_with_smaller_holdout`: dates and shares), and corrections (`correction`): style tells the owner's answer
-    from the student's, so they do not show how well the student's own answers are told apart.
+    from the student's, so they do not show how well the student's own answers are told apart. Only the 200 newest are
+    fitted (`older`).
     """
     picks, exam, choices = DayPicks(), exam_index(exam_questions), list(choices)
     known = {opening(choice.messages) for choice in choices if _may_be_known(choice, nights_with_smaller_holdout)}
@@ -123,6 +125,9 @@ def day_picks(
         else:
             picks.held_out.append(pick)
             picks.held_out_choices.append(choice)
+    newest = sorted(range(len(picks.fitted)), key=lambda at: (picks.fitted[at].weight, at))[-MOST:]
+    picks.left_out["older"] = len(picks.fitted) - len(newest)
+    picks.fitted = [picks.fitted[at] for at in sorted(newest)]
     return picks
 
 

@@ -14,7 +14,7 @@ from conf.storage.durable import room_for, size_of
 from models.checkpoint import keep, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.lessons.preference_data import Pick
-from models.lessons.ranking import Interval, Ranking, rank
+from models.lessons.ranking import Ranking, rank
 from tasks.training import trainer_process
 
 if TYPE_CHECKING:  # imports torch, which only the trainer's process needs
@@ -28,11 +28,10 @@ _held: tuple[Path, TrainerConfig] | None = None  # what the judge was loaded fro
 class Fitted:
     """The outcome of a fit: its ranking of the held-out picks, and the checkpoint if it may serve.
 
-    `learning_curve`: numbers of picks and the accuracy after a fit to them, all picks last. `steps`: metrics by step.
+    `steps`: metrics by step.
     """
 
     ranking: Ranking
-    learning_curve: tuple[tuple[int, Interval], ...]
     steps: list[dict[str, float]]
     checkpoint: Path | None
 
@@ -46,9 +45,11 @@ def fit_reward_model(
     trainer: TrainerConfig,
     seed: int,
     checkpoints: Path,
+    earlier: Path | None = None,
 ) -> Fitted:
     """Fit a reward model and evaluate it on held-out picks; keep it, with the lineage `parent`, if it may serve.
 
+    `earlier`: a reward model that the fit continues; its parent is that one then.
     It is evaluated as loaded back from disk, so that the model that serves is the one that was evaluated.
     """
     from models.lessons.reward_fit import fit
@@ -57,25 +58,20 @@ def fit_reward_model(
     trainer_process._let_go()
     let_go()  # memory suffices for one model
     order = random.Random(seed).sample(list(picks), len(picks))
-    curve = []
-    for share in config.learning_curve:
-        count = max(1, round(share * len(order)))
-        curve.append((count, _evaluate(fit(backbone, order[:count], config, trainer, seed)[0], held_out).accuracy))
-        gc.collect()  # model and layers refer to each other
-    model, steps = fit(backbone, order, config, trainer, seed)
+    model, steps = fit(earlier or backbone, order, config, trainer, seed, continues=earlier is not None)
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     with room_for(draft, size_of(backbone)):
         model.save(draft)
         del model
-        gc.collect()
+        gc.collect()  # model and layers refer to each other
         ranking = _evaluate(RewardModel.load(draft, trainer), held_out)
-        write_lineage(draft, parent)
+        write_lineage(draft, earlier.name if earlier else parent)
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
     shutil.rmtree(draft, ignore_errors=True)
     gc.collect()
     release_gpu_memory()
-    return Fitted(ranking, (*curve, (len(order), ranking.accuracy)), steps, checkpoint)
+    return Fitted(ranking, steps, checkpoint)
 
 
 def judge(

@@ -14,6 +14,11 @@ if TYPE_CHECKING:  # vLLM is loaded in the engine's process only
 _sampler: "Sampler | None" = None
 
 
+def prepare() -> None:
+    """Import what the engine needs, so that its first call need not."""
+    import models.sampler  # noqa: F401
+
+
 def sample(
     checkpoint: Path,
     config: EngineConfig,

@@ -48,6 +48,11 @@ class Updated:
     metrics: dict[str, float]
 
 
+def prepare() -> None:
+    """Import what the trainer needs, so that its first call need not."""
+    import models.trainer  # noqa: F401
+
+
 def lesson(
     checkpoint: Path,
     config: TrainerConfig,

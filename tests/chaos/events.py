@@ -20,7 +20,8 @@ from tests.chaos import disk
 DRAWN = re.compile(r"(?<=/draft-[0-9a-f]{20})-[0-9a-f]+")  # the random end of a cached exam's draft
 
 WATCH, FLOW = "CHAOS_WATCH", "CHAOS_FLOW"  # the folder of log and traps, and the night's process id
-Victim = Literal["flow", "trainer", "engine", "server", "all", "power"]  # power: all, and unsynced data is lost
+# power: all, and unsynced data is lost; ctrl-c: all, who may end by themselves
+Victim = Literal["flow", "trainer", "engine", "server", "all", "power", "ctrl-c"]
 CHILDREN = ("trainer", "engine", "server")
 
 
@@ -137,6 +138,8 @@ def _spring(trap: Trap) -> None:
 def kill(victim: Victim) -> None:
     """Kill a process; the night itself where the child does not exist at this moment."""
     flow = int(os.environ[FLOW])
+    if victim == "ctrl-c":
+        return os.killpg(flow, signal.SIGINT)
     if victim in ("all", "power"):
         os.killpg(flow, signal.SIGKILL)
     children = list(_children(flow, victim))

@@ -15,6 +15,7 @@ def main() -> None:
 
     if REAL not in os.environ:
         engine_process.sample, engine_process.kv_tokens = tiny_engine.sample, tiny_engine.kv_tokens
+        engine_process.prepare = tiny_engine.prepare
     events.watch_night()
     cli.main()
 

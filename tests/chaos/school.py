@@ -46,7 +46,7 @@ STARTERS = (
     "refills: 1, quiz_every_rounds: 2, quiz_problems: 10}",
     "distill.steps=4",
     "day.generated_preferences=12",
-    "reward_model={min_picks: 6, epochs: 1, learning_curve: []}",
+    "reward_model={min_picks: 6, epochs: 1}",
     'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 40}, '
     "english_margin: 9.0, max_completion_tokens: 24}",
 )
@@ -120,14 +120,14 @@ def open_school(root: Path, server: str | None, *, real: bool = False, episodes:
     MlflowClient(tracking_uri=database, registry_uri=database).search_experiments()
     Home(root).database_file.rename(root / "empty.db")
     if real:
-        from models.hf.loading import write_starter
+        from models.hf.starter import write_starter
 
         write_starter(root / "student")
         return School(root, (f"student={{source: {root / 'student'}, system: ''}}", *STARTERS), server, real)
     if episodes:
         write_tiny(root / "student", context=512)
         return School(root, (f"student={{source: {root / 'student'}}}", *TINY, *EPISODES), server)
-    write_tiny(root / "student")
+    write_tiny(root / "student", head_dim=32)  # which vLLM takes, too
     _write_problems(root / "problems")
     source = f"{root / 'problems'}"
     named = (

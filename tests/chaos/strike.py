@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conf.storage.home import Home
+from flows.commands.night import INTERRUPTED
 from tests.chaos import disk
 from tests.chaos.checks import (
     MOVED,
@@ -99,3 +100,5 @@ def _check_the_traps(school: School, home: Home, traps: Sequence[Trap], code: in
     verdict.lost += [f"the trap never sprang: {trap}" for trap in quiet]
     if traps and not quiet and traps[-1].victim in CHILDREN and code and not struck:
         verdict.lost.append(f"the night ended with its {traps[-1].victim}: {code}")
+    if traps and traps[-1].victim == "ctrl-c" and code != INTERRUPTED:
+        verdict.lost.append(f"Ctrl-C ended the night with {code}")

@@ -109,6 +109,14 @@ def test_a_night_survives_a_power_cut(school: School, reference: Reference) -> N
 
 
 @pytest.mark.full
+def test_a_night_survives_ctrl_c(school: School, reference: Reference) -> None:
+    """While the state of round 1 is being written."""
+    saving = next(event for _, event in reference.events if re.match(r"rename .*/state/round-01$", event))
+    assert str(strike(school, "stopped", [Trap(saving, "ctrl-c")], reference)) == "nothing"
+    assert "resume with: nightschool night" in (school.root / "stopped" / "said.log").read_text()
+
+
+@pytest.mark.full
 def test_a_night_of_episodes_survives_a_kill_in_the_midst_of_one(tmp_path: Path, prefect_server: Path) -> None:
     """Between two parts of round 2, and within the second."""
     school = open_school(tmp_path / "episodes", get_current_settings().api.url, episodes=True)

@@ -11,6 +11,10 @@ from models.rollout import Rollout
 from tests.models.support.tiny import END, plain_model
 
 
+def prepare() -> None:
+    """Import nothing: vLLM is not needed."""
+
+
 def sample(*arguments: Any, **options: Any) -> Any:
     """Run `engine_process.sample` in the engine's process, with this module in place of `models.sampler`."""
     sys.modules.setdefault("models.sampler", sys.modules[__name__])

@@ -8,5 +8,5 @@ if __name__ == "__main__":
     from tasks.rollouts import engine_process
     from tests.chaos import tiny_engine
 
-    engine_process.sample = tiny_engine.sample
+    engine_process.sample, engine_process.prepare = tiny_engine.sample, tiny_engine.prepare
     worker_run.main()

@@ -1,48 +1,32 @@
-"""Whole nights on the real engine, trainer, Prefect server and MLflow, with the starter model and small numbers."""
+"""Whole nights on the real engine, trainer, Prefect server and MLflow, with a tiny student or small numbers."""
 
 import json
 import os
 import shutil
-import signal
 import sqlite3
 import stat
 import subprocess
 import sys
-import time
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conf.load import STARTER
 from conf.storage.home import Home
 from tasks.registry.mlflow_registry import DAYTIME
 from tasks.tables import read_rollouts
 from tasks.tracking import NIGHT_RUNS
+from tests.chaos.school import DATE, School, open_school
 from tests.flows.planted import CHAT, MARK, owners, owners_environment, with_keys
 from tests.flows.watched import can_watch, watching
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a CPU without bf16 takes minutes a night
 
 ASKED = [{"role": "user", "content": "2 + 2?"}]
-CONFIG = Path(__file__).parents[2] / "conf" / "starter.yaml"
-NIGHTLY = CONFIG.with_name("nightly.yaml")
-SMALL = [
-    "budget_minutes=null",
-    "grpo={rounds: 1, prompts_per_round: 6, group_size: 8, refills: 1, quiz_every_rounds: 1, quiz_problems: 10, "
-    "min_useful_groups: 1, max_completion_tokens: 24}",
-    "distill.steps=2",
-    "distill.batch_size=4",
-    "distill.rehearsal=0",
-    "day.generated_preferences=8",  # too few for a reward model
-    "preference_learning=reward_model",  # lessons of picks have tests of their own
-    "exam.target.problems=16",
-    'exam.guards=[{benchmark: arithmetic, levels: ["3"], problems: 16, margin: 0.2}]',
-    "exam.max_completion_tokens=24",
-    "lessons.quiz_problems=10",
-    CHAT,
-]
+NIGHTLY = STARTER.with_name("nightly.yaml")
+FIXED = ["budget_minutes=null", CHAT]
 
 
 def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
@@ -56,100 +40,53 @@ def connections(home: Path) -> Path:
     return home.with_name(f"{home.name}-connections.txt")
 
 
-def small_night(settings: list[str] = SMALL) -> list[str]:
-    return ["night", "--config", str(CONFIG), "--date", "2026-01-01", *(f"--set={setting}" for setting in settings)]
-
-
-def night(home: Path, *arguments: str, settings: list[str] = SMALL) -> subprocess.CompletedProcess[str]:
-    argv, environment = command(home, *small_night(settings), *arguments)
-    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=1500, check=False)
-
-
-@dataclass(frozen=True)
-class Interruption:
-    """A night ended by Ctrl-C: its exit, its output, and when its rollouts were written."""
-
-    returncode: int
-    seconds: float
-    output: str
-    left_running: list[str]
-    written: int
-
-
 @pytest.fixture(scope="module")
-def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Interruption]:
-    """A home whose night was ended while the round's trainer state was being written."""
-    home = tmp_path_factory.mktemp("night") / "school"
-    argv, environment = command(home, *small_night())
-    running = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    folder = home / "nights" / "2026-01-01"
-    wait_for(lambda: list(folder.glob("state/*.draft")) or running.poll() is not None, 1000)
-    assert running.poll() is None, running.communicate()[1]
-    asked = time.monotonic()
-    os.killpg(running.pid, signal.SIGINT)
-    _, output = running.communicate(timeout=60)
-    seconds = time.monotonic() - asked
-    time.sleep(2)
-    written = (folder / "round-01" / "sample" / "rollouts.parquet").stat().st_mtime_ns
-    return home, Interruption(running.returncode, seconds, output, processes_of(home), written)
+def school(tmp_path_factory: pytest.TempPathFactory) -> School:
+    return open_school(tmp_path_factory.mktemp("night") / "tiny", None)
 
 
-@pytest.fixture(scope="module")
-def finished(interrupted: tuple[Path, Interruption]) -> tuple[Path, dict[str, Any]]:
-    """The same home after the same command was given again."""
-    home, _ = interrupted
-    done = night(home, "--json")
+def night(school: School, name: str, *more: str) -> tuple[Path, dict[str, Any]]:
+    """Run a night to its end. Return its home and its line for machines."""
+    home = school.home(name).root
+    settings = [f"--set={setting}" for setting in (*school.settings, *FIXED, *more)]
+    argv, environment = command(home, "night", "--config", str(STARTER), "--date", DATE, *settings, "--json")
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stderr
     assert MARK not in done.stdout + done.stderr
     assert len(done.stdout.splitlines()) == 1
     return home, json.loads(done.stdout)
 
 
-def test_ctrl_c_ends_a_night_within_seconds_and_leaves_nothing_running(
-    interrupted: tuple[Path, Interruption],
-) -> None:
-    _, interruption = interrupted
-    assert interruption.returncode == 130
-    assert interruption.seconds < 30  # ten on an idle machine
-    assert "resume with: nightschool night" in interruption.output
-    assert MARK not in interruption.output
-    assert interruption.left_running == []
-
-
-def test_an_interrupted_night_goes_on_and_samples_no_round_again(
-    interrupted: tuple[Path, Interruption], finished: tuple[Path, dict[str, Any]]
-) -> None:
-    home, interruption = interrupted
-    rollouts = home / "nights" / "2026-01-01" / "round-01" / "sample" / "rollouts.parquet"
-    assert rollouts.stat().st_mtime_ns == interruption.written
-    assert finished[1]["rounds"] == 1
+@pytest.fixture(scope="module")
+def finished(school: School) -> tuple[Path, dict[str, Any]]:
+    return night(school, "whole", "grpo.rounds=2")
 
 
 def test_the_line_for_machines(finished: tuple[Path, dict[str, Any]]) -> None:
     home, summary = finished
-    assert summary["night"] == "2026-01-01"
+    assert summary["night"] == DATE
     assert summary["decision"] in ("promoted", "kept")
-    assert summary["rounds"] == 1
+    assert summary["rounds"] == 2
     for who in ("champion", "distilled", "candidate"):
         assert summary["accuracy"][who].keys() == {"accuracy", "low", "high", "n", "counted"}
         assert summary["accuracy"][who]["n"] == 16
         assert (home / "checkpoints" / summary["digests"][who] / "model.safetensors").exists()
-    assert summary["benchmarks"].keys() == {"arithmetic-1-2", "arithmetic-3"}
+    assert summary["benchmarks"].keys() == {"gsm8k"}
     assert {"distill", "sample", "update", "evaluate"} <= summary["seconds"].keys()
     assert Path(summary["report"]).read_text().startswith("<!DOCTYPE html>")
 
 
-def test_the_round_left_its_stages_and_figures(finished: tuple[Path, dict[str, Any]]) -> None:
-    folder = finished[0] / "nights" / "2026-01-01"
-    for stage in ("select_prompts", "sample", "score", "credit", "checkpoint", "quiz"):
+def test_the_rounds_left_their_stages_and_figures(finished: tuple[Path, dict[str, Any]]) -> None:
+    folder = finished[0] / "nights" / DATE
+    for stage in ("select_prompts", "sample", "score", "credit", "checkpoint"):
         assert (folder / "round-01" / stage / "manifest.json").exists()
+    assert (folder / "round-02" / "quiz" / "manifest.json").exists()
     metrics = json.loads((folder / "round-01" / "checkpoint" / "metrics.json").read_text())
     refills = list(folder.glob("round-01/refill-*/credit/manifest.json"))
     assert metrics["refills"] == len(refills) <= 1
-    assert metrics["groups"] == 6 + metrics["replaced_groups"] <= 12
-    for part in ("sample", "generate", "sync", "score", "update", "checkpoint"):
+    assert metrics["groups"] == 4 + metrics["replaced_groups"] <= 8
+    for part in ("sample", "generate", "sync", "score", "update", "checkpoint", "round"):
         assert metrics[f"seconds_{part}"] > 0
-    assert "seconds_round" not in metrics  # it was interrupted
     assert not list(folder.rglob("*.draft"))
 
 
@@ -163,7 +100,7 @@ def test_mlflow_has_the_run_and_the_versions(finished: tuple[Path, dict[str, Any
     assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id], NIGHT_RUNS)
     assert run.info.status == "FINISHED"
-    assert run.data.params["grpo.rounds"] == "1"
+    assert run.data.params["grpo.rounds"] == "2"
     assert {"reward/reward", "sampler/mismatch", "seconds/sample", "speed/tokens_per_second"} <= run.data.metrics.keys()
     versions = client.search_model_versions("name = 'starter'")
     assert {v.tags["digest"] for v in versions} == set(summary["digests"].values())
@@ -174,7 +111,7 @@ def test_mlflow_has_the_run_and_the_versions(finished: tuple[Path, dict[str, Any
 
 @pytest.mark.skipif(not can_watch(), reason="no network can be made here: it takes root, TUN, and ip")
 def test_a_night_sends_nothing_to_others_and_lets_nobody_connect(finished: tuple[Path, dict[str, Any]]) -> None:
-    """From the student's import to the report, with the interruption, in the environment of a user's shell."""
+    """From the student's import to the report, in the environment of a user's shell."""
     assert connections(finished[0]).read_text() == ""
 
 
@@ -199,8 +136,8 @@ def test_prefect_has_every_stage_as_a_run_that_is_over(finished: tuple[Path, dic
     )
     with closing(sqlite3.connect(finished[0] / "prefect" / "prefect.db")) as database:
         runs = dict(database.execute(of_the_night))
-    assert {"round 1 · sample", "round 1 · quiz", "evaluate · candidate", "decide", "report"} <= {*runs}
-    assert {*runs.values()} <= {"Completed", "Cached"}  # what was committed before the interruption
+    assert {"round 1 · sample", "round 2 · quiz", "evaluate · candidate", "decide", "report"} <= {*runs}
+    assert {*runs.values()} == {"Completed"}
 
 
 def test_the_home_is_its_owners_alone(finished: tuple[Path, dict[str, Any]]) -> None:
@@ -208,19 +145,15 @@ def test_the_home_is_its_owners_alone(finished: tuple[Path, dict[str, Any]]) -> 
 
 
 @pytest.mark.full
-def test_a_night_of_adapters(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_a_night_of_adapters(school: School) -> None:
     """Adapters are sampled and trained; the exam examines a full checkpoint, which alone stays."""
-    home, summary = finished
-    student = home / "checkpoints" / summary["digests"]["champion"]
-    adapters = ["lora={rank: 8, dropout: 0.05}", "optimizer.learning_rate=2e-4", "grpo.rounds=3"]
-    done = night(tmp_path, "--json", settings=[*SMALL, *adapters, f"student.source={student}"])
-    assert done.returncode == 0, done.stderr
-    digests = json.loads(done.stdout)["digests"]
-    rounds = [tmp_path / "nights" / "2026-01-01" / f"round-{number:02d}" for number in (1, 2, 3)]
+    home, summary = night(school, "adapters", "lora={rank: 8, dropout: 0.05}", "optimizer.learning_rate=0.01")
+    digests = summary["digests"]
+    rounds = [home / "nights" / DATE / f"round-{number:02d}" for number in (1, 2, 3)]
     policies = [(folder / "checkpoint" / "checkpoint.txt").read_text() for folder in rounds]
     assert digests["candidate"] not in policies
-    assert {folder.name for folder in (tmp_path / "checkpoints").iterdir()} == set(digests.values())
-    assert (tmp_path / "checkpoints" / digests["candidate"] / "model.safetensors").exists()
+    assert {folder.name for folder in (home / "checkpoints").iterdir()} == set(digests.values())
+    assert (home / "checkpoints" / digests["candidate"] / "model.safetensors").exists()
     sampled = {read_rollouts(folder / "sample" / "rollouts.parquet")[0].policy_digest for folder in rounds}
     assert sampled == {digests["distilled"], *policies[:2]}
 
@@ -228,7 +161,7 @@ def test_a_night_of_adapters(finished: tuple[Path, dict[str, Any]], tmp_path: Pa
 ON_A_CPU = ["student.source=starter", "lora=null"]  # as the file itself says
 TINY_NUMBERS = [
     "distill={steps: 2, batch_size: 8, reference_solutions: 10}",
-    "reward_model={min_picks: 8, epochs: 1, learning_curve: []}",
+    "reward_model={min_picks: 8, epochs: 1}",
     "lessons.quiz_problems=8",
     "grpo={rounds: 1, prompts_per_round: 10, group_size: 4, refills: 0, max_completion_tokens: 24}",
     "exam.target.problems=8",
@@ -272,22 +205,3 @@ def test_the_scheduled_night(tmp_path: Path) -> None:
     assert not (folder / "distill_check").exists()  # a champion that solves nothing has nothing to lose
     assert json.loads((folder / "lessons_check" / "verdict" / "outcome.json").read_text())["problems"] == 8
     assert "Verdicts, by benchmark" in Path(summary["report"]).read_text()
-
-
-def wait_for(condition: Any, seconds: float) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.1)
-
-
-def processes_of(home: Path) -> list[str]:
-    """Return the commands that still run with this home in their environment."""
-    found = []
-    for environment in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if str(home).encode() in environment.read_bytes():
-                found.append((environment.parent / "cmdline").read_text().replace("\0", " "))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-    return found

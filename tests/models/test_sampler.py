@@ -13,7 +13,7 @@ from torch import Tensor
 from conf.schema import EngineConfig, LoraConfig
 from conf.storage.home import NightError
 from models.checkpoint import base_of, keep, write_lineage
-from models.engine.environment import engine_environment
+from models.engine.environment import CPU_BLOCK, engine_environment
 from models.engine.sync_probe import PROBE_FILE, Probe, SyncError, file_logprobs, read_probe, write_probe
 from models.lora import merge
 from models.rollout import Rollout
@@ -143,6 +143,13 @@ def test_a_sync_arrives_in_place_or_is_refused(healthy: Worker, rounds: tuple[Pa
     assert healthy.call(engine_calls.sample, PROMPTS, 4) != first
     healthy.call(engine_calls.load, rounds[0])
     assert healthy.call(engine_calls.sample, PROMPTS, 4) == first
+
+
+def test_what_prompts_begin_with_is_read_once(plain: Worker) -> None:
+    """Whole blocks, of prompts that come together, too."""
+    begun = random_tokens(CPU_BLOCK + 3, seed=1)
+    prompts = [[*begun[:shared], *random_tokens(20, seed=shared)] for shared in (35, 33, CPU_BLOCK, CPU_BLOCK - 1)]
+    assert plain.call(engine_calls.cached, prompts) == [0, CPU_BLOCK, CPU_BLOCK, 0]
 
 
 @full

@@ -1,13 +1,24 @@
-"""The values that prefect.yaml's build step adds."""
+"""What is deployed: the deployments of prefect.yaml, and the values that its build step adds."""
 
+import datetime
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.settings import PREFECT_API_URL
+from prefect.states import Scheduled
+from prefect.workers.process import ProcessWorker
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
+from conf.sections.hours import machine_zone
+from conf.storage.home import Home
 from flows.orchestration.deployment import night_values
+from flows.orchestration.worker import DEPLOY, POOL, PROJECT, environment_of, next_night
 
 
 def test_the_parameter_gives_the_configuration_back() -> None:
@@ -24,3 +35,41 @@ def test_the_time_zone_is_the_configurations_or_the_machines(tmp_path: Path, mon
     file = tmp_path / "night.yaml"
     file.write_text(f"{STARTER.read_text()}\ndeadline_time_zone: Europe/Berlin\n")
     assert night_values(str(file))["time_zone"] == "Europe/Berlin"
+
+
+@pytest.fixture(scope="module")
+def deployed(prefect_server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncPrefectClient]:
+    """A client of a server to which prefect.yaml has been deployed."""
+    environment = environment_of(Home(tmp_path_factory.mktemp("school")), PREFECT_API_URL.value() or "", None)
+    with get_client(sync_client=True) as client:
+        template = ProcessWorker.get_default_base_job_template()
+        client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
+        done = subprocess.run(DEPLOY, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield client
+        for deployment in client.read_deployments():  # other tests share the server
+            client.delete_deployment(deployment.id)
+
+
+def test_the_deployments_are_those_of_prefect_yaml_with_their_configurations(deployed: SyncPrefectClient) -> None:
+    deployments = {deployment.name: deployment for deployment in deployed.read_deployments()}
+    assert deployments.keys() == {"nightly", "starter", "exam"}
+    for name, file in {"nightly": "nightly", "starter": "starter", "exam": "nightly"}.items():
+        config = load_night(PROJECT / "conf" / f"{file}.yaml")
+        assert NightConfig.model_validate(deployments[name].parameters["config"]) == config, name
+        assert deployments[name].global_concurrency_limit is None
+        assert deployments[name].pull_steps == [
+            {"prefect.deployments.steps.set_working_directory": {"directory": str(PROJECT)}}
+        ]
+    schedules = {name: [each.schedule for each in deployment.schedules] for name, deployment in deployments.items()}
+    assert schedules["starter"] == schedules["exam"] == []
+    assert [(each.cron, each.timezone) for each in schedules["nightly"]] == [("0 1 * * *", machine_zone())]
+
+
+def test_the_next_night_is_the_first_one_to_come(deployed: SyncPrefectClient) -> None:
+    nightly = deployed.read_deployment_by_name("nightly/nightly").id
+    now = datetime.datetime.now().astimezone()
+    first = now + datetime.timedelta(seconds=40)  # whatever the schedule has brought in between is of the same minute
+    for moment in (first, now + datetime.timedelta(minutes=20), now - datetime.timedelta(days=1)):
+        deployed.create_flow_run_from_deployment(nightly, state=Scheduled(scheduled_time=moment))
+    assert next_night(deployed) == f"{first:%Y-%m-%d %H:%M %Z}"

@@ -1,4 +1,4 @@
-"""`nightschool services` with its real server and worker: what is deployed, and what runs."""
+"""`nightschool services` with its real server and worker: what runs."""
 
 import datetime
 import json
@@ -22,8 +22,6 @@ from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterNam
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from conf.load import load_night
-from conf.schema import NightConfig
-from conf.sections.hours import machine_zone
 from conf.storage.home import Home
 from flows.orchestration.reconcile import client_of
 from flows.orchestration.worker import DEPLOYMENTS, PROJECT, environment_of
@@ -33,7 +31,7 @@ from tests.chaos.school import NAME, STARTER, School, open_school, processes_of
 from tests.flows.planted import owners
 from tests.tasks.doubles.webhook import listening
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
 
 LIMIT = 600  # seconds for a run of a worker
 TINY_RUN = shlex.join([sys.executable, "-m", "tests.chaos.worker_run"])
@@ -144,22 +142,7 @@ def start(client: SyncPrefectClient, **parameters: Any) -> UUID:
     return client.create_flow_run_from_deployment(deployment, parameters=parameters, job_variables=variables).id
 
 
-# --- what is deployed
-
-
-def test_the_deployments_are_those_of_prefect_yaml_with_their_configurations(client: SyncPrefectClient) -> None:
-    deployments = {deployment.name: deployment for deployment in client.read_deployments()}
-    assert deployments.keys() == {"nightly", "starter", "exam"}
-    for name, file in {"nightly": "nightly", "starter": "starter", "exam": "nightly"}.items():
-        config = load_night(PROJECT / "conf" / f"{file}.yaml")
-        assert NightConfig.model_validate(deployments[name].parameters["config"]) == config, name
-        assert deployments[name].global_concurrency_limit is None
-        assert deployments[name].pull_steps == [
-            {"prefect.deployments.steps.set_working_directory": {"directory": str(PROJECT)}}
-        ]
-    schedules = {name: [each.schedule for each in deployment.schedules] for name, deployment in deployments.items()}
-    assert schedules["starter"] == schedules["exam"] == []
-    assert [(each.cron, each.timezone) for each in schedules["nightly"]] == [("0 1 * * *", machine_zone())]
+# --- what is deployed: see `test_deployment.py`
 
 
 def test_the_next_night_is_printed(services: Services) -> None:
@@ -168,7 +151,6 @@ def test_the_next_night_is_printed(services: Services) -> None:
     assert f"Next night: {moment:%Y-%m-%d %H:%M %Z}" in services.output
 
 
-@pytest.mark.full
 def test_prefects_own_commands(services: Services) -> None:
     """As docs/how-to/every-night.md has them; a parameter of the wrong type is refused at once."""
     assert "0 1 * * *" in services.prefect("deployment", "schedule", "ls", "nightly/nightly")
@@ -187,7 +169,6 @@ def requested(services: Services, client: SyncPrefectClient, tiny: dict[str, Any
     return ended(client, runs_of(client, "starter")[0].id)
 
 
-@pytest.mark.full
 def test_a_requested_night_completes(requested: FlowRun, services: Services) -> None:
     date = completed_night(requested)
     folder = services.home.night(date)
@@ -204,7 +185,6 @@ def completed_night(run: FlowRun) -> str:
     return date
 
 
-@pytest.mark.full
 @pytest.mark.usefixtures("requested")
 def test_what_prefect_writes_lies_under_the_home(services: Services) -> None:
     assert list((services.home.root / "prefect" / "storage").iterdir())
@@ -225,7 +205,6 @@ def messages(services: Services, tmp_path: Path) -> Iterator[list[tuple[str, str
         yield webhook.got
 
 
-@pytest.mark.full
 def test_a_schedule_of_seconds_fires(
     requested: FlowRun,
     services: Services,
@@ -256,7 +235,6 @@ def test_a_schedule_of_seconds_fires(
     assert json.loads(summary.read_text())["decision"] in ("promoted", "kept")
 
 
-@pytest.mark.full
 def test_the_owner_is_notified(
     client: SyncPrefectClient, tiny: dict[str, Any], messages: list[tuple[str, str, str]]
 ) -> None:
@@ -265,7 +243,6 @@ def test_the_owner_is_notified(
     assert awaited(lambda: message in [json.loads(body) for _, _, body in messages], "notification", 60)
 
 
-@pytest.mark.full
 @pytest.mark.usefixtures("requested")
 def test_everything_ends_with_services_that_are_killed_while_a_night_runs(
     services: Services, client: SyncPrefectClient, tiny: dict[str, Any]
@@ -278,7 +255,6 @@ def test_everything_ends_with_services_that_are_killed_while_a_night_runs(
     assert kill_services(services) == []
 
 
-@pytest.mark.full
 def test_an_interrupted_night_is_resumed_by_the_next_services(school: School, tiny: dict[str, Any]) -> None:
     home = school.home("again")
     services = start_services(home)

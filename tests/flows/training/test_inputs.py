@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from prefect import flow
 
-from conf.load import STARTER, load_night
-from conf.storage.home import Home
+from conf.load import STARTER, frozen_yaml, load_night
+from conf.storage.home import SUMMARY, Home
 from flows.run.context import Night
 from flows.training.inputs import reward_model_of
-from models.checkpoint import is_intact
+from models.checkpoint import is_intact, keep
 from tasks.reward_model.fit import figures
-from tasks.stage import Artifact
+from tasks.stage import Artifact, commit
 from tasks.tables import CORRECTIONS, PREFERENCES
 from tasks.tracking import Tracking
 from tasks.training import trainer_process
@@ -76,13 +76,8 @@ def test_a_fit_that_fails_costs_no_night_and_stays_a_refusal(home: Home, prefect
     assert again.digest == artifact.digest
 
 
-@pytest.mark.parametrize(("how", "nights"), [("both", ((DAYS[0], 0.0),)), ("direct", ())])
-def test_the_fit_knows_what_a_direct_night_taught_the_champion(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, nights: Any
-) -> None:
-    home = Home(tmp_path)
-    decided(home.root, DAYS[0], "first", "winner", "", "preference_learning=direct")
-    night = Night(home, DAYS[1], load_night(STARTER, [f"preference_learning={how}"]))
+def given_to_the_fit(night: Night, champion: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the arguments of the stage, which does not run."""
     given: list[dict[str, Any]] = []
 
     def run(stage: Any, path: str, **arguments: Any) -> Any:
@@ -93,5 +88,44 @@ def test_the_fit_knows_what_a_direct_night_taught_the_champion(
     monkeypatch.setattr(night, "run", run)
     day = write_stage(night.folder / "freeze_journal", {})
     with pytest.raises(KeyboardInterrupt):
-        reward_model_of(night, day, home.checkpoints / "winner", None, ())  # pyright: ignore[reportArgumentType]
-    assert given[0]["nights_with_smaller_holdout"] == nights
+        reward_model_of(night, day, champion, None, ())  # pyright: ignore[reportArgumentType]
+    return given[0]
+
+
+@pytest.mark.parametrize(("how", "nights"), [("both", ((DAYS[0], 0.0),)), ("direct", ())])
+def test_the_fit_knows_what_a_direct_night_taught_the_champion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, nights: Any
+) -> None:
+    home = Home(tmp_path)
+    decided(home.root, DAYS[0], "first", "winner", "", "preference_learning=direct")
+    night = Night(home, DAYS[1], load_night(STARTER, [f"preference_learning={how}"]))
+    given = given_to_the_fit(night, home.checkpoints / "winner", monkeypatch)
+    assert given["nights_with_smaller_holdout"] == nights
+
+
+@pytest.mark.parametrize(
+    ("setting", "serves", "goes_on"),
+    [
+        ("seed=2", True, True),
+        ("seed=2", False, False),
+        ("reward_model.held_out_share=0.3", True, False),  # some of what judges tonight was fitted
+        ("reward_model.backbone=another", True, False),
+    ],
+)
+def test_the_fit_goes_on_from_the_last_nights_reward_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, serves: bool, goes_on: bool
+) -> None:
+    home = Home(tmp_path)
+    kept = keep(write_tiny(home.checkpoints / "draft"), home.checkpoints)
+    before = home.night(DAYS[0])
+    before.mkdir(parents=True)
+    (before / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
+    (before / SUMMARY).write_text("{}")
+    (before / "champion.txt").write_text("original")
+    (before / "fit_reward_model").mkdir()
+    (before / "fit_reward_model" / "outcome.json").write_text(json.dumps({"serves": serves}))
+    (before / "fit_reward_model" / "checkpoint.txt").write_text(kept.name)
+    commit(before / "fit_reward_model", "fit_reward_model", {}, 1.0)
+    night = Night(home, DAYS[1], load_night(STARTER, [setting]))
+    earlier = given_to_the_fit(night, home.checkpoints / "original", monkeypatch)["earlier"]
+    assert earlier == (kept if goes_on else None)

@@ -66,7 +66,6 @@ OUTCOME = {  # what the report reads of it
     "chance": 0.5,
     "length": {"longest_alone": 0.0, "shortest_alone": 0.0, "longest_top": 0.0},
     "calibration": [],
-    "learning_curve": [],
 }
 
 Taste = Callable[[list[int]], float]

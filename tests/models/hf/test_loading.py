@@ -21,10 +21,9 @@ from models.hf.loading import (
     load_model,
     load_tokenizer,
     prompt_tokens,
-    write_starter,
 )
 from models.trainer import Trainer
-from tests.models.support.tiny import END, plain_model, write_tiny, write_tokenizer
+from tests.models.support.tiny import END, write_tiny, write_tokenizer
 
 DEFAULT = StudentConfig()
 ASKED = [{"role": "user", "content": "2+2?"}]
@@ -153,27 +152,3 @@ def test_another_tokenizer_is_refused(folder: Path, teacher: Path, tmp_path: Pat
     with pytest.raises(InputError) as caught:
         check_tokenizers(folder, other, "on_policy.teacher")
     assert str(caught.value).startswith(f"on_policy.teacher: {other}: its tokenizer is not the student's: {what}")
-
-
-# --- the starter
-
-
-@pytest.mark.full
-def test_the_starter_answers(tmp_path: Path) -> None:
-    write_starter(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert config["dtype"] == "bfloat16"
-    assert "quantization_config" not in config
-    assert sum(file.stat().st_size for file in tmp_path.glob("*.safetensors")) < 280e6
-
-    tokenizer: Any = load_tokenizer(tmp_path)
-    question = [{"role": "user", "content": "What is the capital of France?"}]
-    prompt = prompt_tokens(tokenizer, question, StudentConfig())
-    assert tokenizer.decode(prompt).endswith(
-        "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
-    )
-    model: Any = plain_model(tmp_path, torch.bfloat16)
-    with torch.no_grad():
-        answer = model.generate(torch.tensor([prompt]), max_new_tokens=24, do_sample=False)[0, len(prompt) :]
-    assert "Paris" in tokenizer.decode(answer)
-    assert answer[-1] == tokenizer.eos_token_id

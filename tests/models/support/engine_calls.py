@@ -33,6 +33,13 @@ def sample(prompts: Sequence[list[int]], size: int, seed: int = 1) -> list[list[
     return _held[0].sample(prompts, size, seed=seed, max_tokens=12)
 
 
+def cached(prompts: Sequence[list[int]]) -> list[int]:
+    """How many tokens of each prompt were not read, because another's beginning was in the cache, or is being read."""
+    _held[0].llm.reset_prefix_cache()
+    outputs = _held[0]._generate([{"prompt_token_ids": prompt} for prompt in prompts], None)
+    return [output.num_cached_tokens for output in outputs]
+
+
 def load_nothing(checkpoint: Path) -> str:
     """A loader that does nothing, and says that all is well."""
     from models.engine import weight_sync

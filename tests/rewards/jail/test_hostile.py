@@ -19,7 +19,7 @@ import pytest
 
 from rewards.sandbox import Layer, Program, Sandbox
 from rewards.verifier import Score
-from tests.rewards.jail.hostile_programs import CATEGORIES, Hostile, read_corpus
+from tests.rewards.jail.hostile_programs import CATEGORIES, Hostile, one_a_mechanism, read_corpus
 from tests.rewards.jail.left_behind import adopt_orphans, left_behind, memory_mb, processes
 
 needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -27,8 +27,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="without bubblewrap on
 
 CORPUS = read_corpus()
 NAMED = {hostile.name: hostile for hostile in CORPUS}
-HONEST = [hostile for hostile in CORPUS if hostile.category == "odd"]
-ATTACKS = [hostile for hostile in CORPUS if hostile.category != "odd"]
+CHOSEN = one_a_mechanism(CORPUS)
 QUICK = [hostile for hostile in CORPUS if hostile.is_quick]
 COUNTS = {"escape": 102, "forging": 150, "odd": 71, "resources": 88, "wrong": 16}  # none is ever dropped
 LAYERS: tuple[Layer, ...] = ("bubblewrap", "landlock", "seccomp", "limits", "pid_namespace")
@@ -76,10 +75,12 @@ def _machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def whole_run() -> Run:
-    """All attacks, each followed by an honest program, so that the same workers judge both."""
-    return run([program for pair in zip(ATTACKS, itertools.cycle(HONEST), strict=False) for program in pair])
+@pytest.fixture(scope="module", params=[CHOSEN, pytest.param(CORPUS, marks=pytest.mark.full)], ids=["chosen", "all"])
+def whole_run(request: pytest.FixtureRequest) -> Run:
+    """The attacks, each followed by an honest program, so that the same workers judge both."""
+    attacks = [hostile for hostile in request.param if hostile.category != "odd"]
+    honest = [hostile for hostile in request.param if hostile.category == "odd"]
+    return run([program for pair in zip(attacks, itertools.cycle(honest), strict=False) for program in pair])
 
 
 def test_the_corpus_is_complete() -> None:
@@ -127,7 +128,7 @@ def test_nothing_is_left_behind(whole_run: Run) -> None:
 @pytest.mark.parametrize(
     ("layer", "programs"),
     [
-        pytest.param("seccomp", [hostile for hostile in QUICK if hostile.category == "escape"], id="seccomp, escapes"),
+        pytest.param("seccomp", [one for one in CHOSEN if one.is_quick and one.category == "escape"], id="chosen"),
         *(
             pytest.param(layer, CORPUS, id=layer, marks=[pytest.mark.full, *[needs_root] * (layer == "bubblewrap")])
             for layer in LAYERS
@@ -158,6 +159,7 @@ def test_a_program_finds_nothing_of_the_one_before_it_in_the_same_worker() -> No
 
 @pytest.mark.full
 @needs_bubblewrap
+@pytest.mark.parametrize("whole_run", [CORPUS], indirect=True, ids=["all"])
 def test_the_whole_corpus_gets_the_same_verdicts(whole_run: Run) -> None:
     """Of programs that use up seconds or memory only whether they pass: what ends them depends on other work."""
 

@@ -11,7 +11,6 @@ from models.checkpoint import digest_folder, parent_of, verify
 from models.hf.loading import PLAIN_TEMPLATE
 from tasks.registry import import_model as module
 from tasks.registry.import_model import check_source, check_student, enroll
-from tasks.workers import Worker
 from tests.tasks.doubles.student import write_student
 
 
@@ -19,8 +18,7 @@ def enrolled(tmp_path: Path, source: Path, trusted: bool = False) -> Path:
     folder = tmp_path / "enroll"
     folder.mkdir(exist_ok=True)
     student = StudentConfig(source=str(source), trust_remote_code=trusted)
-    trainer = Worker("trainer")  # which only the starter needs
-    enroll.write(folder, student=student, checkpoints=tmp_path / "checkpoints", trainer=trainer)
+    enroll.write(folder, student=student, checkpoints=tmp_path / "checkpoints")
     return tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from models.lessons.preference_data import Pick
-from models.lessons.ranking import exact_interval, rank
+from models.lessons.ranking import rank
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.sections import (
@@ -132,21 +132,20 @@ def test_sources_that_a_second_lesson_reads_again_are_counted_once(tmp_path: Pat
     assert "left out: 2 (0 word for word, 2 nearly)" in trace_remarks(tmp_path)[0]
 
 
-def fitted(*, serves: bool, curve: tuple[int, ...] = ()) -> dict[str, Any]:
+def fitted(*, serves: bool) -> dict[str, Any]:
     """The outcome of a reward model that prefers the shortest answer."""
     ranking = rank([[1.0, 0.0, -1.0]] * len(PICKS), PICKS)
-    steps = [{"picks": picks} | asdict(exact_interval(picks / 10, len(PICKS))) for picks in (*curve, 30)]
     found: dict[str, Any] = {
         "serves": serves,
         "reason": None if serves else "that may be chance (33%)",
         "picks": 38,
         "held_out": 8,
     }
-    return found | asdict(ranking) | {"learning_curve": steps}
+    return found | asdict(ranking)
 
 
 def test_a_reward_model_that_was_used(own_night: Night) -> None:
-    outcome = fitted(serves=True, curve=(10, 20))
+    outcome = fitted(serves=True)
     assert reward_model_sentences(outcome) == [
         "A reward model was used. Of 38 picks, 8 were held out; your choice is ranked first in 7 of them (88 %; "
         "95 % interval 47–100 %; chance 33 %).",
@@ -154,7 +153,6 @@ def test_a_reward_model_that_was_used(own_night: Night) -> None:
         "you chose the longest in 12 %, the shortest in 88 %.",
         # softmax of (1, 0, −1) at its top: 66.5 %, and right in 87.5 %
         "On average it gives its first choice a probability of 67 % (expected calibration error 21 %).",
-        "Held-out accuracy by number of picks: 12 % with 10, 25 % with 20, 38 % with 30.",
     ]
     night, summary = own_night
     write_files(night / "fit_reward_model", {"outcome.json": outcome})
@@ -164,7 +162,7 @@ def test_a_reward_model_that_was_used(own_night: Night) -> None:
 def test_a_reward_model_that_was_refused_or_not_fitted() -> None:
     refused, *figures = reward_model_sentences(fitted(serves=False))
     assert refused == "No reward model was used (38 picks): that may be chance (33%)."
-    assert len(figures) == 2  # one fit makes no learning curve
+    assert len(figures) == 2
     outcome = {"serves": False, "reason": "fewer than 30 usable picks", "picks": 4, "held_out": 1}
     assert reward_model_sentences(outcome) == ["No reward model was used (4 picks): fewer than 30 usable picks."]
     assert reward_model_sentences(None) == []

@@ -30,6 +30,7 @@ def run(
     trainer: InProcessWorker | None = None,
     nights_with_smaller_holdout: tuple[tuple[str, float], ...] = (),
     broke: str | None = None,
+    earlier: Path | None = None,
 ) -> tuple[dict[str, Any], Path, int]:
     """Run the stage; return its outcome and folder, and the number of calls to the trainer's process."""
     tmp_path.mkdir(exist_ok=True)
@@ -48,6 +49,7 @@ def run(
         seed=1,
         exam_questions=(),
         broke=broke,
+        earlier=earlier,
         checkpoints=tmp_path / "checkpoints",
         **arguments,
     )
@@ -59,13 +61,29 @@ def test_a_consistent_taste_serves(tmp_path: Path, tiny_student: Path) -> None:
     assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, 160)
     assert outcome["accuracy"]["low"] > outcome["chance"] == pytest.approx(0.2)
     assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
-    assert outcome["learning_curve"] == [{"picks": 160 - outcome["held_out"]} | outcome["accuracy"]]
     assert outcome["length"]["shortest_alone"] > 0.8
-    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0, "exam": 0, "known": 0, "correction": 0}
+    assert outcome["left_out"] == {
+        "no_choice": 0,
+        "too_long": 0,
+        "refused": 0,
+        "exam": 0,
+        "known": 0,
+        "correction": 0,
+        "older": 0,
+    }
     checkpoint = tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
     assert is_intact(checkpoint)
     assert outcome["checkpoint"] == checkpoint.name
-    assert len(json.loads((folder / "curve.json").read_text())) > 10
+    steps = len(json.loads((folder / "curve.json").read_text()))
+    assert steps > 10
+
+    later, folder, _ = run(tmp_path / "later", tiny_student, preference_rows(160), earlier=checkpoint)
+    assert (later["continues"], later["serves"]) == (checkpoint.name, True)
+    assert len(json.loads((folder / "curve.json").read_text())) == steps / QUICK.epochs
+    other = QUICK.model_copy(update={"backbone": str(write_tiny(tmp_path / "smaller", "qwen3"))})
+    anew, folder, _ = run(tmp_path / "anew", tiny_student, preference_rows(160), other, earlier=checkpoint)
+    assert anew["continues"] is None
+    assert len(json.loads((folder / "curve.json").read_text())) == steps
 
 
 def test_a_backbone_of_another_architecture_with_the_students_tokenizer(tmp_path: Path, tiny_student: Path) -> None:

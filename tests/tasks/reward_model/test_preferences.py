@@ -12,7 +12,7 @@ from models.checkpoint import write_lineage
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import Pick, is_held_out
 from tasks.journal.lineage import nights_with_smaller_holdout
-from tasks.reward_model.preferences import AT_ONCE, Choice, DayPicks, choices, day_picks
+from tasks.reward_model.preferences import AT_ONCE, MOST, Choice, DayPicks, choices, day_picks
 from tasks.tables import CORRECTIONS, PREFERENCES
 from tests.tasks.doubles.journals import DAYS, decided, freeze, journal, line
 from tests.tasks.doubles.student import END, write_student
@@ -118,6 +118,21 @@ def test_a_correction_is_fitted_and_judges_nothing(student: Path) -> None:
     found = split(student, [Choice(*row, 1, None, corrected=True) for row in rows], held_out_share=0.5)
     assert (found.fitted, found.held_out, found.held_out_choices) == (picks.fitted, [], [])
     assert found.left_out["correction"] == len(picks.held_out) > 8
+
+
+def test_only_the_newest_picks_are_fitted(student: Path) -> None:
+    """As many as a night has time for; all held-out ones judge."""
+    nights = ("2026-10-01", None, "2026-11-19", "2026-11-01")
+    found = split(student, [Choice(asked(f"Why {n}?"), ["a", "b"], 0, nights[n % 4]) for n in range(400)])
+    whole = [n for n in range(400) if not is_held_out(asked(f"Why {n}?"), 0.25)]
+    kept = [n for n in whole if n % 4 in (1, 2)]  # of tonight and of last night, and the last of those before
+    kept += [n for n in whole if n % 4 == 3][-(MOST - len(kept)) :]
+    tokenizer: Any = load_tokenizer(student)
+    assert [tokenizer.decode(pick.prompt) for pick in found.fitted] == [
+        f"User: Why {n}?\nAssistant:" for n in sorted(kept)
+    ]
+    assert (len(found.fitted), found.left_out["older"]) == (MOST, len(whole) - MOST)
+    assert len(found.held_out) == 400 - len(whole)
 
 
 def test_conversations_that_the_champion_learnt_do_not_judge(student: Path) -> None:

@@ -26,8 +26,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fitted(tiny_student: Path, checkpoints: Path) -> Fitted:
-    config = QUICK.model_copy(update={"learning_curve": (0.1,)})
-    return fit_reward_model(tiny_student, "cafe42", tiny_picks(120, seed=1), HELD_OUT, config, TRAINER, 1, checkpoints)
+    return fit_reward_model(tiny_student, "cafe42", tiny_picks(120, seed=1), HELD_OUT, QUICK, TRAINER, 1, checkpoints)
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +44,19 @@ def test_a_fit_is_kept_with_its_lineage(fitted: Fitted, checkpoint: Path, checkp
     assert not (checkpoints / "draft").exists()
 
 
-def test_more_picks_teach_more(fitted: Fitted) -> None:
-    assert [count for count, _ in fitted.learning_curve] == [12, 120]
-    assert fitted.learning_curve[-1][1] == fitted.ranking.accuracy
-    assert fitted.learning_curve[0][1].value < fitted.ranking.accuracy.value
+def test_a_fit_goes_on_from_an_earlier_one(
+    tiny_student: Path, fitted: Fitted, checkpoint: Path, checkpoints: Path
+) -> None:
+    """With one epoch, of which the first step already knows most."""
+    picks, once = tiny_picks(60, seed=3), QUICK.model_copy(update={"epochs": 1})
+    inputs = (tiny_student, "cafe42", picks, HELD_OUT)
+    anew = fit_reward_model(*inputs, once, TRAINER, 1, checkpoints)
+    continued = fit_reward_model(*inputs, QUICK, TRAINER, 1, checkpoints, checkpoint)
+    assert len(continued.steps) == len(anew.steps)
+    assert continued.steps[0]["loss"] < 0.7 * anew.steps[0]["loss"]
+    assert continued.ranking.accuracy.value >= anew.ranking.accuracy.value
+    assert continued.checkpoint is not None
+    assert parent_of(continued.checkpoint) == checkpoint.name
 
 
 def test_the_model_that_serves_is_the_one_that_was_evaluated(fitted: Fitted, checkpoint: Path) -> None:

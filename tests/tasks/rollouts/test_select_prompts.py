@@ -122,7 +122,7 @@ def test_a_round_of_prompts(tmp_path: Path, student: Path) -> None:
     tokenizer = load_tokenizer(student)
     for row in table.to_dict("records"):
         (message,) = json.loads(row["messages"])
-        assert message["content"].startswith(row["question"])
+        assert message["content"].endswith(row["question"])
         rendered = tokenizer.decode([int(token) for token in row["prompt_token_ids"]])
         assert rendered == f"User: {message['content']}\nAssistant:"
         assert (row["benchmark"], row["level"]) == ("arithmetic", row["kind"].split("/")[1])

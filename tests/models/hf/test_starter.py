@@ -1,0 +1,67 @@
+"""The starter is unpacked to the bytes that transformers would write."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+from conf.schema import StudentConfig
+from models.checkpoint import digest_file, digest_folder
+from models.hf.loading import load_tokenizer, prompt_tokens
+from models.hf.starter import PACKAGE, STARTER_FILE, write_starter
+from tests.models.support.tiny import plain_model
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("starter")
+    write_starter(folder)
+    return folder
+
+
+def test_the_weights_and_the_tokenizer_stay_the_same(starter: Path) -> None:
+    assert digest_file(starter / "model.safetensors").startswith("7ef915c9bf9d94d8d702")
+    assert digest_file(starter / "tokenizer.json").startswith("bf346d64f6f0fbcefb4c")
+
+
+def test_its_tokenizer_is_what_transformers_would_choose(starter: Path) -> None:
+    ours: Any = load_tokenizer(starter)
+    theirs: Any = AutoTokenizer.from_pretrained(starter, local_files_only=True)
+    assert type(ours) is type(theirs)
+    assert ours.init_kwargs == theirs.init_kwargs
+    assert ours.backend_tokenizer.to_str() == theirs.backend_tokenizer.to_str()
+
+
+@pytest.mark.full
+def test_transformers_unpacks_it_to_the_same_bytes(starter: Path, tmp_path: Path) -> None:
+    package = importlib.util.find_spec(PACKAGE)
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    source = Path(package.submodule_search_locations[0])
+    quantized = GgufConfig(gguf_file=STARTER_FILE, dequantize=True)
+    options: dict[str, Any] = {"quantization_config": quantized, "dtype": torch.float32}
+    model: Any = AutoModelForCausalLM.from_pretrained(source, gguf_file=STARTER_FILE, **options)
+    model.to(torch.bfloat16).save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(source, gguf_file=STARTER_FILE).save_pretrained(tmp_path)
+    assert digest_folder(starter) == digest_folder(tmp_path)
+
+
+@pytest.mark.full
+def test_the_starter_answers(starter: Path) -> None:
+    config = json.loads((starter / "config.json").read_text())
+    assert config["dtype"] == "bfloat16"
+    tokenizer: Any = load_tokenizer(starter)
+    question = [{"role": "user", "content": "What is the capital of France?"}]
+    prompt = prompt_tokens(tokenizer, question, StudentConfig())
+    assert tokenizer.decode(prompt).endswith(
+        "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    model: Any = plain_model(starter, torch.bfloat16)
+    with torch.no_grad():
+        answer = model.generate(torch.tensor([prompt]), max_new_tokens=24, do_sample=False)[0, len(prompt) :]
+    assert "Paris" in tokenizer.decode(answer)
+    assert answer[-1] == tokenizer.eos_token_id
