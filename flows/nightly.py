@@ -215,7 +215,7 @@ def _finish(
     exams: Mapping[str, Artifact],
     rounds: Rounds,
 ) -> dict[str, Any]:
-    """Promote, prune, and write the report: from then on the night is finished.
+    """Promote and write the report: from then on the night is finished, and what only it needed is removed.
 
     Raises NightError where MLflow does not answer, after a report that says how to finish the night.
     """
@@ -226,15 +226,19 @@ def _finish(
         log_exams(tracking, exams)
         tracking.log(cluster.figures(night.folder), 0)
         log_rankings(tracking, night.folder, models)
-        night.call(prune, "prune", night.home, config.keep_nights, Registry(tracking.client, config.name))
         rounds.retention.remove(keep=set(models.values()))
         shutil.rmtree(night.folder / "state", ignore_errors=True)
         night.close()  # before the night counts as finished: to end the children takes seconds
-        return night.call(report, "report", night.folder, outcome, number, monitor.finish(), links, tracking)
+        summary = night.call(report, "report", night.folder, outcome, number, monitor.finish(), links, tracking)
     except MlflowException as error:
         if disk_is_full(error):
             raise
         raise _unfinished(night, decision, number, monitor.alarms.sentences, links) from error
+    try:
+        night.call(prune, "prune", night.home, config.keep_nights, Registry(tracking.client, config.name))
+    except MlflowException as error:  # the night is finished, and the next one makes room
+        logging.getLogger("nightschool").warning("nothing was pruned: %s", error)
+    return summary
 
 
 def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
