@@ -4,14 +4,14 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any
 
 from conf.storage.home import NightError
 from models.checkpoint import base_of, is_adapter
 from models.rollout import Rollout
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 PROBE_FILE = "probe.json"
 LENGTH = 40  # tokens: enough to show a fault, few enough for some hundredths of a second
@@ -44,7 +44,7 @@ class Probe:
         return sum(abs(a - b) for a, b in pairs) / len(pairs)
 
 
-def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
+def take_probe(tokenizer: "PreTrainedTokenizerBase", logprobs: LogProbs) -> Probe:
     """Return the probe in a model's own tokens, with the log-probabilities that its trainer gives them."""
     token_ids = tokenizer.encode(TEXT, add_special_tokens=False)[:LENGTH]
     completion = token_ids[1:]
@@ -66,9 +66,12 @@ def read_probe(checkpoint: Path) -> Probe | None:
     return Probe(content["token_ids"], content["logprobs"])
 
 
-@torch.no_grad()
 def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
     """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
+    import torch
+
+    from models.hf.lean import AutoModelForCausalLM
+
     model: Any = AutoModelForCausalLM.from_pretrained(
         base_of(checkpoint),
         dtype="auto",
@@ -82,5 +85,6 @@ def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code:
 
         model = PeftModel.from_pretrained(model, checkpoint)
     ids = torch.tensor([token_ids])
-    logits = model.eval()(input_ids=ids, use_cache=False).logits[0, :-1].float()
+    with torch.no_grad():
+        logits = model.eval()(input_ids=ids, use_cache=False).logits[0, :-1].float()
     return logits.log_softmax(dim=-1).gather(1, ids[0, 1:, None]).squeeze(1).tolist()

@@ -1,27 +1,21 @@
-"""Load models and tokenizers as Hugging Face folders, turn conversations into tokens, and unpack the starter model."""
+"""Load models and tokenizers as Hugging Face folders, turn conversations into tokens, and unpack the starter model.
 
-import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
+torch and transformers are imported at the first use: they take seconds, and many processes need neither.
+"""
+
 import importlib.util
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import torch
-from transformers import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    GgufConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from typing import TYPE_CHECKING, Any
 
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
 from models.checkpoint import base_of, is_adapter
-from models.packing.fused_layers import make_lean
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 ALIGNMENT = 64  # bytes, torch's own
 # Letters, digits, spaces, line breaks, symbols and scripts, which different tokenizers split differently.
@@ -36,13 +30,16 @@ MISSING = "the starter model's package is missing: run `make setup` (it installs
 
 
 def load_model(
-    checkpoint: Path, dtype: torch.dtype, device: torch.device, trust_remote_code: bool = False
-) -> PreTrainedModel:
+    checkpoint: Path, dtype: "torch.dtype", device: "torch.device", trust_remote_code: bool = False
+) -> "PreTrainedModel":
     """Load the causal language model of a local folder, with lean layers (see `models/packing/fused_layers.py`).
 
     An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors: loading other files
     can run code.
     """
+    from models.hf.lean import AutoModelForCausalLM
+    from models.packing.fused_layers import make_lean
+
     model: Any = AutoModelForCausalLM.from_pretrained(
         base_of(checkpoint),
         dtype=dtype,
@@ -66,6 +63,8 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
     And whatever transformers raises where it cannot read it, or does not know the architecture.
     """
+    from models.hf.lean import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+
     config = AutoConfig.from_pretrained(base_of(checkpoint), local_files_only=True, trust_remote_code=trust_remote_code)
     custom = trust_remote_code and "AutoModelForCausalLM" in getattr(config, "auto_map", {})
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING and not custom:
@@ -73,8 +72,10 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
 
 @cache
-def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
+def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTrainedTokenizerBase":
     """Load the tokenizer of a local folder (of an adapter: its base's), with its chat template or the plain one."""
+    from models.hf.lean import AutoTokenizer
+
     folder = base_of(checkpoint)
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
     if tokenizer.chat_template is None:
@@ -104,7 +105,7 @@ def check_tokenizers(student: Path, other: Path, key: str, trust_remote_code: bo
 
 
 def prompt_tokens(
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: "PreTrainedTokenizerBase",
     messages: Sequence[dict[str, str]],
     student: StudentConfig,
     *,
@@ -115,7 +116,7 @@ def prompt_tokens(
 
 
 def rendered_prompt(
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: "PreTrainedTokenizerBase",
     messages: Sequence[dict[str, str]],
     student: StudentConfig,
     *,
@@ -130,13 +131,13 @@ def rendered_prompt(
     return rendered
 
 
-def answer_tokens(tokenizer: PreTrainedTokenizerBase, answer: str) -> list[int]:
+def answer_tokens(tokenizer: "PreTrainedTokenizerBase", answer: str) -> list[int]:
     """Return the token ids of an assistant's answer, end token included."""
     assert isinstance(tokenizer.eos_token_id, int)
     return [*encode(tokenizer, answer), tokenizer.eos_token_id]
 
 
-def encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+def encode(tokenizer: "PreTrainedTokenizerBase", text: str) -> list[int]:
     """Return the token ids of a text as it stands."""
     return tokenizer.encode(text, add_special_tokens=False)
 
@@ -149,6 +150,10 @@ def write_starter(folder: Path) -> None:
     package = importlib.util.find_spec(PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise FileNotFoundError(MISSING)
+    import torch
+
+    from models.hf.lean import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
     source = Path(package.submodule_search_locations[0])
     model: Any = AutoModelForCausalLM.from_pretrained(
         source,
