@@ -4,13 +4,13 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
-
-from safetensors import safe_open
-from safetensors.torch import load_file
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from conf.storage.durable import make_folder, sync, sync_folder
 from conf.storage.home import NightError, inside
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CARD = "README.md"  # people may edit it, so it is outside the digest, as are drafts and editors' copies of it
 LINEAGE = "nightschool.json"
@@ -92,6 +92,8 @@ def copy_companions(checkpoint: Path, target: Path) -> None:
 
 def wrong_precisions(checkpoint: Path) -> list[str]:
     """Return the tensors whose precision is not the one in config.json, as `name (precision)`."""
+    from safetensors import safe_open
+
     config = _read_json(checkpoint / "config.json")
     stated = config.get("dtype") or config.get("torch_dtype")
     wrong = []
@@ -127,7 +129,9 @@ def same_weights(first: Path, second: Path) -> bool:
     return ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
 
 
-def _tensors(checkpoint: Path) -> dict[str, Tensor]:
+def _tensors(checkpoint: Path) -> dict[str, "Tensor"]:
+    from safetensors.torch import load_file  # imports torch, which most who name checkpoints do without
+
     return {name: tensor for file in checkpoint.glob("*.safetensors") for name, tensor in load_file(file).items()}
 
 

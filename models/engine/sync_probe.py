@@ -66,7 +66,6 @@ def read_probe(checkpoint: Path) -> Probe | None:
     return Probe(content["token_ids"], content["logprobs"])
 
 
-@torch.no_grad()
 def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
     """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
     import models.hf.lean  # noqa: F401  # isort: skip  # before transformers' models
@@ -85,5 +84,6 @@ def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code:
 
         model = PeftModel.from_pretrained(model, checkpoint)
     ids = torch.tensor([token_ids])
-    logits = model.eval()(input_ids=ids, use_cache=False).logits[0, :-1].float()
+    with torch.no_grad():
+        logits = model.eval()(input_ids=ids, use_cache=False).logits[0, :-1].float()
     return logits.log_softmax(dim=-1).gather(1, ids[0, 1:, None]).squeeze(1).tolist()

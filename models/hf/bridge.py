@@ -1,10 +1,13 @@
 """The tokens between two answers of one conversation, so that what was sampled is never tokenized again."""
 
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING
 
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
 from models.hf.loading import answer_tokens, encode, prompt_tokens, rendered_prompt
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 QUESTION, ANSWER, NEXT = "question-1", "<think>\nthought-1\n</think>\n\nanswer-1", "question-2"
 
@@ -17,7 +20,7 @@ class Bridge:
     than the one it was trained on.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, student: StudentConfig) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig) -> None:
         self.tokenizer = tokenizer
         first = [{"role": "user", "content": QUESTION}]
         talk = [*first, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": NEXT}]

@@ -1,4 +1,7 @@
-"""The hardware this process may use: device and precision, cores and memory within its control groups' limits."""
+"""The hardware this process may use: device and precision, cores and memory within its control groups' limits.
+
+torch is imported at its first use: it takes a second or two, and many who ask for the cores do without it.
+"""
 
 import math
 import os
@@ -7,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -73,6 +78,8 @@ def describe_device() -> str:
 
     GPUs are named by nvidia-smi, because torch would allocate memory on the GPU for it.
     """
+    import torch
+
     if torch.cuda.is_available():
         return f"{_gpus()}, {compute_dtype(torch.device('cuda'))}".replace("torch.", "")
     return f"{_processor()}, {len(cores())} cores, {compute_dtype(torch.device('cpu'))}".replace("torch.", "")
@@ -80,6 +87,8 @@ def describe_device() -> str:
 
 def release_gpu_memory() -> None:
     """Return GPU memory that no tensor uses any more to other processes, such as the engine."""
+    import torch
+
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
@@ -100,13 +109,15 @@ def _processor() -> str:
     return named.get("model name") or " ".join(named.get(name, "") for name in ("CPU implementer", "CPU part"))
 
 
-def resolve_device(setting: str) -> torch.device:
+def resolve_device(setting: str) -> "torch.device":
     """Return the device of the `device` setting: `cpu`, `cuda`, or for `auto` a GPU if there is one."""
+    import torch
+
     cuda = torch.cuda.is_available() if setting == "auto" else setting == "cuda"
     return torch.device("cuda" if cuda else "cpu")
 
 
-def tokens_per_pass(setting: int | None, device: torch.device) -> int:
+def tokens_per_pass(setting: int | None, device: "torch.device") -> int:
     """Return the packed tokens of a forward pass: the `microbatch_tokens` setting, or what suits the device.
 
     On a CPU few enough for its caches; on a GPU many, because starting a kernel takes longer than a small one runs.
@@ -115,15 +126,19 @@ def tokens_per_pass(setting: int | None, device: torch.device) -> int:
         return setting
     if device.type == "cpu":
         return 1280
+    import torch
+
     return 4096 * max(1, round(torch.cuda.get_device_properties(device).total_memory / GIB / 12))
 
 
-def compute_dtype(device: torch.device) -> torch.dtype:
+def compute_dtype(device: "torch.device") -> "torch.dtype":
     """Return the precision of trainer, engine and checkpoints: bfloat16 if the device multiplies in it, else float32.
 
     A CPU without AVX-512, AMX or Arm's equivalent multiplies bfloat16 one number at a time; float32 is many times
     as fast there and takes twice the memory for weights.
     """
+    import torch
+
     # torch has no public name for what its own products check
     slow = device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return torch.float32 if slow else torch.bfloat16

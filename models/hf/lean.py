@@ -16,3 +16,13 @@ try:
 finally:
     for _package in _absent:
         del sys.modules[_package]
+
+from transformers import (  # noqa: E402
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GgufConfig,
+)
+
+__all__ = ["MODEL_FOR_CAUSAL_LM_MAPPING", "AutoConfig", "AutoModelForCausalLM", "AutoTokenizer", "GgufConfig"]

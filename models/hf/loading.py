@@ -9,13 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
 from models.checkpoint import base_of, is_adapter
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 ALIGNMENT = 64  # bytes, torch's own
@@ -30,7 +29,7 @@ GENERIC = "TokenizersBackend"  # a tokenizer that is what its tokenizer.json say
 
 
 def load_model(
-    checkpoint: Path, dtype: torch.dtype, device: torch.device, trust_remote_code: bool = False
+    checkpoint: Path, dtype: "torch.dtype", device: "torch.device", trust_remote_code: bool = False
 ) -> "PreTrainedModel":
     """Load the causal language model of a local folder, with lean layers (see `models/packing/fused_layers.py`).
 

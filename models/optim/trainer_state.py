@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from conf.storage.durable import room_for, write_atomically
 from conf.storage.home import NightError
 from models.checkpoint import digest_file
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TENSORS, NOTE = "optimizer.safetensors", "state.json"
 VERSION = 3
@@ -31,8 +31,8 @@ class TrainerState:
     `checkpoint`: the digest of the checkpoint with the same weights.
     """
 
-    weights: Mapping[str, Tensor]
-    random: Mapping[str, Tensor]
+    weights: Mapping[str, "Tensor"]
+    random: Mapping[str, "Tensor"]
     step: int
     non_finite: int
     checkpoint: str
@@ -43,6 +43,8 @@ def write_state(folder: Path, state: TrainerState) -> None:
 
     Raises DiskFullError if there is no room for it.
     """
+    from safetensors.torch import save_file  # imports torch
+
     random = {f"{RANDOM}{device}": generator for device, generator in state.random.items()}
     tensors = {**state.weights, **random}
     with room_for(folder, sum(tensor.nbytes for tensor in tensors.values())):
@@ -65,6 +67,8 @@ def read_state(folder: Path, checkpoint: str | None = None) -> TrainerState:
     Raises StateError, in one line, if the state is missing or damaged, or does not belong to `checkpoint` (a digest;
     None: any).
     """
+    from safetensors.torch import load_file
+
     note = _read_note(folder)
     if checkpoint is not None and note["checkpoint"] != checkpoint:
         raise StateError(

@@ -1,8 +1,7 @@
 """A teacher's episodes as examples: what it wrote in a turn is learnt, what the environment said is only read."""
 
 from collections.abc import Mapping
-
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING
 
 from conf.schema import StudentConfig
 from models.hf.bridge import Bridge
@@ -13,6 +12,9 @@ from rewards.episodes import replay, weighted_texts
 from rewards.verifier import Problem
 from tasks.distillation.trace_filter import Trace
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 
 class Demonstrations:
     """Makes examples of traces of an environment, whose responses are JSON lists of the turns' texts.
@@ -20,7 +22,7 @@ class Demonstrations:
     Raises InputError where the student's chat template cannot go on after an answer.
     """
 
-    def __init__(self, environment: Environment, tokenizer: PreTrainedTokenizerBase, student: StudentConfig) -> None:
+    def __init__(self, environment: Environment, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig) -> None:
         self.environment, self.tokenizer, self.student = environment, tokenizer, student
         self.bridge = Bridge(tokenizer, student)
         self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}

@@ -5,16 +5,18 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.lessons.preference_data import Example, Pick, RatedAnswer, is_held_out
 from rewards.contamination import exam_index
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 WEAK = 0.25  # feedback below it says too little for a method that knows only good and bad
 
@@ -128,7 +130,7 @@ class ExampleReader:
         return examples
 
     @cached_property
-    def _tokenizer(self) -> PreTrainedTokenizerBase:
+    def _tokenizer(self) -> "PreTrainedTokenizerBase":
         """The student's tokenizer, loaded when the first line needs it."""
         return load_tokenizer(self.checkpoint, self.student.trust_remote_code)
 

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from conf.schema import StudentConfig
 from conf.sections.lessons import RewardModelConfig
@@ -17,6 +16,9 @@ from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import Pick, age_weight, is_held_out, opening
 from rewards.contamination import exam_index
 from tasks.tables import CORRECTIONS, GENERATED, PREFERENCES, read_table
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "known", "correction", "older")  # reasons; see `day_picks`
 MOST = 200  # picks to fit: on two slow cores 200 take six minutes, and those of a month ago weigh a quarter
@@ -80,7 +82,7 @@ def openings_held_out(day: Path, share: float) -> tuple[str, ...]:
 def day_picks(
     choices: Iterable[Choice],
     date: str,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: "PreTrainedTokenizerBase",
     student: StudentConfig,
     config: RewardModelConfig,
     exam_questions: tuple[str, ...] = (),

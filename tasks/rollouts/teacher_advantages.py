@@ -7,7 +7,6 @@ from statistics import fmean
 from conf.schema import TrainerConfig
 from conf.sections.stages import OnPolicyConfig
 from models.hf.loading import check_tokenizers
-from models.lessons.on_policy_distillation import token_advantages
 from tasks.registry.import_model import find_model
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
@@ -35,6 +34,8 @@ def credit_by_teacher(
     `teacher.json` has the mean of log π − log p in nats a token, an estimate of KL(student‖teacher), and the number of
     tokens. `teacher`: the folder of the model that `config` names.
     """
+    from models.lessons.on_policy_distillation import token_advantages  # loads models
+
     sampled = sampled_rollouts(rollouts)
     scored = trainer.call(trainer_process.teacher_logprobs, teacher, trainer_config, sampled)
     advantages = [
