@@ -11,7 +11,6 @@ from typing import Any
 
 from mlflow.exceptions import MlflowException
 from prefect import flow
-from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
@@ -26,7 +25,7 @@ from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE, divide
-from flows.run.context import Night, freeze_config, is_begun, note_layout
+from flows.run.context import Night, first_start, freeze_config, is_begun, note_layout
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.history import resume_command
 from flows.run.levels import level_news, with_next_level
@@ -63,13 +62,6 @@ def _scheduled(config: NightConfig) -> datetime.datetime:
     """Return the scheduled start of this run in the night's time zone; now, for one that a person starts."""
     moment = flow_run.get_scheduled_start_time()
     return clocks_in(config.deadline_time_zone, moment.timestamp() if moment else None)
-
-
-def _first_start() -> float | None:
-    """Return when this run first started, in seconds since the epoch: a worker's retry counts from the first try."""
-    context = FlowRunContext.get()
-    first = context.flow_run.start_time if context and context.flow_run else None
-    return first.timestamp() if first else None
 
 
 def _run_name() -> str:
@@ -114,7 +106,7 @@ def nightly(
                     logging.getLogger("nightschool").info(sentence)
             freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
             wait_for_server(home.root)
-            night = Night(home, date, config, _first_start())
+            night = Night(home, date, config, first_start(home.night(date)))
             night.prepare_workers()
             return final_state(run_night(night))
     except NightRunningError as error:
@@ -215,7 +207,7 @@ def _finish(
     exams: Mapping[str, Artifact],
     rounds: Rounds,
 ) -> dict[str, Any]:
-    """Promote, prune, and write the report: from then on the night is finished.
+    """Promote and write the report: from then on the night is finished, and what only it needed is removed.
 
     Raises NightError where MLflow does not answer, after a report that says how to finish the night.
     """
@@ -226,15 +218,19 @@ def _finish(
         log_exams(tracking, exams)
         tracking.log(cluster.figures(night.folder), 0)
         log_rankings(tracking, night.folder, models)
-        night.call(prune, "prune", night.home, config.keep_nights, Registry(tracking.client, config.name))
         rounds.retention.remove(keep=set(models.values()))
         shutil.rmtree(night.folder / "state", ignore_errors=True)
         night.close()  # before the night counts as finished: to end the children takes seconds
-        return night.call(report, "report", night.folder, outcome, number, monitor.finish(), links, tracking)
+        summary = night.call(report, "report", night.folder, outcome, number, monitor.finish(), links, tracking)
     except MlflowException as error:
         if disk_is_full(error):
             raise
         raise _unfinished(night, decision, number, monitor.alarms.sentences, links) from error
+    try:
+        night.call(prune, "prune", night.home, config.keep_nights, Registry(tracking.client, config.name))
+    except MlflowException as error:  # the night is finished, and the next one makes room
+        logging.getLogger("nightschool").warning("nothing was pruned: %s", error)
+    return summary
 
 
 def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:

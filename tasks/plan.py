@@ -129,10 +129,11 @@ def plan_night(config: NightConfig) -> Plan:
         Planned("promote", ("decide",), commits=False),
         Planned("push", ("promote",), optional=True, commits=False),
     ]
-    stages.append(Planned("prune", ("promote",), commits=False))
     taken = {name for stage in stages for name in stage.inputs}
     last = tuple(stage.path for stage in stages if stage.path not in taken)
-    return Plan([*stages, Planned("report", last, commits=False)])
+    # last: the night is finished by then, and its lessons' checkpoints are needed no more
+    prune = Planned("prune", ("report",), commits=False)
+    return Plan([*stages, Planned("report", last, commits=False), prune])
 
 
 def plan_round(config: NightConfig) -> Plan:

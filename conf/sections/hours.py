@@ -63,13 +63,19 @@ def clocks_in(zone: str | None, moment: float | None = None) -> datetime.datetim
     return datetime.datetime.fromtimestamp(moment, datetime.UTC).astimezone(time_zone(zone))
 
 
-def deadline_of(date: str, text: str, zone: str | None) -> datetime.datetime:
+def deadline_of(date: str, text: str, zone: str | None, began: float | None = None) -> datetime.datetime:
     """Return the deadline of a night (UTC): on the day after its date for a time before noon, else on its date.
 
-    A time that daylight saving skips or repeats has two readings; the earlier one counts, so that the machine is free
-    when the owner wants it.
+    A night that `began` (seconds since the epoch) after that time of its date, at 01:00 say, has the one of the next
+    day. A time that daylight saving skips or repeats has two readings; the earlier one counts, so that the machine is
+    free when the owner wants it.
     """
     clock = time_of_day(text)
-    day = datetime.date.fromisoformat(date) + datetime.timedelta(days=clock < NOON)
-    local = datetime.datetime.combine(day, clock, time_zone(zone))
+    days = [datetime.date.fromisoformat(date) + datetime.timedelta(days=days) for days in (0, 1)]
+    same, next_day = (_first_reading(datetime.datetime.combine(day, clock, time_zone(zone))) for day in days)
+    is_over = began is not None and same.timestamp() <= began
+    return next_day if clock < NOON or is_over else same
+
+
+def _first_reading(local: datetime.datetime) -> datetime.datetime:
     return min(local.replace(fold=fold).astimezone(datetime.UTC) for fold in (0, 1))

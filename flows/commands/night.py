@@ -56,7 +56,7 @@ def night(
         if settings.deadline is None:
             _say(f"Resuming the interrupted night {earlier}; --date {date} starts another.")
             date = earlier
-        else:  # the deadline was this noon at the latest
+        else:  # which is past, or will be soon
             _say(f"Resuming the interrupted night {earlier}, which has its exam left; then the night {date} starts.")
             _finish(request, earlier)
     summary = _summary(request, date)

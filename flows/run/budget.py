@@ -49,14 +49,14 @@ class Hours:
     def of(cls, config: NightConfig, date: str, since: float | None = None) -> "Hours":
         """Return the hours of a night that starts or resumes: until its deadline or the end of its budget, the earlier.
 
-        `since`: when the budget starts, in seconds since the epoch (default: now).
+        `since`: when the night began, in seconds since the epoch (default: now).
         """
         ends: list[tuple[float, str]] = []
         start = time.time() if since is None else since
         if config.budget_minutes is not None:
             ends.append((start + 60 * config.budget_minutes, f"budget_minutes ({config.budget_minutes:g})"))
         if config.deadline is not None:
-            moment = deadline_of(date, config.deadline, config.deadline_time_zone)
+            moment = deadline_of(date, config.deadline, config.deadline_time_zone, start)
             ends.append((moment.timestamp(), f"the deadline ({config.deadline})"))
         return cls(*min(ends), start) if ends else cls(start=start)
 

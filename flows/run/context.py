@@ -35,6 +35,7 @@ from tasks.workers import Worker, WorkerDiedError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+STARTED = "started.json"  # in the night's folder
 CHANGED = "the night cannot go on from files that changed; begin it anew with --fresh"
 log = logging.getLogger("nightschool")
 
@@ -46,7 +47,7 @@ class Night:
     home: Home
     date: str
     config: NightConfig
-    since: float | None = None  # from when on its budget counts, in seconds since the epoch; None: now
+    since: float | None = None  # when it first began, in seconds since the epoch; None: now
     plan: Plan = field(init=False)
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
@@ -237,4 +238,14 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool 
         write_atomically(folder / DRY_RUN, "")
     if not is_begun(folder):
         make_folder(folder)
+        write_atomically(folder / STARTED, json.dumps({"started": time.time()}))
         write_atomically(folder / "config.yaml", frozen_yaml(config))
+
+
+def first_start(folder: Path) -> float | None:
+    """Return when the night of this folder first began, in seconds since the epoch; None where that is not noted.
+
+    Its hours count from then on, whoever resumes it.
+    """
+    file = folder / STARTED
+    return json.loads(file.read_text())["started"] if file.exists() else None

@@ -29,7 +29,7 @@ def check_deadline(config: NightConfig, date: str, now: datetime.datetime) -> No
     """Raise InputError if the deadline of the night of this date is past."""
     if config.deadline is None:
         return
-    moment = deadline_of(date, config.deadline, config.deadline_time_zone)
+    moment = deadline_of(date, config.deadline, config.deadline_time_zone, now.timestamp())
     if moment <= now:
         when = moment.astimezone(time_zone(config.deadline_time_zone))
         raise InputError(

@@ -12,6 +12,7 @@ from conf.schema import NightConfig
 from conf.storage.durable import existing_folder, free_bytes
 from conf.storage.home import Home, InputError
 from flows.web.address import is_free
+from models.hf.hardware import compute_dtype, resolve_device
 
 Level = Literal["ok", "warning", "error"]
 ANOTHER_HOME = "NIGHTSCHOOL_HOME=/path/to/school"
@@ -68,17 +69,33 @@ def check_port(config: NightConfig) -> Iterator[Finding]:
 
 
 def disk_needed_gb(config: NightConfig) -> float:
-    """Return about how many GB (10^9 bytes) a night writes under its home; 6 for the starter night.
+    """Return about how many GB (10^9 bytes) a night writes under its home before it prunes; 8 for the starter night.
 
     Per trained parameter: 14 bytes of trainer state (fp32 master weights and two moments, and a share of
     tables), twice, because the last state but one goes when the next is durable. Per parameter of the model
-    2 bytes a checkpoint (bf16), four of them: base, distilled, and the last two rounds'. 1 GB for the databases,
-    tables and the report.
+    2 bytes a checkpoint (4 on a CPU that computes in float32). 1 GB for the databases, tables and the report.
     """
     billions = billions_of_parameters(config.student.source)
     # LoRA of rank r trains about r/1000 of the weights (rank 16 of a model of 0.6 billion: 1.7 %)
     trained = billions * min(1.0, config.lora.rank / 1000) if config.lora else billions
-    return 2 * 14 * trained + 4 * 2 * billions + 1.0
+    bytes_a_weight = compute_dtype(resolve_device("auto")).itemsize
+    return 2 * 14 * trained + checkpoints_written(config) * bytes_a_weight * billions + 1.0
+
+
+def checkpoints_written(config: NightConfig) -> int:
+    """Return how many checkpoints of the model's size a night has on the disk at once, at most.
+
+    The champion, the day copy, a teacher and the reward model; one for each lesson and each kind of feedback, and half
+    of one that made the student worse; the last two rounds', and where there are several blocks the last of the block
+    before. With adapters, one for each block in place of the rounds'; adapters that are kept take no room.
+    """
+    blocks = [step for step in config.steps if step.is_block]
+    lessons = [step for step in config.steps if not step.is_block]
+    learned = sum(len(config.channels) if step.kind == "lessons" else 1 for step in lessons)
+    learned += int(learned > 0 and config.lessons.quiz_problems > 0)
+    rounds = len(blocks) if config.merges else min(config.rounds, 2) + (len(blocks) > 1)
+    others = 2 + (config.on_policy is not None) + config.wants_reward_model
+    return others + (0 if config.lora and config.lora.keep else learned + rounds)
 
 
 def billions_of_parameters(source: str) -> float:

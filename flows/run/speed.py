@@ -153,10 +153,10 @@ def _products(seconds: float) -> float | None:
     tokens, weights = (torch.randn(shape, dtype=compute_dtype(device)) for shape in ((ROWS, WIDTH), (WIDTH, INNER)))
     done, began = 0, time.perf_counter()
     while (now := time.perf_counter()) < began + WARM_UP:
-        tokens @ weights
+        torch.matmul(tokens, weights)
     began = now
     while (now := time.perf_counter()) < began + seconds:
-        tokens @ weights
+        torch.matmul(tokens, weights)
         done += 1
     return done * 2 * ROWS * WIDTH * INNER / (now - began)
 

@@ -1,6 +1,5 @@
 """A round's groups of answers: select_prompts → sample → score → credit, and refills of the same."""
 
-import itertools
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -234,7 +233,7 @@ class GroupSampler:
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:
-    """Return the scores with which the last finished night before this one ended; they carry its solve rates."""
-    earlier = (folder for folder in finished(night.home.nights, night.config.name) if folder.name < night.date)
-    rounds = [folder for last in itertools.islice(earlier, 1) for folder in committed_rounds(last)]
+    """Return the scores with which the newest finished night that had rounds ended; they carry its solve rates."""
+    earlier = finished(night.home.nights, night.config.name, night.date)
+    rounds = next(filter(None, map(committed_rounds, earlier)), [])
     return committed(passes_of(rounds[-1])[-1] / "score") if rounds else None

@@ -233,13 +233,13 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: flo
     for number, table in enumerate(layout.tables):
         queries = _Rows.apply(query, table).transpose(1, 2)
         keys, values = _rows_after(keys, key, table), _rows_after(values, value, table)
-        each = [x.transpose(1, 2) for x in (keys, values)]
+        each = keys.transpose(1, 2), values.transpose(1, 2)
         if number == 0 and window is None:
             found = scaled_dot_product_attention(queries, *each, is_causal=True, scale=scale, enable_gqa=True)
         else:
             seen = _visible(layout, number, slice(0, queries.shape[2]), window)[:, None]
-            each = [x.repeat_interleave(share, dim=1) for x in each]
-            found = scaled_dot_product_attention(queries, *each, attn_mask=seen, scale=scale)
+            k, v = (x.repeat_interleave(share, dim=1) for x in each)
+            found = scaled_dot_product_attention(queries, k, v, attn_mask=seen, scale=scale)
         parts.append(table.tokens_of(found.transpose(1, 2)))
     return torch.cat(parts)
 

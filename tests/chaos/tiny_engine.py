@@ -25,13 +25,14 @@ def sample(*arguments: Any, **options: Any) -> Any:
 
 def kv_tokens(*arguments: Any) -> int:
     """Return how many tokens the engine's cache holds: enough for all."""
-    return 10_000
+    return Sampler.kv_tokens
 
 
 class Sampler:
     """The part of the sampler that `tasks/rollouts/engine_process.py` uses."""
 
     probe_difference = 0.0
+    kv_tokens = 10_000
 
     def __init__(self, checkpoint: Path, config: Any, *, trust_remote_code: bool = False) -> None:
         torch.set_num_threads(1)

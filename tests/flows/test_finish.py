@@ -157,8 +157,13 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
     assert "the champion stays" in report
     assert "An alarm." in report
     assert not (ending.folder / OUTCOME).exists()
+    lesson = ending.home.checkpoints / ("0" * 20)  # which only an unfinished night needs
+    lesson.mkdir()
+    (ending.folder / "distill").mkdir(exist_ok=True)
+    (ending.folder / "distill" / "checkpoint.txt").write_text(lesson.name)
     with mlflow_server(ending.home, port):
         assert ending.run()["decision"] == "promoted"
+        assert not lesson.exists()
         assert ending.aliases() == ending.promoted
         tracking = Tracking(ending.home, ending.config)
         versions = Registry(tracking.client, ending.config.name).versions()

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
-from prefect.flow_engine import run_flow
-from prefect.states import AwaitingRetry, Crashed, Pending
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
@@ -44,26 +42,6 @@ def test_the_caller_gets_the_summary_and_prefect_shows_the_message() -> None:
         shown = client.read_flow_run(state.state_details.flow_run_id).state
     assert shown is not None
     assert (shown.name, shown.message) == ("Completed", "No alarms. The candidate was promoted.")
-
-
-@pytest.mark.usefixtures("prefect_server")
-def test_a_retried_run_counts_from_its_first_start() -> None:
-    began: list[float | None] = []
-
-    @flow
-    def night() -> None:
-        began.append(nightly._first_start())
-
-    with get_client(sync_client=True) as client:
-        run = client.create_flow_run(night, state=Pending())
-        run_flow(night, flow_run=client.read_flow_run(run.id))  # as a worker does
-        first = client.read_flow_run(run.id).start_time
-        assert first is not None
-        for state in (Crashed(), AwaitingRetry()):
-            client.set_flow_run_state(run.id, state, force=True)
-        run_flow(night, flow_run=client.read_flow_run(run.id))
-    assert began == [first.timestamp()] * 2
-    assert nightly._first_start() is None
 
 
 def test_the_report_is_posted_once_the_night_is_over(

@@ -1,6 +1,7 @@
 """A night's identity, its folders, and the checkpoints that it goes on from."""
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError, NightError
-from flows.run.context import Night, check_identity, freeze_config
+from flows.run.context import Night, check_identity, first_start, freeze_config
 from flows.training.inputs import champion_of
 from models.checkpoint import DamagedCheckpointError, keep
 from tasks.journal.spans import consumed, note_taken
@@ -61,7 +62,7 @@ def test_fresh_begins_the_night_anew(tmp_path: Path) -> None:
     freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
     (folder / "distill").mkdir()
     freeze_config(folder, starter("grpo.rounds=4"), fresh=True)
-    assert [file.name for file in folder.iterdir()] == ["config.yaml"]
+    assert {file.name for file in folder.iterdir()} == {"config.yaml", "started.json"}
     assert load_night(folder / "config.yaml") == starter("grpo.rounds=4")
     freeze_config(tmp_path / "2026-11-21", starter(), fresh=True)
 
@@ -103,6 +104,20 @@ def test_a_night_half_removed_by_fresh_counts_for_nothing(tmp_path: Path, monkey
     assert not folder.exists()  # neither a summary nor a promotion counts
     freeze_config(folder, starter(), fresh=False)
     assert [file.name for file in tmp_path.iterdir()] == ["2026-11-20"]
+
+
+def test_the_hours_count_from_the_first_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever resumes the night: the command or a worker. Only --fresh begins anew."""
+    home, clock = Home(tmp_path), [1e9]
+    folder = home.night("2026-11-20")
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    config = starter("budget_minutes=90")
+    for seconds, fresh, began in ((0, False, 0), (3000, False, 0), (4000, True, 4000), (9000, False, 4000)):
+        clock[0] = 1e9 + seconds
+        freeze_config(folder, config, fresh=fresh)
+        assert first_start(folder) == 1e9 + began
+        assert Night(home, "2026-11-20", config, first_start(folder)).hours.end == 1e9 + began + 5400
+    assert first_start(home.night("2026-11-19")) is None
 
 
 def killed(*_: Any) -> None:

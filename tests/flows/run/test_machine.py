@@ -10,7 +10,10 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from flows.run.machine import disk_needed_gb, require_machine
+from flows.run.machine import checkpoints_written, disk_needed_gb, require_machine
+from models.hf.hardware import compute_dtype, resolve_device
+
+BYTES = compute_dtype(resolve_device("auto")).itemsize  # of a weight in a checkpoint
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -44,7 +47,7 @@ def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:
 def test_too_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3_140_000_000))
     assert refused(tmp_path / "school") == (
-        f"{tmp_path}/school: 3.1 GB free, but the night needs about 5.9 GB; "
+        f"{tmp_path}/school: 3.1 GB free, but the night needs about {4.78 + 11 * 0.135 * BYTES:.1f} GB; "
         "make room, or name a home on another disk: NIGHTSCHOOL_HOME=/path/to/school"
     )
     require_machine(Home(tmp_path / "school"), starter(), room=False)
@@ -54,12 +57,12 @@ def test_too_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("source", "lora", "needed"),
     [
-        ("starter", "null", 2 * 14 * 0.135 + 8 * 0.135 + 1),
-        ("Qwen/Qwen3-0.6B", "null", 2 * 14 * 0.6 + 8 * 0.6 + 1),
-        ("Qwen/Qwen3-0.6B", "{rank: 16}", 2 * 14 * 0.6 * 0.016 + 8 * 0.6 + 1),
-        ("HuggingFaceTB/SmolLM2-360M-Instruct", "null", 36 * 0.36 + 1),
-        ("someone/some-model-v2", "null", 36 * 1.0 + 1),
-        ("{tmp}", "null", 36 * 0.25 + 1),
+        ("starter", "null", 2 * 14 * 0.135 + 11 * BYTES * 0.135 + 1),
+        ("Qwen/Qwen3-0.6B", "null", 2 * 14 * 0.6 + 11 * BYTES * 0.6 + 1),
+        ("Qwen/Qwen3-0.6B", "{rank: 16}", 2 * 14 * 0.6 * 0.016 + 10 * BYTES * 0.6 + 1),
+        ("HuggingFaceTB/SmolLM2-360M-Instruct", "null", (28 + 11 * BYTES) * 0.36 + 1),
+        ("someone/some-model-v2", "null", (28 + 11 * BYTES) * 1.0 + 1),
+        ("{tmp}", "null", (28 + 11 * BYTES) * 0.25 + 1),
     ],
 )
 def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float, tmp_path: Path) -> None:
@@ -67,6 +70,20 @@ def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float, tmp_
         weights.truncate(500_000_000)  # a quarter of a billion parameters in bf16
     config = starter(f"student.source={source.replace('{tmp}', str(tmp_path))}", f"lora={lora}")
     assert disk_needed_gb(config) == pytest.approx(needed)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (["stages=[{grpo: 5}]", "preference_learning=direct"], 2 + 2),  # the champion, the day copy, two rounds
+        (["stages=[distill, lessons, {grpo: 1}]"], 3 + 5 + 1 + 1),  # and the reward model, five lessons and a half
+        (["stages=[distill, {grpo: 5}, distill, {grpo: 5}]"], 3 + 2 + 1 + 3),
+        (["stages=[distill, {grpo: 5}]", "lora={rank: 8}"], 3 + 1 + 1 + 1),
+        (["stages=[distill, {grpo: 5}]", "lora={rank: 8, keep: true}"], 3),
+    ],
+)
+def test_the_checkpoints_that_a_night_writes(settings: list[str], expected: int) -> None:
+    assert checkpoints_written(starter(*settings)) == expected
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", ""])  # the latter: all addresses

@@ -1,6 +1,7 @@
 """What goes from one night's rounds to the next night's."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,16 @@ def finished_night(home: Home, date: str, solved: float, name: str = "starter") 
     (folder / SUMMARY).write_text(json.dumps({}))
 
 
-@pytest.mark.parametrize(("date", "solved"), [("2026-11-22", 4.0), ("2026-11-21", 3.0), ("2026-11-20", None)])
+@pytest.mark.parametrize(
+    ("date", "solved"), [("2026-11-24", 4.0), ("2026-11-22", 4.0), ("2026-11-21", 3.0), ("2026-11-20", None)]
+)
 def test_solve_rates_live_on_over_nights(tmp_path: Path, date: str, solved: float | None) -> None:
     home = Home(tmp_path)
     finished_night(home, "2026-11-20", 1.0)
     finished_night(home, "2026-11-21", 2.0)
+    finished_night(home, "2026-11-23", 9.0)
+    for round_ in home.night("2026-11-23").glob("round-*"):  # it came to no round
+        shutil.rmtree(round_)
     known = GroupSampler(Night(home, date, load_night(STARTER)), [], None).solve_rates
     if solved is None:
         assert known is None

@@ -1,6 +1,11 @@
-"""Episodes on the real vLLM: what the trainer computes is what was sampled, and a lost part has the same bits again."""
+"""Episodes: what the trainer computes is what was sampled, and a lost part has the same bits again.
 
+On a tiny engine in this process; on the real vLLM in `make test-full`.
+"""
+
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +17,18 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from models.trainer import Trainer
 from rewards.verifier import Problem
+from tasks.rollouts import engine_process
 from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.turns import spans
 from tasks.stage import Artifact, committed, uncommit
 from tasks.tables import PROMPTS
 from tasks.workers import Worker
+from tests.chaos import tiny_engine
 from tests.models.support.tiny import trainer_config, write_tiny
 from tests.rewards.patience import Patience
 from tests.tasks.doubles.tables import write_stage
-
-pytestmark = pytest.mark.engine
+from tests.tasks.doubles.workers import InProcessWorker
 
 SOURCE = BenchmarkConfig(name="tests.rewards.patience:Patience")
 GRPO = GrpoConfig(group_size=3, max_completion_tokens=4)
@@ -36,16 +42,34 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("checkpoints") / "0123456789abcdef0123", head_dim=32, context=512)
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    worker = Worker("engine", engine_environment(), tmp_path_factory.mktemp("logs") / "engine.log")
+@contextmanager
+def tiny(folder: Path) -> Iterator[InProcessWorker]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "models.sampler", tiny_engine)
+        patch.setattr(engine_process, "_sampler", None)
+        yield InProcessWorker()
+
+
+@contextmanager
+def vllm(folder: Path) -> Iterator[Worker]:
+    worker = Worker("engine", engine_environment(), folder / "engine.log")
     yield worker
     worker.close()
 
 
+VLLM = pytest.param(vllm, marks=[pytest.mark.full, pytest.mark.engine], id="vllm")
+on_vllm = pytest.mark.parametrize("engine", [VLLM], indirect=True)
+
+
+@pytest.fixture(scope="module", params=[tiny, VLLM])
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with request.param(tmp_path_factory.mktemp("logs")) as worker:
+        yield worker
+
+
 @pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory, student: Path) -> Path:
-    """A night's folder with two prompts."""
+def night(tmp_path_factory: pytest.TempPathFactory, student: Path, engine: Any, prefect_server: Path) -> Path:
+    """The folder of an engine's night, with two prompts."""
     folder, tokenizer = tmp_path_factory.mktemp("night"), load_tokenizer(student)
     rows = [_prompt(number, problem, tokenizer) for number, problem in enumerate(Patience().problems("train"))]
     write_stage(folder / "select_prompts", {"prompts": (PROMPTS, rows)})
@@ -69,7 +93,7 @@ def _prompt(group: int, problem: Problem, tokenizer: Any) -> dict[str, Any]:
     }
 
 
-def parts(night: Path, student: Path, engine: Worker) -> list[Artifact]:
+def parts(night: Path, student: Path, engine: Any) -> list[Artifact]:
     """Play to the end."""
     found: list[Artifact] = []
     prompts = committed(night / "select_prompts")
@@ -93,7 +117,7 @@ def parts(night: Path, student: Path, engine: Worker) -> list[Artifact]:
 
 
 @pytest.fixture(scope="module")
-def played(night: Path, student: Path, engine: Worker) -> list[Rollout]:
+def played(night: Path, student: Path, engine: Any) -> list[Rollout]:
     return sampled_rollouts(collect(night, "sample", parts=tuple(parts(night, student, engine))))
 
 
@@ -117,7 +141,7 @@ def test_the_trainers_log_probabilities_are_the_samplers_at_every_turn(played: l
         assert found == pytest.approx(sampled, abs=0.05)
 
 
-@pytest.mark.full
+@on_vllm
 def test_a_lost_part_has_the_same_bits_again_in_a_new_engine(
     night: Path, student: Path, engine: Worker, played: list[Rollout]
 ) -> None:
@@ -127,7 +151,7 @@ def test_a_lost_part_has_the_same_bits_again_in_a_new_engine(
     assert [artifact.digest for artifact in parts(night, student, engine)] == whole
 
 
-@pytest.mark.full
+@on_vllm
 def test_an_episode_ends_where_the_context_is_full(night: Path, student: Path, engine: Worker) -> None:
     config = ENGINE.model_copy(update={"max_model_len": 128})
     engine.close()
