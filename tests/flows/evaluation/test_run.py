@@ -23,8 +23,8 @@ from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
 
 EXAM = (
-    "exam={target: {benchmark: arithmetic, levels: ['1']}, guards: [{benchmark: arithmetic, levels: ['2'], problems: 30, "
-    "margin: 0.2}], english_margin: 9}"
+    "exam={target: {benchmark: arithmetic, levels: ['1']}, english_margin: 9, "
+    "guards: [{benchmark: arithmetic, levels: ['2'], problems: 30, margin: 0.2}]}"
 )
 
 
