@@ -4,7 +4,8 @@
 
 Each night of conf/ants.yaml begins with the untouched student, in a home of its own under `school/ants/`. Prints the
 food that each model delivers in the exam's episodes, beside random, greedy and perfect ants, with the rounds' own part
-(paired, exact sign-flip test on the food), and the share of valid actions; tier 1 is never practised. Finished nights
+(paired, exact sign-flip test on the food), and the share of valid actions; tier 1 is never practised, and examined only
+of a candidate that is better. Finished nights
 are not run again. Writes docs/ants.png.
 """
 
@@ -27,7 +28,6 @@ from rewards.environment import State
 from rewards.environments.ants import Ants, greedy_policy, oracle, random_policy
 from rewards.episodes import texts_of
 from rewards.verifier import Problem
-from tasks.evaluation.metrics import ROLES
 from tasks.evaluation.statistics import bootstrap_mean, sign_flip
 from tasks.tables import EVALUATIONS, read_table
 
@@ -35,6 +35,7 @@ HOMES = SCHOOL / "ants"
 CONFIG = Path("conf/ants.yaml")
 PICTURE = Path("docs/ants.png")
 TIERS = ("0", "1")
+EXAMS = {"champion": "champion", "distilled": "whole-distilled", "candidate": "candidate"}  # their folders
 POLICIES = {"random": random_policy, "greedy": greedy_policy, "oracle": oracle}
 
 
@@ -55,12 +56,15 @@ def night(seed: int, settings: list[str]) -> dict[str, Any]:
     home = make(HOMES / "-".join(["shipped", *settings]).replace("/", "-")) / f"seed-{seed}"
     minutes, begun, started = home / "minutes.txt", home.exists(), time.monotonic()
     arguments = ["--json", "--config", str(CONFIG), "--date", "2026-01-01"]
-    arguments += [f"--set={setting}" for setting in (f"seed={seed}", *settings)]
+    arguments += [f"--set={setting}" for setting in (f"seed={seed}", "exam.after_lessons=true", *settings)]
     summary = json_of("flows", "night", *arguments, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
     if not begun:
         minutes.write_text(str((time.monotonic() - started) / 60))
     folder = home / "nights" / summary["night"]
-    exams = {role: read_table(folder / "evaluate" / role / "evaluations.parquet", EVALUATIONS) for role in ROLES}
+    exams = {
+        role: read_table(folder / "evaluate" / name / "evaluations.parquet", EVALUATIONS)
+        for role, name in EXAMS.items()
+    }
     return summary | {"minutes": float(minutes.read_text()), "folder": folder, "exams": exams}
 
 
@@ -70,27 +74,36 @@ def tables(nights: dict[int, dict[str, Any]]) -> str:
     lines += [f"|{'---|' * 10}"]
     for seed, found in nights.items():
         for tier in TIERS:
-            exams = [rows(found["exams"][role], tier) for role in ROLES]
+            exams = [rows(found["exams"][role], tier) for role in EXAMS]
+            if exams[0].empty:
+                continue
             problems = problems_of(exams[0], tier)
             yardsticks = [
                 statistics.mean(food(policy, problem) for problem in problems) for policy in POLICIES.values()
             ]
             by_role = [np.array([delivered(row) for row in exam.to_dict("records")]) for exam in exams]
-            gained = (by_role[2] - by_role[1]).astype(float)
-            low, high = bootstrap_mean(gained, samples=10_000, seed=seed)
-            means = " | ".join(f"{mean:.2f}" for mean in [*yardsticks, *(each.mean() for each in by_role)])
-            part = f"{gained.mean():+.2f} [{low:+.2f}, {high:+.2f}]"
-            lines.append(f"| {seed} | {tier} | {means} | {part} | {sign_flip(gained):.2g} |")
+            delivers = [f"{each.mean():.2f}" if len(each) else "–" for each in by_role]
+            means = " | ".join([*(f"{mean:.2f}" for mean in yardsticks), *delivers])
+            lines.append(f"| {seed} | {tier} | {means} | {rounds_part(by_role[1], by_role[2], seed)} |")
     lines += [
         "",
         "| seed | valid actions: untouched, distilled, candidate | decision | rounds | minutes |",
         "|---|---|---|---|---|",
     ]
     for seed, found in nights.items():
-        exams = [rows(found["exams"][role], "0") for role in ROLES]
+        exams = [rows(found["exams"][role], "0") for role in EXAMS]
         valid = ", ".join(f"{(exam.valid * exam.turns).sum() / exam.turns.sum():.1%}" for exam in exams)
         lines.append(f"| {seed} | {valid} | {found['decision']} | {found['rounds']} | {found['minutes']:.1f} |")
     return "\n".join(lines)
+
+
+def rounds_part(before: np.ndarray, after: np.ndarray, seed: int) -> str:
+    """Return two cells: what the rounds gained, with its interval, and its p-value; dashes without an exam before."""
+    if len(before) == 0:
+        return "– | –"
+    gained = (after - before).astype(float)
+    low, high = bootstrap_mean(gained, samples=10_000, seed=seed)
+    return f"{gained.mean():+.2f} [{low:+.2f}, {high:+.2f}] | {sign_flip(gained):.2g}"
 
 
 def rows(exam: pd.DataFrame, tier: str) -> pd.DataFrame:

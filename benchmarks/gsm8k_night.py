@@ -21,14 +21,15 @@ from tasks.tables import EVALUATIONS, read_table
 CONFIG, DATE = "conf/gsm8k.yaml", "2026-01-01"
 HOME = SCHOOL / "gsm8k-night"
 PICTURE = Path("docs/gsm8k-night.png")
-ROLES = {"champion": "untouched", "distilled": "after distillation", "candidate": "candidate"}
+EXAMS = {"champion": "champion", "distilled": "whole-distilled", "candidate": "whole-candidate"}  # their folders
+NAMES = {"champion": "untouched", "distilled": "after distillation", "candidate": "candidate"}
 
 
 def main() -> None:
     """Run the night, write the picture and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the configuration")
-    options = [f"--set={override}" for override in parser.parse_args().set]
+    options = [f"--set={override}" for override in ("exam.after_lessons=true", *parser.parse_args().set)]
     environment = {"NIGHTSCHOOL_HOME": str(make(HOME).resolve())}
     json_of("flows", "night", "--json", "--config", CONFIG, "--date", DATE, *options, environment=environment)
     folder = HOME / "nights" / DATE
@@ -38,17 +39,18 @@ def main() -> None:
 
 
 def tables(folder: Path, rounds: list[dict[str, float]]) -> str:
-    """Return the exam of each model, the two comparisons, and what the rounds had to learn from."""
+    """Return the exam of each model, the two comparisons, and what the rounds had to learn from.
+
+    The untouched student answers only as many problems as the decision needs.
+    """
     decision = json.loads((folder / "decide" / "decision.json").read_text())
-    compared, growth = decision["comparisons"], decision["growth"]
-    target = decision["target"]
-    candidate, distilled = compared["candidate"][target], compared["distilled"][target]
-    exams = {"champion": candidate["before"], "distilled": distilled["after"], "candidate": candidate["after"]}
+    candidate, growth = decision["comparisons"]["candidate"][decision["target"]], decision["growth"]
+    exams = {"champion": candidate["before"], "distilled": growth["before"], "candidate": growth["after"]}
     lines = [
         "| student | solved | 95 % interval | by calculations in the solution: 1, 2, 3, 4, 5 and more |",
         "|---|---|---|---|",
     ]
-    for role, name in ROLES.items():
+    for role, name in NAMES.items():
         exam = exams[role]
         solved = round(exam["accuracy"] * exam["n"])
         interval = f"{exam['low']:.1%} to {exam['high']:.1%}"
@@ -56,8 +58,8 @@ def tables(folder: Path, rounds: list[dict[str, float]]) -> str:
             f"| {name} | {solved} of {exam['n']} ({exam['accuracy']:.1%}) | {interval} | {_levels(folder, role)} |"
         )
     lines += ["", "| from | to | difference | 95 % interval | p |", "|---|---|---|---|---|"]
-    pairs = {"untouched | after distillation": distilled, "after distillation | candidate": growth}
-    for name, pair in (pairs | {"untouched | candidate": candidate}).items():
+    pairs = {"after distillation | candidate": growth, f"untouched | candidate, {candidate['n']} problems": candidate}
+    for name, pair in pairs.items():
         interval = f"{pair['low']:+.3f} to {pair['high']:+.3f}"
         lines.append(f"| {name} | {pair['difference']:+.3f} | {interval} | {pair['p_value']:.2g} |")
     groups, useful = (sum(figures[key] for figures in rounds) for key in ("groups", "useful_groups"))
@@ -66,7 +68,7 @@ def tables(folder: Path, rounds: list[dict[str, float]]) -> str:
 
 
 def _levels(folder: Path, role: str) -> str:
-    table = read_table(folder / "evaluate" / role / "evaluations.parquet", EVALUATIONS)
+    table = read_table(folder / "evaluate" / EXAMS[role] / "evaluations.parquet", EVALUATIONS)
     correct = table.assign(correct=table.correct.fillna(False).astype(bool)).groupby("level").correct.mean()
     return ", ".join(f"{share:.1%}" for share in correct)
 

@@ -21,7 +21,13 @@ from tasks.evaluation.statistics import mcnemar
 
 HOMES = SCHOOL / "second-night"
 FIRST, SECOND = "2026-01-01", "2026-01-02"
-SMALL = ("budget_minutes=null", "exam.guards=[]", "grpo.quiz_every_rounds=0", "day={generated_traces: 192}")
+SMALL = (
+    "budget_minutes=null",
+    "start_from=champion",
+    "exam.guards=[]",
+    "grpo.quiz_every_rounds=0",
+    "day={generated_traces: 192}",
+)
 UNGUARDED = ("lessons.quiz_problems=0", f"distill.trained_student_rate={load_night(STARTER).distill.learning_rate}")
 VARIANTS: dict[str, Sequence[str]] = {"unguarded": UNGUARDED, "shipped": ()}
 

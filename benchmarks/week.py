@@ -3,9 +3,9 @@
     python -m benchmarks.week [--nights 5] [--seed 1]
 
 The nights share a home under `school/week/`, on successive dates, as conf/starter.yaml has them: each begins from the
-model that serves, and the target moves on by its rule. After each night the model that serves then is also examined on
-all five levels, which stay the same (700 problems). Finished nights and exams are not run again. Prints a table and
-writes docs/week.png.
+newest candidate that was ahead, and the target moves on by its rule. After each night the model that serves then is
+also examined on all five levels, which stay the same (700 problems). Finished nights and exams are not run again.
+Prints a table and writes docs/week.png.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Which part of a night improves the exam: full days with one part left out.
+"""Which part of a night improves the quiz after it: full days with one part left out.
 
     python -m benchmarks.what_helps [--seeds 1 2 3] [--variants all "without words" …]
 
@@ -133,7 +133,7 @@ def table(runs: Sequence[Run], found: Sequence[Effect]) -> str:
         return "Not measured yet."
     return "\n".join(
         [
-            "| part | it brought | 95 % interval | each pair of nights | the exam without it |",
+            "| part | it brought | 95 % interval | each pair of nights | the quiz without it |",
             "|---|---|---|---|---|",
             *map(_row, found),
             "",
@@ -169,7 +169,7 @@ def _where(runs: Sequence[Run]) -> Iterator[str]:
         minutes = [one.minutes for one in own if one.minutes is not None]
         took = f"; {statistics.median(minutes):.1f} minutes a night, {max(minutes):.1f} the longest" if minutes else ""
         commits = ", ".join(sorted({one.commit for one in own}))
-        yield f"- {len(own)} nights on {place}{took}. At {commits}. The exam: {own[0].problems} problems."
+        yield f"- {len(own)} nights on {place}{took}. At {commits}. The quiz: {own[0].problems} problems."
 
 
 def between(page: str, content: str) -> str:
@@ -189,7 +189,7 @@ def picture(found: Sequence[Effect]) -> Figure:
         axes.plot(effect.mean, place, "D", color="C0")
     axes.axvline(0, color="0.5", lw=1)
     axes.set_yticks(range(len(found)), [effect.part for effect in reversed(found)])
-    axes.set_xlabel("share of the exam that it brought: with all parts, less without it")
+    axes.set_xlabel("share of the quiz that it brought: with all parts, less without it")
     axes.grid(axis="x", alpha=0.3)
     return figure
 

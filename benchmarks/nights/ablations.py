@@ -25,7 +25,6 @@ FULL_DAY = STARTER.with_name("full_day.yaml")
 ALL, ROUNDS_ONLY = "all", "rounds only"
 ORDER: tuple[StageConfig, ...] = ("lessons", {"grpo": 1}, "distill", "self_distill", {"on_policy": 1}, {"grpo": 1})
 SMALL = (
-    "lessons.examine=false",
     "day.generated_traces=112",
     "day.generated_preferences=40",
     "day.generated_corrections=20",
@@ -73,7 +72,7 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Run:
-    """A finished night of a variant, with the target accuracies of champion and candidate.
+    """A finished night of a variant, with the accuracies in its first quiz and its last: before and after the night.
 
     `settings`: the identity of its configuration; only nights of the current one are compared. `minutes`: of the whole
     command; None where it was interrupted.
@@ -129,13 +128,14 @@ def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, resu
     folder = run_night(home, [*SMALL, _stages(), *VARIANTS[variant], *unpacked, f"seed={seed}"], config=FULL_DAY)
     summary = json.loads((folder / "summary.json").read_text())
     outcome = json.loads((folder / "fit_reward_model" / "outcome.json").read_text())
+    before, *_, after = summary["quizzes"].values()
     finished = Run(
         variant,
         seed,
         settings,
-        champion=summary["accuracy"]["champion"]["accuracy"],
-        candidate=summary["accuracy"]["candidate"]["accuracy"],
-        problems=summary["accuracy"]["candidate"]["n"],
+        champion=before["accuracy"],
+        candidate=after["accuracy"],
+        problems=after["n"],
         reward_model_served=outcome["serves"],
         minutes=None if resumed else round((time.monotonic() - started) / 60, 2),
         machine=machine(),

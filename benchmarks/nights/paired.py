@@ -28,6 +28,8 @@ SETTINGS = (
     "day.generated_traces=0",
     "exam.guards=[]",
     "exam.english_margin=null",
+    "exam.after_lessons=true",
+    "lessons.quiz_problems=0",
     "exam.next_level_at=null",
     "exam.target={benchmark: arithmetic, problems: 400}",
 )
@@ -50,7 +52,7 @@ def short_nights(variants: Mapping[str, Sequence[str]], seeds: Sequence[int]) ->
 def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
     """Return the outcome of a seed's night, which begins with the student that the starter night's lessons made.
 
-    All nights have the same first student. It sits the exam, 400 problems of all five levels of Arithmetic, only once.
+    All nights have the same first student. It answers the exam, 400 problems of all five levels of Arithmetic, once.
     A finished night is not run again, even if another benchmark asks for it.
     """
     student = distilled(starter(), 1, make(HOMES) / "student")
@@ -67,7 +69,7 @@ def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
     decision = json.loads((folder / "decide" / "decision.json").read_text())
     sampled = [pd.read_parquet(file, columns=["token_ids"]) for file in folder.glob("round-*/**/rollouts.parquet")]
     tokens = sum(int(table["token_ids"].map(len).sum()) for table in sampled)
-    return Run(folder, decision["comparisons"]["candidate"][decision["target"]]["difference"], tokens)
+    return Run(folder, decision["growth"]["difference"], tokens)
 
 
 def table(found: Mapping[str, Sequence[Run]], first: str, reference: str) -> str:

@@ -13,7 +13,7 @@ SHORTEST = 0.02  # seconds; the shortest gap between two events for a random ins
 VERBS = re.compile(r"^(renam|updat|alias|regist)(ered|er|ed|e|) ")  # before and after
 BUSY = {  # the events after which a child is at work
     "trainer": re.compile(r"trainer "),
-    "engine": re.compile(r"begin .*/(sample|quiz|evaluate/\w+)$"),
+    "engine": re.compile(r"begin .*/(sample|quiz|quiz/[\w-]+|exam/look-\d)$"),
 }
 
 

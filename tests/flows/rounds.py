@@ -14,14 +14,16 @@ from prefect import flow
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.grpo import Rounds
+from flows.run.budget import divide
 from flows.run.context import Night
 from flows.training.recipe import Recipe
 from flows.training.reward_model import LearnedReward
+from flows.training.validation import Quizzes
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact, committed
-from tasks.tables import CORRECTIONS, EVALUATIONS, EVALUATIONS_EXAMPLE, PREFERENCES, TRACES
+from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
 from tasks.tracking import Tracking
 from tasks.workers import Worker
 from tests.chaos.tiny_engine import Sampler
@@ -173,33 +175,23 @@ class School:
         day: Artifact,
         teacher: Path | None = None,
         learned: LearnedReward | None = None,
-        solved: float = 1.0,
     ) -> tuple[Path, Rounds]:
-        """Run or resume all lessons and rounds. Returns the candidate and the rounds.
-
-        `solved`: the champion's share of the exam.
-        """
+        """Run or resume all lessons and rounds. Returns the candidate and the rounds."""
         tracking = Tracking(night.home, night.config)
         tracking.open_run(night.folder, night.config, {})
 
         @flow
         def steps() -> tuple[Path, Rounds]:
             champion = night.home.checkpoints / self.student.name
-            recipe = Recipe(night, champion, champions_exam(night, solved), day, (), champion)
-            rounds = Rounds(night, [], tracking, set(), learned=learned, teacher=teacher)
+            quizzes = Quizzes(night, ())
+            before = quizzes.ask("start", champion)
+            division = divide(night.hours, night.config, night.folder, 100, 0, before)
+            recipe = Recipe(night, champion, day, (), quizzes, division)
+            rounds = Rounds(night, [], tracking, set(), division, before, learned, teacher)
             distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds
 
         return steps()
-
-
-def champions_exam(night: Night, solved: float) -> Artifact:
-    """An exam of a hundred problems."""
-    target = night.config.exam.target.name
-    row = EVALUATIONS_EXAMPLE | {"benchmark": target}
-    rows = [row | {"problem_id": str(n), "correct": n < 100 * solved} for n in range(100)]
-    exam = night.folder / "exam"
-    return committed(exam) or write_stage(exam, {"evaluations": (EVALUATIONS, rows)})
 
 
 def worked_solutions(night: Night) -> Artifact:

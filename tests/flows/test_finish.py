@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from flows.evaluation.vault import Vault
 from mlflow.exceptions import MlflowException
 from prefect import flow
 
@@ -35,7 +34,7 @@ from tasks.registry.promote import OUTCOME
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, write_table
 from tasks.tracking import NIGHT_RUNS, Tracking
-from tests.tasks.doubles.night import TARGET, write_night
+from tests.tasks.doubles.night import write_night
 from tests.tasks.doubles.registry import make_models
 from tests.tasks.doubles.webhook import Webhook, listening
 
@@ -48,11 +47,10 @@ class Ending:
     def __init__(self, home: Home, monkeypatch: pytest.MonkeyPatch, webhook: Webhook) -> None:
         self.home, self.folder, self.monkeypatch, self.webhook = home, home.night(DATE), monkeypatch, webhook
         self.configure()
-        self.models = make_models(home.checkpoints)
+        models = make_models(home.checkpoints)
+        self.models = {role: models[role] for role in ("champion", "candidate")}
         write_night(self.folder)
         (self.folder / "alarms.json").write_text(json.dumps([asdict(Alarm("one", False, "An alarm."))]))
-        decision = self.folder / "decide" / "decision.json"
-        decision.write_text(json.dumps(json.loads(decision.read_text()) | {"target": TARGET}))
         for name in self.models:
             write_table(self.folder / "evaluate" / name / "samples.parquet", EVALUATIONS, [])
         monkeypatch.setenv("MY_CHAT", webhook.url("takes"))
@@ -75,8 +73,7 @@ class Ending:
         exams = {name: Artifact(folder=self.folder / "evaluate" / name, digest="") for name in self.models}
         retention = SimpleNamespace(policies=[None] * 3, remove=lambda keep: None)
         rounds: Any = SimpleNamespace(retention=retention, monitor=Monitor(night, tracking))
-        vault = Vault(night, [], self.models["champion"])
-        return nightly._finish(night, tracking, decision, self.models, exams, rounds, vault)
+        return nightly._finish(night, tracking, decision, self.models, exams, rounds)
 
     def interrupted(self, dies: Callable[[], None], before: str) -> str:
         """Run the rest with an MLflow that dies before a function is called. Returns the night's error."""

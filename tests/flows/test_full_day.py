@@ -18,7 +18,7 @@ from tests.chaos.school import DATE, open_school
 from tests.flows.planted import CHAT, KEYS, MARK, with_keys
 from tests.models.support.chat_server import chat_server, said
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]  # an exam after each step: minutes
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]  # minutes
 CHANNELS = ("corrections", "words", "feedback", "picks")
 FULL_DAY = STARTER.with_name("full_day.yaml")
 SMALL = (
@@ -84,14 +84,15 @@ def is_to_judge(request: dict[str, Any]) -> bool:
     return request["messages"][-1]["content"].startswith("Rank the answers")
 
 
-def test_every_step_was_taken_and_followed_by_an_exam(full_day: FullDay) -> None:
+def test_every_step_was_taken_and_followed_by_a_quiz(full_day: FullDay) -> None:
     kinds = [step.kind for step in load_night(full_day.folder / "config.yaml").steps]
     assert kinds == [step.kind for step in load_night(FULL_DAY).steps]
     for path in ("distill", "self_distill", *(f"lessons/{channel}" for channel in CHANNELS)):
         assert (full_day.folder / path / "manifest.json").exists(), path
     assert len(full_day.read("distill/curve.json")) == 4
-    examined = {file.parent.name for file in full_day.folder.glob("evaluate/*/manifest.json")}
-    assert {"champion", "distilled", "candidate", "step-3", "step-5"} <= examined
+    quizzed = {file.parent.name for file in full_day.folder.glob("quiz/*/manifest.json")}
+    assert {"start", "lessons", "distill", "self_distill"} <= quizzed
+    assert {"champion", "candidate"} <= {file.parent.name for file in full_day.folder.glob("evaluate/*/manifest.json")}
     assert ["teacher_kl" in figures for figures in round_metrics(full_day.folder)] == [False, False, True, False, False]
     assert (full_day.folder / "round-05" / "select_prompts" / "proposals.parquet").exists()
 

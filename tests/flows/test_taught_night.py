@@ -102,7 +102,7 @@ def test_the_night_begins_with_the_day_copy_and_teaches_its_lines_no_more(night:
     replayed, start = read.values()
     assert 0 < len(replayed["learnt"]) == replayed["lessons"] < BY_DAY  # some are held out
     assert start["day"] is True, start["reasons"]
-    assert (night / "evaluate" / "day" / "manifest.json").exists()
+    assert (night / "quiz" / "day" / "manifest.json").exists()
     taught = json.loads((night / "lessons" / "picks" / "counts.json").read_text())
     assert taught["lines"] == PICKS - len(replayed["learnt"])
     first = json.loads((night / "lessons" / "corrections" / "manifest.json").read_text())

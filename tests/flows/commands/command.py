@@ -36,19 +36,15 @@ def finish(home: Home, *overrides: str, date: str = DATE) -> dict[str, Any]:
     night = home.night(date)
     freeze_config(night, load_night(STARTER, overrides), fresh=False)
     interval = {"accuracy": 0.6125, "low": 0.56, "high": 0.66, "n": 400}
-    three = {
-        "champion": interval | {"accuracy": 0.055},
-        "distilled": interval | {"accuracy": 0.5},
-        "candidate": interval,
-    }
+    both = {"champion": interval | {"accuracy": 0.055}, "candidate": interval}
     summary = {
         "night": date,
         "decision": "promoted",
         "reasons": ["arithmetic-1-2: +0.557 [0.51, 0.61], ü"],
         "target": "arithmetic-1-2",
-        "accuracy": three,
-        "benchmarks": {"arithmetic-1-2": three},
-        "digests": {"champion": "c0ffee", "distilled": "beef", "candidate": "f00d"},
+        "accuracy": both,
+        "benchmarks": {"arithmetic-1-2": both},
+        "digests": {"champion": "c0ffee", "start": "c0ffee", "candidate": "f00d"},
         "serving": "f00d",
         "withheld": None,
         "way_back": "nightschool rollback",

@@ -15,10 +15,8 @@ from conf.schema import EngineConfig, StudentConfig
 from conf.storage.home import Home, InputError
 from flows.evaluation import exam as flow
 from flows.evaluation.models import engine_for, resolve_model
-from flows.evaluation.run import slowest_exam
 from models.checkpoint import digest_folder, keep, write_lineage
 from models.rollout import Rollout
-from tasks.stage import commit
 from tests.chaos.tiny_engine import Sampler
 from tests.models.support.tiny import Architecture, write_tiny
 from tests.tasks.doubles.student import write_student
@@ -128,14 +126,6 @@ def test_no_more_context_than_the_model_has(tmp_path: Path) -> None:
     assert engine_for(EngineConfig(max_model_len=4096), folder).max_model_len == 128
     assert engine_for(EngineConfig(max_model_len=64), folder).max_model_len == 64
     assert engine_for(EngineConfig(), write_student(tmp_path / "untold")) == EngineConfig()
-
-
-def test_the_slowest_exam_counts_as_when_it_was_not_cached(tmp_path: Path) -> None:
-    exams = {}
-    for role, figures in (("champion", {"seconds_sat": 61.0}), ("distilled", {"seconds_sat": 40.0})):
-        (tmp_path / role).mkdir()
-        exams[role] = commit(tmp_path / role, "evaluate", {}, 0.2, figures)
-    assert slowest_exam(exams) == 61.0
 
 
 @pytest.mark.usefixtures("prefect_server")

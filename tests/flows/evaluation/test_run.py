@@ -1,22 +1,139 @@
-"""A night's exam runs once, and once more after an upgrade."""
+"""The exam of a night: it ends once it is decided, and examines the guards only of a candidate that is better."""
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.flows.evaluation.vault_school import RIGHT, School
 
-from flows.evaluation.run import evaluate_checkpoint
+from conf.load import STARTER, load_night
+from conf.schema import SandboxConfig
+from conf.sections.benchmark import ExamPart
+from conf.storage.home import Home
+from flows.evaluation.run import Exam, Examined
+from flows.run.budget import Division, Hours
+from flows.run.context import Night
+from tasks.evaluation.answering import exam_problems
+from tasks.evaluation.english import FILE
+from tasks.incidents import incidents
+from tasks.rollouts import engine_process
+from tasks.tables import EVALUATIONS, read_table
+from tests.tasks.doubles.exam import TableEngine
+from tests.tasks.doubles.student import write_student
+
+EXAM = (
+    "exam={target: {benchmark: arithmetic, levels: ['1']}, english_margin: 9, "
+    "guards: [{benchmark: arithmetic, levels: ['2'], problems: 30, margin: 0.2}]}"
+)
 
 
-@pytest.mark.usefixtures("prefect_server")
-def test_a_resumed_night_evaluates_again_after_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Class(TableEngine):
+    """Models that solve a share of the problems, in the order in which they are asked; remembers who was asked."""
+
+    def __init__(self, student: Path, solves: dict[str, float]) -> None:
+        parts = (ExamPart(benchmark="arithmetic", levels=(level,)) for level in "12")
+        self.truths = [(each.question, each.truth) for part in parts for each in exam_problems(part, SandboxConfig())]
+        super().__init__(student, {})
+        self.solves = solves
+        self.examined: list[tuple[str, int]] = []
+        self.read: list[str] = []
+
+    def call(self, function: Any, checkpoint: Path, config: Any, prompts: Any, size: int = 1, **options: Any) -> Any:
+        if function is engine_process.logprobs:
+            self.read.append(checkpoint.name)
+            return [[-3.0] for _ in prompts]
+        self.examined.append((checkpoint.name, len(prompts)))
+        asked = [self.tokenizer.decode(prompt) for prompt in prompts]
+        right = [next(pair for pair in self.truths if pair[0] in text) for text in asked]
+        right = right[: round(self.solves[checkpoint.name] * len(right))]
+        self.answers = {question: f"#### {truth}" for question, truth in right}
+        return super().call(function, checkpoint, config, prompts, size, **options)
+
+
+@pytest.fixture
+def home(tmp_path: Path, prefect_server: Path) -> Home:
+    home = Home(tmp_path)
+    for name in ("champion", "candidate", "first"):
+        write_student(home.checkpoints / name)
+    return home
+
+
+@pytest.fixture
+def nights() -> Iterator[list[Night]]:
+    opened: list[Night] = []
+    yield opened
+    for night in opened:
+        night.trainer.end()
+
+
+def sit(
+    home: Home, nights: list[Night], candidate: float, *, picks: bool = False, hours: Hours | None = None
+) -> tuple[Examined, Class, Night]:
+    """An exam of at most 150 problems, of which the champion solves three in ten."""
+    night = Night(home, "2026-11-20", load_night(STARTER, [EXAM, "engine.max_model_len=4096", "budget_minutes=null"]))
+    nights.append(night)
+    engine = Class(home.checkpoints / "champion", {"champion": 0.3, "candidate": candidate, "first": 0.1})
+    night.engine.end()
+    night.engine = engine  # pyright: ignore
+    night.hours = hours or night.hours
+    champion, first = (home.checkpoints / name for name in ("champion", "first"))
+    found = Exam(night, champion, first, Division(150), 0.025).sit(home.checkpoints / "candidate", picks)
+    return found, engine, night
+
+
+def asked(found: Examined) -> dict[str, dict[str, int]]:
+    """How many problems of each part stand in the exam of each role."""
+    tables = {role: read_table(exam.folder / "evaluations.parquet", EVALUATIONS) for role, exam in found.exams.items()}
+    return {role: table.benchmark.value_counts().to_dict() for role, table in tables.items()}
+
+
+BOTH = {"arithmetic-1": 100, "arithmetic-2": 30}
+
+
+def test_it_ends_where_the_candidate_is_better_and_then_examines_the_guards(home: Home, nights: list[Night]) -> None:
+    """Against the champion and the first student; what a look asked is not asked again."""
+    found, engine, _ = sit(home, nights, 1.0)
+    assert (len(found.looks), found.last["verdict"], found.last["problems"]) == (1, "better", 100)
+    assert asked(found) == {"champion": BOTH, "candidate": BOTH, "first": {"arithmetic-2": 30}}
+    guards = [("champion", 30), ("candidate", 30), ("first", 30)]
+    assert engine.examined == [("champion", 100), ("candidate", 100), *guards]
+    assert engine.read == ["champion", "candidate", "first"]
+    again, idle, _ = sit(home, nights, 1.0)
+    assert (again, idle.examined, idle.read) == (found, [], [])  # a resumed night
+
+
+@pytest.mark.parametrize(("candidate", "verdict", "read"), [(0.32, "undecided", True), (0.2, "not ahead", False)])
+def test_one_that_is_not_better_is_asked_to_the_end_and_no_guard(
+    home: Home, nights: list[Night], candidate: float, verdict: str, read: bool
+) -> None:
+    """English is measured only of one that is ahead: the next night may go on from it."""
+    found, engine, _ = sit(home, nights, candidate)
+    assert [look.read_json("look.json")["problems"] for look in found.looks] == [100, 150]
+    assert (found.last["verdict"], found.last["problems"]) == (verdict, 150)
+    assert asked(found) == {role: {"arithmetic-1": 150} for role in ("champion", "candidate")}
+    assert engine.examined == [("champion", 100), ("candidate", 100), ("champion", 50), ("candidate", 50)]
+    assert (found.exams["candidate"].folder / FILE).exists() is read
+
+
+def test_where_the_picks_decide_the_guards_are_examined_too(home: Home, nights: list[Night]) -> None:
+    found, _, _ = sit(home, nights, 0.3, picks=True)
+    assert asked(found)["first"] == {"arithmetic-2": 30}
+    assert asked(found)["candidate"] == {"arithmetic-1": 150, "arithmetic-2": 30}
+
+
+def test_the_hours_end_it_but_not_before_the_first_look(home: Home, nights: list[Night]) -> None:
+    over = Hours(time.time() - 3600, "the deadline (06:30)")
+    found, _, night = sit(home, nights, 0.32, hours=over)
+    assert (len(found.looks), found.last["verdict"]) == (1, "undecided")
+    assert incidents(night.folder)[-1].endswith("The exam ended after 100 problems: time ran out.")
+
+
+def test_a_resumed_night_asks_again_after_an_upgrade(
+    home: Home, nights: list[Night], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Otherwise two graders would compare champion and candidate."""
-    school = School(tmp_path / "school")
-    night, engine = school.night("2026-11-20", RIGHT, vault=None)
-    first = evaluate_checkpoint(night, "evaluate/champion", school.first)
-    resumed, fresh = school.night("2026-11-20", RIGHT, vault=None)
-    assert evaluate_checkpoint(resumed, "evaluate/champion", school.first) == first
-    assert (engine.calls, fresh.calls) == (1, 0)
-    monkeypatch.setattr("tasks.evaluation.cache.grader_version", lambda: "a newer one")
-    evaluate_checkpoint(resumed, "evaluate/champion", school.first)
-    assert fresh.calls == 1
+    sit(home, nights, 1.0)
+    monkeypatch.setattr("tasks.evaluation.stored_answers.grader_version", lambda: "a newer one")
+    _, engine, _ = sit(home, nights, 1.0)
+    assert engine.examined[:2] == [("champion", 100), ("candidate", 100)]

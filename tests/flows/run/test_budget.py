@@ -3,15 +3,26 @@
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
-from flows.run.budget import Allowance, Hours, end_of_asking, expected_seconds, past_rounds
+from flows.run.budget import (
+    Allowance,
+    Division,
+    Hours,
+    divide,
+    end_of_asking,
+    expected_seconds,
+    past_rounds,
+    seconds_answering,
+)
 from flows.run.context import Night
 from flows.training.reward_model import slowest_ranking
+from tasks.stage import Artifact, commit
 from tasks.workers import HoursOverError
 
 NOW = 1_795_217_400.0  # 2026-11-21 00:30 in Berlin
@@ -32,9 +43,9 @@ def hours(*settings: str) -> Hours:
 @pytest.mark.usefixtures("clock")
 def test_the_earlier_end_counts() -> None:
     assert hours().end == float("inf")
-    assert hours("budget_minutes=90") == Hours(NOW + 5400, "budget_minutes (90)")
+    assert hours("budget_minutes=90") == Hours(NOW + 5400, "budget_minutes (90)", NOW)
     berlin = ["deadline=06:30", "deadline_time_zone=Europe/Berlin"]
-    assert hours(*berlin) == Hours(NOW + 6 * 3600, "the deadline (06:30)")
+    assert hours(*berlin) == Hours(NOW + 6 * 3600, "the deadline (06:30)", NOW)
     assert hours(*berlin, "budget_minutes=90").because == "budget_minutes (90)"
     assert hours(*berlin, "budget_minutes=480").because == "the deadline (06:30)"
 
@@ -42,7 +53,7 @@ def test_the_earlier_end_counts() -> None:
 @pytest.mark.usefixtures("clock")
 def test_the_budget_counts_from_when_the_night_began(tmp_path: Path) -> None:
     night = Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=90"]), NOW - 3600)
-    assert night.hours == Hours(NOW + 1800, "budget_minutes (90)")
+    assert night.hours == Hours(NOW + 1800, "budget_minutes (90)", NOW - 3600)
 
 
 def test_the_next_round_is_as_slow_as_the_slower_of_median_and_last() -> None:
@@ -50,9 +61,77 @@ def test_the_next_round_is_as_slow_as_the_slower_of_median_and_last() -> None:
     assert [expected_seconds(seconds) for seconds in rounds] == [0, 30, 30, 50, 50]
 
 
-def allowance(tmp_path: Path, minutes: float, *settings: str, exam: float = 100.0) -> Allowance:
+def quiz(folder: Path, seconds: float) -> Artifact:
+    """A quiz of 200 problems, answered in so many seconds after the engine's start."""
+    folder.mkdir()
+    return commit(folder, "quiz", {}, seconds + 30.0, {"seconds_answering": seconds})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "stored", "most", "exam"),
+    [
+        (10.0, 0, 868, 86.8),  # 2 · 868 answers of 0.05 s are less than 15 % of 900 s
+        (20.0, 0, 434, 86.8),  # 173.6 s would be more
+        (20.0, 868, 868, 86.8),  # but the champion's are stored
+        (100.0, 868, 217, 108.5),  # 0.5 s · (2 · 434 − 434) would be 217 s
+        (1000.0, 0, 100, 1000.0),  # the first look is never shortened
+        (None, 0, 868, 135.0),  # nothing is known
+    ],
+)
+@pytest.mark.usefixtures("clock")
+def test_the_exam_gets_what_its_longest_length_takes_or_is_halved(
+    tmp_path: Path, seconds: float | None, stored: int, most: int, exam: float
+) -> None:
+    taken = None if seconds is None else quiz(tmp_path / "quiz", seconds)
+    config = load_night(STARTER, ["budget_minutes=15"])
+    found = divide(Hours.of(config, "2026-11-20"), config, tmp_path, 868, stored, taken)
+    assert (found.most, found.exam) == (most, pytest.approx(exam))
+    assert found.looks[-1] == most
+
+
+def test_lessons_get_a_third_of_what_is_left_and_the_division_is_kept(tmp_path: Path, clock: list[float]) -> None:
+    """Of 900 s, 100 are over; 86.8 are for the exam and 60 for the report: lessons 217.7, rounds 435.5."""
+    config, taken = load_night(STARTER, ["budget_minutes=15"]), quiz(tmp_path / "quiz", 10.0)
+    assert (seconds_answering(taken), seconds_answering(None)) == (10.0, 0.0)
+    arguments = Hours.of(config, "2026-11-20"), config
+    clock[0] += 100
+    expected: Any = SimpleNamespace(round=30.0, minutes_for_a_round=lambda: 4)
+    found = divide(*arguments, tmp_path, 868, 0, taken, lambda: expected)
+    assert (found.hours, found.before, found.after) == (900, 100, 60)
+    assert (found.lessons, found.rounds) == pytest.approx((653.2 / 3, 653.2 * 2 / 3))
+    assert (found.round, found.enough) == (30.0, 4)
+    clock[0] += 500
+    assert divide(*arguments, tmp_path, 400, 400, None) == found  # when the night resumes
+    no_lesson = load_night(STARTER, ["budget_minutes=15", "stages=[grpo]"])
+    assert divide(arguments[0], no_lesson, tmp_path / "quiz", 868, 0, taken).lessons == 0
+
+
+def test_without_hours_nothing_is_cut_short(tmp_path: Path) -> None:
+    config = load_night(STARTER, ["budget_minutes=null"])
+    found = divide(Hours(), config, tmp_path, 868, 0, quiz(tmp_path / "quiz", 1e6), pytest.fail)
+    assert found == Division(868)
+    assert found.pace(tmp_path, config.steps[0], config.steps) is None
+
+
+def test_lessons_share_their_seconds_evenly_and_what_is_not_used_is_left_to_the_next(tmp_path: Path) -> None:
+    config = load_night(STARTER, ["stages=[distill, lessons, {grpo: 1}, distill]"])
+    division, (first, _, _, last) = Division(100, lessons=300.0), config.steps
+    pace = division.pace(tmp_path, first, config.steps)
+    assert pace is not None
+    assert (pace.seconds, pace.file) == (100.0, tmp_path / "pace" / "distill.json")
+    for path, seconds in {"distill": 40.0, "lessons/words": 50.0, "fit_reward_model": 60.0}.items():
+        (tmp_path / path).mkdir(parents=True)
+        commit(tmp_path / path, path, {}, seconds)
+    pace = division.pace(tmp_path, last, config.steps)
+    assert pace is not None
+    assert (pace.seconds, pace.file.name) == (150.0, "distill-2.json")
+
+
+def allowance(tmp_path: Path, minutes: float, *settings: str, **seconds: float) -> Allowance:
+    """With 100 s for the exam."""
     config = load_night(STARTER, [f"budget_minutes={minutes}", *settings])
-    return Allowance(Hours.of(config, "2026-11-20"), config, tmp_path, exam)
+    division = Division(100, exam=100.0, round=seconds.pop("round", None))
+    return Allowance(Hours.of(config, "2026-11-20"), config, tmp_path, division, **seconds)
 
 
 def fits(allowed: Allowance, quizzed: bool = False) -> bool:
@@ -64,46 +143,46 @@ def fits(allowed: Allowance, quizzed: bool = False) -> bool:
 
 
 def test_a_round_begins_only_if_the_exam_still_fits(tmp_path: Path, clock: list[float]) -> None:
-    """1.25 × 100 s of exam and 60 s for the rest are 185 s; the round takes 40."""
+    """100 s of exam and 60 s for the rest are 160 s; the round takes 40."""
     allowed = allowance(tmp_path, 10)
     allowed.rounds = [90.0, 40.0, 40.0]
-    assert allowed.after == 185
-    clock[0] += 600 - 225
+    assert allowed.after == 160
+    clock[0] += 600 - 200
     assert fits(allowed)
     clock[0] += 1
     with pytest.raises(HoursOverError) as caught:
         allowed.require(4, quizzed=False)
     assert str(caught.value) == (
-        "round 4 was not begun: it would take about 0.7 minutes and what comes after the rounds 3.1 minutes, "
-        "but budget_minutes (10) left 3.7 minutes"
+        "round 4 was not begun: it would take about 0.7 minutes and what comes after the rounds 2.7 minutes, "
+        "but budget_minutes (10) left 3.3 minutes"
     )
 
 
 def test_its_quiz_has_to_fit_too(tmp_path: Path, clock: list[float]) -> None:
-    allowed = allowance(tmp_path, 10)
+    allowed = allowance(tmp_path, 10, quiz=100.0)
+    assert allowed.after == 260  # a quiz comes after the rounds, too
     allowed.rounds = [40.0]
-    clock[0] += 600 - 300
+    clock[0] += 600 - 330
     assert fits(allowed)
-    assert not fits(allowed, quizzed=True)  # the first may take as long as the exam, 100 s
+    assert not fits(allowed, quizzed=True)  # the first takes as long as that before the lessons, 100 s
     allowed.quizzes = [20.0, 30.0]
     assert fits(allowed, quizzed=True)
-    clock[0] += 46
+    clock[0] += 1
     assert not fits(allowed, quizzed=True)
 
 
 def test_merge_and_ranking_come_after_the_rounds_too(tmp_path: Path) -> None:
-    assert allowance(tmp_path, 10, "lora={}").after == 245
-    for model, seconds in {"champion": 8.0, "distilled": 4.0}.items():
+    assert allowance(tmp_path, 10, "lora={}").after == 220
+    for model, seconds in {"champion": 8.0, "candidate": 4.0}.items():
         (tmp_path / "picks" / model).mkdir(parents=True)
         (tmp_path / "picks" / model / "manifest.json").write_text(json.dumps({"seconds": seconds}))
     assert slowest_ranking(tmp_path) == 8
     assert slowest_ranking(tmp_path / "nowhere") == 0
-    config = load_night(STARTER, ["budget_minutes=10"])
-    assert Allowance(Hours.of(config, "2026-11-20"), config, tmp_path, 100.0, 8.0).after == 195
+    assert allowance(tmp_path, 10, ranking=8.0).after == 168
 
 
 def test_without_hours_everything_fits(tmp_path: Path, clock: list[float]) -> None:
-    allowed = Allowance(Hours(), load_night(STARTER), tmp_path, 100.0)
+    allowed = Allowance(Hours(), load_night(STARTER), tmp_path, Division(100))
     allowed.rounds = [1e9]
     clock[0] += 1e9
     assert fits(allowed)
@@ -126,17 +205,21 @@ def write_past_night(nights: Path, date: str, name: str, seconds: list[float | N
 def test_the_first_round_goes_by_the_newest_finished_night_of_its_name(tmp_path: Path, clock: list[float]) -> None:
     assert past_rounds(tmp_path, "starter") == []
     allowed = allowance(tmp_path, 10)
-    clock[0] += 600 - 185
+    clock[0] += 600 - 160
     assert fits(allowed)  # nothing is known of it
-    clock[0] += 1
-    assert not fits(allowed)
+    clock[0] -= 50
+    hours = allowed.hours
+    for expected, fit in ((49.0, True), (51.0, False)):  # as the machine's speed has it
+        allowed = allowance(tmp_path, 10, round=expected)
+        allowed.hours = hours
+        assert fits(allowed) is fit
     write_past_night(tmp_path, "2026-11-17", "starter", [20.0, None, 40.0])
     write_past_night(tmp_path, "2026-11-18", "starter", [])
     write_past_night(tmp_path, "2026-11-19", "other", [90.0])
     write_past_night(tmp_path, "2026-11-20", "starter", [70.0], finished=False)
     (tmp_path / "2026-11-19" / "config.yaml").write_text("of: another version")
     assert past_rounds(tmp_path, "starter") == [20.0, 40.0]
-    clock[0] = NOW + 600 - 185 - 39
+    clock[0] = NOW + 600 - 160 - 39
     assert not fits(allowed)
     clock[0] -= 2
     assert fits(allowed)
@@ -161,7 +244,7 @@ def test_asking_a_teacher_leaves_time_for_all_other_stages(tmp_path: Path, clock
     assert end_of_asking(hours, config, tonight, None) == NOW + 540 - 270  # nothing is known: half of what is left
     clock[0] += 40
     assert end_of_asking(hours, config, tonight, None) == NOW + 540 - 250
-    exams = {f"evaluate/{model}": 20.0 for model in ("champion", "distilled", "candidate")}
+    exams = dict.fromkeys(("exam/look-1", "evaluate/champion", "evaluate/candidate"), 20.0)
     taken = {"freeze_journal": 1.0, "distill": 30.0, "fit_reward_model": 40.0, "ask_teacher": 500.0, "decide": 0.0}
     for path, seconds in (taken | exams).items():
         (before / path).mkdir(parents=True)

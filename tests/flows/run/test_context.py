@@ -1,6 +1,5 @@
 """A night's identity, its folders, and the checkpoints that it goes on from."""
 
-import json
 import shutil
 import time
 from pathlib import Path
@@ -72,20 +71,6 @@ def test_a_frozen_configuration_that_was_damaged_is_one_line(tmp_path: Path) -> 
     (tmp_path / "config.yaml").write_text("name: [")
     with pytest.raises(InputError, match="config.yaml: .*not valid YAML"):
         check_identity(tmp_path, starter())
-
-
-def test_the_lessons_leave_time_for_all_exams_and_rankings(tmp_path: Path) -> None:
-    """As long as the night before: three exams of 20 s and three rankings of 4 s, with a vault two exams more."""
-    home = Home(tmp_path)
-    assert Night(home, "2026-11-20", starter()).exam_seconds() == 0
-    before = home.night("2026-11-19")
-    freeze_config(before, starter(), fresh=False)
-    (before / "summary.json").write_text("{}")
-    for name, seconds in {"evaluate": 20.0, "rank_picks": 4.0}.items():
-        (before / name).mkdir()
-        (before / name / "manifest.json").write_text(json.dumps({"stage": name, "seconds": seconds}))
-    assert Night(home, "2026-11-20", starter()).exam_seconds() == 72
-    assert Night(home, "2026-11-20", starter("exam.vault=100")).exam_seconds() == 112
 
 
 @pytest.mark.parametrize("noted", ["..", "../../elsewhere", "/etc", ""])

@@ -25,8 +25,8 @@ def sentences(folder: Path) -> list[str]:
 
 
 def test_a_night_without_time_for_another_round_ends_with_those_it_has(school: School, clock: list[float]) -> None:
-    """After round 1 a second less is left than exam and report need."""
-    engine = SlowEngine(school.student, clock, call=1, seconds=3600 - 59)
+    """After round 1 a second less is left than exam (540 s) and report (60 s) need."""
+    engine = SlowEngine(school.student, clock, call=1, seconds=3600 - 599)
     folder, candidate = school.study("short", engine, "budget_minutes=60")
     assert len(engine.seeds) == 1
     assert candidate.name == candidate_of(folder, 1)
@@ -58,7 +58,7 @@ def test_a_night_without_time_for_any_round_goes_on_to_its_exam(school: School) 
     early = ended_early(folder)
     assert early is not None
     assert early.rounds == 0
-    assert "what comes after the rounds 1.0 minutes, but budget_minutes (0.5) left 0.5 minutes" in early.why
+    assert "what comes after the rounds 1.1 minutes, but budget_minutes (0.5) left 0.5 minutes" in early.why
 
 
 class LateTrainer:

@@ -15,9 +15,10 @@ from tasks.incidents import end_early
 DATE, BEFORE = "2026-11-20", "2026-11-19"
 LESSONS = {"lessons/corrections": 2.0, "lessons/words": 1.0, "lessons/feedback": 1.0}
 OTHERS = {"freeze_journal": 1.0, "distill": 30.0, "fit_reward_model": 1.0} | LESSONS
-EXAMS = {f"evaluate/{model}": 20.0 for model in ("champion", "distilled", "candidate")}
+EXAMS = dict.fromkeys(("exam/look-1", "evaluate/champion", "evaluate/candidate"), 20.0)
 DECIDE = 1.0
-WHOLE = 36 + 6 * 10 + 60 + DECIDE
+AFTER = 60 + DECIDE
+WHOLE = 36 + 6 * 10 + AFTER
 
 
 def config() -> NightConfig:
@@ -39,8 +40,7 @@ def commit(folder: Path, stages: dict[str, float], rounds: Sequence[float | None
 @pytest.fixture
 def before(tmp_path: Path) -> Path:
     """The night before: rounds of 10 s, exams of 20 s, all stages in the order of their commits."""
-    champion, distilled, candidate = EXAMS.items()
-    stages = dict([*OTHERS.items(), champion, distilled, candidate, ("decide", DECIDE)])
+    stages = OTHERS | EXAMS | {"decide": DECIDE}
     commit(tmp_path / BEFORE, stages, [10.0] * 4)
     for at, path in enumerate(stages):
         os.utime(tmp_path / BEFORE / path / "manifest.json", (at, at))
@@ -60,18 +60,18 @@ def test_at_the_start_all_is_as_the_night_before(tonight: Path, before: Path) ->
 
 
 def test_its_own_rounds_count_for_more_than_last_nights(tonight: Path, before: Path) -> None:
-    commit(tonight, OTHERS | {"evaluate/champion": 20.0, "evaluate/distilled": 20.0}, [30.0, None, 6.0, 8.0])
-    left = 2 * 8 + 20 + DECIDE
+    commit(tonight, OTHERS, [30.0, None, 6.0, 8.0])
+    left = 2 * 8 + AFTER
     assert seconds_left(tonight, config(), 0.0, before) == left
     assert seconds_left(tonight, config(), 3.0, before) == left - 3
     assert seconds_left(tonight, config(), 999.0, before) == 0
 
 
 def test_a_night_that_ended_its_rounds_early_begins_no_more(tonight: Path, before: Path) -> None:
-    commit(tonight, OTHERS | {"evaluate/champion": 20.0, "evaluate/distilled": 20.0}, [8.0])
-    assert seconds_left(tonight, config(), 0.0, before) == 5 * 8 + 20 + DECIDE
+    commit(tonight, OTHERS, [8.0])
+    assert seconds_left(tonight, config(), 0.0, before) == 5 * 8 + AFTER
     end_early(tonight, 1, "a severe alarm", 1)
-    assert seconds_left(tonight, config(), 0.0, before) == 20 + DECIDE
+    assert seconds_left(tonight, config(), 0.0, before) == AFTER
 
 
 def test_a_stage_that_tonight_has_passed_without_is_not_waited_for(tonight: Path, before: Path) -> None:

@@ -78,6 +78,10 @@ def test_a_good_night_is_let_through_and_nothing_is_written(
             "exam.guards.0.problems=3",
             "exam.guards: instructions: 3 problems can never show a loss below its margin of 0.3; at least",
         ),
+        (
+            "exam.target.problems=900",
+            "exam: arithmetic-1-2 has 868 problems, not 900; leave out `problems` for all",
+        ),
         ("exam.target.problems=5", "exam.target: arithmetic-1-2: 5 problems can never show that a candidate is better"),
         (
             "alarms.command=[/no/such/program, key-1234]",
@@ -90,13 +94,22 @@ def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
     assert refused(tmp_path, override.format(tmp=tmp_path)).startswith(message.format(tmp=tmp_path))
 
 
-def test_a_guard_that_fails_by_bad_luck_is_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    guard = "exam.guards=[{{benchmark: arithmetic, levels: ['1'], problems: {}, margin: 0.1}}]"
-    check_night(Home(tmp_path), load_night(STARTER, [guard.format(62)]))
-    assert "is no worse" not in caplog.text
-    check_night(Home(tmp_path), load_night(STARTER, [guard.format(25)]))
-    assert "exam.guards: arithmetic-1: with 25 problems and a margin of 0.1, a candidate that is" in caplog.text
-    assert "fails in 53 % of nights in which a tenth of the answers flips; 62 problems make it 20 %" in caplog.text
+def test_guards_that_fail_by_bad_luck_are_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Φ(1.645 − 0.1 / √(0.15 / n)): .17 with 100 problems, .64 with 25. Two such guards of 100 refuse 1 − .83²."""
+    guard = "{{benchmark: arithmetic, levels: ['{}'], problems: {}, margin: 0.1}}"
+    for guards, warned in (([1, 100],), None), (([1, 25],), "64 %"), (([1, 100], [2, 100]), "32 %"):
+        caplog.clear()
+        check_night(Home(tmp_path), starter(f"exam.guards=[{', '.join(guard.format(*each) for each in guards)}]"))
+        assert ("is no worse" in caplog.text) is (warned is not None)
+        assert f"is no worse in {warned or ''}" in caplog.text or warned is None
+
+
+def test_a_small_exam_says_which_gain_it_could_have_seen(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    check_night(Home(tmp_path), starter("exam.target.problems=50"))
+    assert "exam.target: 50 problems detect a true gain of 0.15 four times in five" in caplog.text
+    caplog.clear()
+    check_night(Home(tmp_path), starter())
+    assert "four times in five" not in caplog.text
 
 
 def test_a_night_on_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Lessons that made a student worse: half of them stays, or nothing, and the journal's lines stay to be taught."""
+"""Lessons that made a student worse are taken back."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from models.checkpoint import keep, parent_of, write_lineage
+from models.checkpoint import keep, write_lineage
 from models.rollout import Rollout
 from tasks.incidents import incidents
 from tests.flows.rounds import School, ScriptedEngine, rollout, worked_solutions, write_problems
@@ -52,9 +52,8 @@ def study(school: School, name: str, engine: ScriptedEngine) -> tuple[Path, Path
 @pytest.mark.parametrize(
     ("correct", "outcome", "said"),
     [
-        ([30, 28], "kept", None),
-        ([30, 10, 28], "halved", "made the student worse (75% → 25% of 40 training problems), so only half of it"),
-        ([30, 10, 9], "taken_back", "(75% → 25% of 40 training problems; half of it: 22%) and was taken back."),
+        ([30, 25], "kept", None),  # p = 1/32
+        ([30, 24], "taken_back", "made the student worse (75% → 60% of 40 training problems) and was taken back."),
     ],
 )
 def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome: str, said: str | None) -> None:
@@ -64,24 +63,19 @@ def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome
     lesson = (folder / "distill/checkpoint.txt").read_text()
     assert verdict["outcome"] == outcome
     assert verdict["problems"] == 40
-    assert verdict["accuracy"] == dict(zip(("before", "after", "half"), [n / 40 for n in correct], strict=False))
-    assert engine.examined[:2] == [trained.student.name, lesson]
-    chosen = {"kept": lesson, "halved": engine.examined[-1], "taken_back": trained.student.name}[outcome]
-    assert candidate.name == chosen
-    if outcome == "halved":
-        assert parent_of(candidate) == lesson
+    assert verdict["accuracy"] == dict(zip(("before", "after"), [n / 40 for n in correct], strict=True))
+    assert engine.examined == [trained.student.name, lesson]
+    assert {file.parent.name for file in folder.glob("quiz/*/manifest.json")} == {"start", "distill"}
+    assert candidate.name == {"kept": lesson, "taken_back": trained.student.name}[outcome]
     assert len(incidents(folder)) == (said is not None)
     assert all(str(said) in incident for incident in incidents(folder))
     assert study(trained, outcome, StudentEngine(trained.student, []))[1] == candidate  # committed: nothing is asked
 
 
-@pytest.mark.parametrize(("quiz_problems", "solved"), [(0, 1.0), (40, 0.04)])
-def test_without_a_quiz_or_anything_to_lose_the_lesson_stays(
-    trained: School, quiz_problems: int, solved: float
-) -> None:
+def test_without_a_quiz_the_lesson_stays(trained: School) -> None:
     engine = ScriptedEngine(trained.student, ())
-    night = trained.night(f"unchecked-{quiz_problems}", engine, *LESSON, f"lessons.quiz_problems={quiz_problems}")
-    candidate, _ = trained.run(night, worked_solutions(night), solved=solved)
+    night = trained.night("unchecked", engine, *LESSON, "lessons.quiz_problems=0")
+    candidate, _ = trained.run(night, worked_solutions(night))
     folder = night.folder
     assert candidate.name == (folder / "distill/checkpoint.txt").read_text() != trained.student.name
     assert engine.examined == []

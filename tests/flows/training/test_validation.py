@@ -8,7 +8,7 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
-from flows.training.validation import is_quizzed, quiz_accuracy, run_quiz
+from flows.training.validation import Quizzes, is_quizzed, quiz_accuracy, run_quiz
 from tasks.tables import EVALUATIONS
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
@@ -29,6 +29,29 @@ def test_a_committed_quiz_is_not_run_again(tmp_path: Path) -> None:
     assert run_quiz(night, "round-05/quiz", checkpoint, (), 4) == quiz
     assert engine.calls == 1
     night.trainer.end()
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_neighbours_share_a_quiz_and_every_quiz_asks_the_same(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    first, second = (write_student(home.checkpoints / name) for name in ("cafe42", "f00d42"))
+    settings = ("lessons.quiz_problems=3", "engine.max_model_len=4096")
+    night = Night(home, "2026-11-20", load_night(STARTER, settings))
+    engine = TableEngine(first, {})
+    night.engine.end()
+    night.engine = engine  # pyright: ignore
+    quizzes = Quizzes(night, ())
+    start = quizzes.ask("start", first)
+    assert quizzes.ask("distill-before", first) == start
+    asked = engine.asked
+    after = quizzes.ask_if_possible("distill", second)
+    assert (engine.calls, engine.asked) == (2, asked)
+    assert quizzes.of({"start": first, "end": second, "nowhere": tmp_path}) == {"start": start, "end": after}
+    assert sorted(folder.name for folder in (night.folder / "quiz").iterdir()) == ["distill", "start"]
+    none = Night(home, "2026-11-21", load_night(STARTER, ["lessons.quiz_problems=0"]))
+    assert Quizzes(none, ()).ask("start", first) is None
+    for each in (night, none):
+        each.trainer.end()
 
 
 def test_a_quiz_without_graded_answers_has_no_accuracy(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""What a night begins with: the last night's candidate, where it was ahead but unproven, or the champion."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.load import STARTER, frozen_yaml, load_night
+from conf.storage.home import SUMMARY, Home
+from flows.run.context import Night
+from flows.training.start import NOTE, start_of
+from models.checkpoint import DamagedCheckpointError
+from tests.tasks.doubles.registry import make_models
+
+DATE, BEFORE = "2026-11-20", "2026-11-19"
+
+
+class School:
+    """A home with a champion and the candidate of the last night."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = Home(folder)
+        models = make_models(self.home.checkpoints)
+        self.champion, self.other, self.candidate = models["champion"], models["distilled"], models["candidate"]
+
+    def finish(self, unpromoted: int | None, name: str = "starter", champion: str = "", date: str = BEFORE) -> None:
+        night = self.home.night(date)
+        night.mkdir(parents=True)
+        (night / "config.yaml").write_text(frozen_yaml(load_night(STARTER, [f"name={name}"])))
+        digests = {"champion": champion or self.champion.name, "candidate": self.candidate.name}
+        summary: dict[str, Any] = {"digests": digests}
+        (night / SUMMARY).write_text(json.dumps(summary | ({} if unpromoted is None else {"unpromoted": unpromoted})))
+
+    def start(self, *settings: str) -> tuple[Path, int]:
+        night = Night(self.home, DATE, load_night(STARTER, settings))
+        night.folder.mkdir(parents=True, exist_ok=True)
+        night.close()
+        return start_of(night, self.champion)
+
+
+@pytest.fixture
+def school(tmp_path: Path) -> School:
+    return School(tmp_path)
+
+
+def test_it_is_the_candidate_that_the_last_night_says(school: School) -> None:
+    school.finish(2)
+    assert school.start() == (school.candidate, 2)
+
+
+@pytest.mark.parametrize(
+    ("last", "settings"),
+    [
+        ({"unpromoted": 0}, ()),
+        ({"unpromoted": None}, ()),  # of version 0.1
+        ({"unpromoted": 1}, ("start_from=champion",)),
+        ({"unpromoted": 1, "champion": "another"}, ()),  # moved by hand since
+        ({"unpromoted": 1, "name": "another"}, ()),
+        ({"unpromoted": 1, "date": "2026-11-21"}, ()),  # later than tonight
+        (None, ()),
+    ],
+)
+def test_else_it_is_the_champion(school: School, last: dict[str, Any] | None, settings: tuple[str, ...]) -> None:
+    if last is not None:
+        school.finish(**last)
+    assert school.start(*settings) == (school.champion, 0)
+
+
+def test_a_candidate_that_is_not_whole_is_left(school: School) -> None:
+    school.finish(1)
+    (school.candidate / "model.safetensors").write_text("torn")
+    assert school.start() == (school.champion, 0)
+
+
+def test_the_choice_is_made_once_and_holds_when_the_night_resumes(school: School) -> None:
+    school.finish(1)
+    assert school.start() == (school.candidate, 1)
+    (school.home.night(BEFORE) / SUMMARY).unlink()
+    assert school.start() == (school.candidate, 1)
+    (school.candidate / "model.safetensors").write_text("torn")
+    with pytest.raises(DamagedCheckpointError, match=school.candidate.name):
+        school.start()
+    assert json.loads((school.home.night(DATE) / NOTE).read_text()) == {
+        "digest": school.candidate.name,
+        "unpromoted": 1,
+    }
