@@ -23,7 +23,6 @@ from prefect.events import Event
 from prefect.events.clients import PrefectEventsClient
 from prefect.events.worker import EventsWorker
 from prefect.runtime import flow_run
-from prefect.server.database.configurations import AioSqliteConfiguration
 from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
@@ -203,6 +202,8 @@ def test_a_transaction_that_reads_before_it_writes_waits_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Begun as Prefect does, the second is refused at once: database is locked."""
+
+    from prefect.server.database.configurations import AioSqliteConfiguration  # which takes seconds
 
     async def write_both(begin: Any) -> None:
         configuration = AioSqliteConfiguration(connection_url=f"sqlite+aiosqlite:///{tmp_path / 'prefect.db'}")
