@@ -29,7 +29,6 @@ from sqlalchemy.exc import OperationalError
 
 from conf.storage.home import Home, InputError
 from flows.orchestration import server as prefect_server
-from flows.orchestration import sqlite_server
 from flows.orchestration.client import RECONNECTIONS, tolerate_lost_server
 from flows.orchestration.reconcile import show_crashed
 from flows.orchestration.server import ServerError, prefect_api, wait_until_ready
@@ -203,7 +202,9 @@ def test_a_transaction_that_reads_before_it_writes_waits_for_another(
 ) -> None:
     """Begun as Prefect does, the second is refused at once: database is locked."""
 
-    from prefect.server.database.configurations import AioSqliteConfiguration  # which takes seconds
+    from prefect.server.database.configurations import AioSqliteConfiguration  # these take seconds to import
+
+    from flows.orchestration import sqlite_server
 
     async def write_both(begin: Any) -> None:
         configuration = AioSqliteConfiguration(connection_url=f"sqlite+aiosqlite:///{tmp_path / 'prefect.db'}")
