@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor
-from vllm.lora.punica_wrapper import punica_cpu
 
 
 def install() -> None:
     """Replace vLLM's products by these."""
+    from vllm.lora.punica_wrapper import punica_cpu
+
     punica_cpu.sgmv_shrink = shrink
     punica_cpu.sgmv_expand_slice = expand_slice
 

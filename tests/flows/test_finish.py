@@ -161,20 +161,20 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
     lesson.mkdir()
     (ending.folder / "distill").mkdir(exist_ok=True)
     (ending.folder / "distill" / "checkpoint.txt").write_text(lesson.name)
-    with mlflow_server(ending.home, port):
-        assert ending.run()["decision"] == "promoted"
-        assert not lesson.exists()
-        assert ending.aliases() == ending.promoted
-        tracking = Tracking(ending.home, ending.config)
-        versions = Registry(tracking.client, ending.config.name).versions()
-        assert [version.digest for version in versions] == [one.name for one in ending.models.values()]
-        copies = [
-            Path(tracking.client.get_logged_model(model.model_id).artifact_location.removeprefix("file://"))
-            for model in tracking.client.search_logged_models([tracking.experiment_id])
-        ]
-        weights = {(copy / "model" / "model.safetensors").stat().st_ino for copy in copies}
-        assert weights == {(one / "model.safetensors").stat().st_ino for one in ending.models.values()}  # not copied
-        assert all((copy / "model" / CARD).exists() for copy in copies)
+    ending.configure()  # the same database, without a server
+    assert ending.run()["decision"] == "promoted"
+    assert not lesson.exists()
+    assert ending.aliases() == ending.promoted
+    tracking = Tracking(ending.home, ending.config)
+    versions = Registry(tracking.client, ending.config.name).versions()
+    assert [version.digest for version in versions] == [one.name for one in ending.models.values()]
+    copies = [
+        Path(tracking.client.get_logged_model(model.model_id).artifact_location.removeprefix("file://"))
+        for model in tracking.client.search_logged_models([tracking.experiment_id])
+    ]
+    weights = {(copy / "model" / "model.safetensors").stat().st_ino for copy in copies}
+    assert weights == {(one / "model.safetensors").stat().st_ino for one in ending.models.values()}  # not copied
+    assert all((copy / "model" / CARD).exists() for copy in copies)
 
 
 @pytest.mark.usefixtures("prefect_server")

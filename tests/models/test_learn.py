@@ -92,18 +92,18 @@ def test_the_champion_scores_the_answers_as_transformers_does_and_a_new_copy_equ
     assert day.day_kl() == pytest.approx(0.0, abs=1e-6)
 
 
-def test_200_adversarial_clicks_stay_within_the_limits(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+def test_adversarial_clicks_stay_within_the_limits(make_day: Callable[[TeachConfig], DayCopy]) -> None:
     config = TeachConfig(step_nats=10.0)
     day, chance = make_day(config), np.random.default_rng(0)
     shortened = 0
-    for click in range(200):
+    for click in range(60):
         channel = str(chance.choice(["selection", "praise", "blame", "wrong from"]))
         taught = CHANNELS[channel](day) if click % 4 else blame(day, *ANCHORS[click % len(ANCHORS)])
         shortened += taught.halvings > 0
         assert day.day_kl() == pytest.approx(taught.day_kl, abs=1e-6)
         assert taught.day_kl <= config.kl_of_day
         assert taught.kl <= config.kl_per_lesson or not taught.learnt
-    assert shortened > 50
+    assert shortened > 15
 
 
 def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: Callable[[TeachConfig], DayCopy]) -> None:

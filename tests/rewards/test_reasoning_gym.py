@@ -1,16 +1,17 @@
 """reasoning-gym's tasks as benchmarks: only a full score is correct, and no grader runs what a model wrote."""
 
 import json
+from importlib.util import find_spec
 
 import pytest
-
-pytest.importorskip("reasoning_gym", reason="reasoning-gym is not installed")
 
 from conf.schema import BenchmarkConfig
 from conf.storage.home import InputError
 from rewards.benchmarks import configured
 from rewards.reasoning_gym import ReasoningGym
 from rewards.verifier import Attempt
+
+pytestmark = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
 
 TASK = "leg_counting"
 

@@ -23,14 +23,12 @@ from prefect.events import Event
 from prefect.events.clients import PrefectEventsClient
 from prefect.events.worker import EventsWorker
 from prefect.runtime import flow_run
-from prefect.server.database.configurations import AioSqliteConfiguration
 from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from conf.storage.home import Home, InputError
 from flows.orchestration import server as prefect_server
-from flows.orchestration import sqlite_server
 from flows.orchestration.client import RECONNECTIONS, tolerate_lost_server
 from flows.orchestration.reconcile import show_crashed
 from flows.orchestration.server import ServerError, prefect_api, wait_until_ready
@@ -203,6 +201,10 @@ def test_a_transaction_that_reads_before_it_writes_waits_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Begun as Prefect does, the second is refused at once: database is locked."""
+
+    from prefect.server.database.configurations import AioSqliteConfiguration  # these take seconds to import
+
+    from flows.orchestration import sqlite_server
 
     async def write_both(begin: Any) -> None:
         configuration = AioSqliteConfiguration(connection_url=f"sqlite+aiosqlite:///{tmp_path / 'prefect.db'}")

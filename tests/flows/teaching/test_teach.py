@@ -93,7 +93,38 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.mark.engine
-def test_a_day_with_the_real_engine_that_is_killed_and_goes_on(served: Served, log: Path) -> None:
+def test_a_day_with_the_real_engine(served: Served, log: Path) -> None:
+    day = Teaching(served, log)
+    long = day.client.post("/api/ask", json={"text": "12 " * 200})
+    assert (long.status_code, "the conversation has" in long.json()["error"]) == (400, True)
+    taught = day.lesson("praise", next(answer for answer in day.ask() if answer["text"].strip()))
+    assert taught["learnt"], taught
+    assert day.state()["day"] == taught["day"]
+    day.process.send_signal(signal.SIGINT)
+    assert day.process.wait(120) == 130, log.read_text()
+    assert_recorded(served, taught)
+
+
+def assert_recorded(served: Served, last: dict[str, Any]) -> None:
+    """In the journal, in MLflow and in Prefect."""
+    ((_, line),), bad = read_file(next(served.home.journal.iterdir()))
+    assert (line.model_extra["lesson"], bad) == (last["lesson"], [])
+    (run,) = served.tracking.client.search_runs([served.tracking.experiment_id], DAYS)
+    history = served.tracking.client.get_metric_history(run.info.run_id, "day/change_nats")
+    assert [metric.step for metric in history] == [*range(1, len(history) + 1)]  # what was killed may be missing
+    assert history[-1].value == pytest.approx(last["change_nats"])
+    (database,) = (served.home.root / "prefect").glob("*.db")
+    with sqlite3.connect(database) as prefect:
+        ((name, state),) = prefect.execute("select name, state_type from flow_run")
+        ((table,),) = prefect.execute("select data from artifact where key = 'day'").fetchall()
+    assert re.fullmatch(rf"starter day \d{{4}}-\d\d-\d\d {line.model_extra['session']}", name)
+    assert state == "COMPLETED"
+    assert [row["lesson"] for row in json.loads(json.loads(table))] == ["praise"]
+
+
+@pytest.mark.full
+@pytest.mark.engine
+def test_a_day_that_is_killed_and_goes_on(served: Served, log: Path) -> None:
     first = Teaching(served, log)
     taught = []
     for kind, more in (("pick", {}), ("correct", {"text": "It is 4."}), ("wrong_from", {"from_char": 0})):
@@ -109,8 +140,6 @@ def test_a_day_with_the_real_engine_that_is_killed_and_goes_on(served: Served, l
     for lesson in again.state()["lessons"]:
         assert again.client.request("DELETE", f"/api/lesson/{lesson['id']}", json={}).status_code == 200
     assert again.state()["lessons"] == []
-    long = again.client.post("/api/ask", json={"text": "12 " * 200})
-    assert (long.status_code, "the conversation has" in long.json()["error"]) == (400, True)
     with hold(served.home.root, "the night 2026-11-22"):
         wait_for_server(served.home.root, LIMIT)
         refusal = again.client.post("/api/ask", json={"text": "2 + 2?"})
@@ -122,19 +151,7 @@ def test_a_day_with_the_real_engine_that_is_killed_and_goes_on(served: Served, l
     last = again.lesson("praise", next(answer for answer in again.ask() if answer["text"].strip()))
     again.process.send_signal(signal.SIGINT)
     assert again.process.wait(120) == 130, log.read_text()
-    ((_, line),), bad = read_file(next(served.home.journal.iterdir()))
-    assert (line.model_extra["lesson"], bad) == (last["lesson"], [])
-    (run,) = served.tracking.client.search_runs([served.tracking.experiment_id], DAYS)
-    history = served.tracking.client.get_metric_history(run.info.run_id, "day/change_nats")
-    assert [metric.step for metric in history] == [*range(1, len(history) + 1)]  # what was killed may be missing
-    assert history[-1].value == pytest.approx(last["change_nats"])
-    (database,) = (served.home.root / "prefect").glob("*.db")
-    with sqlite3.connect(database) as prefect:
-        ((name, state),) = prefect.execute("select name, state_type from flow_run")
-        ((table,),) = prefect.execute("select data from artifact where key = 'day'").fetchall()
-    assert re.fullmatch(rf"starter day \d{{4}}-\d\d-\d\d {line.model_extra['session']}", name)
-    assert state == "COMPLETED"
-    assert [row["lesson"] for row in json.loads(json.loads(table))] == ["praise"]
+    assert_recorded(served, last)
 
 
 def refused(**options: Any) -> str:

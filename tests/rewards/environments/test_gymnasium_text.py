@@ -3,10 +3,6 @@
 import json
 import random
 
-import pytest
-
-pytest.importorskip("gymnasium", reason="the extra `environments` is not installed")
-
 from conf.schema import BenchmarkConfig
 from rewards.benchmarks import configured
 from rewards.episodes import replay

@@ -145,6 +145,7 @@ def test_a_killed_night_leaves_nothing_running_on_a_node(
     ray_cluster.remove_node(node, allow_graceful=False)
 
 
+@pytest.mark.full
 def test_the_number_of_machines_changes_nothing(
     engine: Cluster,
     second: Any,
@@ -203,6 +204,7 @@ def test_what_a_lost_node_had_begun_is_done_elsewhere(
     killer.start()
     assert sampled(engine, student) == alone
     killer.join()
+    assert len({rollout.text for group in alone for rollout in group}) > 10
     assert [incident for incident in incidents if incident.startswith("the machine second was lost; others do its")]
     assert is_gone(killed[0], 60)
 

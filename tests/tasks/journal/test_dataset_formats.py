@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trl.data_utils import extract_prompt
 
 from conf.storage.journal import entry_of
 from tasks.journal.dataset_formats import converter, known_formats
@@ -101,6 +100,8 @@ def test_an_hh_dialogue_of_several_turns_whose_answers_begin_alike() -> None:
 )
 def test_implicit_prompts_are_cut_where_trl_cuts_them(prompt: str, chosen: str, rejected: str) -> None:
     row = {"chosen": f"{prompt}c{chosen}", "rejected": f"{prompt}d{rejected}"}
+    from trl.data_utils import extract_prompt  # which takes seconds
+
     expected: dict[str, Any] = extract_prompt(dict(row))
     found = converted(row)
     assert found["messages"] == [{"role": "user", "content": expected["prompt"].strip()}]
@@ -112,6 +113,8 @@ def test_implicit_turns_are_cut_where_trl_cuts_them(contents: list[str]) -> None
     turns = [{"role": "user" if i % 2 == 0 else "assistant", "content": c} for i, c in enumerate(contents)]
     turns = turns if turns[-1]["role"] == "user" else [*turns, QUESTION]
     row = {"chosen": [*turns, said("4")], "rejected": [*turns, said("5")]}
+    from trl.data_utils import extract_prompt
+
     assert converted(row)["messages"] == extract_prompt(dict(row))["prompt"]
 
 

@@ -53,10 +53,8 @@ class Rounds:
         self.digests.append(digest)
 
 
-@pytest.mark.parametrize(
-    ("lanes", "processes"),
-    [(4, 2), pytest.param(2, 2, marks=pytest.mark.full), pytest.param(4, 4, marks=pytest.mark.full)],
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("lanes", "processes"), [(4, 2), (2, 2), (4, 4)])
 def test_several_processes_come_to_the_bits_of_one(
     tmp_path: Path, student: Path, rollouts: list[Rollout], lanes: int, processes: int
 ) -> None:
