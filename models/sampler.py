@@ -16,7 +16,7 @@ from vllm.lora.request import LoRARequest
 from conf.schema import EngineConfig, LoraConfig
 from conf.storage.home import NightError
 from models.checkpoint import base_of, same_weights, wrong_precisions
-from models.engine import cpu_lora, weight_sync
+from models.engine import cpu_lora, token_ranks, weight_sync
 from models.engine.environment import CPU_BLOCK, kv_cache_bytes
 from models.engine.streaming import Piece, stream
 from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
@@ -39,6 +39,7 @@ class Sampler:
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
             cpu_lora.install()
+            token_ranks.leave_out()
         self.llm = LLM(
             model=str(base),
             dtype="float32" if dtype == torch.float32 else "bfloat16",

@@ -14,10 +14,10 @@ import psutil
 
 from benchmarks.nights.timed import OF_A_ROUND, Moment, metrics_of, moments, run_night
 
-LEAST = [  # a whole night with as little to answer and to learn as there can be
-    *("budget_minutes=null", "exam.target.problems=8", "exam.guards=[]", "distill.steps=1", "distill.rehearsal=0.0"),
-    *("day.generated_traces=24", "day.generated_preferences=0", "grpo.rounds=1", "grpo.quiz_every_rounds=0"),
-    *("grpo.prompts_per_round=8", "grpo.min_useful_groups=1"),
+LEAST = [  # a whole night with as little to answer and to learn as there can be: no lesson, thus no quiz of it
+    *("budget_minutes=null", "exam.target.problems=8", "exam.guards=[]", "distill.steps=0", "day.generated_traces=0"),
+    *("day.generated_preferences=0", "grpo.rounds=1", "grpo.quiz_every_rounds=0", "grpo.prompts_per_round=8"),
+    *("grpo.min_useful_groups=1", "grpo.max_completion_tokens=8", "exam.max_completion_tokens=8"),
 ]
 FIRST, BETWEEN, LAST = "before the first stage", "between the stages", "after the last stage"
 ROLES = {"sqlite_server": "Prefect's server", "nights.timed": "the command"}  # by what a command line contains
