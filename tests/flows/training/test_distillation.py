@@ -1,6 +1,8 @@
 """Lessons of worked solutions: all sources make one lesson, and the student's own answers another."""
 
 import json
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +11,10 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
-from flows.training.distillation import learn_own_answers, learn_traces
+from flows.run.progress import read_progress
+from flows.training.distillation import _announced, learn_own_answers, learn_traces
 from models.checkpoint import keep
+from models.lessons.pace import Pace, fix_steps
 from rewards.arithmetic import Arithmetic
 from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
 from tasks.workers import Worker
@@ -28,7 +32,7 @@ def night(tmp_path: Path, trainer: Worker) -> Callable[..., Night]:
     """Returns nights of one home."""
 
     def make(*settings: str) -> Night:
-        small = "distill={steps: 2, batch_size: 2, learning_rate: 0.01, warmup_steps: 0}"
+        small = "distill={steps: 3, batch_size: 1, learning_rate: 0.01, warmup_steps: 0}"
         stages = "stages=[distill, {grpo: 2}, self_distill]"
         config = load_night(STARTER, [small, stages, "engine.max_model_len=128", "student.system=null", *settings])
         night = Night(Home(tmp_path / "school"), DATE, config)
@@ -62,7 +66,8 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         tables = {"traces": (TRACES, lessons), "preferences": (PREFERENCES, [shown]), "corrections": (CORRECTIONS, [])}
         day = write_stage(home.night(DATE) / "freeze_journal", tables)
         before = champion(home)
-        after = learn_traces(tonight, day, 0, before, exam)
+        plenty = Pace(1e6, tmp_path / "pace.json")
+        after = learn_traces(tonight, day, 0, before, exam, pace=plenty)
         assert len(server.requests) == 1
     assert after != before
     assert (after / "config.json").exists()
@@ -72,7 +77,8 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         ("asked by night", 1, 0),
         ("some.jsonl", 1, 0),
     }
-    assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 2
+    assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 3
+    assert json.loads((tonight.folder / "distill" / "pace.json").read_text())["steps"] == 3
     assert learn_traces(tonight, day, 0, before, exam) == after  # committed: the teacher is not asked again
 
 
@@ -87,3 +93,16 @@ def test_its_own_answers(night: Callable[..., Night]) -> None:
     assert after != before
     assert json.loads((tonight.folder / "self_distill" / "counts.json").read_text())["kept"] == 1
     assert learn_own_answers(tonight, 1, before, ()) == after
+
+
+def test_the_number_of_steps_is_shown_while_the_lesson_goes_on(night: Callable[..., Night], tmp_path: Path) -> None:
+    tonight, pace = night(), Pace(284.0, tmp_path / "pace" / "distill.json")
+    tonight.folder.mkdir(parents=True)
+    with _announced(tonight, "distill-2", pace):
+        fix_steps(pace, 48, 11.8)  # as the trainer does, in its process
+        for _ in range(300):
+            if progress := read_progress(tonight.folder, os.getpid()):
+                break
+            time.sleep(0.1)
+    assert progress is not None
+    assert progress["stage"] == "distill-2 · 24 of 48 steps: this machine needs 11.8 s a step"
