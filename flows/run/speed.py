@@ -18,7 +18,7 @@ from models.engine.environment import trainer_environment
 from rewards.benchmarks import configured
 from tasks.workers import Worker
 
-PROMPT = 50  # tokens of arithmetic's; longer ones are mostly shared or cached
+PROMPT = 20  # tokens of arithmetic's own; what prompts begin with is read once
 WRITTEN = 0.4  # of the tokens that an answer may have (docs/performance.md: 20 to 26 of 64)
 READ, TRAIN = 2, 6  # FLOP of a token, times the parameters: forward; forward and backward
 # Share of the products' speed that is reached, by the nights on two cores of an EPYC Zen 3 (fp32, 140 GFLOP/s): a round
@@ -83,11 +83,12 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
     read = READ * parameters / (SAMPLING * flops_per_second)
     train = TRAIN * parameters / (TRAINING * flops_per_second)
     written = WRITTEN * config.grpo.max_completion_tokens
-    round_tokens = config.grpo.prompts_per_round * (PROMPT + config.grpo.group_size * written)
+    group, trained_on = config.grpo.group_size, config.grpo.train_on or config.grpo.group_size
+    sampled, trained = (config.grpo.prompts_per_round * (PROMPT + size * written) for size in (group, trained_on))
     lesson = config.distill.steps if any(step.kind == "distill" for step in config.steps) else 0
     return Estimate(
-        sampling=round_tokens * read,
-        update=WITH_SIGNAL * round_tokens * train,
+        sampling=sampled * read,
+        update=WITH_SIGNAL * trained * train,
         answer=(PROMPT + WRITTEN * config.exam.max_completion_tokens) * read,
         step=config.distill.batch_size * (PROMPT + written) * train,
         steps=lesson,
