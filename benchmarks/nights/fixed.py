@@ -20,6 +20,7 @@ LEAST = [  # a whole night with as little to answer and to learn as there can be
     *("grpo.min_useful_groups=1", "grpo.max_completion_tokens=8", "exam.max_completion_tokens=8"),
 ]
 FIRST, BETWEEN, LAST = "before the first stage", "between the stages", "after the last stage"
+OTHERS = "others"
 ROLES = {"sqlite_server": "Prefect's server", "nights.timed": "the command"}  # by what a command line contains
 
 
@@ -39,15 +40,18 @@ class Fixed:
 
 def fixed(home: Path) -> Fixed:
     """Run the least night in an empty home. Returns where its time went."""
-    used: dict[tuple[str, int], float] = {}
+    roles: dict[int, str] = {}
+    used: dict[int, float] = {}
 
     def watch(_: Path) -> bool:
         for process in psutil.Process().children(recursive=True):
             try:
-                spent = process.cpu_times()
-                used[_role(process), process.pid] = spent.user + spent.system
+                spent, role = process.cpu_times(), _role(process)
             except psutil.Error:  # it has just ended
                 continue
+            used[process.pid] = spent.user + spent.system
+            if role != OTHERS or process.pid not in roles:  # one that begins or ends has no command line
+                roles[process.pid] = role
         return False
 
     began = time.time()
@@ -55,8 +59,8 @@ def fixed(home: Path) -> Fixed:
     ended = time.time()
     done = metrics_of(folder, 1) or {}
     processes: dict[str, float] = defaultdict(float)
-    for (role, _), seconds in used.items():
-        processes[role] += seconds
+    for process, seconds in used.items():
+        processes[roles[process]] += seconds
     work = sum(done.get(name, 0.0) for name in ("seconds_generate", "seconds_update"))
     return Fixed(by_stage(moments(folder), began, ended), work, dict(sorted(processes.items())))
 
@@ -91,4 +95,4 @@ def _role(process: psutil.Process) -> str:
     command = " ".join(process.cmdline())
     if "multiprocessing.spawn" in command:
         return "the engine" if "VLLM_ENABLE_V1_MULTIPROCESSING" in process.environ() else "the trainer"
-    return next((role for mark, role in ROLES.items() if mark in command), "others")
+    return next((role for mark, role in ROLES.items() if mark in command), OTHERS)

@@ -127,7 +127,7 @@ def open_school(root: Path, server: str | None, *, real: bool = False, episodes:
     if episodes:
         write_tiny(root / "student", context=512)
         return School(root, (f"student={{source: {root / 'student'}}}", *TINY, *EPISODES), server)
-    write_tiny(root / "student", head_dim=32)  # which vLLM takes, too
+    write_tiny(root / "student", head_dim=32, context=256)  # which vLLM takes, too
     _write_problems(root / "problems")
     source = f"{root / 'problems'}"
     named = (

@@ -9,7 +9,9 @@ import pytest
 from conf.schema import StudentConfig
 from conf.sections.benchmark import BenchmarkName
 from models.engine.environment import CPU_BLOCK
-from models.hf.loading import PACKAGE, STARTER_FILE, AutoTokenizer, prompt_tokens
+from models.hf.lean import AutoTokenizer
+from models.hf.loading import prompt_tokens
+from models.hf.starter import PACKAGE, STARTER_FILE
 from rewards.benchmarks import load
 from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Problem

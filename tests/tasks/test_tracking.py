@@ -33,7 +33,7 @@ def test_a_night_is_a_run_with_its_whole_configuration(home: Home) -> None:
     assert run.info.run_name == f"{config.name} 2026-11-20"
     assert run.data.params["grpo.rounds"] == str(config.grpo.rounds)
     assert run.data.params["benchmarks"].startswith('[{"name": "')
-    assert run.data.params["exam.target.problems"] == str(config.exam.target.problems)
+    assert run.data.params["exam.target.margin"] == str(config.exam.target.margin)
     assert len(run.data.params["student.system"]) == 500
     assert run.data.tags["prefect.flow_run"] == "f1"
     assert run.data.tags["night"] == "2026-11-20"

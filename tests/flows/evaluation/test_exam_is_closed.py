@@ -294,6 +294,7 @@ def reward_model(inputs: LessonInputs, leak: str) -> list[str]:
         seed=1,
         nights_with_smaller_holdout=(),
         broke=None,
+        earlier=None,
     )
     held_out = read_table(inputs.folder / fit_reward_model.name / "held_out.parquet", HELD_OUT)
     return [*texts, *held_out.messages, *held_out.responses]

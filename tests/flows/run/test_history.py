@@ -77,10 +77,9 @@ def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:
     for place, seconds in {"round-01/sample": 3.0, "round-02/sample": 5.0, "decide": 1.0}.items():
         (night / place).mkdir(parents=True)
         (night / place / "manifest.json").write_text(json.dumps({"stage": place.split("/")[-1], "seconds": seconds}))
-    for who, sat in {"champion": 2.0, "candidate": 61.0}.items():  # one result was cached
+    for who, seconds in {"champion": 2.0, "candidate": 61.0}.items():
         (night / "evaluate" / who).mkdir(parents=True)
-        manifest = {"stage": "evaluate", "seconds": 2.0, "figures": {"seconds_sat": sat}}
-        (night / "evaluate" / who / "manifest.json").write_text(json.dumps(manifest))
+        (night / "evaluate" / who / "manifest.json").write_text(json.dumps({"stage": "evaluate", "seconds": seconds}))
     (night / "round-01" / "checkpoint").mkdir()
     (night / "round-01" / "checkpoint" / "metrics.json").write_text(json.dumps({"seconds_update": 7.0}))
     assert "update" not in usual_seconds(night)  # not committed

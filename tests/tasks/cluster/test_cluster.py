@@ -24,7 +24,7 @@ from rewards.verifier import Attempt, Problem
 from tasks.cluster import cluster as machines
 from tasks.cluster.cluster import HERE, Cluster, read_machines
 from tasks.cluster.connection import is_loopback
-from tasks.evaluation import cache
+from tasks.evaluation import stored_answers
 from tasks.rollouts import engine_process, score
 from tasks.rollouts.proven import sample_proven
 from tasks.workers import HoursOverError, Worker
@@ -243,8 +243,8 @@ def test_a_machine_that_would_sample_otherwise_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add_node("other")
-    device = cache.versions()["device"]
-    monkeypatch.setattr(cache, "describe_device", lambda: "another processor")
+    device = stored_answers.versions()["device"]
+    monkeypatch.setattr(stored_answers, "describe_device", lambda: "another processor")
     assert sampled(engine, student) == alone
     refused = f"the machine other does not help: it would sample otherwise (device {device}, here another processor)"
     assert refused in incidents
