@@ -7,7 +7,7 @@ QUIZ = "quiz"  # the folder of the quizzes before and after lessons and rounds
 DIVISION = "division.json"  # in a night's folder: how its hours are divided
 MANIFEST = "manifest.json"  # in a stage's folder, which is committed by it
 TURNS_OF_A_PART = 8  # of episodes: a stage plays so many, as much as a kill can lose
-NUMBERED = re.compile(r"(round|refill)-(\d+)")
+NUMBERED = re.compile(r"(round|refill|look)-(\d+)")
 ROUND = re.compile(r"round-\d+")
 
 

@@ -73,7 +73,7 @@ def test_the_line_for_machines(finished: tuple[Path, dict[str, Any]]) -> None:
         assert (home / "checkpoints" / summary["digests"][who] / "model.safetensors").exists()
     assert summary["benchmarks"].keys() == {"gsm8k"}
     assert {"distill", "sample", "update", "quiz", "exam", "evaluate"} <= summary["seconds"].keys()
-    assert summary["quizzes"].keys() == {"start", "distill", "lessons", "rounds"}
+    assert summary["quizzes"].keys() == {"start", "distill", "rounds"}
     assert summary["looks"][-1]["problems"] == 16
     assert Path(summary["report"]).read_text().startswith("<!DOCTYPE html>")
 
