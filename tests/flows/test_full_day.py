@@ -91,7 +91,7 @@ def test_every_step_was_taken_and_followed_by_a_quiz(full_day: FullDay) -> None:
         assert (full_day.folder / path / "manifest.json").exists(), path
     assert len(full_day.read("distill/curve.json")) == 4
     quizzed = {file.parent.name for file in full_day.folder.glob("quiz/*/manifest.json")}
-    assert {"start", "lessons", "distill", "self_distill"} <= quizzed
+    assert {"start", "lessons", "distill", "rounds", "rounds-2"} <= quizzed
     assert {"champion", "candidate"} <= {file.parent.name for file in full_day.folder.glob("evaluate/*/manifest.json")}
     assert ["teacher_kl" in figures for figures in round_metrics(full_day.folder)] == [False, False, True, False, False]
     assert (full_day.folder / "round-05" / "select_prompts" / "proposals.parquet").exists()
