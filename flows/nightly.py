@@ -4,6 +4,7 @@ import datetime
 import json
 import logging
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -160,6 +161,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
     recipe = Recipe(night, student, journal, asked_in_exam, quizzes, division, by_day)
     distilled = recipe.before_rounds()
+    night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
     reward_model = day.reward_model
     night.limit_workers(before_end=-LATE)
     learned = learned_reward(night, journal, reward_model, champion, distilled, problems)

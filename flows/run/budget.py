@@ -105,10 +105,15 @@ class Division:
         """
         if self.lessons is None:
             return None
-        spent = sum(_seconds(night / other.path) for other in steps if not other.is_block and other != step)
-        spent += _seconds(night / "fit_reward_model")
         waiting = sum(not other.is_block and other.number >= step.number for other in steps)
-        return Pace(max(0.0, self.lessons - spent) / waiting, night / "pace" / f"{step.path}.json")
+        return Pace(self.left(night, steps) / waiting, night / "pace" / f"{step.path}.json")
+
+    def left(self, night: Path, steps: Sequence[Step]) -> float:
+        """Return what is left of the seconds for lessons and reward model; inf where the night has no hours."""
+        if self.lessons is None:
+            return math.inf
+        spent = sum(_seconds(night / step.path) for step in steps if not step.is_block)
+        return max(0.0, self.lessons - spent - _seconds(night / "fit_reward_model"))
 
 
 def divide(
