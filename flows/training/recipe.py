@@ -15,6 +15,7 @@ from flows.training.feedback import LESSONS, channels, learn_feedback
 from flows.training.validation import Quizzes
 from models.checkpoint import parent_of
 from tasks.incidents import end_early, ended_early
+from tasks.journal.freeze import read_counts
 from tasks.plan import quiz_of_block
 from tasks.stage import MANIFEST, Artifact, committed, run_name
 from tasks.workers import HoursOverError
@@ -79,7 +80,7 @@ class Recipe:
 
     def _teach(self, step: Step, checkpoint: Path) -> Path:
         night, rounds = self.night, step.rounds.start - 1
-        pace = self.division.pace(night.folder, step, self._steps)
+        pace = self.division.pace(night.folder, step, [each for each in self._steps if self._teaches(each)])
         if step.kind == "distill":
             trained = parent_of(self.student) is not None
             arguments = (night, self.journal, rounds, checkpoint, self.exam_questions, step.path)
@@ -93,6 +94,13 @@ class Recipe:
 
         night.run_nested("feedback", step.path, lessons)
         return learned[0]
+
+    def _teaches(self, step: Step) -> bool:
+        """Whether a step may have something to learn: `lessons` has not on a day without the owner's feedback."""
+        if step.kind != "lessons":
+            return True
+        counts = read_counts(self.journal)
+        return any(counts[table] for table in ("corrections", "words", "feedback", "preferences"))
 
     def _fits(self, step: Step, rounds: Rounds) -> bool:
         """Whether a lesson fits into the night's hours, by what earlier ones took. If not, the learning ends."""

@@ -17,7 +17,7 @@ from rewards.data.synthetic_journal import KINDS, Lessons, generated_lines
 from tasks.journal.lineage import examined, taught_by
 from tasks.journal.replay import last_day, replayed
 from tasks.journal.spans import Spans, consumed, free, note_taken, taken_before
-from tasks.stage import stage
+from tasks.stage import Artifact, stage
 from tasks.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
 
 LESSONS = {
@@ -79,6 +79,13 @@ def freeze_journal(
     (folder / "counts.json").write_text(json.dumps(counts))
     note_taken(folder, model, taken, parts)
     return {"unknown_policies": _unknown_policies(lessons.rows["preferences"], date, nights, checkpoints)}
+
+
+def read_counts(frozen: Artifact) -> dict[str, int]:
+    """Return how many lines each table of a frozen day has."""
+    counts: dict[str, Any] = frozen.read_json("counts.json")
+    taken = {name: own for name, own in counts.items() if isinstance(own, dict)}
+    return {name: sum(own[origin] for origin in ("new", "replayed", "generated")) for name, own in taken.items()}
 
 
 @dataclass
