@@ -21,6 +21,7 @@ from flows.training.reward_model import LearnedReward
 from flows.training.validation import Quizzes
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
+from tasks.journal.freeze import LESSONS
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact, committed
 from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
@@ -205,7 +206,8 @@ def worked_solutions(night: Night) -> Artifact:
         for n in range(4)
     ]
     tables = {"traces": (TRACES, rows), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
-    return committed(night.folder / "day") or write_stage(night.folder / "day", tables)
+    counts = {name: {"new": 0, "replayed": 0, "generated": 0} for name in LESSONS}
+    return committed(night.folder / "day") or write_stage(night.folder / "day", tables, counts=counts)
 
 
 def write_problems(folder: Path, count: int) -> Path:
