@@ -25,13 +25,13 @@ from flows.evaluation.run import Exam, first_student, log_exams
 from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
-from flows.run.budget import LATE, divide
+from flows.run.budget import LATE, Division, divide
 from flows.run.context import Night, first_start, freeze_config, is_begun, note_layout
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.history import resume_command
 from flows.run.levels import level_news, with_next_level
 from flows.run.preflight import check_night, finished_summary
-from flows.run.speed import expected, outlook
+from flows.run.speed import forecast, round_expected
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, teacher_of
 from flows.training.judge import learned_reward, log_judge
@@ -103,8 +103,8 @@ def nightly(
                 return summary
             if not checked:
                 check_night(home, config, resumed)
-                if not resumed and (sentence := outlook(home, config)):
-                    logging.getLogger("nightschool").info(sentence)
+                if not resumed and (found := forecast(home, config)):
+                    logging.getLogger("nightschool").info(found.sentence)
             freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
             wait_for_server(home.root)
             night = Night(home, date, config, first_start(home.night(date)))
@@ -156,7 +156,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     night.rest_engine()
     stored = count_stored(config, champion, exam[config.exam.target], night.home.exams)
     sizes = len(exam[config.exam.target]), stored
-    division = divide(night.hours, config, night.folder, *sizes, before, lambda: expected(night.home, config))
+    division = divide(night.hours, config, night.folder, *sizes, before, lambda: round_expected(night.home, config))
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
     recipe = Recipe(night, student, journal, asked_in_exam, quizzes, division, by_day)
@@ -170,35 +170,59 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     rounds = Rounds(night, problems, tracking, registered, division, before, learned, teacher)
     candidate = recipe.run(rounds, distilled)
 
+    students = {"champion": champion, "start": student, "distilled": distilled, "candidate": candidate}
     picks = {**day.champion_picks, **rank_held_out(night, reward_model, "candidate", candidate)}
     night.trainer.close()
+    first = first_student(night, versions, champion)
+    taken = quizzes.of({"start": student, "end": candidate})
+    decision, exams = _decide(night, students, first, division, picks, taken, unpromoted, rounds.monitor.severe)
+    examined = ("champion", "distilled", "candidate") if config.exam.after_lessons else ("champion", "candidate")
+    models = {role: students[role] for role in examined}
+    return _finish(night, tracking, decision, models, exams, rounds)
+
+
+def _decide(
+    night: Night,
+    students: Mapping[str, Path],
+    first: Path | None,
+    division: Division,
+    picks: Mapping[str, Artifact],
+    quizzes: Mapping[str, Artifact],
+    unpromoted: int,
+    severe: tuple[str, ...],
+) -> tuple[Artifact, Mapping[str, Artifact]]:
+    """Examine the candidate and decide. Returns the decision, and the exams by role.
+
+    `students`: champion, start, distilled and candidate. `first`: the first student, where it is another than the
+    champion. `picks`: rankings of the held-out picks by champion and candidate. `unpromoted`: nights in a row that made
+    the start. `severe`: alarms.
+    """
+    config, champion, candidate = night.config, students["champion"], students["candidate"]
     alpha = successor_alpha(config.exam.alpha, unpromoted)
     taste = compare_taste(picks.get("champion"), picks.get("candidate"), alpha / 2)
     alpha /= 1 if taste is None else 2  # with enough held-out picks, they and the exam have half of it each
-    sat = Exam(night, champion, first_student(night, versions, champion), division, alpha)
-    examined = sat.sit(candidate, picks_passed=taste is not None and taste.p_value <= alpha)
-    after = {"distilled": distilled, "candidate": candidate} if config.exam.after_lessons else {}
-    whole = {role: sat.sit_whole(role, checkpoint) for role, checkpoint in after.items()}
-    models = {"champion": champion, **({"distilled": distilled} if whole else {}), "candidate": candidate}
+    exam = Exam(night, champion, first, division, alpha)
+    examined = exam.sit(candidate, picks_passed=taste is not None and taste.p_value <= alpha)
+    whole = ("distilled", "candidate") if config.exam.after_lessons else ()
     decision = night.run(
         decide,
         "decide",
         looks=examined.looks,
         planned=division.looks,
         exams=examined.exams,
-        whole=whole,
-        quizzes=quizzes.of({"start": student, "end": candidate}),
-        digests={name: each.name for name, each in {**models, "start": student, "distilled": distilled}.items()},
+        whole={role: exam.sit_whole(role, students[role]) for role in whole},
+        quizzes=quizzes,
+        digests={role: student.name for role, student in students.items()},
         exam=config.exam,
         alpha=alpha,
         seed=config.seed,
         unpromoted=unpromoted,
         champion_picks=picks.get("champion"),
         candidate_picks=picks.get("candidate"),
-        severe=rounds.monitor.severe,
+        severe=severe,
         news=level_news(config, night.home, night.date),
     )
-    return _finish(night, tracking, decision, models, examined.exams, rounds)
+    return decision, examined.exams
 
 
 def _finish(

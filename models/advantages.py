@@ -36,9 +36,9 @@ def group_advantages(
 def most_varied(rewards: Float[Tensor, "groups size"], keep: int) -> Bool[Tensor, "groups size"]:
     """Return which `keep` completions of each group are trained on: those whose rewards have the largest variance.
 
-    They are some of the highest rewards and the rest from the lowest (PODS, arXiv 2504.13818, section 3.2): with right
-    and wrong answers half of each, where there are as many. Between equal choices the one with more of the highest
-    decides, and between equal rewards the lower index. Completions that were not graded (NaN) are kept last. Raises
+    They are some of the highest rewards and the rest from the lowest (the max-variance rule of PODS, arXiv 2504.13818):
+    with right and wrong answers half of each, where there are as many. Between equal choices the one with more of the
+    highest decides, and between equal rewards the lower index. Completions that were not graded (NaN) come last. Raises
     ValueError where a group has fewer than `keep` completions.
     """
     if not 1 <= keep <= rewards.shape[1]:

@@ -19,7 +19,7 @@ from flows.run import sandbox_check
 from flows.run.machine import Finding, Level, billions_of_parameters, check_disk, check_home, check_port
 from flows.run.preflight import night_checks
 from flows.run.registry import open_registry
-from flows.run.speed import check_hours, outlook
+from flows.run.speed import check_hours, forecast
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
 from tasks.cluster.cluster import engine_nodes
@@ -79,16 +79,15 @@ def _speed(home: Home, config: NightConfig) -> Finding:
     """Compare the night's hours with what its parts take on this machine."""
     try:
         check_hours(home, config)
-        sentence = outlook(home, config)
+        found = forecast(home, config)
     except InputError as error:
-        found, _, advice = str(error).partition("; ")
-        return Finding("speed", "error", found, advice or "correct the configuration")
-    if sentence is None:
+        what, _, advice = str(error).partition("; ")
+        return Finding("speed", "error", what, advice or "correct the configuration")
+    if found is None:
         return Finding("speed", "ok", "nothing to compare: a night without hours, or no night yet on this GPU")
-    found, _, rest = sentence.rstrip(".").partition("; ")
-    if rest.endswith("would do"):
-        return Finding("speed", "warning", found, f"give the night more time: {rest}")
-    return Finding("speed", "ok", sentence)
+    if found.enough is None:
+        return Finding("speed", "ok", found.sentence)
+    return Finding("speed", "warning", found.sentence, f"give the night more time: --set budget_minutes={found.enough}")
 
 
 def _registry(home: Home, config: NightConfig) -> Iterator[Finding]:

@@ -82,7 +82,7 @@ def _summary(request: Request, date: str) -> dict[str, Any]:
     from flows.run.history import resume_command
     from flows.run.levels import with_next_level
     from flows.run.preflight import check_fresh, check_night, finished_summary
-    from flows.run.speed import outlook
+    from flows.run.speed import forecast
 
     request = dataclasses.replace(request, config=with_next_level(request.config, request.home, date))
     home, config, folder = request.home, request.config, request.home.night(date)
@@ -98,8 +98,8 @@ def _summary(request: Request, date: str) -> dict[str, Any]:
         check_deadline(config, date, request.now)
         check_fresh(home, date)
     check_night(home, config, resumed)
-    if not resumed and (sentence := outlook(home, config)):
-        _say(sentence)
+    if not resumed and (found := forecast(home, config)):
+        _say(found.sentence)
     try:
         return _run(request, date)
     except KeyboardInterrupt:

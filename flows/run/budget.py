@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from conf.schema import NightConfig
 from conf.sections.hours import deadline_of
@@ -59,19 +58,6 @@ class Hours:
             moment = deadline_of(date, config.deadline, config.deadline_time_zone, start)
             ends.append((moment.timestamp(), f"the deadline ({config.deadline})"))
         return cls(*min(ends), start) if ends else cls(start=start)
-
-
-class Expected(Protocol):
-    """What a night's parts are expected to take on this machine (see `flows/run/speed.py`)."""
-
-    @property
-    def round(self) -> float:
-        """Seconds of one round."""
-        ...
-
-    def minutes_for_a_round(self) -> int:
-        """Return the minutes of a night into which a round fits."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -123,13 +109,13 @@ def divide(
     problems: int,
     stored: int,
     quiz: Artifact | None,
-    expected: Callable[[], "Expected | None"] = lambda: None,
+    expected: Callable[[], tuple[float, int] | None] = lambda: None,
 ) -> Division:
     """Return the night's division: as it was written down, or made now.
 
     `problems`: of the exam's target. `stored`: how many of them the champion has answered before. `quiz`: the one
     before the lessons, which shows how long an answer takes; without it the exam gets its largest share. `expected`:
-    what a round takes.
+    the seconds of a round, and the minutes of a night that has time for one; asked only where a night has hours.
     """
     file = night / DIVISION
     if file.exists():
@@ -137,7 +123,7 @@ def divide(
     answer = None if quiz is None else seconds_answering(quiz) / config.lessons.quiz_problems
     division = _divide(hours, config, problems, stored, answer)
     if division.hours is not None and (known := expected()) is not None:
-        division = replace(division, round=known.round, enough=known.minutes_for_a_round())
+        division = replace(division, round=known[0], enough=known[1])
     write_atomically(file, json.dumps(asdict(division)))
     return division
 
@@ -189,7 +175,7 @@ class Allowance:
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
         self.quiz = quiz
-        self.after = (division.exam or 0.0) + quiz + ranking + REST + (MERGE if config.merges else 0.0)
+        self.after = (division.exam or 0.0) + (division.after or 0.0) + quiz + ranking
 
     def require(self, number: int, quizzed: bool) -> None:
         """Raise HoursOverError where the round does not fit any more."""

@@ -32,6 +32,7 @@ ROWS, WIDTH, INNER = 1280, 576, 1536  # of a product: a microbatch's tokens, and
 WARM_UP, LIMIT = 0.3, 120.0  # seconds
 NOMINAL = 1e12  # FLOP/s, where the estimate is scaled to what was measured
 LONGEST = 7 * 24 * 60  # minutes
+TIMED = {"seconds_sample", "seconds_update", "seconds_round"}  # of a round that was not interrupted
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
     for night in finished(home.nights, config.name):
-        rounds = [figures for figures in round_metrics(night) if "seconds_round" in figures]
+        rounds = [figures for figures in round_metrics(night) if figures.keys() >= TIMED]
         if rounds and (known := config_of(night)):
             samplings, updates = ([one[f"seconds_{what}"] for one in rounds] for what in ("sample", "update"))
             others = [one["seconds_round"] - one["seconds_sample"] - one["seconds_update"] for one in rounds]
@@ -168,23 +169,31 @@ def minutes_left(config: NightConfig) -> float | None:
     return None if math.isinf(hours.end) else (hours.end - time.time()) / 60
 
 
-def outlook(home: Home, config: NightConfig) -> str | None:
-    """Return a sentence on how many rounds fit into a night that begins now; None without hours or an estimate."""
+@dataclass(frozen=True)
+class Forecast:
+    """How many rounds fit into a night that begins now, as a sentence. `enough`: minutes for one, where none fits."""
+
+    sentence: str
+    enough: int | None = None
+
+
+def forecast(home: Home, config: NightConfig) -> Forecast | None:
+    """Return how many rounds fit into a night that begins now; None without hours or an estimate."""
     minutes = minutes_left(config)
     if minutes is None or not config.rounds or (known := expected(home, config)) is None:
         return None
-    number = known.rounds_that_fit(minutes)
+    if not (number := known.rounds_that_fit(minutes)):
+        enough = known.minutes_for_a_round()
+        none = f"At this machine's speed no round fits into {_minutes(minutes)}; {enough} minutes would do."
+        return Forecast(none, enough)
     rounds = "1 round fits" if number == 1 else f"{number} rounds fit"
-    fitting = f"At this machine's speed about {rounds} into {_minutes(minutes)}; {config.rounds} are planned."
-    return no_round_fits(known, minutes) or fitting
+    return Forecast(f"At this machine's speed about {rounds} into {_minutes(minutes)}; {config.rounds} are planned.")
 
 
-def no_round_fits(known: Estimate, minutes: float) -> str | None:
-    """Return the sentence that no round fits into so many minutes, and how many would do; None where one fits."""
-    if known.rounds_that_fit(minutes):
-        return None
-    enough = known.minutes_for_a_round()
-    return f"At this machine's speed no round fits into {_minutes(minutes)}; {enough} minutes would do."
+def round_expected(home: Home, config: NightConfig) -> tuple[float, int] | None:
+    """Return the seconds of a round, and the minutes of a night that has time for one; None without an estimate."""
+    known = expected(home, config)
+    return known and (known.round, known.minutes_for_a_round())
 
 
 def check_hours(home: Home, config: NightConfig) -> None:

@@ -68,8 +68,7 @@ def read_probe(checkpoint: Path) -> Probe | None:
 
 def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
     """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
-    import models.hf.lean  # noqa: F401  # isort: skip  # before transformers' models
-    from transformers import AutoModelForCausalLM
+    from models.hf.lean import AutoModelForCausalLM
 
     model: Any = AutoModelForCausalLM.from_pretrained(
         base_of(checkpoint),

@@ -22,7 +22,6 @@ from transformers import (  # noqa: E402
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
-    GgufConfig,
 )
 
-__all__ = ["MODEL_FOR_CAUSAL_LM_MAPPING", "AutoConfig", "AutoModelForCausalLM", "AutoTokenizer", "GgufConfig"]
+__all__ = ["MODEL_FOR_CAUSAL_LM_MAPPING", "AutoConfig", "AutoModelForCausalLM", "AutoTokenizer"]

@@ -36,9 +36,7 @@ def load_model(
     An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors: loading other files
     can run code.
     """
-    import models.hf.lean  # noqa: F401  # isort: skip  # before transformers' models
-    from transformers import AutoModelForCausalLM
-
+    from models.hf.lean import AutoModelForCausalLM
     from models.packing.fused_layers import make_lean
 
     model: Any = AutoModelForCausalLM.from_pretrained(
@@ -64,8 +62,7 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
     And whatever transformers raises where it cannot read it, or does not know the architecture.
     """
-    import models.hf.lean  # noqa: F401  # isort: skip  # before transformers' models
-    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+    from models.hf.lean import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
     config = AutoConfig.from_pretrained(base_of(checkpoint), local_files_only=True, trust_remote_code=trust_remote_code)
     custom = trust_remote_code and "AutoModelForCausalLM" in getattr(config, "auto_map", {})
@@ -82,8 +79,7 @@ def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTra
     if _is_generic(folder):
         from transformers import TokenizersBackend as loader
     else:
-        import models.hf.lean  # noqa: F401  # isort: skip  # before transformers' models
-        from transformers import AutoTokenizer as loader
+        from models.hf.lean import AutoTokenizer as loader
 
         options["trust_remote_code"] = trust_remote_code
     tokenizer = loader.from_pretrained(folder, **options)

@@ -23,8 +23,8 @@ from tasks.tables import ADVANTAGES, SCORES, TURNS, Row, numbering, read_table, 
 def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConfig) -> None:
     """Write each completion's advantage over its group; null where it was not graded, or was cut and is masked.
 
-    With `train_on` the group is what is trained on of it, so that the kept completions' advantages are relative to each
-    other (PODS, arXiv 2504.13818); the others' are null.
+    With `train_on` the group is what is trained on of it: the kept completions' advantages are relative to each other,
+    so that they sum to 0; the others' are null.
 
     `signal.json` counts the groups, and those with signal: with an advantage on a completion that can be trained on. A
     group of equal rewards, or of fewer than two graded completions, has none; nor has one in which only a tie-breaker

@@ -215,6 +215,11 @@ def test_an_option_that_is_gone_says_what_replaces_it_and_a_night_that_has_it_is
     assert load_night(in_folder).exam.target.benchmark == "arithmetic"
 
 
+def test_a_night_of_version_0_1_is_read() -> None:
+    """Every option that it had: its lessons are known by its configuration."""
+    assert load_night(Path(__file__).with_name("frozen-0.1.0.yaml")).distill.steps == 48
+
+
 def test_all_mistakes_are_named_each_where_it_was_written(in_folder: Path) -> None:
     in_folder.write_text(SMALL.replace("rounds: 2", "group_size: 80\n  clip_low: -1"))
     assert refusal(in_folder, "grpo.rounds=-3", "grpo.roundz=1") == (

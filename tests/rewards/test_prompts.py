@@ -24,8 +24,8 @@ PROGRAM = ProgramTests("", ("assert twice(2) == 4",), "twice").truth()
 def tokenizer() -> Any:
     """The starter's."""
     package = importlib.util.find_spec(PACKAGE)
-    if package is None or not package.submodule_search_locations:
-        pytest.skip("the starter's package is not installed")
+    assert package is not None
+    assert package.submodule_search_locations
     return AutoTokenizer.from_pretrained(package.submodule_search_locations[0], gguf_file=STARTER_FILE)
 
 

@@ -3,7 +3,6 @@
 import json
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,8 +94,7 @@ def test_lessons_get_a_third_of_what_is_left_and_the_division_is_kept(tmp_path: 
     assert (seconds_answering(taken), seconds_answering(None)) == (10.0, 0.0)
     arguments = Hours.of(config, "2026-11-20"), config
     clock[0] += 100
-    expected: Any = SimpleNamespace(round=30.0, minutes_for_a_round=lambda: 4)
-    found = divide(*arguments, tmp_path, 868, 0, taken, lambda: expected)
+    found = divide(*arguments, tmp_path, 868, 0, taken, lambda: (30.0, 4))
     assert (found.hours, found.before, found.after) == (900, 100, 60)
     assert (found.lessons, found.rounds) == pytest.approx((653.2 / 3, 653.2 * 2 / 3))
     assert (found.round, found.enough) == (30.0, 4)
@@ -128,9 +126,9 @@ def test_lessons_share_their_seconds_evenly_and_what_is_not_used_is_left_to_the_
 
 
 def allowance(tmp_path: Path, minutes: float, *settings: str, **seconds: float) -> Allowance:
-    """With 100 s for the exam."""
+    """With 100 s for the exam and 60 s for the report."""
     config = load_night(STARTER, [f"budget_minutes={minutes}", *settings])
-    division = Division(100, exam=100.0, round=seconds.pop("round", None))
+    division = Division(100, exam=100.0, after=60.0, round=seconds.pop("round", None))
     return Allowance(Hours.of(config, "2026-11-20"), config, tmp_path, division, **seconds)
 
 
@@ -172,7 +170,8 @@ def test_its_quiz_has_to_fit_too(tmp_path: Path, clock: list[float]) -> None:
 
 
 def test_merge_and_ranking_come_after_the_rounds_too(tmp_path: Path) -> None:
-    assert allowance(tmp_path, 10, "lora={}").after == 220
+    adapters = load_night(STARTER, ["budget_minutes=10", "lora={}"])
+    assert divide(Hours.of(adapters, "2026-11-20"), adapters, tmp_path, 868, 0, None).after == 120
     for model, seconds in {"champion": 8.0, "candidate": 4.0}.items():
         (tmp_path / "picks" / model).mkdir(parents=True)
         (tmp_path / "picks" / model / "manifest.json").write_text(json.dumps({"seconds": seconds}))

@@ -10,7 +10,7 @@ from conf.schema import NightConfig
 from conf.storage.home import SUMMARY, Home, InputError
 from flows.commands.doctor import _speed
 from flows.run import speed
-from flows.run.speed import Estimate, check_hours, estimate, expected, measure_speed, no_round_fits, outlook
+from flows.run.speed import Estimate, check_hours, estimate, expected, forecast, measure_speed
 
 STUDENT = 0.135e9
 
@@ -59,10 +59,6 @@ def test_the_rounds_that_fit() -> None:
     assert known.least == 60 + 100
     enough = known.minutes_for_a_round()
     assert known.rounds_that_fit(enough - 1) == 0 < known.rounds_that_fit(enough)
-    assert no_round_fits(known, enough) is None
-    assert no_round_fits(known, 3) == (
-        f"At this machine's speed no round fits into 3 minutes; {enough} minutes would do."
-    )
 
 
 def test_the_rounds_of_an_earlier_night_are_believed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,14 +75,14 @@ def test_the_rounds_of_an_earlier_night_are_believed(home: Home, monkeypatch: py
     ("minutes", "level", "words"),
     [
         (60, "ok", "At this machine's speed about {n} rounds fit into 60 minutes; 24 are planned."),
-        (6, "warning", "At this machine's speed no round fits into 6 minutes"),
+        (6, "warning", "At this machine's speed no round fits into 6 minutes; {enough} minutes would do."),
         (1, "error", "budget_minutes: 1.0 minutes are too short for anything"),
     ],
 )
 def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, words: str) -> None:
     config, known = starter(f"budget_minutes={minutes}"), expected(home, starter())
     assert known is not None
-    words = words.format(n=known.rounds_that_fit(minutes))
+    words = words.format(n=known.rounds_that_fit(minutes), enough=known.minutes_for_a_round())
     finding = _speed(home, config)
     assert (finding.level, finding.found.startswith(words)) == (level, True), finding
     if level == "error":
@@ -94,8 +90,10 @@ def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, wor
             check_hours(home, config)
     else:
         check_hours(home, config)
-        assert str(outlook(home, config)).startswith(words)
-    assert outlook(home, starter("budget_minutes=null")) is None
+        found = forecast(home, config)
+        assert found is not None
+        assert found.sentence == words
+    assert forecast(home, starter("budget_minutes=null")) is None
 
 
 def test_the_speed_of_this_machine_is_measured() -> None:
