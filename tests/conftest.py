@@ -1,5 +1,6 @@
 """What takes seconds to start is started once for all tests, and only where a test asks for it."""
 
+import gc
 import os
 import shutil
 import signal
@@ -18,16 +19,29 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start hea
 settings.register_profile("laws", deadline=None, max_examples=25)  # no deadline: a law holds on slow machines, too
 settings.register_profile("thorough", deadline=None, max_examples=500)  # --hypothesis-profile=thorough
 settings.load_profile("laws")
+# What all test files import are millions of objects, which stay: looking for garbage among them takes a third of a
+# second each time, and the trainer's process looks for it whenever a model goes.
+gc.disable()
 
 
-# Files that take a minute or more, the longest first: begun last, they would keep one worker busy alone at the end.
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of all later collections of garbage."""
+    gc.freeze()
+    gc.enable()
+
+
+# Files that take long, the longest first: begun last, they would keep one worker busy alone at the end.
 LONGEST = (
-    "flows/test_whole_night.py",
     "chaos/",
+    "flows/test_whole_night.py",
+    "flows/teaching/test_teach.py",
+    "tasks/cluster/",
+    "models/test_sampler.py",
+    "flows/test_finish.py",
+    "tasks/training/",
+    "flows/training/",
     "rewards/jail/test_hostile.py",
-    "flows/orchestration/test_schedule.py",
 )
-LONGEST += ("tasks/training/test_trainer_process.py", "flows/test_finish.py", "models/test_sampler.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

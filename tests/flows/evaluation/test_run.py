@@ -129,6 +129,11 @@ def test_the_hours_end_it_but_not_before_the_first_look(home: Home, nights: list
     assert incidents(night.folder)[-1].endswith("The exam ended after 100 problems: time ran out.")
 
 
+def test_a_night_resumed_after_its_hours_keeps_the_looks_that_it_had(home: Home, nights: list[Night]) -> None:
+    whole, _, _ = sit(home, nights, 0.32)
+    assert sit(home, nights, 0.32, hours=Hours(time.time() - 3600, "the deadline (06:30)"))[0] == whole
+
+
 def test_a_resumed_night_asks_again_after_an_upgrade(
     home: Home, nights: list[Night], monkeypatch: pytest.MonkeyPatch
 ) -> None:
