@@ -21,7 +21,7 @@ from tasks.rollouts.curriculum import ARMS_FILE
 from tasks.tables import ARMS, read_table
 
 EVEN = "even"
-CHOICES = (EVEN, "solve_rate", "signal", "progress")
+CHOICES = (EVEN, "solve_rate", "signal")
 LEVELS = ("1", "2", "3", "4", "5")
 
 

@@ -74,9 +74,9 @@ def row(seed: int, variant: str, folder: Path) -> str:
     before, after = (compared[who]["accuracy"] for who in ("before", "after"))
     verdict, counts = folder / "distill_check" / "verdict" / "outcome.json", folder / "distill" / "counts.json"
     became = json.loads(verdict.read_text())["outcome"].replace("_", " ") if verdict.exists() else "not checked"
-    learnt = json.loads(counts.read_text())["kept"]
+    learned = json.loads(counts.read_text())["kept"]
     p_value = mcnemar(compared["lost"], compared["gained"])
-    return f"| {seed} | {before:.3f} | {variant} | {after:.3f} | {p_value:.2g} | {became} ({learnt} learnt) |"
+    return f"| {seed} | {before:.3f} | {variant} | {after:.3f} | {p_value:.2g} | {became} ({learned} learned) |"
 
 
 if __name__ == "__main__":

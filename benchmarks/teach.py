@@ -5,8 +5,8 @@
 Starts `nightschool teach` on a home whose champion is the starter student, and teaches through its endpoints, as the
 page does. A teacher has a taste, and picks by it among the five answers to everyday questions; with `--noise`, that
 share of its picks is random. Before, in the middle and after, the answers to questions that are never taught are rated
-by the taste, as they are shown: four in five by the day copy. In the arm *night only* nothing is learnt by day; a night
-of nothing but lessons follows, and the model that it made writes the last answers. Every run is a line in
+by the taste, as they are shown: four in five by the day copy. In the arm *night only* nothing is learned by day; a
+night of nothing but lessons follows, and the model that it made writes the last answers. Every run is a line in
 school/benchmarks/teach.jsonl; a run that is there is not repeated. Prints a table, the gates, and latencies and memory;
 --json prints one object.
 """
@@ -88,7 +88,7 @@ GOOD: Mapping[str, Callable[[str], bool]] = {  # what the taste rate counts
     "one sentence": lambda text: sentences(text) == 1,
     "none": lambda text: len(text) <= 70,
 }
-GOALS = {"first": (0.6, 1.2), "five": (2.5, 5.0), "saved": (0.03, 0.1), "learnt": (1.0, 2.0), "undone": (0.3, 1.0)}
+GOALS = {"first": (0.6, 1.2), "five": (2.5, 5.0), "saved": (0.03, 0.1), "learned": (1.0, 2.0), "undone": (0.3, 1.0)}
 MEMORY = 3.5  # GB
 
 
@@ -132,7 +132,7 @@ class Classroom:
         lesson = self.client.post("/api/lesson", json={"kind": kind, "answer": answer["id"]}).raise_for_status().json()
         self.seconds["saved"].append(lesson["saved_seconds"])
         if lesson["seconds"] is not None:
-            self.seconds["learnt"].append(lesson["seconds"])
+            self.seconds["learned"].append(lesson["seconds"])
         return lesson
 
     def only_tonight(self) -> None:
@@ -240,7 +240,7 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         "distinct": distinct,
         "guessed": sum(lesson["guessed"] or False for lesson in lessons["lessons"]),
         "blind": lessons["blind"],
-        "learnt": sum(lesson["learnt"] for lesson in lessons["lessons"]),
+        "learned": sum(lesson["learned"] for lesson in lessons["lessons"]),
         "day_kl": lessons["day_kl"],
         "seconds": {name: percentiles(found) for name, found in room.seconds.items() if found},
         "gigabytes": gigabytes,

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from conf.section import HubRevision, NotInIdentity, Positive, Section, Share
 from conf.sections.benchmark import BenchmarkConfig
@@ -38,19 +38,12 @@ class StudentConfig(Section):
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
 
 
-def _is_one(value: Any) -> Any:
-    if value != 1:
-        raise ValueError(f"{value!r} is not allowed; training samples from the policy itself: remove it, or write 1")
-    return value
-
-
 MICROBATCH = "packed tokens per forward pass; null: 1,280 on a CPU, 4,096 for each 12 GB of a GPU's memory"
 Lanes = Literal[1, 2, 4]
 Gpu = Annotated[int, Field(ge=0)]
 Gpus = tuple[Gpu, ...]
 LANES = "parts of a step's gradients that are summed by themselves; as many processes can train to the same bits"
 PROCESSES = "processes that train together, each with a copy of the weights and its share of the lanes"
-AlwaysOne = Annotated[float, Field(ge=1, le=1), BeforeValidator(_is_one)]
 
 
 class GrpoConfig(Section):
@@ -67,8 +60,6 @@ class GrpoConfig(Section):
         "On-policy distillation trains on all",
     )
     max_completion_tokens: Positive = Field(default=48, description="a completion is cut after so many tokens")
-    temperature: AlwaysOne = Field(default=1.0, description="always 1: training samples from the policy itself")
-    top_p: AlwaysOne = Field(default=1.0, description="always 1, as `temperature`")
     steps_per_round: Positive = Field(default=1, description="optimizer steps per round, on equal shares of its groups")
     scale: Literal["none", "std"] = Field(default="none", description="std: divide advantages by the group's deviation")
     aggregation: Literal["token", "sequence", "constant"] = Field(
@@ -111,10 +102,10 @@ class GrpoConfig(Section):
     refills: Annotated[int, Field(ge=0, le=9)] = Field(
         default=1, description="times that a round replaces its groups without signal"
     )
-    choice: Literal["solve_rate", "signal", "progress", "even"] = Field(
+    choice: Literal["solve_rate", "signal", "even"] = Field(
         default="solve_rate",
         description="which kinds of problems are drawn most: solved now and then, those whose groups had advantages, "
-        "those whose solve rate moved, or all alike",
+        "or all alike",
     )
     exploration: Share = Field(default=0.3, description="share of the prompts drawn evenly over all kinds of problems")
     solve_rate_decay: Share = Field(default=0.7, description="weight of a kind's earlier attempts, per round")
@@ -197,8 +188,8 @@ class EngineConfig(Section):
     gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
     shard_prompts: Positive | None = Field(
         default=None,
-        description="prompts of a round that are sampled together, with a seed of their own: what comes of them "
-        "depends on no others; up to 8 times as many where each is answered once, as in an exam; null: all of a stage",
+        description="prompts of a round that are sampled together, with a seed of their own, so that results do not "
+        "depend on other shards; up to 8 times as many where each is answered once, as in an exam; null: all",
     )
     lora: LoraConfig | None = Field(default=None, description="adapters that it serves; a night uses those of `lora`")
 
@@ -227,7 +218,7 @@ class NightConfig(Section):
     distill: DistillConfig = DistillConfig()
     lessons: LessonsConfig = LessonsConfig()
     preference_learning: Literal["reward_model", "direct", "both"] = Field(
-        default="reward_model", description="how picks are learnt: by a reward model in GRPO, directly, or both"
+        default="reward_model", description="how picks are learned: by a reward model in GRPO, directly, or both"
     )
     reward_model: RewardModelConfig = RewardModelConfig()
     judge: JudgeConfig | None = Field(
@@ -354,7 +345,7 @@ class NightConfig(Section):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The kinds of feedback that become lessons, in the order in which they are learnt."""
+        """The kinds of feedback that become lessons, in the order in which they are learned."""
         enabled = {
             "corrections": self.lessons.corrections.enabled,
             "words": self.lessons.words.enabled,

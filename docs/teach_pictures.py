@@ -59,7 +59,7 @@ def lesson(page: Any, question: str) -> Any:
     for _ in range(16):  # time to read
         yield frame(page)
     page.keyboard.press("2")
-    while "learnt in" not in (page.locator("#status").text_content() or ""):
+    while "learned in" not in (page.locator("#status").text_content() or ""):
         yield frame(page)
     for _ in range(8):
         yield frame(page)

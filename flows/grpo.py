@@ -33,7 +33,7 @@ from tasks.workers import HoursOverError, WorkerDiedError
 
 
 class Rounds:
-    """The rounds of one night, numbered on through its blocks, and what goes from one to the next.
+    """All rounds of a night, numbered across its blocks, and their shared state.
 
     `exam`: problems that are never drawn. `registered`: digests that the registry knows. `division`: of the night's
     hours. `quiz`: the one before the lessons. `learned`: the reward model's part, where one serves. `teacher`: of

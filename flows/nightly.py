@@ -26,7 +26,7 @@ from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE, Division, divide
-from flows.run.context import Night, first_start, freeze_config, is_begun, note_layout
+from flows.run.context import Night, first_start, freeze_config, is_begun, prepare_home
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.history import resume_command
 from flows.run.levels import level_news, with_next_level
@@ -40,6 +40,7 @@ from flows.training.reward_model import log_rankings, rank_held_out
 from flows.training.start import start_of
 from flows.training.validation import Quizzes
 from flows.web.links import links_of, prefect_link
+from models.checkpoint import parent_of
 from tasks.cluster import cluster
 from tasks.evaluation.answering import count_stored, exam_problems
 from tasks.evaluation.decide import decide
@@ -97,7 +98,7 @@ def nightly(
     tolerate_lost_server()
     try:
         with hold(home.root, f"{NIGHT}{date}"):
-            note_layout(home)
+            prepare_home(home)
             claim_flow_run(home)
             if summary := finished_summary(home, date):
                 return summary
@@ -151,7 +152,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
     quizzes = Quizzes(night, asked_in_exam)
     day = OwnersDay(night, champion, quizzes, journal, tracking, asked_in_exam)
-    student, by_day = (start, ()) if config.start_from != "day" else day.student()
+    student = start if config.start_from != "day" else day.student()
     before = quizzes.ask("start", student)
     night.rest_engine()
     stored = count_stored(config, champion, exam[config.exam.target], night.home.exams)
@@ -159,7 +160,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     division = divide(night.hours, config, night.folder, *sizes, before, lambda: round_expected(night.home, config))
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
-    recipe = Recipe(night, student, journal, asked_in_exam, quizzes, division, by_day)
+    recipe = Recipe(night, student, parent_of(start) is not None, journal, asked_in_exam, quizzes, division)
     distilled = recipe.before_rounds()
     night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
     reward_model = day.reward_model

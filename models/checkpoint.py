@@ -3,10 +3,11 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conf.storage.durable import make_folder, sync, sync_folder
+from conf.storage.durable import make_folder, sync, sync_folder, write_atomically
 from conf.storage.home import NightError, inside
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 CARD = "README.md"  # people may edit it, so it is outside the digest, as are drafts and editors' copies of it
 LINEAGE = "nightschool.json"
+LEARNED = "learned.json"  # outside the digest: it says what was learned, not what the weights are
 TOKENIZER = "tokenizer.json"
 ARCHITECTURE = ("model_type", "architectures", "vocab_size", "hidden_size", "num_hidden_layers")  # of config.json
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
@@ -35,9 +37,13 @@ def digest_file(file: Path) -> str:
 
 
 def digest_folder(folder: Path) -> str:
-    """Return a digest over the names and contents of a folder's files, without its card: 20 hex digits."""
+    """Return a digest over the names and contents of a folder's files: 20 hex digits.
+
+    Neither the card nor the list of learned lessons is part of it.
+    """
     digest = hashlib.sha256()
-    for file in sorted(file for file in folder.rglob("*") if file.is_file() and not _is_card(file)):
+    files = (file for file in folder.rglob("*") if file.is_file() and not _is_card(file) and file.name != LEARNED)
+    for file in sorted(files):
         digest.update(f"{file.relative_to(folder)} {digest_file(file)}\n".encode())
     return digest.hexdigest()[:20]
 
@@ -54,6 +60,18 @@ def write_lineage(folder: Path, parent: str | None, base: str | None = None) -> 
     """Write the digest of a checkpoint's parent and, for an adapter, of its base; both are part of its own digest."""
     lineage = {"version": 1, "parent": parent} | ({} if base is None else {"base": base})
     (folder / LINEAGE).write_text(json.dumps(lineage) + "\n")
+
+
+def learned(checkpoint: Path) -> frozenset[str]:
+    """Return the lessons of the journal (`tasks/journal/read.py`) that a checkpoint has learned."""
+    file = checkpoint / LEARNED
+    return frozenset(json.loads(file.read_text())) if file.exists() else frozenset()
+
+
+def write_learned(folder: Path, lessons: Iterable[str]) -> None:
+    """Write which lessons a checkpoint has learned, its parent's included."""
+    if lessons := sorted(set(lessons)):
+        write_atomically(folder / LEARNED, json.dumps(lessons))
 
 
 def parent_of(checkpoint: Path) -> str | None:
@@ -86,7 +104,7 @@ def copy_companions(checkpoint: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for file in base_of(checkpoint).iterdir():
         weights = file.suffix in WEIGHTS or file.name.endswith(".index.json")
-        if file.is_file() and not weights and not _is_card(file):
+        if file.is_file() and not weights and not _is_card(file) and file.name != LEARNED:
             shutil.copy(file, target / file.name)
 
 
@@ -145,11 +163,12 @@ def new_draft(checkpoints: Path) -> Path:
 def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:
     """Move a finished folder to its digest's name in one rename. Returns the checkpoint.
 
-    An intact checkpoint of the same content stays, and the draft is removed; a damaged one is replaced. Unless
-    `durable`, a power cut may damage it until `make_durable`.
+    An intact checkpoint of the same content stays, with the lessons of both, and the draft is removed; a damaged one
+    is replaced. Unless `durable`, a power cut may damage it until `make_durable`.
     """
     target = checkpoints / digest_folder(draft)
     if is_intact(target):
+        write_learned(target, learned(target) | learned(draft))
         shutil.rmtree(draft)
     else:
         shutil.rmtree(target, ignore_errors=True)

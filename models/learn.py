@@ -32,7 +32,7 @@ def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correcti
     """Learn to prefer the owner's correction to the answer, from the first token in which they differ.
 
     The share is 2σ(−h), at most 1, h being how much further than the champion the copy prefers it: the derivative of
-    −log σ(h), so that a preference that was learnt is not pushed on for ever.
+    −log σ(h), so that a preference that was learned is not pushed on for ever.
     """
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(answer, correction, strict=False)))
     weights = [-_from(same, len(answer)), _from(same, len(correction))]

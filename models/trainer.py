@@ -5,7 +5,7 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import compress
 from pathlib import Path
@@ -200,6 +200,14 @@ class Trainer:
         Rounds do not: their rollouts were sampled from the nearest bf16 weights.
         """
         self.weights.round_stochastically(self._generator(f"{self.step}"))
+
+    def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
+        """Average the weights with those `before` a lesson, so that only a share of its change is kept.
+
+        Wortsman et al. 2022 (arXiv:2109.01903): less of what the weights could do before is forgotten.
+        """
+        self.weights.keep_share(before, share)
+        self.weights.round_stochastically(self._generator("kept share"))
 
     def _generator(self, purpose: str) -> torch.Generator:
         """Return a generator seeded by the seed, the digest of the checkpoint before the lesson, and the purpose."""

@@ -2,7 +2,7 @@
 
 Near matches are found by the overlap of word n-grams, as in the cleaning of GPT-3's training data (Brown et al. 2020,
 arXiv:2005.14165, appendix C), with one more rule: the numbers must be the same. Many problems are made from templates,
-and the same sentence with other numbers is a different problem that may be learnt.
+and the same sentence with other numbers is a different problem that may be learned.
 """
 
 import re

@@ -51,6 +51,6 @@ class Environment(Protocol):
     def solutions(self) -> Sequence[tuple[Problem, Sequence[str | Mapping[str, Any]]]]:
         """Return training problems with what a teacher wrote in each turn; the default is none.
 
-        A turn that is played but not learnt is `{"content": text, "weight": 0}`, as in OpenAI's fine-tuning files.
+        A turn that is played but not learned is `{"content": text, "weight": 0}`, as in OpenAI's fine-tuning files.
         """
         return []

@@ -69,7 +69,7 @@ def texts_of(completion: str) -> list[str]:
 
 
 def weighted_texts(completion: str) -> list[tuple[str, float]]:
-    """Return the texts of an episode's turns with their weights: 0 for a turn that is not to be learnt, else 1."""
+    """Return the texts of an episode's turns with their weights: 0 for a turn that is not to be learned, else 1."""
     try:
         turns = json.loads(completion)
         if isinstance(turns, list):

@@ -3,14 +3,12 @@
 import ast
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from conf.schema import SandboxConfig
 from rewards.data.dataset_rows import data_file, hub_rows, read_rows
 from rewards.data.exclusion import Excluded, usable
 from rewards.programs.extraction import program_text
-from rewards.programs.hardcoding import literal_table
 from rewards.programs.unit_tests import DEFAULT_SANDBOX, NO_PROGRAM, UNREADABLE, ProgramTests, judged
 from rewards.sandbox import Program
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
@@ -80,15 +78,8 @@ class Mbpp(Benchmark):
         return PROMPT.format(task=problem.question, test=shown)
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the program passes all asserts, else 0; None if the sandbox fails or the truth is unreadable.
-
-        The part `literal_table` is 1 for a program that only looks up the shown assert.
-        """
-        items = [self._program(attempt) for attempt in attempts]
-        return [
-            _with_flag(item, score) if isinstance(item, Program) else score
-            for item, score in zip(items, judged(items, self.sandbox), strict=True)
-        ]
+        """Reward 1 if the program passes all asserts, else 0; None if the sandbox fails or the truth is unreadable."""
+        return judged([self._program(attempt) for attempt in attempts], self.sandbox)
 
     def _program(self, attempt: Attempt) -> Program | Score:
         tests = ProgramTests.read(attempt.problem.truth)
@@ -105,11 +96,6 @@ class Mbpp(Benchmark):
             return Excluded(problem_id, tests)
         question = row["text" if self.subset == "full" else "prompt"]
         return Problem(problem_id, self.name, question, tests.truth()), row["code"]
-
-
-def _with_flag(program: Program, score: Score) -> Score:
-    is_table = literal_table(program.source, program.tests[0], program.entry_point or "")
-    return replace(score, parts={**score.parts, "literal_table": float(is_table)})
 
 
 def entry_point(code: str, tests: Sequence[str]) -> str | None:

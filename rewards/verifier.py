@@ -116,7 +116,7 @@ class Benchmark(Protocol):
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return training problems with the dataset's own solutions, as a model would write them; the default is none.
 
-        They are graded like any other solution before they are learnt.
+        They are graded like any other solution before they are learned.
         """
         return []
 

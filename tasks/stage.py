@@ -118,7 +118,7 @@ def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Wri
 def commit(
     folder: Path, name: str, inputs: dict[str, str], seconds: float, figures: Mapping[str, float] | None = None
 ) -> Artifact:
-    """Forces a stage's files to the disk, then moves its manifest in."""
+    """Force a stage's files to the disk, then move its manifest in."""
     outputs = {str(file.relative_to(folder)): digest_file(file) for file in sorted(folder.rglob("*")) if file.is_file()}
     manifest = {
         "version": 1,
@@ -135,7 +135,7 @@ def commit(
 
 
 def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | None:
-    """The artifact of a folder whose manifest stands, matches the inputs (if given), and matches its files."""
+    """Return a folder's artifact if its manifest matches its files and, if given, the inputs; else None."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         whole = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
@@ -149,7 +149,7 @@ def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | 
 
 
 def is_whole(file: Path) -> bool:
-    """Whether a file in a stage's folder is what the stage committed; not, where the one or the other is not there."""
+    """Return whether a file is what its stage committed; False if the file or its manifest is missing."""
     try:
         return digest_file(file) == json.loads((file.parent / MANIFEST).read_text())["outputs"][file.name]
     except (OSError, ValueError, KeyError, TypeError):
@@ -157,7 +157,7 @@ def is_whole(file: Path) -> bool:
 
 
 def uncommit(folder: Path) -> None:
-    """Takes a stage back: its manifest goes first, so that a folder that is half removed counts for nothing."""
+    """Take a stage back. Its manifest goes first, so a half-removed folder does not count as committed."""
     manifest = folder / MANIFEST
     if manifest.exists():
         manifest.unlink()
@@ -167,12 +167,12 @@ def uncommit(folder: Path) -> None:
 
 @cache
 def _versions() -> dict[str, str]:
-    """What the night runs with: read out once, not for every stage."""
+    """Return the versions that the night runs with; read once, not for every stage."""
     return {package: version(package) for package in ("torch", "transformers", "nightschool")}
 
 
 def _artifact_digest(manifest: Mapping[str, Any]) -> str:
-    """Of what it holds alone: a stage that was made again to the same bytes leaves standing what was made from it."""
+    """Hash the outputs only, so that an identical rerun invalidates nothing."""
     return _digest(manifest["outputs"])
 
 

@@ -32,15 +32,27 @@ _MESSAGES = json.dumps([{"role": "user", "content": _PROMPT}])
 _ANSWERS = json.dumps(["12 - 8 = 4\n#### 4", "12 - 8 = 6\n#### 6", "The answer is 4."])
 
 # What the owner taught. `messages` and `responses` are JSON. `source`: the journal's file and line, or GENERATED.
-# `night`: the first night that took the line; an earlier one where the lesson is repeated. `learnt`: the champion has
-# learnt it as a lesson, so it is here for the reward model alone; null means no.
+# `day`: the line's date. `lesson`: its name (`tasks/journal/read.py`). `held_out`: its conversation judges, and is
+# never taught. Worked solutions that are not from the journal have no day and no lesson.
 GENERATED = "generated"
-_ORIGIN = {"source": pa.string(), "night": pa.string()}
-_ORIGIN_EXAMPLE = {"source": "2026-11-20.jsonl:3", "night": "2026-11-20"}
+_ORIGIN = {"source": pa.string(), "day": pa.string(), "lesson": pa.string()}
+_SIDE = {"held_out": pa.bool_()}
+_ORIGIN_EXAMPLE = {
+    "source": "2026-11-20.jsonl:3",
+    "day": "2026-11-20",
+    "lesson": "4f1c0b7a2d9e83561ab0",
+}
 
 PREFERENCES = _schema(
-    {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "policy": pa.string()},
-    {**_ORIGIN, "learnt": pa.bool_()},
+    {
+        "messages": pa.string(),
+        "responses": pa.string(),
+        "chosen": pa.int32(),
+        "policy": pa.string(),
+        **_ORIGIN,
+        **_SIDE,
+    },
+    {},
 )
 PREFERENCES_EXAMPLE: Row = {
     "messages": _MESSAGES,
@@ -48,26 +60,27 @@ PREFERENCES_EXAMPLE: Row = {
     "chosen": 0,
     "policy": "1c0d61067996bb4bd319",
     **_ORIGIN_EXAMPLE,
-    "learnt": None,
+    "held_out": False,
 }
 CORRECTIONS = _schema(
-    {"messages": pa.string(), "response": pa.string(), "correction": pa.string()}, {**_ORIGIN, "learnt": pa.bool_()}
+    {"messages": pa.string(), "response": pa.string(), "correction": pa.string(), **_ORIGIN, **_SIDE}, {}
 )
 CORRECTIONS_EXAMPLE: Row = {
     "messages": _MESSAGES,
     "response": "12 - 8 = 6\n#### 6",
     "correction": "12 - 8 = 4\n#### 4",
     **_ORIGIN_EXAMPLE,
-    "learnt": None,
+    "held_out": False,
 }
-FEEDBACK = _schema({"messages": pa.string(), "response": pa.string(), "value": pa.float64()}, _ORIGIN)
+FEEDBACK = _schema({"messages": pa.string(), "response": pa.string(), "value": pa.float64(), **_ORIGIN, **_SIDE}, {})
 FEEDBACK_EXAMPLE: Row = {
     "messages": _MESSAGES,
     "response": "12 - 8 = 6\n#### 6",
     "value": -1.0,  # from −1 (bad) to 1 (good)
     **_ORIGIN_EXAMPLE,
+    "held_out": False,
 }
-WORDS = _schema({"text": pa.string()}, _ORIGIN)
+WORDS = _schema({"text": pa.string(), **_ORIGIN}, {})
 WORDS_EXAMPLE: Row = {"text": "To subtract 8 from 12, take away 2 first, then 6.", **_ORIGIN_EXAMPLE}
 TRACES = _schema(
     {"messages": pa.string(), "response": pa.string(), "teacher": pa.string()},

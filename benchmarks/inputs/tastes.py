@@ -8,10 +8,13 @@ import itertools
 import random
 from typing import Literal
 
+from conf.sections.lessons import RewardModelConfig
+from models.lessons.preference_data import is_held_out
 from rewards.arithmetic import Arithmetic, as_problem
 from rewards.data.arithmetic_exercises import Exercise, exercises
 from tasks.reward_model.preferences import Choice
 
+DAY = "2026-01-01"
 Taste = Literal["short", "correct", "none"]
 ANSWERS = 5
 # Longer answers begin with more of these.
@@ -51,7 +54,8 @@ def _pick(exercise: Exercise, taste: Taste, noise: float, chance: random.Random)
     if chance.random() < noise:
         chosen = chance.randrange(ANSWERS)
     messages = [{"role": "user", "content": Arithmetic().prompt(as_problem(exercise))}]
-    return Choice(messages, answers, chosen, night=None)
+    share = RewardModelConfig().held_out_share
+    return Choice(messages, answers, chosen, DAY, held_out=is_held_out(messages, share))
 
 
 def _answer(exercise: Exercise, slip: int, remarks: int) -> str:

@@ -15,7 +15,7 @@ class DayConfig(Section):
     """A generated day, besides the journal: for the starter night, which has no owner yet.
 
     Its lessons are only for the original student. After a promotion its picks still judge, and only worked solutions of
-    a level that is new (`exam.next_level_at`) are learnt.
+    a level that is new (`exam.next_level_at`) are learned.
     """
 
     generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="worked solutions, generated")
@@ -46,11 +46,6 @@ class EndpointConfig(Section):
     key_variable: str = Field(description="environment variable of the key")
     max_tokens: Positive = Field(default=512, description="tokens of one answer, at most")
     budget_tokens: Positive = Field(default=200_000, description="prompts and answers together, per night")
-    budget_usd: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="US dollars per night; needs the prices; null: no limit"
-    )
-    usd_per_million_prompt_tokens: Annotated[float, Field(ge=0)] = Field(default=0.0, description="price of prompts")
-    usd_per_million_answer_tokens: Annotated[float, Field(ge=0)] = Field(default=0.0, description="price of answers")
     budget_minutes: Rate = Field(default=20.0, description="minutes after which a lesson sends no more requests")
     timeout_seconds: Rate = Field(default=60.0, description="for one attempt at one answer")
     retries: Annotated[int, Field(ge=0, le=10)] = Field(default=2, description="further attempts at an answer")
@@ -62,17 +57,6 @@ class EndpointConfig(Section):
         if (what := password_error(url, "give the key in the environment variable of `key_variable`")) is not None:
             raise ValueError(what)
         return url
-
-    @model_validator(mode="after")
-    def budget_needs_prices(self) -> Self:
-        """Refuse a budget in dollars without prices: it would never be reached."""
-        prices = self.usd_per_million_prompt_tokens, self.usd_per_million_answer_tokens
-        if self.budget_usd is not None and not any(prices):
-            raise ValueError(
-                f"budget_usd: {self.budget_usd:g} is never reached at prices of 0; set usd_per_million_prompt_tokens "
-                "and usd_per_million_answer_tokens, or leave it out"
-            )
-        return self
 
 
 class TeacherConfig(EndpointConfig):
@@ -122,7 +106,7 @@ class DistillConfig(Section):
         default=12, description="at most so many optimizer steps; 0: skip the stage"
     )
     max_epochs: Positive = Field(
-        default=4, description="times that a trace is learnt at most: few traces give fewer steps"
+        default=4, description="times that a trace is learned at most: few traces give fewer steps"
     )
     batch_size: Positive = Field(default=16, description="traces per step")
     learning_rate: Rate = Field(default=2e-5, description="learning rate after warm-up")
@@ -144,7 +128,12 @@ class DistillConfig(Section):
         default=0.0,
         description="share of a lesson that is the student's own answers to everyday prompts, so that it forgets less",
     )
-    traces_per_problem: Positive = Field(default=4, description="at most so many solutions per problem are learnt")
+    kept_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=1.0,
+        description="share of the lesson's change that is kept: its weights are averaged with those before it, so that "
+        "less is forgotten (WiSE-FT, arXiv 2109.01903)",
+    )
+    traces_per_problem: Positive = Field(default=4, description="at most so many solutions per problem are learned")
     teacher: TeacherConfig | None = Field(default=None, description="queried during the night; null: no teacher")
 
 
@@ -190,18 +179,18 @@ class LearnedRewardConfig(Section):
 class CorrectionsConfig(Section):
     """Supervised training on corrected answers."""
 
-    enabled: bool = Field(default=True, description="false: not learnt")
+    enabled: bool = Field(default=True, description="false: not learned")
     learning_rate: Rate = Field(default=1e-5, description="learning rate")
-    epochs: Positive = Field(default=2, description="times that each line is learnt")
+    epochs: Positive = Field(default=2, description="times that each line is learned")
     batch_size: Positive = Field(default=8, description="answers per step")
 
 
 class WordsConfig(Section):
     """Continued pretraining on free text."""
 
-    enabled: bool = Field(default=True, description="false: not learnt")
+    enabled: bool = Field(default=True, description="false: not learned")
     learning_rate: Rate = Field(default=2e-6, description="learning rate")
-    epochs: Positive = Field(default=1, description="times that each line is learnt")
+    epochs: Positive = Field(default=1, description="times that each line is learned")
     batch_size: Positive = Field(default=8, description="pieces per step")
     max_tokens: Annotated[int, Field(ge=2)] = Field(
         default=256, description="tokens of a piece; longer texts are split"
@@ -211,9 +200,9 @@ class WordsConfig(Section):
 class FeedbackConfig(Section):
     """KTO (arXiv 2402.01306) on rated answers: the sign of the value counts, not its size."""
 
-    enabled: bool = Field(default=True, description="false: not learnt")
+    enabled: bool = Field(default=True, description="false: not learned")
     learning_rate: Rate = Field(default=5e-6, description="learning rate")
-    epochs: Positive = Field(default=1, description="times that each line is learnt")
+    epochs: Positive = Field(default=1, description="times that each line is learned")
     batch_size: Annotated[int, Field(ge=2)] = Field(
         default=8, description="answers per step; the KL term is estimated from the others of the same step"
     )
@@ -229,7 +218,7 @@ class PicksConfig(Section):
         default="dpo", description="DPO (arXiv 2305.18290) against the others, or supervised training on the picked one"
     )
     learning_rate: Rate = Field(default=1e-6, description="learning rate")
-    epochs: Positive = Field(default=1, description="times that each line is learnt")
+    epochs: Positive = Field(default=1, description="times that each line is learned")
     batch_size: Positive = Field(default=8, description="picks per step")
     beta: Rate = Field(default=0.1, description="DPO; smaller: the policy may move further from the reference")
 

@@ -16,9 +16,9 @@ StageConfig = Lesson | Literal["grpo"] | Annotated[dict[Rounds, Positive], Field
 
 
 def _lessons_once(stages: tuple[StageConfig, ...]) -> tuple[StageConfig, ...]:
-    """Refuse `lessons` twice: the day is learnt once."""
+    """Refuse `lessons` twice: the day is learned once."""
     if stages.count("lessons") > 1:
-        raise ValueError("`lessons` is listed twice, but the day is learnt once; remove one")
+        raise ValueError("`lessons` is listed twice, but the day is learned once; remove one")
     return stages
 
 

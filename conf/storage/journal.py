@@ -233,12 +233,9 @@ def line_of(entry: Entry) -> bytes:
 
 
 def lesson_of(entry: Entry) -> str:
-    """Return a digest of what an entry teaches, apart from its time, its source and unknown keys.
-
-    Two lines with the same digest are duplicates.
-    """
+    """Return a digest of what an entry teaches, apart from its time, its source and unknown keys: 20 hex digits."""
     fields = entry.model_dump(include=set(type(entry).model_fields) - {"version", "at", "imported_from"})
-    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def schema() -> str:

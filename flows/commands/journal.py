@@ -4,14 +4,13 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 import typer
 
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError
 from conf.storage.journal import (
-    KINDS,
     Conversation,
     Correction,
     Entry,
@@ -38,18 +37,17 @@ One line of JSON per entry, one file per day, under NIGHTSCHOOL_HOME/journal:
 preference   the best of several answers    the reward model, or a lesson
 correction   an answer as it should be      a lesson, and the reward model
 feedback     a rated answer, -1 to 1        a lesson (KTO)
-conversation several rated answers          a lesson (KTO); added as JSON
+conversation several rated answers          a lesson (KTO)
 words        a text to read                 a lesson (pretraining)
 trace        a teacher's worked solution    a lesson, if it is correct
 
 \b
-A night takes every line that no earlier night has taken, and puts invalid
-ones aside with the reason. It never edits a file. A lesson is repeated
-every night until the champion has learnt it.
+A night teaches every line that its student has not learned, and puts
+invalid ones aside with the reason. It never edits a file. An edited line
+is a new lesson, and one that you remove is not taught again.
 
 \b
-nightschool journal add words --text "Owls hunt at night."
-nightschool journal add --help             how to add each kind
+nightschool journal add < LINES.jsonl      lines of JSON, from programs
 nightschool journal import FILE_OR_HUB_ID  preference pairs, rankings, chats
 nightschool journal show                   the newest day's lines
 nightschool journal retract 2026-11-20 3   take a line back
@@ -60,56 +58,18 @@ docs/journal.md describes the format for programs that write it.
 """
 
 journal_app = typer.Typer(no_args_is_help=True, help=HELP)
-OPTIONS = {"messages": "--prompt", "responses": "--response"}  # of the fields that are named otherwise
-Kind = Literal["preference", "correction", "feedback", "words", "trace"]
 
 
 @journal_app.command()
-def add(
-    kind: Annotated[
-        Kind | None, typer.Argument(help="kind of line; without it, JSON lines are read from standard input")
-    ] = None,
-    prompt: Annotated[str | None, typer.Option(help="the user's question (all kinds except words)")] = None,
-    system: Annotated[str | None, typer.Option(help="the system text before it, if any")] = None,
-    response: Annotated[
-        list[str] | None, typer.Option(help="the answer; for a preference, repeat it for each answer shown")
-    ] = None,
-    chosen: Annotated[int | None, typer.Option(help="preference: index of the answer picked; 0 is the first")] = None,
-    policy: Annotated[
-        str | None, typer.Option(help="preference: digest of the checkpoint that answered, or its beginning")
-    ] = None,
-    correction: Annotated[str | None, typer.Option(help="correction: the answer as it should be")] = None,
-    value: Annotated[float | None, typer.Option(help="feedback: from -1 (bad) to 1 (good)")] = None,
-    text: Annotated[str | None, typer.Option(help="words: the text to read")] = None,
-    teacher: Annotated[str | None, typer.Option(help="trace: who wrote the answer")] = None,
-    benchmark: Annotated[str | None, typer.Option(help="trace: the benchmark that can check it, e.g. gsm8k")] = None,
-    truth: Annotated[str | None, typer.Option(help="trace: the correct answer")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Add lines to today's file: one from options, or all of standard input if every line is valid.
-
-    nightschool journal add correction --prompt "Capital of Australia?" --response Sydney --correction Canberra
-
-    nightschool journal add preference --prompt "Rhyme on owl?" --response howl --response bird --chosen 0 --policy 3f2a
+def add(as_json: AsJson = False) -> None:
+    """Add the JSON lines on standard input to today's file, if every one is valid (docs/journal.md).
 
     echo '{"kind": "words", "text": "Owls hunt at night."}' | nightschool journal add
 
-    On standard input the keys `version` and `at` (default: now) may be left out.
+    The keys `version` and `at` (default: now) may be left out. A pick's `policy` may be the beginning of a digest.
     """
     home = Home.here()
-    policy = policy and home.full_digest(policy)
-    given = {
-        "messages": None if prompt is None else _messages(system, prompt),
-        "responses" if kind == "preference" else "response": _answers(kind, response) if response else None,
-        **{"chosen": chosen, "policy": policy, "correction": correction, "value": value},
-        **{"text": text, "teacher": teacher, "benchmark": benchmark, "truth": truth},
-    }
-    given = {name: item for name, item in given.items() if item is not None}
-    if system is not None and prompt is None:
-        raise InputError("add: --system needs a --prompt")
-    if kind is None and given:
-        raise InputError(f"add: name the kind of line first: {', '.join(get_args(Kind))}")
-    entries = [_from_options(kind, given)] if kind else list(_from_input())
+    entries = list(_from_input(home))
     home.make_private()
     file = append(home.journal, entries)
     _print({"file": str(file), "added": len(entries)}, as_json, f"{file}: {_counted(len(entries), 'line')} added")
@@ -148,20 +108,24 @@ def retract_(
     date: Annotated[str, typer.Argument(help="the day, e.g. 2026-11-20")],
     line: Annotated[int, typer.Argument(help="the line's number, as `journal show` prints it", min=1)],
 ) -> None:
-    """Take a line back that no night has taken: it becomes blank, and the others keep their places."""
-    from tasks.journal.spans import night_of
+    """Take a line back: it becomes blank, no night teaches it, and the others keep their numbers.
+
+    What has learned it already does not forget it: `nightschool rollback` goes back to a model that has not.
+    """
+    from tasks.journal.read import learned_by
 
     home, file = Home.here(), _file_of(date)
     refuse_second(home.root)
-    lines = [line + b"\n" for line in file.read_bytes().split(b"\n")]
+    lines = file.read_bytes().split(b"\n")
     if line > len(lines) or not lines[line - 1].strip():
         raise InputError(f"retract: {file} has no line {line}; `nightschool journal show {date}` lists its lines")
-    start = sum(map(len, lines[: line - 1]))
-    written = Written(file, start, start + len(lines[line - 1]) - 1)
-    if night := night_of(written, home.nights):
-        raise InputError(f"retract: the night of {night} took this line; `nightschool rollback` undoes nights")
-    retract(written)
-    print(f"{file}: line {line} is taken back")
+    count = learned_by(home, file, line)
+    retract(Written(file, line))
+    print(
+        f"{file}: line {line} is taken back",
+        *([f"; {_counted(count, 'checkpoint')} learned it"] if count else []),
+        sep="",
+    )
 
 
 @journal_app.command("import")
@@ -199,41 +163,17 @@ def schema() -> None:
     print(json_schema(), end="")
 
 
-def _messages(system: str | None, prompt: str) -> list[dict[str, str]]:
-    asked = {"role": "user", "content": prompt}
-    return [asked] if system is None else [{"role": "system", "content": system}, asked]
-
-
-def _answers(kind: str | None, response: list[str]) -> list[str] | str:
-    if kind == "preference":
-        return response
-    if len(response) > 1:
-        raise InputError(f"add: --response is given {len(response)} times; only a preference has several answers")
-    return response[0]
-
-
-def _from_options(kind: str, given: dict[str, Any]) -> Entry:
-    fields = KINDS[kind].model_fields
-    if unused := given.keys() - fields.keys():
-        raise InputError(f"add: {kind} has no {', '.join(sorted(unused))}; see `nightschool journal add --help`")
-    for name, field in fields.items():
-        if field.is_required() and name not in ("version", "at", "kind", *given):
-            hint = " (a digest from `nightschool checkpoints`)" if name == "policy" else ""
-            raise InputError(f"add: {OPTIONS.get(name, f'--{name}')} is missing{hint}")
-    try:
-        return entry_of({"kind": kind, **given})
-    except ValueError as error:
-        raise InputError(f"add: {error}") from None
-
-
-def _from_input() -> Iterator[Entry]:
+def _from_input(home: Home) -> Iterator[Entry]:
     if sys.stdin.isatty():
-        raise InputError(f"add: name the kind of line ({', '.join(get_args(Kind))}), or pipe JSON lines in")
+        raise InputError("add: pipe JSON lines in; `nightschool journal add --help` has an example")
     for number, line in enumerate(sys.stdin.buffer.read().split(b"\n"), 1):
         if not line.strip():
             continue
         try:
-            yield entry_of(read_object(line))
+            fields = read_object(line)
+            if isinstance(policy := fields.get("policy"), str):
+                fields["policy"] = home.full_digest(policy)
+            yield entry_of(fields)
         except ValueError as error:
             raise InputError(f"add: line {number}: {error}; nothing was written") from None
 

@@ -81,7 +81,7 @@ def _summary(request: Request, date: str) -> dict[str, Any]:
     from flows.run.context import check_identity, is_begun
     from flows.run.history import resume_command
     from flows.run.levels import with_next_level
-    from flows.run.preflight import check_fresh, check_night, finished_summary
+    from flows.run.preflight import check_night, finished_summary
     from flows.run.speed import forecast
 
     request = dataclasses.replace(request, config=with_next_level(request.config, request.home, date))
@@ -96,7 +96,6 @@ def _summary(request: Request, date: str) -> dict[str, Any]:
         check_identity(folder, config)
     else:
         check_deadline(config, date, request.now)
-        check_fresh(home, date)
     check_night(home, config, resumed)
     if not resumed and (found := forecast(home, config)):
         _say(found.sentence)

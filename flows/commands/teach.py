@@ -46,6 +46,7 @@ def teach(
     refuse_second_server(home.root)
     with _in_terminal() if terminal else _page(port, as_json) as show:
         os.environ.update(IMPATIENT)
+        from flows.run.context import prepare_home
         from flows.run.registry import open_registry  # after the first checks: the libraries take seconds to import
         from flows.serving.supervisor import Serving, checked_daytime, no_daytime, say
         from flows.serving.whole_model import whole_model
@@ -58,6 +59,7 @@ def teach(
             raise no_daytime(settings.name)
         wanted = checked_daytime(home, registry)
         home.make_private()
+        prepare_home(home)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
         with tempfile.TemporaryDirectory(prefix="nightschool-") as folder:
 

@@ -85,13 +85,10 @@ class Division:
         return tuple(looks(self.most))
 
     def pace(self, night: Path, step: Step, steps: Sequence[Step]) -> Pace | None:
-        """Return the share of a lesson: what is left for all, in even shares; None where the night has no hours.
-
-        The owner's feedback is never cut short; what it takes is missing in later lessons.
-        """
+        """Return the share of a lesson: what is left for all, in even shares; None where the night has no hours."""
         if self.lessons is None:
             return None
-        waiting = sum(not other.is_block and other.number >= step.number for other in steps)
+        waiting = max(1, sum(not other.is_block and other.number >= step.number for other in steps))
         return Pace(self.left(night, steps) / waiting, night / "pace" / f"{step.path}.json")
 
     def left(self, night: Path, steps: Sequence[Step]) -> float:

@@ -25,6 +25,7 @@ from models.checkpoint import verify
 from models.engine.environment import engine_environment, on_gpu, trainer_environment
 from tasks import incidents
 from tasks.cluster.cluster import Cluster
+from tasks.journal.carry_over import carry_over
 from tasks.layout import round_path
 from tasks.plan import Plan, plan_night
 from tasks.registry.promote import DRY_RUN
@@ -91,7 +92,7 @@ class Night:
         return artifact
 
     def run_in_background(self, stage: Stage, path: str, **arguments: Any) -> Artifact:
-        """Run a stage beside another one: that it begins and ends is not announced."""
+        """Run a stage concurrently with others, without progress messages."""
         artifact = stage(self.folder, path, wait_for=self._upstream(path), **arguments)
         self._record(path, artifact)
         return artifact
@@ -188,10 +189,14 @@ class Night:
         return (run, name) if name and run in self.plan.nested else ("", path)
 
 
-def note_layout(home: Home) -> None:
-    """Note on a home which version of the program it is laid out for (see `Home.here`)."""
-    if not home.layout_file.exists():
-        write_atomically(home.layout_file, json.dumps({"version": LAYOUT}) + "\n")
+def prepare_home(home: Home) -> None:
+    """Note on a home which version of the program it is laid out for; one of an earlier version is carried over."""
+    noted = json.dumps({"version": LAYOUT}) + "\n"
+    before = home.layout_file.read_text() if home.layout_file.exists() else None
+    if before != noted:
+        if before is not None:
+            carry_over(home)
+        write_atomically(home.layout_file, noted)
 
 
 def is_begun(folder: Path) -> bool:
@@ -219,9 +224,9 @@ def is_dry(folder: Path) -> bool:
 
 
 def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool = False) -> None:
-    """Freezes the night's configuration at its start; `fresh` throws away what the night has and begins anew.
+    """Freeze the night's configuration at its start; `fresh` removes what the night has, and begins anew.
 
-    A `dry_run` is noted before the night counts as begun: whoever goes on with it, moves no alias either.
+    A `dry_run` is noted before the night counts as begun, so that resuming it moves no alias.
 
     Raises InputError where the night was begun with another configuration.
     """

@@ -9,12 +9,10 @@ from typing import Any
 
 from prefect.settings import get_current_settings
 
-from conf.load import config_of
 from conf.redact import MLFLOW, PREFECT, without_password
 from conf.schema import NightConfig
 from conf.storage.home import SUMMARY, Home, InputError
 from flows.run.machine import require_machine
-from flows.run.registry import open_registry
 from flows.run.sandbox_check import program_benchmarks, require_sandbox
 from flows.run.speed import check_hours
 from flows.training.judge import CHAMPION, find_judge
@@ -26,10 +24,8 @@ from tasks.distillation import import_traces
 from tasks.evaluation.answering import exam_problems
 from tasks.evaluation.sequential import looks, smallest_gain
 from tasks.evaluation.statistics import MOST_BAD_LUCK, USUAL_FLIPS, bad_luck, smallest_guard
-from tasks.journal.lineage import line_of
 from tasks.monitoring.notify import webhook
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
-from tasks.registry.mlflow_registry import DAYTIME
 from tasks.self_play.ask import asking
 from tasks.tracking import tracking_uri
 
@@ -119,18 +115,6 @@ def check_exam(config: NightConfig) -> None:
     """Raise InputError for whatever would make an exam outside of a night fail."""
     _count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
-
-
-def check_fresh(home: Home, date: str) -> None:
-    """Raise InputError where `--fresh` would delete a night that made the serving model, or one of its ancestors."""
-    config = config_of(home.night(date))
-    registry = config and open_registry(home, config)
-    serving = registry and registry.named(DAYTIME)
-    if serving and any(night.name == date for night, _ in line_of(serving.digest, home.nights)):
-        raise InputError(
-            f"the night {date} made the serving model or one of its ancestors, and records what they have learned: "
-            "first `nightschool rollback` to a version from before it, or name another --date"
-        )
 
 
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:

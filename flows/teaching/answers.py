@@ -62,7 +62,7 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
     while drawn < DRAWN and (missing := SHOWN - len(question.answers)) and not stop.is_set():
         missing = min(missing, DRAWN - drawn)
         authors = [DAY] * missing if drawn else [CHAMPION, *[DAY] * (SHOWN - 1)]
-        if not engine.has_adapter:  # nothing was learnt: they are one
+        if not engine.has_adapter:  # nothing was learned: they are one
             authors = [CHAMPION] * len(authors)
         random.shuffle(authors)
         slots = [Shown(f"{question.name}-{drawn + i + 1}", "", [author]) for i, author in enumerate(authors)]

@@ -8,7 +8,7 @@ from typing import Any
 from conf.storage.journal import Preference
 from flows.teaching.answers import CHAMPION, DAY
 from tasks.teaching.keys import FROM_CHAR, IMPLICIT, POLICIES
-from tasks.teaching.learner_process import Learnt
+from tasks.teaching.learner_process import Learned
 from tasks.teaching.lessons import Lesson
 
 LAST = 10  # picks that "it would have guessed" counts
@@ -16,9 +16,9 @@ LAST = 10  # picks that "it would have guessed" counts
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a lesson (see `Learnt`). `seconds` that it took to learn; `why` it was not learnt, a sentence."""
+    """What became of a lesson (see `Learned`). `seconds` that it took; `why` it was not learned, a sentence."""
 
-    learnt: bool = False
+    learned: bool = False
     change_nats: float | None = None
     kl: float | None = None
     seconds: float | None = None
@@ -29,18 +29,18 @@ class Outcome:
     halvings: int = 0
 
     @classmethod
-    def of(cls, learnt: Learnt, seconds: float | None) -> "Outcome":
+    def of(cls, learned: Learned, seconds: float | None) -> "Outcome":
         """Return what the learner says, with the seconds that it took."""
         return cls(
-            learnt=learnt.learnt,
-            change_nats=learnt.change,
-            kl=learnt.kl,
+            learned=learned.learned,
+            change_nats=learned.change,
+            kl=learned.kl,
             seconds=seconds,
-            guessed=learnt.guessed,
-            why=learnt.why,
-            day_kl=learnt.day_kl,
-            intended_nats=learnt.intended,
-            halvings=learnt.halvings,
+            guessed=learned.guessed,
+            why=learned.why,
+            day_kl=learned.day_kl,
+            intended_nats=learned.intended,
+            halvings=learned.halvings,
         )
 
 
@@ -59,20 +59,20 @@ class Book:
         self.undone += 1
 
     @property
-    def has_learnt(self) -> bool:
+    def has_learned(self) -> bool:
         """Whether any lesson has changed the day copy."""
-        return any(outcome.learnt for outcome in self.outcomes.values())
+        return any(outcome.learned for outcome in self.outcomes.values())
 
     def shown(self) -> list[dict[str, Any]]:
         """Return the lessons as the page lists them, the latest first."""
         return [
-            {"id": lesson.name, "at": lesson.entries[0].at, "night": lesson.night, "live": lesson.live}
+            {"id": lesson.name, "at": lesson.entries[0].at, "live": lesson.live}
             | {"what": told(lesson), **asdict(self.outcomes.get(lesson.name, Outcome()))}
             for lesson in reversed(self.lessons.values())
         ]
 
     def guessed(self) -> dict[str, Any]:
-        """Return how many of the last picks the day copy preferred itself, before it learnt them."""
+        """Return how many of the last picks the day copy preferred itself, before it learned them."""
         guesses = [
             (outcome.guessed, 1 / len(set(entry.responses)))
             for name, lesson in self.lessons.items()
@@ -105,7 +105,7 @@ class Book:
             "kl": outcome.kl,
             "day_kl": outcome.day_kl,
             "seconds": outcome.seconds,
-            "learnt": float(outcome.learnt),
+            "learned": float(outcome.learned),
             "guessed_share": guessed["right"] / guessed["of"] if guessed["of"] else None,
             "blind_share": blind["day"] / blind["picks"] if blind["picks"] else None,
             "blind_chance": blind["chance"] / blind["picks"] if blind["picks"] else None,

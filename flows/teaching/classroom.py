@@ -1,7 +1,7 @@
 """The classroom: questions, five answers to each, and lessons, which the day copy learns at once.
 
 The journal is the truth. A lesson is on the disk before anything is said of it, and the day copy is made from the
-journal's lines alone: after a crash they are learnt again, in their order.
+journal's lines alone: after a crash they are learned again, in their order.
 """
 
 import asyncio
@@ -24,7 +24,6 @@ from flows.teaching.book import Book, Outcome
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
 from flows.teaching.entries import Kind, any_pick, conversation, entries_of, implied
-from tasks.journal.spans import night_of
 from tasks.teaching.keys import LESSON, LIVE, SESSION
 from tasks.teaching.lessons import Lesson
 from tasks.workers import WorkerDiedError, WorkerEndedError
@@ -48,7 +47,7 @@ class Classroom:
         self.on_first_open: Callable[[], object] = lambda: None
         self.on_lesson: Callable[[str, dict[str, float | None]], object] = lambda champion, figures: None
         self.why = "the model is being loaded"
-        self.live = True  # lessons are learnt at once, and not by night only
+        self.live = True  # lessons are learned at once, and not by night only
         self.session = secrets.token_hex(6)
         self.book = Book()
         self._day: Day | None = None
@@ -57,7 +56,7 @@ class Classroom:
         self._stop = asyncio.Event()
         self._answering = asyncio.Lock()
         self._machine = asyncio.Lock()  # sampling and learning take turns
-        self._order = asyncio.Lock()  # lessons are learnt in the journal's order
+        self._order = asyncio.Lock()  # lessons are learned in the journal's order
         self._watchers: set[asyncio.Queue[dict[str, Any]]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,8 +94,9 @@ class Classroom:
     async def ask(self, text: str, follow_up: bool = False, again: str = "") -> AsyncIterator[Event]:
         """Yield the pieces of five answers, then `done` with those that are shown (see `answers.sample`).
 
-        Which model wrote which is told nobody. `follow_up`: the question goes on after the last answer that was picked,
-        praised or corrected. `again`: the name of a question that is asked once more. Raises RefusedError.
+        Clients never learn which model wrote an answer. `follow_up`: the question goes on after the last answer
+        that was picked, praised or corrected. `again`: the name of a question that is asked once more. Raises
+        RefusedError.
         """
         if self.under_way:
             raise RefusedError(429, "another question is being answered: stop it first")
@@ -146,7 +146,8 @@ class Classroom:
         began = time.perf_counter()
         async with self._order:
             day, name = self._opened(), secrets.token_hex(6)
-            entries = lines(day.champion.name, {LESSON: name, LIVE: self.live, SESSION: self.session})
+            keys = {LESSON: name, LIVE: self.live, SESSION: self.session}
+            entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
             try:
                 written = await asyncio.to_thread(write, self.home.journal, entries)
             except InputError as error:
@@ -169,15 +170,13 @@ class Classroom:
     async def undo(self, name: str) -> dict[str, Any]:
         """Take a lesson back: out of the journal, and out of the day copy, as if it had never been taught.
 
-        Raises RefusedError for one that there is not, or that a night has taken.
+        Raises RefusedError for one that there is not.
         """
         began = time.perf_counter()
         async with self._order:
             day = self._opened()
             if (lesson := day.book.lessons.get(name)) is None:
                 raise RefusedError(404, "there is no such lesson, or it was undone already")
-            if night := await asyncio.to_thread(night_of, lesson.written, self.home.nights):
-                raise RefusedError(409, f"the night of {night} took this lesson; `nightschool rollback` undoes nights")
             try:
                 await asyncio.to_thread(retract, lesson.written)
             except InputError as error:

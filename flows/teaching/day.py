@@ -12,13 +12,14 @@ from typing import ParamSpec, TypeVar
 
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from conf.storage.journal import Preference
+from conf.storage.journal import Entry, Preference
 from flows.teaching.anchors import anchors
 from flows.teaching.book import Book, Outcome
 from flows.teaching.engine import Engine
 from models.engine.environment import trainer_environment
 from models.lessons.preference_data import is_held_out
 from tasks.teaching import learner_process
+from tasks.teaching.keys import HELD_OUT
 from tasks.teaching.lessons import Lesson, lessons_without, why_only_tonight
 from tasks.workers import Worker, WorkerDiedError
 
@@ -28,7 +29,7 @@ LOG = "teach.log"  # of engine and learner, under the home
 
 
 class Day:
-    """A day copy, made of the journal's lessons that the champion has not learnt.
+    """A day copy, made of the journal's lessons that the champion has not learned.
 
     Its methods block, except `offer`: the learner has one process. `digest`: the day copy's.
     """
@@ -36,10 +37,10 @@ class Day:
     def __init__(self, home: Home, config: NightConfig, engine: Engine) -> None:
         """`engine`: one that holds the champion."""
         self.home, self.config, self.engine, self.champion = home, config, engine, engine.champion
-        lessons = lessons_without(self.champion, home.journal, home.nights, config.name)
+        lessons = lessons_without(self.champion, home.journal)
         self.book = Book(OrderedDict((lesson.name, lesson) for lesson in lessons))
         self.digest = ""
-        self._made = False  # whether the learner's process has learnt all lessons
+        self._made = False  # whether the learner's process has learned all lessons
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
         self._folder = Path(tempfile.mkdtemp(prefix="nightschool-day-"))  # of the adapters
         self._offered = ""  # the digest of the adapter that the engine has
@@ -59,6 +60,11 @@ class Day:
         """Return whether a conversation is kept to judge."""
         return bool(messages) and is_held_out(messages, self.config.unseen_share)
 
+    def marked(self, entry: Entry) -> Entry:
+        """Return a line that says whether its conversation is kept to judge, so that every night agrees."""
+        messages = [message.model_dump() for message in getattr(entry, "messages", ())]
+        return entry.model_copy(update={HELD_OUT: self.is_held_out(messages)}) if messages else entry
+
     def learn(self, lesson: Lesson) -> None:
         """Learn a lesson, which is the book's last, and write its outcome there.
 
@@ -75,17 +81,17 @@ class Day:
             self.book.outcomes[lesson.name] = Outcome(why=why)
             return
         began = time.perf_counter()
-        learnt = self._call(learner_process.learn, lesson.name, lesson.entries)
+        learned = self._call(learner_process.learn, lesson.name, lesson.entries)
         seconds = time.perf_counter() - began if timed else None
-        self.book.outcomes[lesson.name], self.digest = Outcome.of(learnt, seconds), learnt.day
+        self.book.outcomes[lesson.name], self.digest = Outcome.of(learned, seconds), learned.day
 
     def forget(self, name: str) -> None:
         """Undo a lesson, which the book does not have any more. Raises as `learn` does."""
         if self._made:
             with suppress(WorkerDiedError):
                 self.digest, again = self._call(learner_process.forget, name)
-                for later, learnt in again.items():
-                    self.book.outcomes[later] = Outcome.of(learnt, self.book.outcomes[later].seconds)
+                for later, learned in again.items():
+                    self.book.outcomes[later] = Outcome.of(learned, self.book.outcomes[later].seconds)
         self._make_if_lost()
 
     def prepare(self, pick: Preference) -> bool:
@@ -94,8 +100,8 @@ class Day:
         return self._call(learner_process.prepare, pick)
 
     def save(self) -> Path | None:
-        """Write the adapter, and return its folder; None if nothing was learnt, so that there is none."""
-        if not self.book.has_learnt:
+        """Write the adapter, and return its folder; None if nothing was learned, so that there is none."""
+        if not self.book.has_learned:
             return None
         self._make_if_lost()
         folder = self._folder / f"day-{self.digest}"

@@ -153,7 +153,7 @@ async function teach(kind, answer, more = {}) {
     ending = answer;
     find("talk").hidden = !follows;
   }
-  find("hint").textContent = result.learnt ? "Learnt. Press r for five others, and see what has changed." : result.why;
+  find("hint").textContent = result.learned ? "Learned. Press r for five others, and see what has changed." : result.why;
   announce(told(result, kind));
 }
 
@@ -162,9 +162,9 @@ const nouns = { pick: "your pick", none: "your “none”", correct: "your corre
   left: "leaving it", words: "your text" };
 
 function told(lesson, kind) {
-  if (lesson.why) return `Saved, not learnt now: ${lesson.why}`;
-  if (lesson.learnt === false && lesson.kl === null) return "Saved; being learnt …";
-  const seconds = lesson.seconds === null ? "learnt" : `learnt in ${lesson.seconds.toFixed(1)} s`;
+  if (lesson.why) return `Saved, not learned now: ${lesson.why}`;
+  if (lesson.learned === false && lesson.kl === null) return "Saved; being learned …";
+  const seconds = lesson.seconds === null ? "learned" : `learned in ${lesson.seconds.toFixed(1)} s`;
   return `${seconds} · ${nouns[kind]} ${lesson.change_nats >= 0 ? "+" : ""}${lesson.change_nats.toFixed(1)} nats`;
 }
 
@@ -226,7 +226,7 @@ function show(now) {
   const { right, of, chance } = now.guessed;
   const last = now.lessons[0];
   const parts = now.ready ? [last ? told(last, last.what.kind) : "Ready: ask something."] : [now.why];
-  if (undoing) parts[0] = "Undoing; the lessons after it are learnt again …";
+  if (undoing) parts[0] = "Undoing; the lessons after it are learned again …";
   if (of) parts.push(`it would have guessed ${right} of your last ${of} picks, chance ${chance}`);
   if (now.blind.picks) parts.push(`blind test: its answers won ${now.blind.day} of ${now.blind.picks} against the champion's, chance ${now.blind.chance}`);
   if (now.day_kl) parts.push(`${Math.max(1, Math.round(100 * now.day_kl / now.day_kl_limit))} % of what a day may change`);
@@ -242,10 +242,9 @@ function item(lesson) {
   const { kind, question, text } = lesson.what;
   const undoing = element("button", { type: "button", onclick: attempt(() => undo(lesson.id)) }, "Undo");
   undoing.setAttribute("aria-label", `Undo: ${names[kind]} ${text.slice(0, 60)}`);
-  const effect = lesson.night ? `The night of ${lesson.night} took it. ` : "";
-  return element("li", {}, ...(lesson.night ? [] : [undoing]), element("strong", {}, names[kind]),
+  return element("li", {}, undoing, element("strong", {}, names[kind]),
     ` ${short(text, 120)}`, ...(question ? [element("br"), `“${short(question, 60)}”`] : []),
-    element("div", { className: "effect" }, effect + told(lesson, kind)));
+    element("div", { className: "effect" }, told(lesson, kind)));
 }
 
 const short = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);

@@ -21,7 +21,7 @@ from tasks.tracking import HOME_TAG, Tracking, home_mark
 
 SOURCE = "nightschool teach"
 LIMIT = 10.0  # seconds that the end of a session waits for MLflow
-NOTE = "Lessons of the day, as they were learnt at once; its steps are lessons. The night studies them properly."
+NOTE = "Lessons of the day, as they were learned at once; its steps are lessons. The night studies them properly."
 log = logging.getLogger("nightschool")
 
 
@@ -86,7 +86,7 @@ def record_session(home: Home, config: NightConfig, session: str, lessons: Seque
         """Show the lessons."""
         rows = [
             {"lesson": one["what"]["kind"], "question": one["what"]["question"][:80], "text": one["what"]["text"][:80]}
-            | {"learnt": one["learnt"], "nats": one["change_nats"], "seconds": one["seconds"], "why not": one["why"]}
+            | {"learned": one["learned"], "nats": one["change_nats"], "seconds": one["seconds"], "why not": one["why"]}
             for one in reversed(lessons)
         ]
         show_table("day", rows, f"The lessons of {date.today()}, session {session}")

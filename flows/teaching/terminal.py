@@ -103,7 +103,7 @@ class Terminal:
                 live.update(_cards([*texts.values()]))
         self.shown = [*texts.items()]
         if held_out:
-            self.console.print("[dim]Kept to judge: what you say of this question is never learnt.[/dim]")
+            self.console.print("[dim]Kept to judge: what you say of this question is never learned.[/dim]")
 
     async def _teach(self, kind: str, number: int, text: str = "", from_char: int = -1) -> None:
         answer = self._answer(number)[0]
@@ -115,11 +115,11 @@ class Terminal:
         return self.shown[number - 1]
 
     def _tell(self, lesson: dict[str, object]) -> None:
-        if not lesson["learnt"]:
-            self.console.print(f"Saved, not learnt now: {escape(str(lesson['why']))}")
+        if not lesson["learned"]:
+            self.console.print(f"Saved, not learned now: {escape(str(lesson['why']))}")
             return
         guessed = self.classroom.state()["guessed"]
-        line = f"Learnt in {lesson['seconds']:.1f} s · {lesson['change_nats']:+.1f} nats"
+        line = f"Learned in {lesson['seconds']:.1f} s · {lesson['change_nats']:+.1f} nats"
         if guessed["of"]:
             line += f" · it would have guessed {guessed['right']} of your last {guessed['of']}"
         self.console.print(line)

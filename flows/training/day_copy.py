@@ -13,7 +13,7 @@ from flows.training.validation import Quizzes
 from models.checkpoint import MergeError, verify
 from tasks.evaluation.choose_start import choose_start
 from tasks.stage import Artifact, committed
-from tasks.teaching.replay_day import DAY, lessons_of_day, replay_day
+from tasks.teaching.replay_day import lessons_of_day, replay_day
 from tasks.tracking import Tracking
 from tasks.training.update import merge
 from tasks.workers import HoursOverError, WorkerDiedError
@@ -43,8 +43,8 @@ class OwnersDay:
         """The champion's ranking of the held-out picks, by its name; empty if there is none."""
         return rank_held_out(self.night, self.reward_model, "champion", self.champion)
 
-    def student(self) -> tuple[Path, tuple[str, ...]]:
-        """Return what `start_from: day` begins with, and where the lines are that it has learned by day.
+    def student(self) -> Path:
+        """Return what `start_from: day` begins with.
 
         Once chosen, it stays when the night resumes. Raises DamagedCheckpointError where the day copy changed.
         """
@@ -64,11 +64,11 @@ class OwnersDay:
                 refused=refused,
             )
             night.rest_engine()
-        merged, replayed = (committed(night.folder / path) for path in ("merge_day", "replay_day"))
-        if merged is None or replayed is None or not chosen.read_json("start.json")["day"]:
-            return self.champion, ()
+        merged = committed(night.folder / "merge_day")
+        if merged is None or not chosen.read_json("start.json")["day"]:
+            return self.champion
         verify(day := night.checkpoint(merged), CHANGED)
-        return day, tuple(replayed.read_json(DAY)["sources"])
+        return day
 
     def _make(self) -> str:
         """Make the day copy and let it rank the held-out picks. Return why there is none; empty if there is.
@@ -77,7 +77,7 @@ class OwnersDay:
         """
         night, home = self.night, self.night.home
         if committed(night.folder / "replay_day") is None:
-            lessons = lessons_of_day(self.champion, night.config, home.journal, home.nights)
+            lessons = lessons_of_day(self.champion, self.journal, night.config, home.journal)
             if not lessons:
                 return "Nothing was learned by day."
             if refused := self._too_long(len(lessons)):
@@ -101,7 +101,7 @@ class OwnersDay:
         return refused
 
     def _merged(self) -> Path | None:
-        """Return the day copy as a checkpoint; None where it learnt nothing."""
+        """Return the day copy as a checkpoint; None where it learned nothing."""
         night, config, home = self.night, self.night.config, self.night.home
         replayed = night.run(
             replay_day,
@@ -112,7 +112,6 @@ class OwnersDay:
             teach=config.teach,
             anchors=known_anchors(home, self.champion),
             journal=home.journal,
-            nights=home.nights,
             checkpoints=home.checkpoints,
             trainer=night.trainer,
         )

@@ -59,7 +59,7 @@ def learn_traces(
             checkpoint,
             exam_questions,
             traces=tuple(traces),
-            unseen=openings_held_out(day.folder, config.unseen_share),
+            unseen=openings_held_out(day.folder),
             drawn_by=_seed(night, path),
             config=lesson,
             sandbox=config.sandbox,
@@ -124,7 +124,6 @@ def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], 
             sandbox=night.config.sandbox,
             count=config.reference_solutions,
             seed=_seed(night, "reference_solutions"),
-            night=night.date,
         )
     if config.teacher is not None:
         before = last_finished(home.nights, night.config.name)

@@ -1,10 +1,12 @@
 """The owner's feedback, one channel after the other: corrections, words, praise, picks."""
 
+import time
 from pathlib import Path
 
 from conf.schema import NightConfig
 from conf.sections.lessons import LessonConfig
 from flows.run.context import Night
+from models.lessons.pace import Pace
 from tasks.feedback.train import corrections, feedback, picks, words
 from tasks.stage import Artifact, Stage
 
@@ -12,23 +14,23 @@ LESSONS = "lessons"  # the folder of the channels' stages
 
 
 def learn_feedback(
-    night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...], by_day: tuple[str, ...] = ()
+    night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...], pace: Pace | None = None
 ) -> Path:
     """Learn from every channel that is switched on, in order. Returns the last checkpoint.
 
-    `by_day`: where the lines are that the student has learned by day (`file:line`).
+    `pace`: the seconds that all channels together may take; each one gets an even share of what is left.
     """
-    config = night.config
-    for channel, lesson in channels(config):
+    started, on = time.perf_counter(), channels(night.config)
+    for number, (channel, lesson) in enumerate(on):
         night.rest_engine()
+        share = None if pace is None else pace.left(started).share(len(on) - number, channel.name)
         checkpoint = night.learn(
             channel,
             f"{LESSONS}/{channel.name}",
             checkpoint,
             exam_questions,
             day=day,
-            unseen_share=config.unseen_share,
-            by_day=by_day,
+            pace=share,
             config=lesson,
         )
     return checkpoint

@@ -1,6 +1,6 @@
 """The inputs of a night: champion, teacher, frozen journal, and reward model."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from rewards.benchmarks import configured
 from rewards.data.synthetic_journal import practised_levels
 from rewards.verifier import Problem
 from tasks.journal.freeze import freeze_journal
-from tasks.journal.lineage import nights_with_smaller_holdout
 from tasks.registry.import_model import STARTER_MODEL, enroll
 from tasks.registry.mlflow_registry import DAYTIME, Registry
 from tasks.reward_model.fit import figures, fit_reward_model
@@ -36,8 +35,8 @@ def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart
         tracking.log_dataset(f"{part.name}-test", "exam", part.source, problems)
 
 
-def frozen_day(night: Night, champion: Path) -> Artifact:
-    """Freeze the journal's new lines as tables.
+def frozen_day(night: Night, start: Path) -> Artifact:
+    """Freeze the journal as tables of lessons. `start`: what the night begins with.
 
     A generated day has the levels that the night practises; once the student is trained, only those new tonight.
     """
@@ -50,11 +49,9 @@ def frozen_day(night: Night, champion: Path) -> Artifact:
         new_levels=new_levels(config, night.home, night.date),
         seed=str(config.seed),
         date=night.date,
-        model=config.name,
-        champion=champion,
+        start=start,
+        unseen_share=config.unseen_share,
         journal=night.home.journal,
-        nights=night.home.nights,
-        checkpoints=night.home.checkpoints,
     )
 
 
@@ -69,7 +66,6 @@ def reward_model_of(
     `exam_questions`: picks that ask one are left out. Raises DamagedCheckpointError where its files changed.
     """
     config, path = night.config, "fit_reward_model"
-    known = nights_with_smaller_holdout(champion.name, night.home.nights, config.unseen_share)
     arguments: dict[str, Any] = {
         "day": day,
         "date": night.date,
@@ -79,9 +75,8 @@ def reward_model_of(
         "student": config.student,
         "seed": config.seed,
         "exam_questions": exam_questions,
-        "nights_with_smaller_holdout": known,
         "broke": _earlier_failure(night.folder / path),
-        "earlier": _earlier_reward_model(night, known),
+        "earlier": _earlier_reward_model(night),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }
@@ -102,22 +97,14 @@ def reward_model_of(
     return fitted
 
 
-def _earlier_reward_model(night: Night, known: Collection[tuple[str, float]]) -> Path | None:
-    """Return the reward model that served in the last finished night, where tonight's fit may go on from it.
-
-    It must have had the same conversations held out, and a champion that knew no more of them: otherwise it would have
-    been fitted to what judges it tonight. `known`: nights that taught tonight's champion held-out conversations.
-    """
-    config, nights = night.config, night.home.nights
-    last = last_finished(nights, config.name, night.date)
+def _earlier_reward_model(night: Night) -> Path | None:
+    """Return the reward model that served in the last finished night, where that had the same backbone."""
+    config = night.config
+    last = last_finished(night.home.nights, config.name, night.date)
     before, fitted = last and config_of(last), last and committed(last / "fit_reward_model")
     if last is None or before is None or fitted is None or not fitted.read_json("outcome.json")["serves"]:
         return None
-    settings = [(one.unseen_share, one.reward_model.backbone, one.student) for one in (before, config)]
-    champion = (last / "champion.txt").read_text().strip()
-    if settings[0] != settings[1] or not {*nights_with_smaller_holdout(champion, nights, config.unseen_share)} <= {
-        *known
-    }:
+    if (before.reward_model.backbone, before.student) != (config.reward_model.backbone, config.student):
         return None
     checkpoint = night.checkpoint(fitted)
     return checkpoint if is_intact(checkpoint) else None

@@ -13,7 +13,7 @@ from flows.training.acceptance import accept_lesson
 from flows.training.distillation import learn_own_answers, learn_traces
 from flows.training.feedback import LESSONS, channels, learn_feedback
 from flows.training.validation import Quizzes
-from models.checkpoint import parent_of
+from models.lessons.pace import Pace
 from tasks.incidents import end_early, ended_early
 from tasks.journal.freeze import read_counts
 from tasks.plan import quiz_of_block
@@ -25,17 +25,17 @@ from tasks.workers import HoursOverError
 class Recipe:
     """Lessons and blocks of rounds, each of which hands a checkpoint to the next.
 
-    `student`: what the night begins with. `exam_questions`: those that no lesson may learn. `by_day`: where the lines
-    are that the student has learned by day (`file:line`).
+    `student`: what the night begins with. `trained`: whether an earlier night has trained it; what it learned by day
+    does not count. `exam_questions`: those that no lesson may learn.
     """
 
     night: Night
     student: Path
+    trained: bool
     journal: Artifact
     exam_questions: tuple[str, ...]
     quizzes: Quizzes
     division: Division
-    by_day: tuple[str, ...] = ()
 
     def before_rounds(self) -> Path:
         """Run the lessons before the first block of rounds, or as many as the night's hours leave time for.
@@ -81,18 +81,20 @@ class Recipe:
     def _teach(self, step: Step, checkpoint: Path) -> Path:
         night, rounds = self.night, step.rounds.start - 1
         pace = self.division.pace(night.folder, step, [each for each in self._steps if self._teaches(each)])
+        if step.kind == "lessons":
+            return self._teach_feedback(step, checkpoint, pace)
         if step.kind == "distill":
-            trained = parent_of(self.student) is not None
             arguments = (night, self.journal, rounds, checkpoint, self.exam_questions, step.path)
-            return learn_traces(*arguments, trained=trained, pace=pace)
-        if step.kind == "self_distill":
-            return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.path, pace=pace)
+            return learn_traces(*arguments, trained=self.trained, pace=pace)
+        return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.path, pace=pace)
+
+    def _teach_feedback(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
         learned: list[Path] = []
 
         def lessons() -> None:
-            learned.append(learn_feedback(night, self.journal, checkpoint, self.exam_questions, self.by_day))
+            learned.append(learn_feedback(self.night, self.journal, checkpoint, self.exam_questions, pace))
 
-        night.run_nested("feedback", step.path, lessons)
+        self.night.run_nested("feedback", step.path, lessons)
         return learned[0]
 
     def _teaches(self, step: Step) -> bool:

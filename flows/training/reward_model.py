@@ -58,7 +58,6 @@ class LearnedReward:
             owner_prompts,
             "owner_prompts",
             day=self.day,
-            unseen_share=config.unseen_share,
             exam_questions=self.exam_questions,
             checkpoint=self.base,
             student=config.student,

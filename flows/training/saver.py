@@ -47,7 +47,7 @@ class Retention:
         return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
 
     def outdated(self, number: int, base: Path) -> tuple[list[Path], list[Path]]:
-        """Return the checkpoints and states that go when those of a round are written: its predecessor's are durable.
+        """Return the checkpoints and states that may be deleted once a round is saved: its predecessor's are durable.
 
         `base`: the checkpoint that the block began with, which its rounds still read.
         """

@@ -58,15 +58,10 @@ class Usage(NamedTuple):
     prompt: int = 0
     answer: int = 0
 
-    def usd(self, config: EndpointConfig) -> float:
-        """Return the price in US dollars."""
-        prompts = self.prompt * config.usd_per_million_prompt_tokens
-        return (prompts + self.answer * config.usd_per_million_answer_tokens) / 1e6
-
 
 @dataclass
 class Outcome:
-    """An answer, or None, for each question; why some have none; tokens and US dollars spent on these questions."""
+    """An answer, or None, for each question; why some have none; the tokens spent on these questions."""
 
     answers: list[str | None]
     asked: int = 0
@@ -74,7 +69,6 @@ class Outcome:
     failed: Counter[str] = field(default_factory=Counter)
     stopped: str | None = None
     tokens: int = 0
-    usd: float = 0.0
 
 
 def ask(
@@ -138,7 +132,6 @@ class _Client:
                 over = f"its {config.budget_minutes:g} minutes (budget_minutes) are over"
                 outcome.stopped = over if minutes <= left else "the night has no more time for it"
         outcome.tokens = sum(self.spent) - sum(before)
-        outcome.usd = self.spent.usd(config) - before.usd(config)
         return outcome
 
     async def _answer(self, index: int, client: Any, slots: asyncio.Semaphore) -> None:
@@ -171,9 +164,6 @@ class _Client:
     def _limit_reached(self) -> str | None:
         if sum(self.spent) >= self.config.budget_tokens:
             return f"the night's budget of {self.config.budget_tokens} tokens (budget_tokens) is spent"
-        limit = self.config.budget_usd
-        if limit is not None and self.spent.usd(self.config) >= limit:
-            return f"the night's budget of {limit:g} US dollars (budget_usd) is spent"
         return None
 
     async def _request(self, client: Any, question: Question) -> Any:

@@ -20,7 +20,7 @@ HALVINGS = 3  # before a lesson is refused
 ALIKE = 0.1  # a measured change so near the intended one, relative to it, is taken
 CORRECTIONS = 2  # of the length of a step, so that the measured change is the intended one
 FARTHEST = 4.0  # times that a correction lengthens or shortens a step at most
-NOTHING = 1e-12  # a gradient's squared norm below which nothing can be learnt
+NOTHING = 1e-12  # a gradient's squared norm below which nothing can be learned
 
 Adapter = dict[str, Tensor]
 Distributions = list[Float[Tensor, "tokens vocabulary"]]  # log-probabilities, one tensor an answer
@@ -36,11 +36,11 @@ class Taught:
 
     `intended`, `change`: Σ over the answers' tokens of credit × change of log-probability, nats. `kl`: KL divergence of
     the copy before from the copy after, mean over the tokens of the answers shown, nats. `day_kl`: of the champion from
-    the copy, over the anchors' tokens. A lesson that is not `learnt` left the copy as it was. `guessed`, of a pick:
+    the copy, over the anchors' tokens. A lesson that is not `learned` left the copy as it was. `guessed`, of a pick:
     whether the copy before it preferred the chosen answer; None if it preferred none.
     """
 
-    learnt: bool
+    learned: bool
     intended: float
     change: float
     kl: float

@@ -1,18 +1,19 @@
-"""How many steps of a lesson of worked solutions fit into its share of the night's hours."""
+"""The steps of a lesson: which examples each takes, and how many fit into the lesson's share of the night's hours."""
 
 import json
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from conf.sections.lessons import DistillConfig
+from conf.sections.lessons import DistillConfig, LessonConfig
 from conf.storage.durable import write_atomically
 
 TIMED = 2  # steps before the number is fixed; a lesson has at least so many
 POLL = 0.05  # seconds
+MOST_STEPS = 48  # a night, of one of the owner's channels: what has no room tonight is taught tomorrow
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,10 @@ class Pace:
     def left(self, started: float) -> "Pace":
         """Return the share that is left for the steps of a lesson that `started` then (`time.perf_counter`)."""
         return replace(self, seconds=max(0.0, self.seconds - (time.perf_counter() - started)))
+
+    def share(self, of: int, name: str) -> "Pace":
+        """Return an even share for one of so many lessons that take turns, with a file of its own."""
+        return replace(self, seconds=self.seconds / of, file=self.file.with_suffix("") / f"{name}.json")
 
 
 @dataclass(frozen=True)
@@ -70,21 +75,40 @@ def read_steps(file: Path) -> FixedSteps | None:
     return FixedSteps(**json.loads(file.read_text())) if file.exists() else None
 
 
-def plan_steps(examples: int, config: DistillConfig, seed: int) -> list[list[int]]:
+def paced(steps: Iterator[dict[str, float]], planned: int, pace: Pace | None) -> Iterator[dict[str, float]]:
+    """Yield the metrics of as many of the `planned` steps as a lesson's pace allows."""
+    most, began = planned, time.perf_counter()
+    for number, metrics in enumerate(steps, 1):
+        yield metrics
+        before, began = began, time.perf_counter()
+        if number == TIMED and pace is not None:
+            most = fix_steps(pace, planned, began - before).steps
+        if number == most:
+            return
+
+
+def plan_steps(examples: int, config: DistillConfig | LessonConfig, seed: int) -> list[list[int]]:
     """Return the examples of each planned step, by their numbers: shuffled, all before any comes again.
 
-    No example comes more than `max_epochs` times, so few examples give fewer steps; steps differ by at most one
-    example in size.
+    Feedback comes once an epoch. Worked solutions come at most `max_epochs` times, so few of them give fewer steps.
+    Steps differ by at most one example in size.
     """
     if not examples:
         return []
+    if not isinstance(config, DistillConfig):
+        return _plan_epochs(examples, config, seed)
     total = min(config.steps * config.batch_size, config.max_epochs * examples)
     steps, rng = -(-total // config.batch_size), random.Random(seed)
     order = [number for _ in range(-(-total // examples)) for number in rng.sample(range(examples), examples)]
     return [order[total * step // steps : total * (step + 1) // steps] for step in range(steps)]
 
 
-def came(examples: int, config: DistillConfig, seed: int, steps: int) -> set[int]:
+def _plan_epochs(examples: int, config: LessonConfig, seed: int) -> list[list[int]]:
+    rng, number = random.Random(seed), -(-examples // config.batch_size)
+    orders = [rng.sample(range(examples), examples) for _ in range(config.epochs)]
+    return [order[step::number] for order in orders for step in range(number)]
+
+
+def came(examples: int, config: DistillConfig | LessonConfig, seed: int, steps: int) -> set[int]:
     """Return the numbers of the examples that come in a lesson's first `steps` steps."""
-    plan: Sequence[Sequence[int]] = plan_steps(examples, config, seed)[:steps]
-    return {number for batch in plan for number in batch}
+    return {number for batch in plan_steps(examples, config, seed)[:steps] for number in batch}

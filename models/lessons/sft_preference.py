@@ -3,7 +3,6 @@
 Each function yields a step's metrics as soon as the step is taken.
 """
 
-import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -148,11 +147,5 @@ def answer_groups(answers: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]
 
 
 def batches(lines: Sequence[T], config: LessonConfig, seed: int) -> list[list[T]]:
-    """Return every line once an epoch, shuffled, in steps of at most `batch_size` lines, equal but for one line."""
-    rng = random.Random(seed)
-    steps: list[list[T]] = []
-    for _ in range(config.epochs if lines else 0):
-        order = rng.sample(list(lines), len(lines))
-        number = -(-len(order) // config.batch_size)
-        steps += [order[step::number] for step in range(number)]
-    return steps
+    """Return the lines of each step (see `plan_steps`)."""
+    return [[lines[number] for number in step] for step in plan_steps(len(lines), config, seed)]

@@ -72,9 +72,9 @@ def add(sums: dict[str, float], figures: Mapping[str, float]) -> None:
         sums[name] = max(sums[name], value) if name.endswith("_max") else sums[name] + value
 
 
-def join(rank: int, processes: int, meeting: Path, backend: str) -> None:
-    """Join the processes that train together. `meeting`: a file that is not there yet, in a folder that all see."""
-    dist.init_process_group(backend, init_method=f"file://{meeting}", rank=rank, world_size=processes)
+def join(rank: int, processes: int, rendezvous: Path, backend: str) -> None:
+    """Join the processes that train together. `rendezvous`: a file that is not there yet, in a folder that all see."""
+    dist.init_process_group(backend, init_method=f"file://{rendezvous}", rank=rank, world_size=processes)
     _pairs.extend(_partners(rank, processes))
 
 

@@ -91,7 +91,7 @@ class Ants:
     def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
         """Return three episodes of each training layout by a greedy ant, half of whose moves are random.
 
-        The random ones are played, not learnt: they lead to where a greedy ant would not be, but an imitator will
+        The random ones are played, not learned: they lead to where a greedy ant would not be, but an imitator will
         (DART, arXiv 1703.09327).
         """
         return [(problem, self._played(problem, take)) for problem in self.problems("train") for take in range(3)]

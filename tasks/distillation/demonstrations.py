@@ -1,4 +1,4 @@
-"""A teacher's episodes as examples: what it wrote in a turn is learnt, what the environment said is only read."""
+"""A teacher's episodes as examples: what it wrote in a turn is learned, what the environment said is only read."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ class Demonstrations:
         self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}
 
     def example(self, trace: Trace) -> EpisodeExample:
-        """Return the first observation's tokens, those that follow, and which of these are learnt."""
+        """Return the first observation's tokens, those that follow, and which of these are learned."""
         problem = self.problems[(trace.source or "").partition(":")[2]]
         written_turns = weighted_texts(trace.response)
         turns = replay(self.environment, problem, [text for text, _ in written_turns])

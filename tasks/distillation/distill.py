@@ -10,6 +10,7 @@ from jinja2 import TemplateError
 
 from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
+from models.checkpoint import learned
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.lessons.pace import Pace, came
 from models.lessons.preference_data import EpisodeExample, Example
@@ -17,7 +18,7 @@ from rewards.benchmarks import configured, is_user_defined
 from tasks.distillation.demonstrations import Demonstrations
 from tasks.distillation.known import Answering, mark_known
 from tasks.distillation.trace_filter import (
-    LEARNT,
+    LEARNED,
     Fate,
     Trace,
     counts,
@@ -26,7 +27,6 @@ from tasks.distillation.trace_filter import (
     filter_traces,
     traces_of,
 )
-from tasks.journal.lineage import LATER, solution_of
 from tasks.stage import Artifact, stage
 from tasks.tables import TRACES, read_rollouts, read_table
 from tasks.training import trainer_process
@@ -59,16 +59,18 @@ def distill(
     """Learn the traces that the verifier accepts, or nobody can judge, and that ask no problem of the exam.
 
     Only as many as the configured steps have room for, once each, drawn by the seed `drawn_by`, and of them those that
-    come in the steps that its `pace` allows; the journal's others return on a later night, and so do held-out ones
-    (`later.json`; see `tasks/journal/lineage.py`). Given how the
-    student is `answering`, solutions of problems that it solves already are not learnt. The student's `rehearsed`
-    answers are learnt among the traces (see `tasks/distillation/rehearsal.py`), and not without any.
-    `traces`: stages that wrote a traces table. `benchmarks`: the night's, for the user's own among them. `unseen`:
-    openings of the conversations that judge the reward model (see `models/lessons/preference_data.py`); traces that
-    begin so are not learnt. Without traces the checkpoint stays the same.
+    come in the steps that its `pace` allows. What the checkpoint has learned of the journal is left out; what has no
+    room, or is held out, is not learned by the new one, so that a later night teaches it. Given how the student is
+    `answering`, solutions of problems that it solves already are not learned. The student's `rehearsed` answers are
+    learned among the traces (see `tasks/distillation/rehearsal.py`), and not without any. `traces`: stages that wrote a
+    traces table. `benchmarks`: the night's, for the user's own among them. `unseen`: openings of the conversations that
+    judge the reward model (see `models/lessons/preference_data.py`); traces that begin so are not learned. Without
+    traces the checkpoint stays the same.
     """
     started = time.perf_counter()
-    read = [trace for artifact in traces for trace in traces_of(read_table(artifact.folder / "traces.parquet", TRACES))]
+    tables = [traces_of(read_table(artifact.folder / "traces.parquet", TRACES)) for artifact in traces]
+    known = learned(checkpoint)
+    read = [trace for table in tables for trace in table if trace.lesson not in known]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
 
     demonstrations = {
@@ -96,8 +98,8 @@ def distill(
     filtered = draw_lessons(filtered, config.steps * config.batch_size - len(own), drawn_by)
     if answering is not None:
         filtered = mark_known(filtered, checkpoint, student, sandbox, user_benchmarks, answering)
-    learnt = [index for index, trace in enumerate(filtered) if trace.fate in LEARNT]
-    examples = [tokens(filtered[index]) for index in learnt]
+    chosen = [index for index, trace in enumerate(filtered) if trace.fate in LEARNED]
+    examples = [tokens(filtered[index]) for index in chosen]
     curve: list[dict[str, float]] = []
     if examples:
         rehearsals = round(len(examples) * config.rehearsal / (1 - config.rehearsal))
@@ -110,19 +112,21 @@ def distill(
             examples,
             checkpoints,
             pace and pace.left(started),  # without what the student's own attempts took
+            [filtered[index].lesson for index in chosen],
+            [trace.lesson for trace in filtered if trace.lesson and trace.fate not in (*LEARNED, "later", "held_out")],
         )
         taught = came(len(examples), config, trainer_config.seed, len(curve))
-        for index in (index for number, index in enumerate(learnt) if number not in taught):
+        for index in (index for number, index in enumerate(chosen) if number not in taught):
             filtered[index] = replace(filtered[index], fate="later")
         if pace is not None and pace.file.exists():  # not where one or two steps were planned
             (folder / PACE).write_text(pace.file.read_text())
-    _write_outcome(folder, read, filtered)
+    _write_outcome(folder, filtered)
     (folder / "curve.json").write_text(json.dumps(curve))
     (folder / "checkpoint.txt").write_text(checkpoint.name)
 
 
-def _write_outcome(folder: Path, read: Sequence[Trace], filtered: Sequence[Trace]) -> None:
-    """Write the counts by fate and by source, the matches with the exam, and which traces a later night may learn."""
+def _write_outcome(folder: Path, filtered: Sequence[Trace]) -> None:
+    """Write the counts by fate and by source, and the matches with the exam."""
     (folder / "counts.json").write_text(json.dumps(counts(filtered)))
     (folder / "sources.json").write_text(json.dumps(counts_by_source(filtered)))
     matches = [
@@ -137,9 +141,3 @@ def _write_outcome(folder: Path, read: Sequence[Trace], filtered: Sequence[Trace
         if trace.exam
     ]
     (folder / "contamination.json").write_text(json.dumps(matches, indent=1))
-    later = sorted(
-        solution_of(original.messages, original.response)  # as it was before it was rewritten
-        for original, trace in zip(read, filtered, strict=True)
-        if trace.fate in ("later", "held_out")
-    )
-    (folder / LATER).write_text(json.dumps(later))

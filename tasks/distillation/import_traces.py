@@ -11,8 +11,8 @@ from rewards import benchmarks
 from rewards.data.solution_formats import read_question
 from rewards.verifier import Problem
 from tasks.journal.dataset_formats import worked_solution
-from tasks.journal.freeze import table_row
 from tasks.journal.import_dataset import read_rows
+from tasks.journal.read import table_row
 from tasks.stage import stage
 from tasks.tables import QUARANTINE, TRACES, write_table
 
@@ -56,4 +56,4 @@ def _trace(row: Mapping[str, Any] | str, file: TraceFile) -> dict[str, Any]:
     if benchmark is not None and benchmark.answer_line is not None:  # otherwise its prompt shows tests, not in a trace
         question = benchmark.prompt(Problem("", benchmark.name, question, ""))
     asked = [*before, last.model_copy(update={"content": question})]
-    return table_row(trace.model_copy(update={"messages": asked}))[1]
+    return table_row(trace.model_copy(update={"messages": asked}))

@@ -11,7 +11,7 @@ from conf.sections.benchmark import BenchmarkName
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards import benchmarks
 from rewards.verifier import Benchmark, Problem
-from tasks.distillation.trace_filter import LEARNT, Trace
+from tasks.distillation.trace_filter import LEARNED, Trace
 from tasks.evaluation.answering import answer_questions
 from tasks.rollouts import engine_process
 from tasks.workers import Worker
@@ -36,13 +36,13 @@ def mark_known(
     user_benchmarks: Mapping[str, Benchmark],
     answering: Answering,
 ) -> list[Trace]:
-    """Return the traces; those to be learnt whose problem the checkpoint solves, greedily, get the fate `known`.
+    """Return the traces; those to be learned whose problem the checkpoint solves, greedily, get the fate `known`.
 
     One without a truth, or of a benchmark that the night does not have, never does. The engine sleeps afterwards.
     """
     rows: dict[str, list[int]] = defaultdict(list)
     for row, trace in enumerate(traces):
-        if trace.fate in LEARNT and trace.truth is not None and trace.benchmark in {*BUILT_IN, *user_benchmarks}:
+        if trace.fate in LEARNED and trace.truth is not None and trace.benchmark in {*BUILT_IN, *user_benchmarks}:
             rows[str(trace.benchmark)].append(row)
     marked = list(traces)
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)

@@ -58,7 +58,6 @@ def ask_teacher(
         "failed": dict(outcome.failed),
         "stopped": outcome.stopped,
         "tokens": outcome.tokens,
-        "usd": round(outcome.usd, 6),
     }
     (folder / "asked.json").write_text(json.dumps(summary))
     if outcome.stopped:

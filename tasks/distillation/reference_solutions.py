@@ -19,7 +19,7 @@ EASIEST = 8  # times as many problems to draw from, the easiest ones
 
 @stage()
 def reference_solutions(
-    folder: Path, *, sources: tuple[BenchmarkConfig, ...], sandbox: SandboxConfig, count: int, seed: str, night: str
+    folder: Path, *, sources: tuple[BenchmarkConfig, ...], sandbox: SandboxConfig, count: int, seed: str
 ) -> None:
     """Write `count` solutions of training problems, each benchmark's share by its weight.
 
@@ -35,11 +35,11 @@ def reference_solutions(
         easiest = sorted(found, key=lambda each: (each[0].level or "", len(each[1]), each[0].problem_id))
         pool = easiest[: EASIEST * share]
         drawn = random.Random(f"{seed} {entry.label}").sample(pool, min(share, len(pool)))
-        rows += _traces(benchmark, drawn, night)
+        rows += _traces(benchmark, drawn)
     write_table(folder / "traces.parquet", TRACES, rows)
 
 
-def _traces(benchmark: Benchmark, solutions: Sequence[tuple[Problem, str]], night: str) -> list[dict[str, Any]]:
+def _traces(benchmark: Benchmark, solutions: Sequence[tuple[Problem, str]]) -> list[dict[str, Any]]:
     return [
         {
             "messages": json.dumps([{"role": "user", "content": benchmark.prompt(problem)}]),
@@ -48,7 +48,6 @@ def _traces(benchmark: Benchmark, solutions: Sequence[tuple[Problem, str]], nigh
             "benchmark": benchmark.name,
             "truth": None if benchmark.environment else problem.truth,  # an episode is neither right nor wrong
             "source": f"{benchmark.name}:{problem.problem_id}",
-            "night": night,
         }
         for problem, solution in solutions
     ]

@@ -1,4 +1,4 @@
-"""Rehearsal: the student's own answers to everyday prompts, learnt among worked solutions so that less is forgotten.
+"""Rehearsal: the student's own answers to everyday prompts, learned among worked solutions so that less is forgotten.
 
 Samples at temperature 1 are unbiased: on average they pull the student to what it was (Robins 1995, "Catastrophic
 forgetting, rehearsal and pseudorehearsal"). Greedy answers would make it repeat itself.
@@ -30,7 +30,7 @@ def rehearsal(
     seed: int,
     engine: Worker,
 ) -> None:
-    """Write `count` answers, equally many to each prompt; one that is cut off is learnt without an end.
+    """Write `count` answers, equally many to each prompt; one that is cut off is learned without an end.
 
     The engine sleeps afterwards.
     """

@@ -34,7 +34,7 @@ Fate = Literal[
     "known",  # the student solves its problem already
 ]
 FATES: tuple[Fate, ...] = get_args(Fate)
-LEARNT: tuple[Fate, ...] = ("kept", "unknown")
+LEARNED: tuple[Fate, ...] = ("kept", "unknown")
 DATASET = "dataset"  # the teacher of the benchmarks' own solutions
 
 NO_PROBLEMS: Mapping[str, Problem] = {}
@@ -42,7 +42,10 @@ NO_PROBLEMS: Mapping[str, Problem] = {}
 
 @dataclass(frozen=True)
 class Trace:
-    """A worked solution as it would be learnt. `exam`: the exam question that it matches."""
+    """A worked solution as it would be learned.
+
+    `exam`: the exam question that it matches. `lesson`: its name in the journal, None if it is not from there.
+    """
 
     messages: list[dict[str, str]]
     response: str
@@ -50,13 +53,14 @@ class Trace:
     benchmark: str | None
     truth: str | None
     source: str | None
+    lesson: str | None = None
     fate: Fate = "unknown"
     exam: Match | None = None
 
 
 def traces_of(table: pd.DataFrame) -> list[Trace]:
     """Return the rows of a traces table."""
-    rows: list[dict[str, Any]] = table.drop(columns="night").to_dict("records")  # pyright: ignore
+    rows: list[dict[str, Any]] = table.drop(columns="day").to_dict("records")  # pyright: ignore
     return [Trace(**row | {"messages": json.loads(row["messages"])}) for row in rows]
 
 
@@ -72,7 +76,7 @@ def filter_traces(
     """Return the traces, in order, with their fates, and rewritten in their benchmark's form where they had another.
 
     `per_problem`: how many solutions of one prompt are kept at most, the first ones. `unfit`: returns the fate of a
-    trace that cannot be learnt as it is. `unseen`: openings of conversations that no lesson may contain.
+    trace that cannot be learned as it is. `unseen`: openings of conversations that no lesson may contain.
     `user_benchmarks`: the user's own, besides the built-in ones.
     """
     exam = exam_index(tuple(exam_questions))
@@ -87,7 +91,7 @@ def filter_traces(
             trace = replace(trace, fate="exam")
         elif opening(original.messages) in unseen:
             trace = replace(trace, fate="held_out")
-        elif trace.fate in LEARNT:
+        elif trace.fate in LEARNED:
             if (prompt, trace.response) in seen:
                 trace = replace(trace, fate="duplicate")
             elif (fate := unfit(trace)) is not None:
@@ -107,7 +111,7 @@ def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
     Solutions from the datasets themselves fill the room that others leave.
     """
     chance, drawn = random.Random(seed), set[int]()
-    worth = [index for index, trace in enumerate(traces) if trace.fate in LEARNT]
+    worth = [index for index, trace in enumerate(traces) if trace.fate in LEARNED]
     for is_dataset in (False, True):
         group = [index for index in worth if (traces[index].teacher == DATASET) is is_dataset]
         drawn |= {*chance.sample(group, min(room - len(drawn), len(group)))}

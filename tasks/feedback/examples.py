@@ -12,7 +12,7 @@ from jinja2 import TemplateError
 
 from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from models.lessons.preference_data import Example, Pick, RatedAnswer, is_held_out
+from models.lessons.preference_data import Example, Pick, RatedAnswer
 from rewards.contamination import exam_index
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ class ExampleReader:
 
     `counts`: the number of `lines`, and of those `used`. The others match an exam question (`exam`), exceed
     `max_tokens` (`too_long`), are refused by the student's template (`refused`: two turns of the same speaker, say),
-    judge the reward model (`held_out`), or have nothing to learn: feedback near 0 (`neutral`), text of a single token
+    are held out to judge (`held_out`), or have nothing to learn: feedback near 0 (`neutral`), text of a single token
     (`too_short`), a pick without another answer (`no_choice`).
-    `unseen_share`: the share of conversations that judge the reward model.
+    `lessons`: the name of the lesson that each example returned so far belongs to.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class ExampleReader:
         student: StudentConfig,
         exam_questions: Sequence[str],
         max_tokens: int,
-        unseen_share: float = 0.0,
     ) -> None:
-        self.checkpoint, self.student, self.unseen_share = checkpoint, student, unseen_share
+        self.checkpoint, self.student = checkpoint, student
+        self.lessons: list[str] = []
         self.exam, self.max_tokens = exam_index(tuple(exam_questions)), max_tokens
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
@@ -50,7 +50,8 @@ class ExampleReader:
             answer = self._answer(row.correction)
             if self._fits(prompt, answer):
                 examples.append((prompt, answer))
-        return self._used(examples)
+                self._use(row)
+        return examples
 
     def words(self, table: pd.DataFrame, piece: int) -> list[Example]:
         """Return the texts in pieces of at most `piece` tokens; each token but a text's first is predicted once.
@@ -58,17 +59,17 @@ class ExampleReader:
         A piece begins with the last token of the one before. There is no end token: a text may be an extract.
         """
         examples: list[Example] = []
-        for text in table.text:
+        for row in table.itertuples():
             self.counts["lines"] += 1
-            tokens = self._tokenizer.encode(text, add_special_tokens=False)
-            if self.exam.match_any([text]):
+            tokens = self._tokenizer.encode(str(row.text), add_special_tokens=False)
+            if self.exam.match_any([str(row.text)]):
                 self.counts["exam"] += 1
             elif len(tokens) < 2:
                 self.counts["too_short"] += 1
             else:
-                self.counts["used"] += 1
                 starts = range(0, len(tokens) - 1, max(1, min(piece, self.max_tokens) - 1))
                 examples += [(tokens[at : at + 1], tokens[at + 1 : at + starts.step + 1]) for at in starts]
+                self._use(row, len(starts))
         return examples
 
     def feedback(self, table: pd.DataFrame) -> list[RatedAnswer]:
@@ -83,7 +84,8 @@ class ExampleReader:
                 self.counts["neutral"] += 1
             elif self._fits(prompt, answer):
                 examples.append(RatedAnswer(prompt, answer, row.value > 0))
-        return self._used(examples)
+                self._use(row)
+        return examples
 
     def picks(self, table: pd.DataFrame) -> list[Pick]:
         """Return the picks, the picked answer first, each different answer once, without those that are too long."""
@@ -97,17 +99,18 @@ class ExampleReader:
                 self.counts["no_choice"] += 1
             elif self._fits(prompt, picked):
                 examples.append(Pick(tuple(prompt), (tuple(picked), *fitting), 0))
-        return self._used(examples)
+                self._use(row)
+        return examples
 
     def _prompts(self, table: pd.DataFrame) -> Any:
-        """Yield the rows that may be learnt, each with its prompt's tokens."""
+        """Yield the rows that may be learned, each with its prompt's tokens."""
         for row in table.itertuples():
             self.counts["lines"] += 1
             messages = json.loads(str(row.messages))
             if self.exam.match_any([*(message["content"] for message in messages), *_answers(row)]):
                 self.counts["exam"] += 1
                 continue
-            if is_held_out(messages, self.unseen_share):
+            if row.held_out:
                 self.counts["held_out"] += 1
                 continue
             try:
@@ -125,9 +128,9 @@ class ExampleReader:
         self.counts["too_long"] += not fits
         return fits
 
-    def _used(self, examples: list[Any]) -> list[Any]:
-        self.counts["used"] += len(examples)
-        return examples
+    def _use(self, row: Any, examples: int = 1) -> None:
+        self.counts["used"] += 1
+        self.lessons += [row.lesson] * examples
 
     @cached_property
     def _tokenizer(self) -> "PreTrainedTokenizerBase":
@@ -136,6 +139,6 @@ class ExampleReader:
 
 
 def _answers(row: Any) -> list[str]:
-    """Return all answers in a row, learnt or not: any of them may contain an exam question."""
+    """Return all answers in a row, learned or not: any of them may contain an exam question."""
     shown = json.loads(row.responses) if hasattr(row, "responses") else [row.response]
     return [*shown, *([row.correction] if hasattr(row, "correction") else [])]

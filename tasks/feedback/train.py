@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
+from models.checkpoint import learned
+from models.lessons.pace import MOST_STEPS, Pace
 from models.lessons.preference_data import Example
 from tasks.feedback.examples import ExampleReader
 from tasks.stage import Artifact, stage
@@ -27,9 +29,8 @@ log = logging.getLogger("nightschool")
 class LessonInputs(TypedDict):
     """The inputs of all feedback lessons.
 
-    `unseen_share`: the share of conversations that judge the reward model and are not learnt; 0 without one.
-    `max_tokens`: of prompt and answer together; longer examples are left out. `by_day`: where the lines are that the
-    student has learnt by day (`file:line`).
+    `max_tokens`: of prompt and answer together; longer examples are left out. `pace`: the channel's share of the
+    night's hours; None: it takes all steps.
     """
 
     day: Artifact
@@ -37,35 +38,34 @@ class LessonInputs(TypedDict):
     trainer_config: TrainerConfig
     student: StudentConfig
     exam_questions: tuple[str, ...]
-    unseen_share: float
     max_tokens: int
-    by_day: tuple[str, ...]
+    pace: Pace | None
     checkpoints: Path
     trainer: Worker
 
 
-@stage(retries=2, resources=("trainer", "checkpoints"))
+@stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def corrections(folder: Path, *, config: CorrectionsConfig, **inputs: Unpack[LessonInputs]) -> None:
     """Fine-tune on the answers that the owner corrected."""
     reader, table = _open(inputs, "corrections", CORRECTIONS)
     _learn(folder, config, reader.corrections(table), reader, inputs)
 
 
-@stage(retries=2, resources=("trainer", "checkpoints"))
+@stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def words(folder: Path, *, config: WordsConfig, **inputs: Unpack[LessonInputs]) -> None:
     """Continue pretraining on the owner's texts."""
     reader, table = _open(inputs, "words", WORDS)
     _learn(folder, config, reader.words(table, config.max_tokens), reader, inputs)
 
 
-@stage(retries=2, resources=("trainer", "checkpoints"))
+@stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def feedback(folder: Path, *, config: FeedbackConfig, **inputs: Unpack[LessonInputs]) -> None:
     """Learn from rated answers by KTO, with the checkpoint before as the reference."""
     reader, table = _open(inputs, "feedback", FEEDBACK)
     _learn(folder, config, reader.feedback(table), reader, inputs)
 
 
-@stage(retries=2, resources=("trainer", "checkpoints"))
+@stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def picks(folder: Path, *, config: PicksConfig, **inputs: Unpack[LessonInputs]) -> None:
     """Learn from picks without a reward model: by DPO against the other answers, or supervised on the picked one."""
     reader, table = _open(inputs, "preferences", PREFERENCES)
@@ -78,25 +78,36 @@ def picks(folder: Path, *, config: PicksConfig, **inputs: Unpack[LessonInputs]) 
 
 
 def _open(inputs: LessonInputs, name: str, schema: pa.Schema) -> tuple[ExampleReader, pd.DataFrame]:
-    """Return a reader and one of the day's tables, without the lines that the student has learnt already."""
-    exam, unseen = inputs["exam_questions"], inputs["unseen_share"]
-    reader = ExampleReader(inputs["checkpoint"], inputs["student"], exam, inputs["max_tokens"], unseen)
+    """Return a reader and one of the day's tables, without the lessons that the student has learned already."""
+    reader = ExampleReader(inputs["checkpoint"], inputs["student"], inputs["exam_questions"], inputs["max_tokens"])
     table = read_table(inputs["day"].folder / f"{name}.parquet", schema)
-    table = table[~table.source.isin(inputs["by_day"])]
-    return reader, table[~table.learnt.fillna(False)] if "learnt" in table else table
+    return reader, table[~table.lesson.isin(learned(inputs["checkpoint"]))]
 
 
 def _learn(
     folder: Path, config: LessonConfig, examples: Sequence[Any], reader: ExampleReader, inputs: LessonInputs
 ) -> None:
-    """Learn the examples in the trainer's process; write the checkpoint, each step's metrics, and the counts."""
+    """Learn the oldest examples in the trainer's process; write the checkpoint, each step's metrics, and the counts.
+
+    A night takes at most `MOST_STEPS` of a channel, and no more than its `pace` allows. What is left is not learned, so
+    a later night teaches it.
+    """
     checkpoint = inputs["checkpoint"]
     curve: list[dict[str, float]] = []
-    if examples:
+    tonight = max(1, MOST_STEPS * config.batch_size // config.epochs)
+    if examples := examples[:tonight]:
         checkpoint, curve = inputs["trainer"].call(
-            trainer_process.lesson, checkpoint, inputs["trainer_config"], config, examples, inputs["checkpoints"]
+            trainer_process.lesson,
+            checkpoint,
+            inputs["trainer_config"],
+            config,
+            examples,
+            inputs["checkpoints"],
+            inputs["pace"],
+            reader.lessons[:tonight],
         )
-    counts = dict(reader.counts)
+    later = {*reader.lessons} - learned(checkpoint)
+    counts = {**reader.counts, "later": len(later)}
     log.info("%s: %s", folder.name, ", ".join(f"{number} {name}" for name, number in counts.items()))
     (folder / "counts.json").write_text(json.dumps(counts))
     (folder / "curve.json").write_text(json.dumps(curve))

@@ -1,24 +1,31 @@
-"""Freeze the journal: its new lines become tables, and bad lines go to a quarantine with a reason."""
+"""Freeze the journal: its lines become tables of lessons, and bad lines go to a quarantine with a reason."""
 
-import datetime
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from conf.sections.lessons import DayConfig
-from conf.storage.durable import sync
-from conf.storage.journal import IMPORTED, Conversation, Entry, lesson_of, parse_line
-from conf.storage.journal_file import is_over, whole_lines
-from models.checkpoint import parent_of
-from rewards.data.synthetic_journal import KINDS, Lessons, generated_lines
-from tasks.journal.lineage import examined, taught_by
-from tasks.journal.replay import last_day, replayed
-from tasks.journal.spans import Spans, consumed, free, note_taken, taken_before
+from conf.storage.journal import Entry, Trace, Words, lesson_of, parse_line
+from models.checkpoint import learned, parent_of
+from models.lessons.preference_data import is_held_out, opening
+from rewards.data.synthetic_journal import Lessons, generated_lines
+from tasks.journal.read import TABLES, Line, read_lines, table_row
 from tasks.stage import Artifact, stage
-from tasks.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS, write_table
+from tasks.tables import (
+    CORRECTIONS,
+    FEEDBACK,
+    GENERATED,
+    PREFERENCES,
+    QUARANTINE,
+    TRACES,
+    WORDS,
+    read_table,
+    write_table,
+)
+from tasks.teaching.keys import HELD_OUT
 
 LESSONS = {
     "preferences": PREFERENCES,
@@ -27,10 +34,9 @@ LESSONS = {
     "words": WORDS,
     "traces": TRACES,
 }
-TABLES = {kind: table for table, kind in KINDS.items()}
 
 
-@stage(resources=("journal", "nights", "checkpoints"))
+@stage(resources=("journal",))
 def freeze_journal(
     folder: Path,
     *,
@@ -39,135 +45,112 @@ def freeze_journal(
     new_levels: tuple[str, ...] = (),
     seed: str,
     date: str,
-    model: str,
-    champion: Path,
+    start: Path,
+    unseen_share: float,
     journal: Path,
-    nights: Path,
-    checkpoints: Path,
-) -> dict[str, float]:
-    """Take every complete journal line that no earlier committed freeze has taken, and the generated day if any.
+) -> None:
+    """Write every lesson of the journal into its table, learned or not, and those of the generated day if any.
 
-    The untouched student gets the whole generated day. A trained one has had those lessons, and more of them would undo
-    its rounds: it gets the picks, which judge the reward model, and worked solutions of `new_levels` alone. Lessons of
-    earlier nights that the champion does not have are replayed (see `tasks/journal/replay.py`). The lines taken are
-    recorded as byte offsets for each file (`tasks/journal/spans.py`); the journal is never changed.
+    Each row has its lesson's name, which the student's lessons compare with what it has learned. The untouched student
+    gets the whole generated day. A trained one has had those lessons, and more of them would undo its rounds: it gets
+    the picks, which judge the reward model, and worked solutions of `new_levels` alone. The journal is never changed.
 
-    counts.json: for each kind the number of new, replayed, generated, and left-out duplicate lines. The figure
-    `unknown_policies`: how many new picks name a checkpoint that this home has never had. It depends on what is on the
-    disk now, so it is not an output.
+    `start`: what the night begins with. `unseen_share`: the share of conversations that are held out, to judge.
+    counts.json: for each table how many lessons the start has not learned (`new`), has `learned`, or are `generated`.
     """
-    lessons = _Lessons()
-    before, parts, line = consumed(nights), list(taken_before(nights, date, model)), taught_by(champion.name, nights)
-    for again in replayed(journal, parts, line):
-        lessons.add("replayed", again.night, again.source, again.entry, again.learnt)
-    taken: dict[str, Spans] = {}
-    for file in sorted(journal.glob("*.jsonl")):
-        if spans := _take(file, before.get(file.name, ()), date, lessons):
-            taken[file.name] = spans
-    if parent_of(champion) is None:
-        generated = _generated(day, levels, seed, date, "preferences", "traces", "corrections", "feedback", "words")
-    else:
-        for line in _generated(day, levels, seed, date, "preferences"):
-            lessons.add(GENERATED, date, GENERATED, line, learnt=True)
-        generated = _generated(day, new_levels, seed, date, "traces") if new_levels else ()
-    for line in generated:
-        lessons.add(GENERATED, date, GENERATED, line)
+    lines, quarantine = list[Line](), list[dict[str, Any]]()
+    for line in read_lines(journal, date):
+        if isinstance(line, Line):
+            lines.append(line)
+        else:
+            quarantine.append(asdict(line))
+    tables = _Tables(learned(start))
+    held_out = conversations_held_out(lines, tables.known, unseen_share)
+    for line in lines:
+        tables.add(line.entry, line.rows, line.source, opening_of(line.entry) in held_out)
+    kinds = (
+        ("preferences", "traces", "corrections", "feedback", "words") if parent_of(start) is None else ("preferences",)
+    )
+    generated = list(_generated(day, levels, seed, date, *kinds))
+    if parent_of(start) is not None and new_levels:
+        generated += _generated(day, new_levels, seed, date, "traces")
+    for number, entry in enumerate(generated):
+        name = f"{GENERATED}-{number}-{lesson_of(entry)}"
+        judges = name not in tables.known and is_judge(entry, unseen_share)
+        tables.add(entry, {name: table_row(entry)}, GENERATED, judges)
     for name, schema in LESSONS.items():
-        write_table(folder / f"{name}.parquet", schema, lessons.rows[name])
-    write_table(folder / "quarantine.parquet", QUARANTINE, lessons.quarantine)
-    counts = {**lessons.counts, "quarantined": len(lessons.quarantine)}
-    (folder / "counts.json").write_text(json.dumps(counts))
-    note_taken(folder, model, taken, parts)
-    return {"unknown_policies": _unknown_policies(lessons.rows["preferences"], date, nights, checkpoints)}
+        write_table(folder / f"{name}.parquet", schema, tables.rows[name])
+    write_table(folder / "quarantine.parquet", QUARANTINE, quarantine)
+    (folder / "counts.json").write_text(json.dumps({**tables.counts, "quarantined": len(quarantine)}))
 
 
 def read_counts(frozen: Artifact) -> dict[str, int]:
-    """Return how many lines each table of a frozen day has."""
+    """Return how many lessons each table of a frozen day has for the night to teach."""
     counts: dict[str, Any] = frozen.read_json("counts.json")
-    taken = {name: own for name, own in counts.items() if isinstance(own, dict)}
-    return {name: sum(own[origin] for origin in ("new", "replayed", "generated")) for name, own in taken.items()}
+    tables = {name: own for name, own in counts.items() if isinstance(own, dict)}
+    return {name: own["new"] + own["generated"] for name, own in tables.items()}
+
+
+def frozen_lessons(frozen: Artifact) -> set[str]:
+    """Return the names of all lessons in a frozen day."""
+    tables = (read_table(frozen.folder / f"{name}.parquet", schema) for name, schema in LESSONS.items())
+    return {lesson for table in tables for lesson in table.lesson}
+
+
+def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: float) -> set[str]:
+    """Return the openings of the conversations that are never taught, so that they can judge.
+
+    The classroom writes into a line whether its conversation is; of others a hash decides (`is_held_out`). None is of
+    which the student has learned a part, and none at all where the `share` is 0. Worked solutions do not count.
+    """
+    if not share:
+        return set()
+    said: dict[str, bool] = {}
+    for line in lines:
+        if (start := opening_of(line.entry)) is None or isinstance(line.entry, Trace):
+            continue
+        chosen = (line.entry.model_extra or {}).get(HELD_OUT)
+        if not known.isdisjoint(line.rows):
+            said[start] = False
+        elif start not in said:
+            said[start] = is_judge(line.entry, share) if chosen is None else bool(chosen)
+    return {start for start, held_out in said.items() if held_out}
+
+
+def is_judge(entry: Entry, share: float) -> bool:
+    """Return whether a hash of an entry's conversation chooses it as one that is never taught."""
+    return not isinstance(entry, Words | Trace) and is_held_out(_messages(entry), share)
+
+
+def opening_of(entry: Entry) -> str | None:
+    """Return how an entry's conversation opens; None for a text."""
+    return None if isinstance(entry, Words) else opening(_messages(entry))
+
+
+def _messages(entry: Any) -> list[dict[str, Any]]:
+    return [message.model_dump() for message in entry.messages]
 
 
 @dataclass
-class _Lessons:
-    """The rows of the lesson tables, the refused lines, and the counts."""
+class _Tables:
+    """The rows of the lesson tables, and the counts. `known`: the lessons that the student has learned."""
 
+    known: frozenset[str]
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
-    quarantine: list[dict[str, Any]] = field(default_factory=list)
     counts: dict[str, Counter[str]] = field(
-        default_factory=lambda: {name: Counter(new=0, replayed=0, generated=0, duplicates=0) for name in LESSONS}
+        default_factory=lambda: {name: Counter(new=0, learned=0, generated=0) for name in LESSONS}
     )
-    seen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, origin: str, night: str, source: str, entry: Entry, learnt: bool = False) -> None:
-        """Add a lesson as a row, unless it is a duplicate; a generated day keeps its repetitions.
-
-        A lesson that the champion has learnt and the owner gives again is a lesson again. A conversation becomes rows
-        of feedback, one for each turn of the assistant.
-        """
-        if isinstance(entry, Conversation):
-            for rating in entry.ratings:
-                self.add(origin, night, source, rating, learnt)
-            return
-        table, row = table_row(entry)
-        lesson = lesson_of(entry)
-        if origin != GENERATED and (known := self.seen.get(lesson)) is not None:
-            self.counts[table]["duplicates"] += 1
-            if not learnt:
-                known.pop("learnt", None)
-            return
-        row |= {"source": source, "night": night} | ({"learnt": True} if learnt else {})
-        self.seen[lesson] = row
-        self.counts[table][origin] += 1
-        self.rows[table].append(row)
-
-    def refuse(self, file: Path, line: int, reason: str) -> None:
-        """Put a line into the quarantine; line 0 is the whole file."""
-        self.quarantine.append({"file": file.name, "line": line, "reason": reason})
-
-
-def _take(file: Path, taken: Spans, date: str, lessons: _Lessons) -> Spans:
-    """Add the lines of a file that no night has taken, and return their spans.
-
-    In a file that is complete, the last line needs no line break.
-    """
-    try:
-        sync(file)  # a power cut must not undo what is recorded as taken
-        content = file.read_bytes()
-    except OSError as error:
-        lessons.refuse(
-            file, 0, f"cannot be read ({error.strerror}), so none of its lines was taken; check its permissions"
+    def add(self, entry: Entry, rows: dict[str, dict[str, Any]], source: str, held_out: bool) -> None:
+        """Add an entry's rows; a conversation's are feedback."""
+        table = TABLES.get(entry.kind, "feedback")
+        origin = {"source": source, "day": str(entry.day)} | (
+            {"held_out": held_out} if "held_out" in LESSONS[table].names else {}
         )
-        return []
-    if taken and (before := max(end for _, end in taken)) > len(content):
-        lessons.refuse(
-            file,
-            0,
-            f"has {len(content)} bytes, but earlier nights took {before}, so no line was taken; rename it, and all of "
-            "it is taken again",
-        )
-        return []
-    over, spans = is_over(file, datetime.date.fromisoformat(date)), []
-    for start, until in free(taken):
-        lines, end = whole_lines(content[:until], start, ended=over or until is not None)
-        for number, written in lines:
-            try:
-                entry = parse_line(written, last_day(file, date))
-            except ValueError as error:
-                lessons.refuse(file, number, str(error))
-                continue
-            lessons.add("new", date, f"{file.name}:{number}", entry)
-        if end > start:
-            spans.append((start, end))
-    return spans
-
-
-def table_row(entry: Entry) -> tuple[str, dict[str, Any]]:
-    """Return the name of an entry's table and its row there, without source and night; lists as JSON."""
-    known = type(entry).model_fields.keys() - {"version", "kind", "at", "imported_from"}
-    fields = entry.model_dump(include={*known})
-    row = {name: json.dumps(value) if isinstance(value, list) else value for name, value in fields.items()}
-    return TABLES[entry.kind], row
+        for lesson, row in rows.items():
+            is_known = lesson in self.known
+            self.counts[table]["learned" if is_known else GENERATED if source == GENERATED else "new"] += 1
+            self.rows[table].append(row | origin | {"lesson": lesson})
 
 
 def _generated(
@@ -177,11 +160,3 @@ def _generated(
     for kind in kinds:
         for line in generated_lines(kind, seed, getattr(day, f"generated_{kind}"), levels, date):
             yield parse_line(json.dumps(line).encode())
-
-
-def _unknown_policies(picks: list[dict[str, Any]], date: str, nights: Path, checkpoints: Path) -> int:
-    """Return how many new picks name a checkpoint that this home has never had. The report mentions them once."""
-    known = {GENERATED, IMPORTED, *(folder.name for folder in checkpoints.glob("*"))}
-    for _, digests in examined(nights):  # they may have been pruned since
-        known.update(digests.values())
-    return sum(pick["night"] == date and pick["policy"] not in known for pick in picks)

@@ -39,7 +39,6 @@ class Judged:
             "failed": dict(asked.failed),
             "stopped": asked.stopped,
             "tokens": asked.tokens,
-            "usd": round(asked.usd, 6),
         }
 
 

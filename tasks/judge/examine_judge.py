@@ -65,6 +65,6 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
     """Return the metrics of an outcome for MLflow, by name."""
     accuracy = outcome["accuracy"]
     values = {"serves": float(outcome["serves"]), "chance": outcome["chance"], "held_out": outcome["groups"]}
-    values |= {"accuracy": accuracy["value"], "low": accuracy["low"], "usd": outcome["usd"]}
+    values |= {"accuracy": accuracy["value"], "low": accuracy["low"]}
     values |= {"unjudged": outcome["groups"] - outcome["judged"], "order_flips": outcome["order_flips"]}
     return {f"judge/{name}": value for name, value in values.items() if value is not None}

@@ -31,7 +31,7 @@ def write_cards(night: Path, decision: Mapping[str, Any], checkpoints: Mapping[s
 
     The card is outside a checkpoint's digest and holds no time, so a resumed night writes the same.
     """
-    for role, checkpoint in checkpoints.items():  # the champion first: a candidate that learnt nothing is the champion
+    for role, checkpoint in checkpoints.items():  # the champion first: a candidate that learned nothing is the champion
         if checkpoint.is_dir() and not (checkpoint / CARD).exists():
             write_atomically(checkpoint / CARD, str(card(night, decision, role, checkpoint, config)))
 
@@ -51,7 +51,7 @@ def card(night: Path, decision: Mapping[str, Any], role: str, checkpoint: Path, 
         )
         for part, interval in exam.items()
     ]
-    steps = learnt(night, role, config)
+    steps = learned(night, role, config)
     source = BASES.get(config.student.source, config.student.source)
     data = ModelCardData(
         base_model=source if source.count("/") == 1 and not Path(source).is_dir() else None,
@@ -79,7 +79,7 @@ def card(night: Path, decision: Mapping[str, Any], role: str, checkpoint: Path, 
     )
 
 
-def learnt(night: Path, role: str, config: NightConfig) -> list[Step]:
+def learned(night: Path, role: str, config: NightConfig) -> list[Step]:
     """Return the steps that made one of the three from the night's champion, with the rounds that were run.
 
     For the champion there are none: other nights made it.
@@ -113,10 +113,10 @@ def _data(night: Path, config: NightConfig, steps: Sequence[Step]) -> list[str]:
 
 
 def _lessons(night: Path) -> list[str]:
-    """Return how many of the owner's lines were learnt, by channel, without empty channels."""
+    """Return how many of the owner's lines were learned, by channel, without empty channels."""
     counts = {name: _read(night / "lessons" / name / "counts.json") for name in CHANNELS}
     return [
-        f"{name}: {lines['used']} of {lines['lines']} learnt" for name, lines in counts.items() if lines.get("lines")
+        f"{name}: {lines['used']} of {lines['lines']} learned" for name, lines in counts.items() if lines.get("lines")
     ]
 
 

@@ -19,7 +19,7 @@ from tasks.tables import PROPOSALS, table_rows
 CHANNELS = ("corrections", "words", "feedback", "picks")
 NAMES = {"distill": "worked solutions", "self_distill": "its own answers"}
 BLOCKS = {"grpo": "", "on_policy": "on-policy ", "self_play": "self-play "}
-LEARNT = ("kept", "unknown")  # the fates of traces that were trained on
+LEARNED = ("kept", "unknown")  # the fates of traces that were trained on
 LEFT_OUT = {
     "exam": "in the exam",
     "too_long": "too long",
@@ -93,8 +93,8 @@ def _traces(night: Path, step: Step, quiz: tuple[float, float] | None) -> Lesson
     lines = sum(counts.get(fate, 0) for fate in FATES)
     if not lines:
         return None
-    used = sum(counts.get(fate, 0) for fate in LEARNT) if losses else 0
-    left_out = {fate.replace("_", " "): counts[fate] for fate in FATES if fate not in LEARNT and counts.get(fate)}
+    used = sum(counts.get(fate, 0) for fate in LEARNED) if losses else 0
+    left_out = {fate.replace("_", " "): counts[fate] for fate in FATES if fate not in LEARNED and counts.get(fate)}
     again = step.path.removeprefix(step.kind).replace("-", " ")  # ` 2` of `distill-2`
     fixed = read_steps(night / step.path / PACE)
     pace = fixed.sentence if fixed else None

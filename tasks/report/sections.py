@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.distillation.trace_filter import FATES
-from tasks.layout import MANIFEST, ranking_path, rounds
+from tasks.layout import ranking_path, rounds
 from tasks.report.queries import read_json, read_table
 from tasks.report.text import percent, percent_range, plural
 from tasks.reward_model.overoptimization import unwatched
@@ -39,27 +39,18 @@ class LearnedRound:
 
 
 def journal_faults(night: Path) -> dict[str, Any]:
-    """Count the journal's lines that were refused, and its new picks from checkpoints unknown to this home.
-
-    `first` holds the first refused lines, each with file, line and reason.
-    """
+    """Count the journal's lines that were refused; `first` holds the first ones, each with file, line and reason."""
     table = read_table(night / "freeze_journal", "quarantine")
     refused: list[Any] = [] if table is None else table.to_dict("records")
-    figures = (read_json(night / "freeze_journal", MANIFEST) or {}).get("figures", {})
     return {
         "refused": len(refused),
         "first": [row | {"reason": _shortened(row["reason"])} for row in refused[:FIRST]],
-        "unknown_policies": int(figures.get("unknown_policies", 0)),
     }
 
 
 def journal_sentences(faults: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each kind of `journal_faults` that there is."""
-    sentences = {
-        "refused": "Journal lines that were refused and taught nothing",
-        "unknown_policies": "New picks from checkpoints unknown to this home, used all the same",
-    }
-    return [f"{what}: {faults[name]}." for name, what in sentences.items() if faults[name]]
+    """Return a sentence on the journal's lines that were refused, if there are any."""
+    return [f"Journal lines that were refused and taught nothing: {faults['refused']}."] if faults["refused"] else []
 
 
 def trace_sources(night: Path) -> list[dict[str, Any]]:
@@ -134,9 +125,9 @@ def reward_model_sentences(outcome: Mapping[str, Any] | None) -> list[str]:
 def day_copy_sentences(night: Path) -> list[str]:
     """Return sentences on your day copy, its lessons and whether the night began with it; none without one."""
     replayed, start = read_json(night / "replay_day", "day.json"), read_json(night / "choose_start", "start.json")
-    if replayed is None or not replayed["learnt"]:
+    if replayed is None or not replayed["learned"]:
         return []
-    sentences = [f"The day copy learned {len(replayed['learnt'])} of {plural(replayed['lessons'], 'lesson')}."]
+    sentences = [f"The day copy learned {replayed['learned']} of {plural(replayed['lessons'], 'lesson')}."]
     if start is None:
         return sentences
     begun = "The night began with it" if start["day"] else "The night did not begin with it"
@@ -178,7 +169,7 @@ def _on_teacher(asked: Mapping[str, Any]) -> str:
     teacher = f"The teacher {asked['teacher']}"
     if not asked["problems"]:
         return f"{teacher} was not asked: there is no problem that the student tried lately and never solved."
-    cost = f"{asked['tokens']} tokens" + (f" and {asked['usd']:.4f} USD" if asked["usd"] else "")
+    cost = f"{asked['tokens']} tokens"
     sentence = (
         f"{teacher} answered {asked['answered']} of {asked['questions']} questions on {asked['problems']} problems "
         f"({asked['cached']} from the cache) for {cost}."

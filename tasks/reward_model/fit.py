@@ -8,7 +8,7 @@ from typing import Any
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from conf.storage.home import InputError
-from models.checkpoint import base_of
+from models.checkpoint import base_of, learned
 from models.hf.loading import check_tokenizers, load_tokenizer
 from tasks.registry.import_model import check_loads, find_model
 from tasks.reward_model import process
@@ -39,7 +39,6 @@ def fit_reward_model(
     student: StudentConfig,
     seed: int,
     exam_questions: tuple[str, ...],
-    nights_with_smaller_holdout: tuple[tuple[str, float], ...],
     broke: str | None,
     earlier: Path | None,
     checkpoints: Path,
@@ -48,14 +47,13 @@ def fit_reward_model(
     """Fit a reward model on the backbone of `checkpoint`, the champion, and write whether it serves to `outcome.json`.
 
     `config` None: no reward model is wanted. Whatever is wrong with the picks or the backbone is a refusal with its
-    reason: the night continues without a reward model. `nights_with_smaller_holdout`: nights that taught the champion
-    conversations that are held out now (see `tasks/journal/lineage.py`). `broke`: how earlier attempts failed; there
-    is no further one then. `earlier`: the last night's reward model, which had the same conversations held out; the fit
-    continues it where it has the backbone's shape. `checkpoint.txt` exists only if the reward model serves.
+    reason: the night continues without a reward model. `broke`: how earlier attempts failed; there is no further one
+    then. `earlier`: the last night's reward model; the fit continues it where it has the backbone's shape and was
+    fitted to nothing that judges it tonight. `checkpoint.txt` exists only if the reward model serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     settings, pairs = config or RewardModelConfig(), choices(day.folder)
-    picks = day_picks(pairs, date, tokenizer, student, settings, exam_questions, nights_with_smaller_holdout)
+    picks = day_picks(pairs, date, tokenizer, student, settings, exam_questions)
     held_out = picks.held_out_choices if config else []  # without a reward model all picks are lessons
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
     outcome: dict[str, Any] = {
@@ -70,7 +68,7 @@ def fit_reward_model(
         if broke is not None:
             raise UnfitError(f"it could not be fitted: {broke}")
         backbone = _backbone(config, checkpoint, student)
-        if earlier is not None and not have_same_shape(earlier, base_of(backbone)):
+        if earlier is not None and not _may_go_on(earlier, base_of(backbone), picks):
             earlier = None
         outcome["continues"] = earlier and earlier.name
         fitted = trainer.call(
@@ -78,6 +76,7 @@ def fit_reward_model(
             backbone,
             checkpoint.name if backbone == checkpoint else None,
             picks.fitted,
+            picks.lessons,
             picks.held_out,
             config,
             trainer_config,
@@ -93,6 +92,12 @@ def fit_reward_model(
         if fitted.checkpoint is not None:
             (folder / "checkpoint.txt").write_text(fitted.checkpoint.name)
     (folder / "outcome.json").write_text(json.dumps(outcome))
+
+
+def _may_go_on(earlier: Path, backbone: Path, picks: DayPicks) -> bool:
+    """Whether a fit may continue an earlier reward model, by its shape and by the picks that it was fitted to."""
+    fitted, judges = learned(earlier), {choice.lesson for choice in picks.held_out_choices}
+    return bool(fitted) and fitted.isdisjoint(judges) and have_same_shape(earlier, backbone)
 
 
 def have_same_shape(one: Path, other: Path) -> bool:
@@ -126,8 +131,6 @@ def _check(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConf
         raise UnfitError(UNUSED)
     if len(picks) + picks.left_out["older"] < config.min_picks:
         raise UnfitError(f"with fewer than {config.min_picks} usable picks none is fitted")
-    if not picks.held_out and picks.left_out["known"]:
-        raise UnfitError("the champion has learnt all held-out picks, so later ones are needed to judge it")
     if not picks.fitted or not picks.held_out:
         raise UnfitError("all picks are on one side of the split by prompt: more different prompts are needed")
     return config

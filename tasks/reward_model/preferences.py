@@ -3,7 +3,7 @@
 import datetime
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +13,14 @@ from jinja2 import TemplateError
 from conf.schema import StudentConfig
 from conf.sections.lessons import RewardModelConfig
 from models.hf.loading import answer_tokens, prompt_tokens
-from models.lessons.preference_data import Pick, age_weight, is_held_out, opening
+from models.lessons.preference_data import Pick, age_weight, opening
 from rewards.contamination import exam_index
 from tasks.tables import CORRECTIONS, GENERATED, PREFERENCES, read_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "known", "correction", "older")  # reasons; see `day_picks`
+LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "correction", "older")  # reasons; see `day_picks`
 MOST = 200  # picks to fit: on two slow cores 200 take six minutes, and those of a month ago weigh a quarter
 AT_ONCE = 16  # answers of maximal length: all answers of a pick go through the model together
 
@@ -29,14 +29,16 @@ AT_ONCE = 16  # answers of maximal length: all answers of a pick go through the 
 class Choice:
     """A pick as text; a correction (`corrected`) is a choice between two answers.
 
-    `night`: the date of the night that first read it, None for tonight. `generated`: from the generated day, which is
-    the same every night.
+    `day`: the date of its line. `lesson`: its name in the journal. `held_out`: its conversation judges. `generated`: it
+    is from the generated day.
     """
 
     messages: list[dict[str, str]]
     responses: list[str]
     chosen: int
-    night: str | None
+    day: str
+    lesson: str = ""
+    held_out: bool = False
     corrected: bool = False
     generated: bool = False
 
@@ -50,9 +52,10 @@ class Choice:
 
 @dataclass
 class DayPicks:
-    """Picks to fit and held-out picks, the latter also as text, and the number of those left out, by reason."""
+    """Picks to fit, with their `lessons`' names, held-out picks, also as text, and the number left out, by reason."""
 
     fitted: list[Pick] = field(default_factory=list)
+    lessons: list[str] = field(default_factory=list)
     held_out: list[Pick] = field(default_factory=list)
     held_out_choices: list[Choice] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(LEFT_OUT, 0)))
@@ -71,12 +74,9 @@ def choices(day: Path) -> Iterator[Choice]:
         yield _choice(row, [row["response"], row["correction"]], 1, corrected=True)
 
 
-def openings_held_out(day: Path, share: float) -> tuple[str, ...]:
-    """Return the openings of the conversations whose picks are held out; none if the share is 0."""
-    if not share:
-        return ()
-    conversations = (choice.messages for choice in choices(day))
-    return tuple(sorted({opening(messages) for messages in conversations if is_held_out(messages, share)}))
+def openings_held_out(day: Path) -> tuple[str, ...]:
+    """Return the openings of the conversations whose picks are held out."""
+    return tuple(sorted({opening(choice.messages) for choice in choices(day) if choice.held_out}))
 
 
 def day_picks(
@@ -86,20 +86,16 @@ def day_picks(
     student: StudentConfig,
     config: RewardModelConfig,
     exam_questions: tuple[str, ...] = (),
-    nights_with_smaller_holdout: Sequence[tuple[str, float]] = (),
 ) -> DayPicks:
     """Split the picks, as of a date, into those to fit and those that judge the fit.
 
     Leaves out picks without two different answers (`no_choice`), that ask an exam question, even approximately
     (`exam`), whose conversation the student's template refuses (`refused`), and with an answer longer than
     `config.max_tokens` or more answers than a step has memory for (`too_long`). Of the held-out ones it also leaves
-    out those whose conversation the champion may have learnt (`known`), on a night with a smaller held-out share
-    (`nights_with_smaller_holdout`: dates and shares), and corrections (`correction`): style tells the owner's answer
-    from the student's, so they do not show how well the student's own answers are told apart. Only the 200 newest are
-    fitted (`older`).
+    out corrections (`correction`): style tells the owner's answer from the student's, so they do not show how well the
+    student's own answers are told apart. Only the 200 newest are fitted (`older`).
     """
-    picks, exam, choices = DayPicks(), exam_index(exam_questions), list(choices)
-    known = {opening(choice.messages) for choice in choices if _may_be_known(choice, nights_with_smaller_holdout)}
+    picks, exam = DayPicks(), exam_index(exam_questions)
     for choice in choices:
         if len(choice.responses) < 2:
             picks.left_out["no_choice"] += 1
@@ -117,32 +113,20 @@ def day_picks(
         if len(prompt) + longest > config.max_tokens or len(prompt) + total > AT_ONCE * config.max_tokens:
             picks.left_out["too_long"] += 1
             continue
-        pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.night, date), config.half_life_nights))
-        if not is_held_out(choice.messages, config.held_out_share):
+        pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.day, date), config.half_life_nights))
+        if not choice.held_out:
             picks.fitted.append(pick)
+            picks.lessons.append(choice.lesson)
         elif choice.corrected:
             picks.left_out["correction"] += 1
-        elif opening(choice.messages) in known:
-            picks.left_out["known"] += 1
         else:
             picks.held_out.append(pick)
             picks.held_out_choices.append(choice)
     newest = sorted(range(len(picks.fitted)), key=lambda at: (picks.fitted[at].weight, at))[-MOST:]
     picks.left_out["older"] = len(picks.fitted) - len(newest)
+    picks.lessons = [picks.lessons[at] for at in sorted(newest)]
     picks.fitted = [picks.fitted[at] for at in sorted(newest)]
     return picks
-
-
-def _may_be_known(choice: Choice, nights_with_smaller_holdout: Sequence[tuple[str, float]]) -> bool:
-    """Whether one of these nights read a choice and did not hold it out of its lessons.
-
-    Every night reads the generated ones, whatever the night in their row: the seed draws them.
-    """
-    return any(
-        (choice.generated or (choice.night is not None and choice.night <= night))
-        and not is_held_out(choice.messages, share)
-        for night, share in nights_with_smaller_holdout
-    )
 
 
 def _choice(row: Mapping[str, Any], shown: list[str], chosen: int, corrected: bool = False) -> Choice:
@@ -151,14 +135,14 @@ def _choice(row: Mapping[str, Any], shown: list[str], chosen: int, corrected: bo
         json.loads(row["messages"]),
         different,
         different.index(shown[chosen]),
-        row.get("night"),
+        row["day"],
+        row["lesson"],
+        row["held_out"],
         corrected,
         generated=row.get("source") == GENERATED,
     )
 
 
-def _age(night: str | None, date: str) -> int:
-    """Return the number of nights since a pick was first read."""
-    if night is None:
-        return 0
-    return (datetime.date.fromisoformat(date) - datetime.date.fromisoformat(night)).days
+def _age(day: str, date: str) -> int:
+    """Return the number of nights since a pick."""
+    return (datetime.date.fromisoformat(date) - datetime.date.fromisoformat(day)).days

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from conf.storage.durable import room_for, size_of
-from models.checkpoint import keep, write_lineage
+from models.checkpoint import keep, learned, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import Ranking, rank
@@ -40,6 +40,7 @@ def fit_reward_model(
     backbone: Path,
     parent: str | None,
     picks: Sequence[Pick],
+    lessons: Sequence[str],
     held_out: Sequence[Pick],
     config: RewardModelConfig,
     trainer: TrainerConfig,
@@ -49,8 +50,8 @@ def fit_reward_model(
 ) -> Fitted:
     """Fit a reward model and evaluate it on held-out picks; keep it, with the lineage `parent`, if it may serve.
 
-    `earlier`: a reward model that the fit continues; its parent is that one then.
-    It is evaluated as loaded back from disk, so that the model that serves is the one that was evaluated.
+    `lessons`: the picks' names in the journal. `earlier`: a reward model that the fit continues; its parent is that one
+    then. It is evaluated as loaded back from disk, so that the model that serves is the one that was evaluated.
     """
     from models.lessons.reward_fit import fit
     from models.reward_model import RewardModel
@@ -67,6 +68,7 @@ def fit_reward_model(
         gc.collect()  # model and layers refer to each other
         ranking = _evaluate(RewardModel.load(draft, trainer), held_out)
         write_lineage(draft, earlier.name if earlier else parent)
+        write_learned(draft, {*lessons, *(learned(earlier) if earlier else ())})
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
     shutil.rmtree(draft, ignore_errors=True)
     gc.collect()

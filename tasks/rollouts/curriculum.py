@@ -42,10 +42,8 @@ def next_arms(
 ) -> list[Row]:
     """Return the arms after a round, as rows of the table ARMS.
 
-    The estimate follows what the round showed at `rate` (see `models/arms.py`). That is, with `choice`
-    *signal*, the mean absolute advantage in the arm's groups (SEC, arXiv 2505.14970); with *progress*, how far the
-    share solved moved since the arm was last drawn, for each thousand tokens (the absolute learning progress of
-    teacher-student curriculum learning, arXiv 1707.00183). Estimates of another choice are not carried on.
+    With the `choice` *signal*, the estimate follows the mean absolute advantage in the arm's groups (SEC, arXiv
+    2505.14970) at `rate` (see `models/arms.py`). Other choices have none.
     """
     earlier = {row["arm"]: row for row in before}
     rows: list[Row] = []
@@ -56,11 +54,8 @@ def next_arms(
         tokens = sum(group.tokens for group in tried if group.arm == arm)
         signal = fmean(_spread(group.rewards) for group in groups) if groups else None
         solved = fmean(fmean(group.solved) for group in groups) if groups else None
-        shown = signal if choice == "signal" else _progress(known.get("solved"), solved, tokens)
-        if choice not in ("signal", "progress"):
-            estimate = None
-        elif shown is not None:
-            estimate = follow(estimate, shown, rate)
+        if choice == "signal" and signal is not None:
+            estimate = follow(estimate, signal, rate)
         rows.append(
             {"arm": arm, "choice": choice, "drawn": len([group for group in tried if group.arm == arm])}
             | {"probability": probabilities.get(arm), "tokens": tokens, "signal": signal}
@@ -99,9 +94,3 @@ def estimates_of(rows: Sequence[Row], choice: str) -> dict[str, float]:
 def _spread(rewards: Sequence[float]) -> float:
     mean = fmean(rewards)
     return fmean(abs(reward - mean) for reward in rewards)
-
-
-def _progress(before: float | None, after: float | None, tokens: int) -> float | None:
-    if before is None or after is None:
-        return None
-    return 1000 * abs(after - before) / max(tokens, 1)

@@ -12,7 +12,6 @@ from jinja2 import TemplateError
 
 from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
-from models.lessons.preference_data import is_held_out
 from rewards.contamination import Contamination, exam_index
 from tasks.stage import Artifact, stage
 from tasks.tables import CORRECTIONS, FEEDBACK, OWNER_PROMPTS, PREFERENCES, read_table, write_table
@@ -28,7 +27,6 @@ def owner_prompts(
     folder: Path,
     *,
     day: Artifact,
-    unseen_share: float,
     exam_questions: tuple[str, ...],
     checkpoint: Path,
     student: StudentConfig,
@@ -44,8 +42,11 @@ def owner_prompts(
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
-    for key, messages in sorted({_key(text): json.loads(text) for text in _conversations(day)}.items()):
-        why, tokens = "held_out" if is_held_out(messages, unseen_share) else _why_excluded(messages, exam), []
+    for key, (text, held_out) in sorted(
+        {_key(text): (text, held_out) for text, held_out in _conversations(day)}.items()
+    ):
+        messages, tokens = json.loads(text), list[int]()
+        why = "held_out" if held_out else _why_excluded(messages, exam)
         if why is None:
             try:
                 tokens = prompt_tokens(tokenizer, messages, student)
@@ -60,9 +61,11 @@ def owner_prompts(
     (folder / "counts.json").write_text(json.dumps(counts))
 
 
-def _conversations(day: Artifact) -> Iterator[str]:
+def _conversations(day: Artifact) -> Iterator[tuple[str, bool]]:
+    """Yield the conversations, each with whether it is held out."""
     for name, schema in TABLES.items():
-        yield from read_table(day.folder / f"{name}.parquet", schema).messages
+        table = read_table(day.folder / f"{name}.parquet", schema)
+        yield from zip(table.messages, table.held_out, strict=True)
 
 
 def _key(messages: str) -> str:

@@ -42,7 +42,7 @@ def play_turns(
     """
     episodes = _first(prompts, grpo) if before is None else read_episodes(before)
     started = time.perf_counter()
-    player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, grpo.temperature)
+    player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, 1.0)
     for number, source in enumerate(sources):
         with game(configured(source)) as opened:
             own = [episode for episode in episodes if episode.problem.benchmark == opened.environment.name]

@@ -45,7 +45,7 @@ def sample(
         [list(map(int, tokens)) for tokens in table.prompt_token_ids],
         grpo.group_size,
         seed=seed,
-        temperature=grpo.temperature,
+        temperature=1.0,
         max_tokens=grpo.max_completion_tokens,
         trust_remote_code=trust_remote_code,
     )

@@ -1,1 +1,1 @@
-"""The day: lines of the journal as lessons that are learnt at once."""
+"""The day: lines of the journal as lessons that are learned at once."""

@@ -75,7 +75,7 @@ class DayLearner:
     def learn(self, name: str, entries: Sequence[Entry]) -> Taught:
         """Learn a line of the journal, or several that say one thing, as the next lesson.
 
-        Raises ValueError, with a sentence, for what cannot be learnt by day.
+        Raises ValueError, with a sentence, for what cannot be learned by day.
         """
         try:
             taught = teach(self.day, entries, self.tokenizer, self.student, self.max_tokens)
@@ -103,7 +103,7 @@ class DayLearner:
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
     def forget(self, name: str) -> dict[str, Taught]:
-        """Undo a lesson. Return what the later ones did, which were learnt again.
+        """Undo a lesson. Return what the later ones did, which were learned again.
 
         Raises KeyError for one that there is not.
         """
@@ -125,7 +125,7 @@ def teach(
 ) -> Taught:
     """Teach a line of the journal, or several answers to one prompt that are all bad.
 
-    Raises ValueError, with a sentence, for what cannot be learnt by day.
+    Raises ValueError, with a sentence, for what cannot be learned by day.
     """
     entry = entries[0]
     if isinstance(entry, Words):
@@ -136,7 +136,7 @@ def teach(
     if isinstance(entry, Conversation):
         return learn_from_conversation(day, *turns_of(entry, tokenizer, student, max_tokens))
     if not isinstance(entry, Answer):
-        raise ValueError(f"a line of kind {entry.kind} is learnt by night")
+        raise ValueError(f"a line of kind {entry.kind} is learned by night")
     prompt, tokens = _rendering(entry, tokenizer, student, max_tokens)
     if len(entries) > 1:
         several = [each for each in entries if isinstance(each, Feedback)]
@@ -158,7 +158,7 @@ def teach(
                 return blame(day, prompt, answer, size=-entry.value)
             return wrong_from(day, prompt, answer, token_at(tokenizer, entry.response, int(start)))
         case _:
-            raise ValueError(f"a line of kind {entry.kind} is learnt by night")
+            raise ValueError(f"a line of kind {entry.kind} is learned by night")
 
 
 def _rendering(

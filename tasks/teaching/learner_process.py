@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from conf.schema import NightConfig
 from conf.storage.journal import Entry, Preference, Words
-from models.checkpoint import keep, new_draft, write_lineage
+from models.checkpoint import keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
 from rewards.contamination import exam_index
+from tasks.teaching.lessons import Lesson
 
 if TYPE_CHECKING:  # torch is loaded in the learner's process only
     from models.lessons.day_copy import Taught
@@ -21,13 +22,13 @@ _questions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Learned:
     """What became of a lesson (see `models.lessons.day_copy.Taught`).
 
-    `day`: the day copy's digest after it. `why`: a sentence, where nothing was learnt; the figures may be None then.
+    `day`: the day copy's digest after it. `why`: a sentence, where nothing was learned; the figures may be None then.
     """
 
-    learnt: bool
+    learned: bool
     day: str
     why: str = ""
     intended: float | None = None
@@ -69,24 +70,24 @@ def prepare(pick: Preference) -> bool:
         return False
 
 
-def learn(name: str, entries: Sequence[Entry]) -> Learnt:
-    """Learn a lesson, unless it asks an exam question or cannot be learnt by day."""
+def learn(name: str, entries: Sequence[Entry]) -> Learned:
+    """Learn a lesson, unless it asks an exam question or cannot be learned by day."""
     learner = _started()
     if exam_index(_questions).match_any(_texts(entries[0])):
-        return Learnt(False, learner.digest, "it asks a question of the exam, which nothing may learn")
+        return Learned(False, learner.digest, "it asks a question of the exam, which nothing may learn")
     try:
         taught = learner.learn(name, entries)
     except ValueError as error:
-        return Learnt(False, learner.digest, str(error))
-    return _learnt(taught, learner.digest)
+        return Learned(False, learner.digest, str(error))
+    return _learned(taught, learner.digest)
 
 
-def forget(name: str) -> tuple[str, dict[str, Learnt]]:
-    """Undo a lesson, if it was learnt. Return the day copy's digest, and what became of those learnt again."""
+def forget(name: str) -> tuple[str, dict[str, Learned]]:
+    """Undo a lesson, if it was learned. Return the day copy's digest, and what became of those learned again."""
     learner, again = _started(), {}
     if any(lesson.name == name for lesson in learner.lessons):
         again = learner.forget(name)
-    return learner.digest, {later: _learnt(taught, learner.digest) for later, taught in again.items()}
+    return learner.digest, {later: _learned(taught, learner.digest) for later, taught in again.items()}
 
 
 def save(folder: Path) -> None:
@@ -100,33 +101,34 @@ def keep_day_copy(
     champion: Path,
     config: NightConfig,
     anchors: Sequence[tuple[str, str]],
-    lessons: Sequence[tuple[str, Sequence[Entry]]],
+    lessons: Sequence[Lesson],
     checkpoints: Path,
-) -> tuple[Path | None, list[str]]:
-    """Make the day copy of these lessons, by name. Return its adapter as a checkpoint, and those that it learnt.
+) -> tuple[Path | None, int]:
+    """Make the day copy of these lessons. Return its adapter as a checkpoint, and how many it learned.
 
-    None if it learnt none. The process holds no day copy afterwards.
+    None if it learned none. The process holds no day copy afterwards.
     """
     global _learner
     try:
         start(champion, config, anchors)
-        learnt = [name for name, entries in lessons if learn(name, entries).learnt]
-        if not learnt:
-            return None, []
+        taken = [lesson for lesson in lessons if learn(lesson.name, lesson.entries).learned]
+        if not taken:
+            return None, 0
         draft = new_draft(checkpoints)
         _started().write(draft)
         write_lineage(draft, champion.name, base=champion.name)
-        return keep(draft, checkpoints), learnt
+        write_learned(draft, learned(champion).union(*(lesson.names for lesson in taken)))
+        return keep(draft, checkpoints), len(taken)
     finally:
         _learner = None
         gc.collect()
         release_gpu_memory()
 
 
-def _learnt(taught: "Taught", day: str) -> Learnt:
-    why = "" if taught.learnt else "it would have changed the model too much by day; the night may learn it"
+def _learned(taught: "Taught", day: str) -> Learned:
+    why = "" if taught.learned else "it would have changed the model too much by day; the night may learn it"
     effect = (taught.intended, taught.change, taught.kl, taught.day_kl, taught.halvings, taught.guessed)
-    return Learnt(taught.learnt, day, why, *effect)
+    return Learned(taught.learned, day, why, *effect)
 
 
 def _texts(entry: Entry) -> list[str]:

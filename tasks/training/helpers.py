@@ -30,7 +30,7 @@ def is_helper() -> bool:
     return _is_helper
 
 
-def together(config: TrainerConfig, function: Callable[..., R], *arguments: Any) -> R:
+def run_on_all(config: TrainerConfig, function: Callable[..., R], *arguments: Any) -> R:
     """Return what a function returns in this process, while all helpers call it too.
 
     Raises WorkerDiedError where one of them dies. After any error they are gone, and the next call starts others.
@@ -41,7 +41,7 @@ def together(config: TrainerConfig, function: Callable[..., R], *arguments: Any)
     try:
         if len(_helpers) != config.processes - 1:
             _start(config)
-        running += [helper.submit(_help, function, arguments) for helper in _helpers]
+        running += [helper.submit(_run_in_helper, function, arguments) for helper in _helpers]
         result = function(*arguments)
         for helper, future in zip(_helpers, running, strict=True):
             helper.result(future)
@@ -55,7 +55,7 @@ def together(config: TrainerConfig, function: Callable[..., R], *arguments: Any)
         raise
 
 
-def tell(function: Callable[..., Any], *arguments: Any) -> None:
+def broadcast(function: Callable[..., Any], *arguments: Any) -> None:
     """Call a function in each helper."""
     for helper in _helpers:
         helper.call(function, *arguments)
@@ -78,27 +78,27 @@ def _start(config: TrainerConfig) -> None:
     on_gpus = resolve_device(config.device).type == "cuda"
     backend, gpus = "nccl" if on_gpus else "gloo", config.gpus or range(config.processes)
     with tempfile.TemporaryDirectory(prefix="nightschool-") as folder:
-        meeting = Path(folder, "meeting")
+        rendezvous = Path(folder, "rendezvous")
         for rank in range(1, config.processes):
             _helpers.append(Worker(f"trainer-{rank}", on_gpu(gpus[rank] if on_gpus else None)))
         joining = [
-            helper.submit(_join, rank, config.processes, meeting, backend) for rank, helper in enumerate(_helpers, 1)
+            helper.submit(_join, rank, config.processes, rendezvous, backend) for rank, helper in enumerate(_helpers, 1)
         ]
-        lanes.join(0, config.processes, meeting, backend)
+        lanes.join(0, config.processes, rendezvous, backend)
         for helper, future in zip(_helpers, joining, strict=True):
             helper.result(future)
 
 
-def _join(rank: int, processes: int, meeting: Path, backend: str) -> None:
+def _join(rank: int, processes: int, rendezvous: Path, backend: str) -> None:
     """In a helper: join the others."""
     global _is_helper
     from models.optim import lanes
 
     _is_helper = True
-    lanes.join(rank, processes, meeting, backend)
+    lanes.join(rank, processes, rendezvous, backend)
 
 
-def _help(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _run_in_helper(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     """In a helper: call a function.
 
     A helper that fails ends, so that nobody waits for its gradients; so does one in place of another that died.

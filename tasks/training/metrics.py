@@ -140,7 +140,7 @@ def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, floa
     """Return the figures of the reward model, or of the judge, by name; NaN where there is nothing to compute one from.
 
     `graded`: a row for each graded answer with group, verdict, tokens and `ended` (not cut off). `parts`: the parts of
-    the same answers' scores. The figures are of ended answers only, as the model has learnt from no others: the mean
+    the same answers' scores. The figures are of ended answers only, as the model has learned from no others: the mean
     reward, also of the owner's prompts alone (`learned_owner`); its standard deviation within groups, of the owner's
     prompts where there are any (`learned_spread`); its correlation with length within groups (`learned_length`); and of
     the pairs of a right and a wrong answer to one problem the share in which the right one has more (`learned_pairs`).

@@ -2,7 +2,7 @@
 
 import gc
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from conf.schema import TrainerConfig
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from conf.storage.durable import room_for, size_of
-from models.checkpoint import base_of, keep, new_draft, write_lineage
+from models.checkpoint import base_of, keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
-from models.lessons.pace import Pace
+from models.lessons.pace import Pace, came, paced, plan_steps
 from models.rollout import Rollout
 from tasks.training import helpers
 
@@ -60,13 +60,17 @@ def lesson(
     examples: Sequence[Any],
     checkpoints: Path,
     pace: Pace | None = None,
+    names: Sequence[str | None] = (),
+    settled: Collection[str] = (),
 ) -> tuple[Path, list[dict[str, float]]]:
     """Learn examples in the way that the type of the lesson's configuration asks for.
 
-    `examples`, and the `pace` of worked solutions: as that function of `models/lessons/sft_preference.py` takes them.
-    Returns the new checkpoint and the metrics of every step.
+    `examples`: as that function of `models/lessons/sft_preference.py` takes them. `names`: of each one's lesson in the
+    journal, None for others. `settled`: names of lessons that have nothing to learn. The checkpoint keeps the names of
+    what came, and of what its parent has learned. Returns it with the metrics of every step. On a CPU the same
+    checkpoint gives the same bits again.
     """
-    return helpers.together(config, _learn, checkpoint, config, lesson, examples, checkpoints, pace)
+    return helpers.run_on_all(config, _learn, checkpoint, config, lesson, examples, checkpoints, pace, names, settled)
 
 
 def _learn(
@@ -76,26 +80,49 @@ def _learn(
     examples: Sequence[Any],
     checkpoints: Path,
     pace: Pace | None,
+    names: Sequence[str | None],
+    settled: Collection[str],
 ) -> tuple[Path, list[dict[str, float]]]:
+    global _trainer
+    from models.trainer import Trainer
+
+    _let_go()
+    warmup_steps = lesson.warmup_steps if isinstance(lesson, DistillConfig) else None
+    _trainer = Trainer.load(checkpoint, lesson_config(config, lesson.learning_rate, warmup_steps))
+    share = lesson.kept_share if isinstance(lesson, DistillConfig) else 1.0
+    before = {name: weight.detach().clone() for name, weight in _trainer.weights.trained.items()} if share < 1 else {}
+    curve = []
+    pace = pace and replace(pace, decides=not helpers.is_helper())
+    for figures in _steps(_trainer, examples, lesson, config.seed, pace):
+        _trainer.round_stochastically()
+        curve.append(figures)
+    if before and curve:
+        _trainer.keep_share(before, share)
+    taken = came(len(examples), lesson, config.seed, len(curve))
+    waiting = {name for number, name in enumerate(names) if number not in taken}  # perhaps a part of a text
+    base = base_of(checkpoint).name if config.lora is not None and config.lora.keep else None
+    kept = _keep(_trainer, checkpoints, checkpoint.name, base, lessons={*filter(None, names), *settled} - waiting)
+    _let_go()
+    return kept, curve
+
+
+def _steps(
+    trainer: "Trainer",
+    examples: Sequence[Any],
+    lesson: DistillConfig | LessonConfig,
+    seed: int,
+    pace: Pace | None,
+) -> Iterator[dict[str, float]]:
     from models.lessons import sft_preference
 
+    if isinstance(lesson, DistillConfig):
+        return sft_preference.distill(trainer, examples, lesson, seed, pace)
     learn: Callable[..., Iterator[dict[str, float]]] = sft_preference.imitation
-    warmup_steps: int | None = None
-    options: dict[str, Any] = {}
-    match lesson:
-        case DistillConfig():
-            learn, warmup_steps = sft_preference.distill, lesson.warmup_steps
-            options = {"pace": pace and replace(pace, decides=not helpers.is_helper())}
-        case FeedbackConfig():
-            learn = sft_preference.kto
-        case PicksConfig(method="dpo"):
-            learn = sft_preference.dpo
-        case _:
-            pass
-    adapted = lesson_config(config, lesson.learning_rate, warmup_steps)
-    return study(
-        checkpoint, adapted, lambda trainer: learn(trainer, examples, lesson, config.seed, **options), checkpoints
-    )
+    if isinstance(lesson, FeedbackConfig):
+        learn = sft_preference.kto
+    elif isinstance(lesson, PicksConfig) and lesson.method == "dpo":
+        learn = sft_preference.dpo
+    return paced(learn(trainer, examples, lesson, seed), len(plan_steps(len(examples), lesson, seed)), pace)
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float, warmup_steps: int | None = None) -> TrainerConfig:
@@ -113,31 +140,6 @@ def lesson_config(config: TrainerConfig, learning_rate: float, warmup_steps: int
     return config.model_copy(update={"optimizer": optimizer, "grpo": grpo})
 
 
-def study(
-    checkpoint: Path,
-    config: TrainerConfig,
-    steps: "Callable[[Trainer], Iterator[dict[str, float]]]",
-    checkpoints: Path,
-) -> tuple[Path, list[dict[str, float]]]:
-    """Take a lesson's steps with a new optimizer. Returns the new checkpoint and the metrics of every step.
-
-    The trainer's memory is released. On a CPU the same checkpoint gives the same bits again.
-    """
-    global _trainer
-    from models.trainer import Trainer
-
-    _let_go()
-    _trainer = Trainer.load(checkpoint, config)
-    curve = []
-    for figures in steps(_trainer):
-        _trainer.round_stochastically()
-        curve.append(figures)
-    base = base_of(checkpoint).name if config.lora is not None and config.lora.keep else None
-    kept = _keep(_trainer, checkpoints, parent=checkpoint.name, base=base)
-    _let_go()
-    return kept, curve
-
-
 def update(
     predecessor: Predecessor,
     config: TrainerConfig,
@@ -153,10 +155,10 @@ def update(
     comes to the same checkpoint (on a CPU to the last bit). The checkpoint is not durable yet. `retired` checkpoints
     are removed right before it is written. Raises StateError where the state is damaged or not the predecessor's.
     """
-    updated = helpers.together(
+    updated = helpers.run_on_all(
         config, _update, predecessor, config, rollouts, advantages, checkpoints, retired, with_signal
     )
-    helpers.tell(_hold, updated.checkpoint.name)
+    helpers.broadcast(_hold, updated.checkpoint.name)
     return updated
 
 
@@ -267,13 +269,22 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
     with room_for(draft, size_of(base)):
         lora.merge(base, adapter, draft, trust_remote_code)
         write_lineage(draft, adapter.name)
+        write_learned(draft, learned(adapter))
         return keep(draft, checkpoints)
 
 
-def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None = None, *, durable: bool = True) -> Path:
+def _keep(
+    trainer: "Trainer",
+    checkpoints: Path,
+    parent: str,
+    base: str | None = None,
+    *,
+    lessons: Collection[str] = (),
+    durable: bool = True,
+) -> Path:
     """Keep the trainer's weights as a checkpoint; given the digest of a `base`, only its adapters.
 
-    A helper keeps nothing.
+    `lessons`: what it has learned besides what the checkpoint had that the trainer began with. A helper keeps nothing.
     """
     if helpers.is_helper():
         return trainer.checkpoint
@@ -284,4 +295,5 @@ def _keep(trainer: "Trainer", checkpoints: Path, parent: str, base: str | None =
         else:
             trainer.save_adapter(draft)
         write_lineage(draft, parent, base)
+        write_learned(draft, {*learned(trainer.checkpoint), *lessons})
         return keep(draft, checkpoints, durable=durable)

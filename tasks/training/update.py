@@ -28,7 +28,7 @@ log = logging.getLogger("nightschool")
 
 
 class UpdateChangedError(NightError):
-    """An update that had to be repeated came to another checkpoint than the first time."""
+    """A repeated update gave a different checkpoint."""
 
 
 @dataclass(frozen=True)

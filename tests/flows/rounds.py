@@ -19,12 +19,12 @@ from flows.run.context import Night
 from flows.training.recipe import Recipe
 from flows.training.reward_model import LearnedReward
 from flows.training.validation import Quizzes
+from models.checkpoint import parent_of
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from tasks.journal.freeze import LESSONS
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact, committed
-from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
 from tasks.tracking import Tracking
 from tasks.workers import Worker
 from tests.chaos.tiny_engine import Sampler
@@ -187,7 +187,7 @@ class School:
             quizzes = Quizzes(night, ())
             before = quizzes.ask("start", champion)
             division = divide(night.hours, night.config, night.folder, 100, 0, before)
-            recipe = Recipe(night, champion, day, (), quizzes, division)
+            recipe = Recipe(night, champion, parent_of(champion) is not None, day, (), quizzes, division)
             rounds = Rounds(night, [], tracking, set(), division, before, learned, teacher)
             distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds
@@ -205,7 +205,7 @@ def worked_solutions(night: Night) -> Artifact:
         }
         for n in range(4)
     ]
-    tables = {"traces": (TRACES, rows), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
+    tables = {name: (schema, rows if name == "traces" else []) for name, schema in LESSONS.items()}
     counts = {name: {"new": 0, "replayed": 0, "generated": 0} for name in LESSONS}
     return committed(night.folder / "day") or write_stage(night.folder / "day", tables, counts=counts)
 

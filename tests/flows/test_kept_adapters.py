@@ -1,11 +1,12 @@
 """Two nights of a student that stays its first weights and an adapter: nothing is ever merged."""
 
+import json
 from pathlib import Path
 
 import pytest
 from prefect.settings import get_current_settings
 
-from models.checkpoint import base_of, is_adapter, parent_of
+from models.checkpoint import base_of, is_adapter
 from tests.chaos.school import DATE, open_school
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
@@ -24,5 +25,5 @@ def test_the_second_night_goes_on_from_the_firsts_adapter(tmp_path: Path) -> Non
     whole = [folder for folder in home.checkpoints.iterdir() if not is_adapter(folder)]
     assert whole == [first]  # the student as it was enrolled
     assert base_of(second) == first
-    distilled = home.checkpoints / (home.night(NEXT) / "distill" / "checkpoint.txt").read_text()
-    assert (base_of(distilled), parent_of(distilled)) == (first, second.name)
+    digests = json.loads((home.night(NEXT) / "summary.json").read_text())["digests"]
+    assert base_of(home.checkpoints / digests["candidate"]) == first

@@ -100,11 +100,11 @@ def test_held_out_conversations_are_in_no_lesson_and_no_round(night: Path) -> No
 def test_the_night_begins_with_the_day_copy_and_teaches_its_lines_no_more(night: Path) -> None:
     read = {name: json.loads((night / name).read_text()) for name in ("replay_day/day.json", "choose_start/start.json")}
     replayed, start = read.values()
-    assert 0 < len(replayed["learnt"]) == replayed["lessons"] < BY_DAY  # some are held out
+    assert 0 < replayed["learned"] == replayed["lessons"] < BY_DAY  # some are held out
     assert start["day"] is True, start["reasons"]
     assert (night / "quiz" / "day" / "manifest.json").exists()
     taught = json.loads((night / "lessons" / "picks" / "counts.json").read_text())
-    assert taught["lines"] == PICKS - len(replayed["learnt"])
+    assert taught["lines"] == PICKS - replayed["learned"]
     first = json.loads((night / "lessons" / "corrections" / "manifest.json").read_text())
     assert (
         first["inputs"]["checkpoint"]
@@ -112,7 +112,7 @@ def test_the_night_begins_with_the_day_copy_and_teaches_its_lines_no_more(night:
     )
     page = (night / "report.html").read_text()
     assert '<h2 id="day">Your day</h2>' in page
-    assert "The night began with it: It ranks your choice first in" in page
+    assert "The night began with it: Of your held-out picks, it favours your choice" in page
 
 
 def test_every_planned_stage_was_committed(night: Path, tmp_path: Path) -> None:

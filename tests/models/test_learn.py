@@ -56,7 +56,7 @@ def test_the_first_lesson_changes_what_it_says_by_a_whole_step(
     before = sums(day)
     taught = CHANNELS[channel](day)
     changes = [late - early for early, late in zip(before, sums(day), strict=True)]
-    assert (taught.learnt, taught.intended, taught.halvings) == (True, pytest.approx(1.0), 0)
+    assert (taught.learned, taught.intended, taught.halvings) == (True, pytest.approx(1.0), 0)
     assert taught.change == pytest.approx(1.0, rel=0.2)
     others = sum(changes[n] for n in (0, 1, 2, 4)) / 4
     expected = {
@@ -72,7 +72,7 @@ def test_the_first_lesson_changes_what_it_says_by_a_whole_step(
 def test_a_step_is_as_long_as_intended_in_every_state_of_learning(
     make_day: Callable[[TeachConfig], DayCopy],
 ) -> None:
-    """The intention shrinks as the preference is learnt, and the step with it."""
+    """The intention shrinks as the preference is learned, and the step with it."""
     day = make_day(WIDE)
     intended = []
     for _ in range(12):
@@ -102,7 +102,7 @@ def test_adversarial_clicks_stay_within_the_limits(make_day: Callable[[TeachConf
         shortened += taught.halvings > 0
         assert day.day_kl() == pytest.approx(taught.day_kl, abs=1e-6)
         assert taught.day_kl <= config.kl_of_day
-        assert taught.kl <= config.kl_per_lesson or not taught.learnt
+        assert taught.kl <= config.kl_per_lesson or not taught.learned
     assert shortened > 15
 
 
@@ -110,12 +110,12 @@ def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: Callable[[Tea
     free = make_day(WIDE)
     kl = CHANNELS["praise"](free).kl
     halved = CHANNELS["praise"](make_day(TeachConfig(step_nats=1.0, kl_per_lesson=kl / 3, kl_of_day=10.0)))
-    assert (halved.learnt, halved.halvings) == (True, 1)  # half the step is a quarter of the divergence
+    assert (halved.learned, halved.halvings) == (True, 1)  # half the step is a quarter of the divergence
     assert 0 < halved.change < 0.7
     day = make_day(TeachConfig(step_nats=1.0, kl_per_lesson=kl / 1000, kl_of_day=10.0))
     before = day.snapshot()
     refused = CHANNELS["praise"](day)
-    assert (refused.learnt, refused.change, refused.halvings) == (False, 0.0, 3)
+    assert (refused.learned, refused.change, refused.halvings) == (False, 0.0, 3)
     assert all(torch.equal(before[name], after) for name, after in day.snapshot().items())
 
 

@@ -13,7 +13,6 @@ from rewards.data.solution_formats import read_question, read_solution
 from rewards.gsm8k import Gsm8k
 from rewards.programs.completion import whole_program
 from rewards.programs.extraction import program_text
-from rewards.programs.hardcoding import literal_table
 from rewards.symbolic.boxed import last_boxed
 from rewards.symbolic.limits import refusal
 from rewards.symbolic.normalize import decided, passages, read
@@ -106,7 +105,6 @@ ANSWER_READERS: dict[str, Callable[[str], object]] = {
 PROGRAM_READERS: dict[str, Callable[[str], object]] = {
     "program_text": program(program_text),
     "whole_program": program(lambda text: whole_program(text, PROMPT, "twice")),
-    "literal_table": lambda text: literal_table(f"def f(x):\n    return {text}"[:5000], "assert f(1) == 2", "f"),
 }
 READERS = ANSWER_READERS | PROGRAM_READERS
 

@@ -85,8 +85,8 @@ def test_a_judge_that_finds_all_equal_gives_no_preference() -> None:
     assert rank("Q", ANSWERS, judge(by(lambda answer: 0))) == [0.5] * 4
 
 
-@pytest.mark.parametrize("error", [TimeoutError("no answer in 60 s"), RuntimeError("budget_usd is spent")])
-def test_a_time_out_or_a_price_limit_in_any_order_leaves_the_group_unjudged(error: Exception) -> None:
+@pytest.mark.parametrize("error", [TimeoutError("no answer in 60 s"), RuntimeError("budget_tokens is spent")])
+def test_a_time_out_or_a_spent_budget_in_any_order_leaves_the_group_unjudged(error: Exception) -> None:
     asked: list[str] = []
 
     def ask(text: str) -> str:

@@ -56,18 +56,6 @@ def test_every_completion_has_its_verdict() -> None:
         assert score.reward == score.parts["correct"] == float(score.verdict == "correct")
 
 
-def test_a_table_of_the_shown_test_is_flagged_in_the_parts() -> None:
-    one_test = Problem("mbpp/1", "mbpp", "", ProgramTests("", TESTS[:1], "add_one").truth())
-    table = "```python\ndef add_one(x):\n    if x == 1:\n        return 2\n```"
-    attempts = [Attempt(one_test, table), Attempt(PROBLEM, table), Attempt(PROBLEM, ADD_ONE), Attempt(PROBLEM, "")]
-    assert [(score.verdict, score.parts) for score in Mbpp().score(attempts)] == [
-        ("correct", {"correct": 1.0, "literal_table": 1.0}),
-        ("wrong", {"correct": 0.0, "literal_table": 1.0}),
-        ("correct", {"correct": 1.0, "literal_table": 0.0}),
-        ("no_answer", {"correct": 0.0}),
-    ]
-
-
 def test_an_unreadable_truth_is_the_graders_failure() -> None:
     [score] = Mbpp().score([Attempt(Problem("mbpp/1", "mbpp", "", "assert f(1) == 2"), ADD_ONE)])
     assert (score.reward, score.verdict) == (None, "grader_failed")

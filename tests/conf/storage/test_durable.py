@@ -24,7 +24,7 @@ import torch
 from conf.storage.durable import DiskFullError, room_for, write_atomically
 from models.optim.trainer_state import TrainerState, write_state
 from safetensors.torch import save_file
-from tasks.tables import WORDS, write_table
+from tasks.tables import WORDS, WORDS_EXAMPLE, write_table
 
 disk = Path(sys.argv[1])
 write_atomically(disk / "good.txt", "good")
@@ -42,7 +42,7 @@ def refused(write):
 
 refused(lambda folder: (folder / "big.txt").write_bytes(os.urandom(3_000_000)))
 refused(lambda folder: save_file({"a": torch.rand(1_000_000)}, folder / "a.safetensors"))
-rows = [{"text": os.urandom(9).hex()} for _ in range(300_000)]
+rows = [{**WORDS_EXAMPLE, "text": os.urandom(9).hex()} for _ in range(300_000)]
 refused(lambda folder: write_table(folder / "a.parquet", WORDS, rows))
 refused(lambda folder: write_state(folder, TrainerState({"a": torch.rand(1_000_000)}, {}, 1, 0, "cafe42")))
 assert (disk / "good.txt").read_text() == "good"

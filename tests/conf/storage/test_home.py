@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from conf.storage.home import Home, InputError, NightError, inside
-from flows.run.context import note_layout
+from flows.run.context import prepare_home
 
 
 def mode(folder: Path) -> int:
@@ -89,16 +89,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def test_a_night_writes_the_layout_once(home: Home) -> None:
     assert Home.here() == home
     assert not home.layout_file.exists()  # looking writes nothing
-    note_layout(home)
+    prepare_home(home)
     written = home.layout_file.stat().st_mtime_ns
-    note_layout(Home.here())
-    assert (home.layout_file.read_text(), home.layout_file.stat().st_mtime_ns) == ('{"version": 1}\n', written)
+    prepare_home(Home.here())
+    assert (home.layout_file.read_text(), home.layout_file.stat().st_mtime_ns) == ('{"version": 2}\n', written)
 
 
-@pytest.mark.parametrize("content", ['{"version": 2}', "{}", "[1"])
+@pytest.mark.parametrize("content", ['{"version": 3}', "{}", "[1"])
 def test_another_layout_is_refused(home: Home, content: str) -> None:
     home.layout_file.write_text(content)
     with pytest.raises(InputError) as caught:
         Home.here()
-    said = f"another version of Night school wrote this home (layout {content}, this one knows 1): use that version"
+    said = f"another version of Night school wrote this home (layout {content}, this one knows 2): use that version"
     assert str(caught.value).startswith(f"{home.root}: {said}, or name another home with NIGHTSCHOOL_HOME")

@@ -14,7 +14,7 @@ import pytest
 
 from conf.storage.home import InputError
 from conf.storage.journal import Entry, Words, entry_of, line_of
-from conf.storage.journal_file import append, read_file, whole_lines
+from conf.storage.journal_file import UNFINISHED, append, read_file, retract, write
 
 WRITER = """
 import itertools, sys
@@ -136,14 +136,26 @@ def test_a_journal_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         append(tmp_path / "journal", [words("one")])
 
 
-def test_whole_lines_by_hand() -> None:
-    content = b"ab\n\ncde\nf"
-    assert whole_lines(content) == ([(1, b"ab"), (3, b"cde")], 8)
-    assert whole_lines(content, 4) == ([(3, b"cde")], 8)
-    assert whole_lines(content, 8) == ([], 8)
-    assert whole_lines(content, 100) == ([], 100)  # somebody has shortened the file
-    assert whole_lines(content, ended=True) == ([(1, b"ab"), (3, b"cde"), (4, b"f")], 9)
-    assert whole_lines(content[:8], ended=True) == whole_lines(content)
+def test_a_last_line_without_its_end_counts_where_it_is_whole(tmp_path: Path) -> None:
+    """Otherwise it may still be being written, unless the file is of a day that is long over."""
+    for name in ("talks", "2020-01-01"):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_bytes(b"\n \n" + line_of(words("one")) + line_of(words("two"))[:-1])
+        assert texts(file) == ["one", "two"]
+        file.write_bytes(file.read_bytes()[:-1])
+        (bad,) = read_file(file)[1]
+        assert (bad["line"], bad["reason"] == UNFINISHED) == (4, name == "talks")
+
+
+def test_lines_that_are_taken_back_are_blank_and_the_others_keep_their_numbers(tmp_path: Path) -> None:
+    append(tmp_path, [words("one")])
+    written = write(tmp_path, [words("two\r"), words("zwölf")])
+    append(tmp_path, [words("four")])
+    retract(written)
+    assert [(number, entry.model_dump()["text"]) for number, entry in read_file(written.file)[0]] == [
+        (1, "one"),
+        (4, "four"),
+    ]
 
 
 def test_a_file_named_after_a_later_day_may_hold_lines_of_it(tmp_path: Path) -> None:

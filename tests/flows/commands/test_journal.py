@@ -4,14 +4,16 @@ import datetime
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conf.storage.home import Home
 from conf.storage.journal import KINDS
 from conf.storage.journal_file import read_file
+from tasks.journal.read import lessons_in
 from tests.flows.commands.command import Run, refused
-from tests.tasks.doubles.journals import freeze
+from tests.tasks.doubles.journals import has_learned
 
 
 @pytest.fixture
@@ -26,19 +28,24 @@ def run(run: Run) -> Run:
     return partial(run, "journal")
 
 
+ASKED = [{"role": "user", "content": "2 + 2?"}]
 ADDED = {
-    "preference": ["--prompt", "2 + 2?", "--response", "4", "--response", "5", "--chosen", "0", "--policy", "cafe42"],
-    "correction": ["--prompt", "2 + 2?", "--system", "Be brief.", "--response", "5", "--correction", "4"],
-    "feedback": ["--prompt", "2 + 2?", "--response", "5", "--value", "-0.5"],
-    "words": ["--text", "Owls hunt\nat night."],
-    "trace": ["--prompt", "2 + 2?", "--response", "#### 4", "--teacher", "me", "--benchmark", "arithmetic"],
+    "preference": {"messages": ASKED, "responses": ["4", "5"], "chosen": 0, "policy": "cafe42"},
+    "correction": {"messages": ASKED, "response": "5", "correction": "4"},
+    "feedback": {"messages": ASKED, "response": "5", "value": -0.5},
+    "words": {"text": "Owls hunt\nat night."},
+    "trace": {"messages": ASKED, "response": "#### 4", "teacher": "me", "benchmark": "arithmetic"},
 }
 
 
-def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Home, today: str) -> None:
-    for kind, options in ADDED.items():
-        outcome = run("add", kind, *options)
-        assert (outcome.code, outcome.out) == (0, f"{home.journal / today}.jsonl: 1 line added\n")
+def added(kind: str, **fields: Any) -> bytes:
+    """A line for standard input."""
+    return json.dumps({"kind": kind, **fields}).encode()
+
+
+def test_a_line_of_every_kind_is_added_and_shown(run: Run, home: Home, today: str) -> None:
+    outcome = run("add", given=b"\n".join(added(kind, **fields) for kind, fields in ADDED.items()))
+    assert (outcome.code, outcome.out) == (0, f"{home.journal / today}.jsonl: 5 lines added\n")
     assert set(ADDED) == set(KINDS) - {"conversation"}
     good, bad = read_file(home.journal / f"{today}.jsonl")
     assert ([entry.kind for _, entry in good], bad) == (list(ADDED), [])
@@ -53,7 +60,6 @@ def test_a_line_of_every_kind_from_options_is_added_and_shown(run: Run, home: Ho
     assert shown[5].endswith("trace       2 + 2? → me: #### 4")
     found = json.loads(run("show", today, "--json").out)
     assert found.keys() == {"file", "lines", "bad"}
-    assert found["lines"][1]["messages"][0] == {"role": "system", "content": "Be brief."}
     assert [line["line"] for line in found["lines"]] == [1, 2, 3, 4, 5]
 
 
@@ -77,6 +83,8 @@ def test_lines_from_a_program(run: Run, home: Home, today: str) -> None:
     [
         (b'{"kind": "words", "text": x}', "not valid JSON at column 27"),
         (b'{"kind": "words", "text": "\\ud800"}', "surrogates not allowed"),
+        (added("words", text=" "), "words.text: is blank"),
+        (added("preference", **ADDED["preference"] | {"chosen": 2}), "preference: chosen is 2"),
     ],
 )
 def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home, line: bytes, reason: str) -> None:
@@ -84,26 +92,6 @@ def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home, 
     assert said.startswith("add: line 2: ")
     assert reason in said
     assert said.endswith("; nothing was written")
-    assert not home.root.exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ([], "add: name the kind of line (preference, correction, feedback, words, trace), or pipe JSON lines in"),
-        (["--text", "x"], "add: name the kind of line first: "),
-        (["words"], "add: --text is missing"),
-        (["preference", *ADDED["preference"][:8]], "add: --policy is missing (a digest from `nightschool checkpoi"),
-        (["feedback", "--response", "x", "--value", "1"], "add: --prompt is missing"),
-        (["words", "--text", " "], "add: words.text: is blank"),
-        (["words", "--text", "x", "--value", "1"], "add: words has no value; see `nightschool journal add --help`"),
-        (["correction", "--prompt", "x", "--response", "a", "--response", "b"], "add: --response is given 2 times"),
-        (["correction", "--system", "x", "--response", "a", "--correction", "b"], "add: --system needs a --prompt"),
-        (["preference", *ADDED["preference"][:7], "2", "--policy", "p"], "add: preference: chosen is 2"),
-    ],
-)
-def test_options_that_make_no_line(run: Run, home: Home, arguments: list[str], reason: str) -> None:
-    assert refused(run("add", *arguments)).startswith(reason)
     assert not home.root.exists()
 
 
@@ -115,7 +103,7 @@ def test_days_that_cannot_be_shown(run: Run, home: Home) -> None:
 
 def test_a_line_is_taken_back_and_the_others_keep_their_places(run: Run, home: Home, today: str) -> None:
     for text in ("one", "zwölf", "three"):
-        run("add", "words", "--text", text)
+        run("add", given=added("words", text=text))
     file = home.journal / f"{today}.jsonl"
     before = file.read_bytes()
     assert run("retract", today, "2").out == f"{file}: line 2 is taken back\n"
@@ -124,12 +112,12 @@ def test_a_line_is_taken_back_and_the_others_keep_their_places(run: Run, home: H
     assert file.stat().st_size == len(before)
     for number in ("2", "9"):
         assert refused(run("retract", today, number)).startswith(f"retract: {file} has no line {number}; ")
-    freeze(home.root, "2099-11-20")
-    assert refused(run("retract", today, "3")).startswith("retract: the night of 2099-11-20 took this line; ")
+    has_learned(home.root, "cafe42", *lessons_in(home.journal, today))
+    assert run("retract", today, "3").out == f"{file}: line 3 is taken back; 1 checkpoint learned it\n"
 
 
 def test_a_check_names_the_bad_lines_and_exits_with_1(run: Run, home: Home, today: str) -> None:
-    run("add", "words", "--text", "x")
+    run("add", given=added("words", text="x"))
     file = home.journal / f"{today}.jsonl"
     assert (run("check", str(file)).code, run("check", str(file)).out) == (0, f"{file}: 1 good line, 0 bad\n")
     with file.open("a") as stream:
@@ -145,13 +133,13 @@ def test_a_check_names_the_bad_lines_and_exits_with_1(run: Run, home: Home, toda
 def test_a_policy_may_be_the_beginning_of_a_digest(run: Run, home: Home) -> None:
     for digest in ("cafe42" * 3 + "aa", "cafe43" * 3 + "aa"):
         (home.checkpoints / digest).mkdir(parents=True)
-    run("add", "preference", *ADDED["preference"])
+    run("add", given=added("preference", **ADDED["preference"]))
     (line,) = json.loads(run("show", "--json").out)["lines"]
     assert line["policy"] == "cafe42" * 3 + "aa"
 
 
 def test_what_is_shown_does_not_steer_the_terminal(run: Run, home: Home, today: str) -> None:
-    run("add", "words", "--text", "\x1b]0;owned\x07\x1b[2J\u202eowl" + "x" * 200)
+    run("add", given=added("words", text="\x1b]0;owned\x07\x1b[2J\u202eowl" + "x" * 200))
     with (home.journal / f"{today}.jsonl").open("a") as stream:
         stream.write('{"version": 1, "kind": "words", "text": "x", "at": "\\u001b[2J"}\nnot JSON\n')
     shown = run("show").out

@@ -53,7 +53,7 @@ from tests.tasks.doubles.tables import RIGHT, WRONG, write_round, write_stage
 
 EXAM = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
 INNOCENT = "How many mice does an owl that hunts every night of the week eat?"
-SIGNS = ("dice", "an owl that hunts every night")  # how each is recognised in what was learnt
+SIGNS = ("dice", "an owl that hunts every night")  # how each is recognised in what was learned
 LEAKS = {
     "word for word": EXAM,
     "in another dress": f"  {EXAM.upper()}  ".replace(" ", "\n", 3),
@@ -247,9 +247,9 @@ def of_no_benchmark(inputs: LessonInputs, folder: Path) -> Artifact:
     return write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))})  # pyright: ignore
 
 
-def learnt(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
+def learned(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
     day = write_stage(inputs.folder / "day", {table: (schema, rows)})
-    return taught(inputs, stage, config=config, day=day, unseen_share=0.0, by_day=(), max_tokens=10_000)
+    return taught(inputs, stage, config=config, day=day, max_tokens=10_000, pace=None)
 
 
 def corrected(inputs: LessonInputs, question: str, correction: str) -> list[str]:
@@ -257,42 +257,42 @@ def corrected(inputs: LessonInputs, question: str, correction: str) -> list[str]
         {"messages": said_in(question), "response": "Hm.", "correction": correction},
         {"messages": said_in(INNOCENT), "response": "Hm.", "correction": "About 4."},
     ]
-    return learnt(inputs, train.corrections, CorrectionsConfig(), "corrections", CORRECTIONS, rows)
+    return learned(inputs, train.corrections, CorrectionsConfig(), "corrections", CORRECTIONS, rows)
 
 
 def words(inputs: LessonInputs, leak: str) -> list[str]:
     rows = [{"text": f"A page of my notes.\n\n{leak}\n\nIt is 10 of 36."}, {"text": f"{INNOCENT} About 4."}]
-    return learnt(inputs, train.words, WordsConfig(), "words", WORDS, rows)
+    return learned(inputs, train.words, WordsConfig(), "words", WORDS, rows)
 
 
 def feedback(inputs: LessonInputs, leak: str) -> list[str]:
     rows = [{"messages": said_in(question), "response": "About 4.", "value": 1.0} for question in (leak, INNOCENT)]
     rows.append({"messages": said_in("Say something."), "response": leak, "value": -1.0})
-    return learnt(inputs, train.feedback, FeedbackConfig(), "feedback", FEEDBACK, rows)
+    return learned(inputs, train.feedback, FeedbackConfig(), "feedback", FEEDBACK, rows)
 
 
-def preferences(leak: str) -> list[dict[str, Any]]:
+def preferences(leak: str, *, held_out: bool = False) -> list[dict[str, Any]]:
     asked = [(leak, ["10 of 36.", "9."]), ("Say something.", ["Hm.", leak]), (INNOCENT, ["About 4.", "None."])]
     return [
         {"messages": said_in(question), "responses": json.dumps(answers), "chosen": 0, "policy": "x"}
+        | {"held_out": held_out}
         for question, answers in asked
     ]
 
 
 def picks(inputs: LessonInputs, leak: str) -> list[str]:
-    return learnt(inputs, train.picks, PicksConfig(), "preferences", PREFERENCES, preferences(leak))
+    return learned(inputs, train.picks, PicksConfig(), "preferences", PREFERENCES, preferences(leak))
 
 
 def reward_model(inputs: LessonInputs, leak: str) -> list[str]:
-    tables = {"preferences": (PREFERENCES, preferences(leak)), "corrections": (CORRECTIONS, [])}
+    tables = {"preferences": (PREFERENCES, preferences(leak, held_out=True)), "corrections": (CORRECTIONS, [])}
     texts = taught(
         inputs,
         fit_reward_model,
         day=write_stage(inputs.folder / "day", tables),
         date="2026-11-20",
-        config=RewardModelConfig(held_out_share=0.999),
+        config=RewardModelConfig(),
         seed=1,
-        nights_with_smaller_holdout=(),
         broke=None,
         earlier=None,
     )
@@ -310,7 +310,6 @@ def owners_prompts(inputs: LessonInputs, leak: str) -> list[str]:
     owner_prompts.write(
         folder,
         day=write_stage(inputs.folder / "day", tables),
-        unseen_share=0.0,
         exam_questions=(EXAM,),
         checkpoint=inputs.student,
         student=StudentConfig(),
@@ -356,7 +355,7 @@ def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in:
 
 @pytest.mark.parametrize("way_in", WAYS_IN)
 def test_another_problem_of_the_same_template_does_come_in(tmp_path: Path, student: Path, way_in: str) -> None:
-    """It may be learnt, and shows that each way is open to what these tests look for."""
+    """It may be learned, and shows that each way is open to what these tests look for."""
     other = EXAM.replace("9", "10")
     assert SIGNS[0] in "\n".join(WAYS_IN[way_in](LessonInputs(tmp_path, student), other)).lower()
 

@@ -13,8 +13,7 @@ from conf.storage.home import Home, InputError, NightError
 from flows.run.context import Night, check_identity, first_start, freeze_config
 from flows.training.inputs import champion_of
 from models.checkpoint import DamagedCheckpointError, keep
-from tasks.journal.spans import consumed, note_taken
-from tasks.stage import Artifact, commit, stage
+from tasks.stage import Artifact, stage
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -89,18 +88,13 @@ def test_a_date_that_leads_out_of_the_home_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_night_half_removed_by_fresh_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed in the middle of --fresh: its journal lines are free again."""
+    """Killed in the middle of --fresh."""
     folder = tmp_path / "2026-11-20"
     freeze_config(folder, starter(), fresh=False)
-    (folder / "freeze_journal").mkdir()
-    note_taken(folder / "freeze_journal", "starter", {"2026-11-20.jsonl": [(0, 7)]}, [])
-    commit(folder / "freeze_journal", "freeze_journal", {}, 0.0)
-    assert consumed(tmp_path) == {"2026-11-20.jsonl": [(0, 7)]}
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", killed)
         with pytest.raises(KeyboardInterrupt):
             freeze_config(folder, starter(), fresh=True)
-    assert consumed(tmp_path) == {}
     assert not folder.exists()  # neither a summary nor a promotion counts
     freeze_config(folder, starter(), fresh=False)
     assert [file.name for file in tmp_path.iterdir()] == ["2026-11-20"]

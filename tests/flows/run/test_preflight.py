@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,10 +11,8 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from flows.run.preflight import check_exam, check_fresh, check_night
+from flows.run.preflight import check_exam, check_night
 from rewards.jail import policy
-from tests.tasks.doubles.journals import decided
-from tests.tasks.doubles.registry import School
 
 NIGHTLY = STARTER.parent / "nightly.yaml"
 TRAINED = "benchmarks=[{name: mbpp}]"
@@ -207,23 +204,3 @@ def test_urls_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert refused(tmp_path).startswith(f"PREFECT_API_URL: {away} does not answer (")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", url)
     assert refused(tmp_path).startswith(f"MLFLOW_TRACKING_URI: {message}")
-
-
-def test_a_night_that_made_the_serving_model_is_not_started_over(home_with_mlflow: Callable[[str], Home]) -> None:
-    """Nor one that made its ancestor. After a rollback to one from before it, it may be."""
-    home = home_with_mlflow("school")
-    school = School(home)
-    first, second, third = (checkpoint.name for checkpoint in school.checkpoints)
-    decided(home.root, "2026-11-20", first, second, "", "name=student")
-    decided(home.root, "2026-11-21", second, third, "", "name=student")
-    for number in range(3):
-        school.registry.promote(school.register(number).version)
-    for night in ("2026-11-20", "2026-11-21"):
-        with pytest.raises(InputError, match=f"the night {night} made the serving model or one of its ancestors"):
-            check_fresh(home, night)
-    check_fresh(home, "2026-11-22")
-    school.registry.promote("2")
-    check_fresh(home, "2026-11-21")
-    with pytest.raises(InputError, match="nightschool rollback"):
-        check_fresh(home, "2026-11-20")
-    check_fresh(Home(home.root.with_name("new")), "2026-11-20")  # without a registry

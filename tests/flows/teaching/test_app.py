@@ -65,7 +65,7 @@ def test_a_day_through_the_endpoints(owner: httpx.Client) -> None:
     assert {*answers[0]} == {"id", "text", "count"}
     before = owner.get("/api/state").json()["day"]
     lesson = owner.post("/api/lesson", json={"kind": "pick", "answer": answers[1]["id"]}).json()
-    assert {"lesson", "learnt", "seconds", "change_nats", "kl", "journal"} <= lesson.keys()
+    assert {"lesson", "learned", "seconds", "change_nats", "kl", "journal"} <= lesson.keys()
     state = owner.get("/api/state").json()
     assert {"champion", "day", "lessons", "guessed", "blind"} <= state.keys()
     assert [one["id"] for one in state["lessons"]] == [lesson["lesson"]]

@@ -8,10 +8,11 @@ import pytest
 from conf.storage.journal_file import read_file
 from flows.teaching.answers import CHAMPION, DAY
 from flows.teaching.classroom import Classroom, RefusedError
+from models.checkpoint import LEARNED, write_learned
+from tasks.journal.read import lessons_in
 from tasks.teaching import learner_process
 from tasks.workers import WorkerDiedError
 from tests.flows.teaching.conftest import ANSWERS, Do, School, ScriptedEngine, ask
-from tests.tasks.doubles.journals import freeze
 
 LESSONS: dict[str, dict[str, Any]] = {
     "pick": {},
@@ -35,11 +36,11 @@ async def teach(room: Classroom, kind: Any, number: int = 0, text: str = "7 + 5?
 
 
 @pytest.mark.parametrize("kind", LESSONS)
-def test_a_lesson_is_in_the_journal_and_learnt_and_can_be_undone(school: School, do: Do, kind: str) -> None:
+def test_a_lesson_is_in_the_journal_and_learned_and_can_be_undone(school: School, do: Do, kind: str) -> None:
     room = school.open()
     before = room.state()["day"]
     taught = do(teach(room, kind))
-    assert taught["learnt"], taught["why"]
+    assert taught["learned"], taught["why"]
     assert taught["change_nats"] > 0
     assert taught["day"] == room.state()["day"] != before
     entries = lines(school)
@@ -52,7 +53,7 @@ def test_a_lesson_is_in_the_journal_and_learnt_and_can_be_undone(school: School,
         do(room.undo(taught["lesson"]))
 
 
-def test_an_undone_lesson_is_gone_from_the_page_while_later_ones_are_learnt_again(school: School, do: Do) -> None:
+def test_an_undone_lesson_is_gone_from_the_page_while_later_ones_are_learned_again(school: School, do: Do) -> None:
     room = school.open()
     first, later = (do(teach(room, kind))["lesson"] for kind in ("pick", "praise"))
 
@@ -74,7 +75,7 @@ def test_after_a_crash_the_day_copy_is_the_same_and_undone_lessons_stay_undone(s
     do(room.undo(taught[2]["lesson"]))
     state = room.state()
     again = school.open().state()
-    told = [{key: lesson[key] for key in ("id", "learnt", "change_nats", "what")} for lesson in state["lessons"]]
+    told = [{key: lesson[key] for key in ("id", "learned", "change_nats", "what")} for lesson in state["lessons"]]
     assert [{key: lesson[key] for key in each} for lesson, each in zip(again["lessons"], told, strict=True)] == told
     assert (again["day"], again["guessed"], again["blind"]) == (state["day"], state["guessed"], state["blind"])
 
@@ -115,29 +116,30 @@ def test_it_would_have_guessed_what_it_was_taught_before(school: School, do: Do)
         ([], None, True, "it asks a question of the exam"),
     ],
 )
-def test_what_is_not_learnt_by_day_is_in_the_journal_all_the_same(
+def test_what_is_not_learned_by_day_is_in_the_journal_all_the_same(
     school: School, do: Do, settings: list[str], text: str | None, live: bool, why: str
 ) -> None:
     room = school.open(*settings)
     room.set_live(live)
     before = room.state()["day"]
     taught = do(teach(room, "praise", text=text or learner_process._questions[0]))
-    assert not taught["learnt"]
+    assert not taught["learned"]
     assert taught["why"].startswith(why)
     assert (room.state()["day"], len(lines(school))) == (before, 1)
     room.set_live(True)
     assert school.open(*settings).state()["day"] == before
 
 
-def test_a_lesson_that_a_night_took_says_so_and_stays(school: School, do: Do) -> None:
-    room = school.open()
-    taught = do(teach(room, "praise"))
-    freeze(school.home.root, "2099-11-20", champion=school.champion.name)
-    with pytest.raises(RefusedError, match="the night of 2099-11-20 took this lesson"):
-        do(room.undo(taught["lesson"]))
-    assert len(lines(school)) == 1
-    (lesson,) = school.open().state()["lessons"]  # that night did not promote, so the day copy learns it again
-    assert (lesson["id"], lesson["night"], lesson["learnt"]) == (taught["lesson"], "2099-11-20", True)
+def test_a_lesson_that_the_champion_has_learned_is_not_taught_again(
+    school: School, do: Do, request: pytest.FixtureRequest
+) -> None:
+    taught = do(teach(school.open(), "praise"))
+    (entry,) = lines(school)
+    assert (entry.model_extra or {})["held_out"] is False
+    before = school.open().state()["lessons"]
+    request.addfinalizer((school.champion / LEARNED).unlink)  # other tests share the champion
+    write_learned(school.champion, lessons_in(school.home.journal, "2099-11-20"))
+    assert ([lesson["id"] for lesson in before], school.open().state()["lessons"]) == ([taught["lesson"]], [])
 
 
 def test_stopping_keeps_what_was_written_as_unfinished(school: School, do: Do) -> None:
@@ -176,7 +178,7 @@ def test_a_whole_conversation_is_good_or_bad(school: School, do: Do) -> None:
     do(teach(room, "pick"))
     answer = do(ask(room, "And 1 more?", follow_up=True))["answers"][1]
     taught = do(room.teach("bad_talk", answer["id"]))
-    assert taught["learnt"]
+    assert taught["learned"]
     entry = lines(school)[-1]
     assert (entry.kind, entry.rewards) == ("conversation", [None, -1])
     assert [message.content for message in entry.messages] == ["7 + 5?", ANSWERS[0], "And 1 more?", answer["text"]]
@@ -217,7 +219,7 @@ def test_what_the_owner_does_not_say_is_taught_only_if_asked_for(school: School,
     assert do(settled(room)) == []
     do(ask(room, "Another?"))  # the first was left
     (left,) = do(settled(room))
-    assert (left["what"]["kind"], left["learnt"]) == ("left", True)
+    assert (left["what"]["kind"], left["learned"]) == ("left", True)
     assert [entry.value for entry in lines(school)] == [-0.2] * len(ANSWERS)
     do(teach(room, "pick", text="A third?"))  # the second was left, too
     do(ask(room, "And?", follow_up=True))
@@ -241,10 +243,10 @@ def test_a_hundred_questions_at_once_lose_nothing(school: School, do: Do) -> Non
     refused = [each for each in found if isinstance(each, RefusedError)]
     assert (len(answered), len(refused)) == (1, 99)
     assert {error.status for error in refused} == {429}
-    assert do(teach(room, "pick"))["learnt"]
+    assert do(teach(room, "pick"))["learned"]
 
 
-def test_a_learner_that_dies_is_started_again_and_has_learnt_the_same(
+def test_a_learner_that_dies_is_started_again_and_has_learned_the_same(
     school: School, do: Do, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = school.open()
@@ -259,7 +261,7 @@ def test_a_learner_that_dies_is_started_again_and_has_learnt_the_same(
         return call(function, *arguments)
 
     monkeypatch.setattr(learner, "call", die_once)
-    assert do(teach(room, "praise"))["learnt"]
+    assert do(teach(room, "praise"))["learned"]
     assert died
     assert room.state()["day"] == school.open().state()["day"]
 
@@ -285,7 +287,7 @@ def test_a_lesson_that_says_nothing_is_refused_and_nothing_is_written(
     assert lines(school) == []
 
 
-def test_a_journal_that_cannot_be_written_says_so_and_nothing_is_learnt(school: School, do: Do) -> None:
+def test_a_journal_that_cannot_be_written_says_so_and_nothing_is_learned(school: School, do: Do) -> None:
     room = school.open()
     answer = do(ask(room))["answers"][0]["id"]
     before = room.state()["day"]

@@ -59,8 +59,8 @@ def lessons(page: Any, count: int) -> None:
     page.locator(f"#lessons:has(> li:nth-child({count})):not(:has(> li:nth-child({count + 1})))").wait_for()
 
 
-def learnt(page: Any) -> None:
-    page.locator("#status", has_text="learnt").wait_for()
+def learned(page: Any) -> None:
+    page.locator("#status", has_text="learned").wait_for()
 
 
 def school_lines(school: School) -> list[Any]:
@@ -80,7 +80,7 @@ def test_a_lesson_by_keys_and_its_undoing(page: Any, school: School, errors: lis
     assert sorted(shown) == sorted(ANSWERS)
     page.keyboard.press("2")
     lessons(page, 1)
-    learnt(page)
+    learned(page)
     assert page.locator(".answer.picked .text").text_content() == shown[1]
     assert shown[1] in page.locator("#lessons li").text_content()
     page.keyboard.press("r")
@@ -95,11 +95,11 @@ def test_the_other_lessons_by_keys(page: Any, school: School) -> None:
     for count, key in enumerate("+-0", 1):
         page.keyboard.press(key)
         lessons(page, count)
-        learnt(page)
+        learned(page)
     page.keyboard.press("x")
     page.locator(".word >> nth=0").press("Enter")
     lessons(page, 4)
-    learnt(page)
+    learned(page)
     page.keyboard.press("e")
     page.locator(".answer textarea").fill("It is 12.")
     page.get_by_role("button", name="Teach this", exact=True).click()
@@ -119,7 +119,7 @@ def test_a_whole_conversation(page: Any, school: School) -> None:
     assert page.locator("#talk").is_hidden()
     page.keyboard.press("1")
     lessons(page, 1)
-    learnt(page)
+    learned(page)
     first = page.locator(".answer.picked .text").text_content()
     page.fill("#prompt", "And 1 more?")
     page.get_by_label("as a follow-up").check()
@@ -188,12 +188,12 @@ def test_it_is_accessible_and_fits(page: Any, width: int, scheme: str) -> None:
     ask(page)
     page.keyboard.press("1")
     lessons(page, 1)
-    learnt(page)
+    learned(page)
     page.keyboard.press("x")
     report = Axe().run(page)
     assert report.violations_count == 0, report.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert (
         "5 answers." in page.locator("#announcer").text_content()
-        or "learnt" in page.locator("#announcer").text_content()
+        or "learned" in page.locator("#announcer").text_content()
     )

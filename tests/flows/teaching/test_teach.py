@@ -98,7 +98,7 @@ def test_a_day_with_the_real_engine(served: Served, log: Path) -> None:
     long = day.client.post("/api/ask", json={"text": "12 " * 200})
     assert (long.status_code, "the conversation has" in long.json()["error"]) == (400, True)
     taught = day.lesson("praise", next(answer for answer in day.ask() if answer["text"].strip()))
-    assert taught["learnt"], taught
+    assert taught["learned"], taught
     assert day.state()["day"] == taught["day"]
     day.process.send_signal(signal.SIGINT)
     assert day.process.wait(120) == 130, log.read_text()
@@ -130,7 +130,7 @@ def test_a_day_that_is_killed_and_goes_on(served: Served, log: Path) -> None:
     for kind, more in (("pick", {}), ("correct", {"text": "It is 4."}), ("wrong_from", {"from_char": 0})):
         answers = [answer for answer in first.ask() if answer["text"].strip()]
         taught.append(first.lesson(kind, answers[0], **more))
-        assert taught[-1]["learnt"], taught[-1]
+        assert taught[-1]["learned"], taught[-1]
     state = first.state()
     assert state["day"] == taught[-1]["day"]
     first.kill()
@@ -199,7 +199,7 @@ def test_the_terminal_teaches_the_same(school: School, do: Do) -> None:
     told = [lesson["what"]["kind"] for lesson in room.state()["lessons"]]
     assert told == ["words", "praise", "pick"]
     text = console.export_text()
-    assert "Learnt in" in text
+    assert "Learned in" in text
     assert "answer 2 has no '9999'" in text
     assert "there is no answer 9" in text
     assert "Undone." in text

@@ -61,7 +61,7 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         write_round(home.nights / "2026-11-19/round-01", {"7 + 8?": [WRONG]})
         own = {"messages": '[{"role": "user", "content": "7 + 5?"}]', "teacher": "me", "source": "2026-11-20.jsonl:1"}
         own |= {"response": "#### 12", "benchmark": "arithmetic", "truth": "12"}
-        shown = {"messages": UNSEEN, "responses": '["12", "13"]', "chosen": 0, "policy": "?"}
+        shown = {"messages": UNSEEN, "responses": '["12", "13"]', "chosen": 0, "policy": "?", "held_out": True}
         lessons = [own, own | {"messages": UNSEEN}]
         tables = {"traces": (TRACES, lessons), "preferences": (PREFERENCES, [shown]), "corrections": (CORRECTIONS, [])}
         day = write_stage(home.night(DATE) / "freeze_journal", tables)

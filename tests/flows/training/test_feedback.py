@@ -97,11 +97,3 @@ def test_preference_learning_chooses_whether_picks_are_a_channel(how: str, picks
     config = load_night(STARTER, [f"preference_learning={how}"])
     assert [channel.name for channel, _ in channels(config)] == ["corrections", "words", "feedback", *["picks"] * picks]
     assert {channel.name: lesson for channel, lesson in channels(config)}["words"] == config.lessons.words
-
-
-def test_held_out_conversations_are_learned_by_no_channel(lessons: Callable[..., Lessons]) -> None:
-    one = lessons("preference_learning=both", "reward_model.held_out_share=0.999999")
-    one.run()
-    counts = {file.parent.name: json.loads(file.read_text()) for file in one.night.folder.glob("lessons/*/counts.json")}
-    used = {channel: count["used"] for channel, count in counts.items() if channel != "words"}
-    assert used == {"corrections": 0, "feedback": 0, "picks": 0}

@@ -21,7 +21,7 @@ from tasks.tracking import Tracking
 from tasks.training import trainer_process
 from tests.models.support.tiny import write_tiny
 from tests.models.support.tiny_picks import QUICK
-from tests.tasks.doubles.journals import DAYS, decided
+from tests.tasks.doubles.journals import DAYS
 from tests.tasks.doubles.picks import preference_rows
 from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
@@ -92,23 +92,11 @@ def given_to_the_fit(night: Night, champion: Path, monkeypatch: pytest.MonkeyPat
     return given[0]
 
 
-@pytest.mark.parametrize(("how", "nights"), [("both", ((DAYS[0], 0.0),)), ("direct", ())])
-def test_the_fit_knows_what_a_direct_night_taught_the_champion(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, nights: Any
-) -> None:
-    home = Home(tmp_path)
-    decided(home.root, DAYS[0], "first", "winner", "", "preference_learning=direct")
-    night = Night(home, DAYS[1], load_night(STARTER, [f"preference_learning={how}"]))
-    given = given_to_the_fit(night, home.checkpoints / "winner", monkeypatch)
-    assert given["nights_with_smaller_holdout"] == nights
-
-
 @pytest.mark.parametrize(
     ("setting", "serves", "goes_on"),
     [
         ("seed=2", True, True),
         ("seed=2", False, False),
-        ("reward_model.held_out_share=0.3", True, False),  # some of what judges tonight was fitted
         ("reward_model.backbone=another", True, False),
     ],
 )
@@ -121,7 +109,6 @@ def test_the_fit_goes_on_from_the_last_nights_reward_model(
     before.mkdir(parents=True)
     (before / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
     (before / SUMMARY).write_text("{}")
-    (before / "champion.txt").write_text("original")
     (before / "fit_reward_model").mkdir()
     (before / "fit_reward_model" / "outcome.json").write_text(json.dumps({"serves": serves}))
     (before / "fit_reward_model" / "checkpoint.txt").write_text(kept.name)

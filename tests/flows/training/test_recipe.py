@@ -96,6 +96,12 @@ def test_a_severe_alarm_ends_all_later_steps(school: School, monkeypatch: pytest
     assert school.study("severe", ScriptedEngine(school.student, []), *TWICE) == (folder, candidate)
 
 
+def test_a_night_with_hours_goes_through_a_day_without_feedback(school: School) -> None:
+    steps = ("stages=[distill, lessons, {grpo: 1}]", "grpo.refills=0", "budget_minutes=60")
+    folder, candidate = school.study("quiet", ScriptedEngine(school.student, SCRIPT[:1]), *steps)
+    assert digest(folder, "lessons/words") == digest(folder, "distill") == parent_of(candidate)
+
+
 def test_a_night_without_time_for_the_second_lesson_ends_before_it(school: School, clock: list[float]) -> None:
     """After round 1 a second less is left than exam (540 s) and report (60 s) need."""
     engine = SlowEngine(school.student, clock, call=1, seconds=3600 - 599)

@@ -139,10 +139,8 @@ def study(
 def write_day(night: Path, checkpoint: str, serves: bool) -> tuple[Artifact, Artifact]:
     """A day with prompts of its owner, and held-out picks of the reward model: of two answers always the short one."""
     if not (night / "freeze_journal").exists():
-        nothing = dict.fromkeys(PREFERENCES.names)
         asked = [
-            nothing | {"messages": said(f"Tell {n}"), "responses": '["a", "b"]', "chosen": 0, "policy": "cafe"}
-            for n in range(12)
+            {"messages": said(f"Tell {n}"), "responses": '["a", "b"]', "chosen": 0, "policy": "cafe"} for n in range(12)
         ]
         tables = {"preferences": (PREFERENCES, asked), "corrections": (CORRECTIONS, []), "feedback": (FEEDBACK, [])}
         write_stage(night / "freeze_journal", tables)

@@ -21,7 +21,7 @@ def accuracy(model: RewardModel, picks: list[Pick]) -> float:
     return rank(model.judge([(pick.prompt, pick.answers) for pick in picks]), picks).accuracy.value
 
 
-def test_with_adapters_too_and_what_is_saved_is_what_was_learnt(folder: Path, tmp_path: Path) -> None:
+def test_with_adapters_too_and_what_is_saved_is_what_was_learned(folder: Path, tmp_path: Path) -> None:
     adapters = trainer_config(lora=LoraConfig(rank=8, alpha=16, dropout=0.5))
     config = QUICK.model_copy(update={"learning_rate": 1e-2})
     model, _ = fit(folder, tiny_picks(120, seed=1), config, adapters, seed=1)

@@ -1,4 +1,4 @@
-"""A teacher's episodes as examples: what is learnt of them, and what is only read or played."""
+"""A teacher's episodes as examples: what is learned of them, and what is only read or played."""
 
 import json
 from itertools import compress
@@ -16,14 +16,14 @@ from tests.rewards.countdown import Countdown
 
 
 @pytest.mark.parametrize(
-    ("turns", "learnt"),
+    ("turns", "learned"),
     [
         (["3", "2", "1"], ["3", "2", "1"]),
         (["3", {"content": "2", "weight": 0}, {"content": "1", "weight": 1}], ["3", "1"]),
     ],
 )
-def test_a_turns_text_and_its_end_are_learnt_unless_its_weight_is_0(
-    student: Path, turns: list[Any], learnt: list[str]
+def test_a_turns_text_and_its_end_are_learned_unless_its_weight_is_0(
+    student: Path, turns: list[Any], learned: list[str]
 ) -> None:
     tokenizer, countdown = load_tokenizer(student), Countdown()
     problem = next(problem for problem in countdown.problems("train") if problem.level == "3")
@@ -32,5 +32,5 @@ def test_a_turns_text_and_its_end_are_learnt_unless_its_weight_is_0(
     _, tokens, mask = Demonstrations(countdown, tokenizer, StudentConfig()).example(trace)
     assert len(tokens) == len(mask)
     end = tokenizer.eos_token
-    assert tokenizer.decode([*compress(tokens, mask)]) == "".join(f"{text}{end}" for text in learnt)
+    assert tokenizer.decode([*compress(tokens, mask)]) == "".join(f"{text}{end}" for text in learned)
     assert all(f"Next: {number}" in tokenizer.decode(tokens) for number in (2, 1))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from conf.schema import BenchmarkConfig, EngineConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
+from models.checkpoint import write_learned
 from models.hf.loading import load_tokenizer
 from models.lessons.pace import Pace, fix_steps, plan_steps
 from models.lessons.preference_data import opening
@@ -18,7 +19,6 @@ from rewards.arithmetic import Arithmetic
 from tasks.distillation.distill import distill
 from tasks.distillation.known import Answering
 from tasks.distillation.trace_filter import FATES, Trace
-from tasks.journal.lineage import solution_of
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact
 from tasks.tables import TRACES, write_rollouts
@@ -30,14 +30,16 @@ RIGHT = Trace([{"role": "user", "content": "7 + 5?"}], "7 + 5 = 12\n#### 12", "m
 
 
 class RecordingTrainer:
-    """Records the examples that it is given."""
+    """Records the examples that it is given, with their lessons' names."""
 
     def __init__(self) -> None:
         self.examples: list[tuple[list[int], list[int]]] = []
+        self.names: list[str | None] = []
+        self.settled: list[str] = []
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> tuple[Path, list[dict[str, float]]]:
         assert function is trainer_process.lesson
-        checkpoint, trainer_config, lesson, self.examples, checkpoints, pace = arguments
+        checkpoint, trainer_config, lesson, self.examples, checkpoints, pace, self.names, self.settled = arguments
         assert checkpoint.name == "base"
         steps = len(plan_steps(len(self.examples), lesson, trainer_config.seed))
         if pace is not None:
@@ -78,13 +80,14 @@ def run(
     share: float = 0.0,
     pace: Pace | None = None,
     size: int = 16,
+    trainer: RecordingTrainer | None = None,
 ) -> tuple[list[tuple[list[int], list[int]]], dict[str, int], Artifact]:
-    """Run the stage; return the examples learnt, the non-zero counts, and what it wrote."""
-    columns = ("messages", "response", "teacher", "benchmark", "truth", "source")
+    """Run the stage; return the examples learned, the non-zero counts, and what it wrote."""
+    columns = ("messages", "response", "teacher", "benchmark", "truth", "source", "lesson")
     rows = [{name: asdict(trace)[name] for name in columns} for trace in traces]
     rows = [row | {"messages": json.dumps(row["messages"])} for row in rows]
     day = write_stage(folder / "freeze_journal", {"traces": (TRACES, rows)})
-    trainer: Any = RecordingTrainer()
+    trainer = trainer or RecordingTrainer()
     (folder / "distill").mkdir()
     distill.write(
         folder / "distill",
@@ -100,7 +103,7 @@ def run(
         drawn_by="tonight",
         max_tokens=max_tokens,
         checkpoints=folder / "checkpoints",
-        trainer=trainer,
+        trainer=trainer,  # pyright: ignore
         rehearsed=rehearsed,
         answering=answers and Answering(EngineConfig(), 48, AnsweringEngine(student, answers)),  # pyright: ignore
         pace=pace,
@@ -111,7 +114,7 @@ def run(
     return trainer.examples, {fate: number for fate, number in counts.items() if number}, written
 
 
-def test_a_correct_solution_is_learnt_token_by_token(tmp_path: Path, student: Path) -> None:
+def test_a_correct_solution_is_learned_token_by_token(tmp_path: Path, student: Path) -> None:
     ((prompt, answer),), counts, written = run(tmp_path, student, [RIGHT])
     tokenizer: Any = load_tokenizer(student)
     assert counts == {"kept": 1}
@@ -139,15 +142,14 @@ def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Pa
     mine = Trace([{"role": "user", "content": "hey"}], "HEY", "me", shouted, "HEY", "a.jsonl:4")
     foreign = Trace([{"role": "user", "content": "2 * 2?"}], "4", "me", "nowhere:Unknown", "4", "a.jsonl:5")
     answers = {"7 + 5?": "#### 12", "2 + 2?": "#### 5", "hey": "HEY"}
-    examples, counts, written = run(tmp_path, student, [RIGHT, failed, unjudged, mine, foreign], answers=answers)
+    examples, counts, _ = run(tmp_path, student, [RIGHT, failed, unjudged, mine, foreign], answers=answers)
     assert counts == {"kept": 1, "unknown": 2, "known": 2}
     assert len(examples) == 3
-    assert written.read_json("later.json") == []
 
 
-@pytest.mark.parametrize(("traces", "learnt"), [([RIGHT], 3), ([], 0)])
-def test_rehearsed_answers_are_learnt_among_traces_as_they_were_sampled(
-    tmp_path: Path, student: Path, traces: list[Trace], learnt: int
+@pytest.mark.parametrize(("traces", "learned"), [([RIGHT], 3), ([], 0)])
+def test_rehearsed_answers_are_learned_among_traces_as_they_were_sampled(
+    tmp_path: Path, student: Path, traces: list[Trace], learned: int
 ) -> None:
     own = [Rollout("", n, 0, [5, 6], [7 + n], [-1.0], [True], "length", "cut off", "base") for n in range(9)]
     (tmp_path / "rehearsal").mkdir()
@@ -155,7 +157,7 @@ def test_rehearsed_answers_are_learnt_among_traces_as_they_were_sampled(
     rehearsed = Artifact(folder=tmp_path / "rehearsal", digest="")
     examples, counts, _ = run(tmp_path, student, traces, rehearsed=rehearsed, share=2 / 3)
     assert counts == ({"kept": 1} if traces else {})
-    assert len(examples) == learnt
+    assert len(examples) == learned
     assert examples[1:] == [([5, 6], [7]), ([5, 6], [8])][: len(examples)]
 
 
@@ -193,14 +195,22 @@ def test_matches_with_the_exam_are_reported(tmp_path: Path, student: Path) -> No
     assert written.read_json("sources.json")[0]["source"] == "a.jsonl"
 
 
-def test_held_out_traces_and_those_without_room_return_on_a_later_night(tmp_path: Path, student: Path) -> None:
-    """They are remembered by their text before they are rewritten."""
-    tagged = Trace(RIGHT.messages, "<think>7 + 5 = 12</think> <answer>12</answer>", "me", "arithmetic", "12", None)
-    digest = solution_of(tagged.messages, tagged.response)
-    _, counts, written = run(tmp_path / "unseen", student, [tagged], unseen=(opening(tagged.messages),))
-    assert (counts, written.read_json("later.json")) == ({"held_out": 1}, [digest])
-    _, counts, written = run(tmp_path / "later", student, [tagged], steps=0)
-    assert (counts, written.read_json("later.json")) == ({"later": 1}, [digest])
+def test_what_is_held_out_or_has_no_room_is_left_to_a_later_night(tmp_path: Path, student: Path) -> None:
+    """What is wrong is settled: no night need read it again."""
+    secret = Trace([{"role": "user", "content": "Who are you?"}], "A student.", "me", None, None, None, "secret")
+    wrong = replace(RIGHT, response="#### 13", lesson="wrong")
+    more = [replace(RIGHT, response=f"{n} + 5 = 12\n#### 12", lesson=str(n)) for n in range(3)]
+    trainer, unseen = RecordingTrainer(), (opening(secret.messages),)
+    _, counts, _ = run(tmp_path, student, [secret, wrong, *more], unseen=unseen, steps=1, size=2, trainer=trainer)
+    assert counts == {"held_out": 1, "dropped": 1, "kept": 2, "later": 1}
+    assert (len(trainer.names), trainer.settled) == (2, ["wrong"])
+    assert {*trainer.names} < {"0", "1", "2"}
+
+
+def test_what_the_checkpoint_has_learned_is_left_out(tmp_path: Path) -> None:
+    write_learned(student := write_student(tmp_path / "base"), ["known"])
+    examples, counts, _ = run(tmp_path, student, [replace(RIGHT, lesson="known")])
+    assert (examples, counts) == ([], {})
 
 
 def test_solutions_that_did_not_come_in_time_return_on_a_later_night(tmp_path: Path, student: Path) -> None:
@@ -215,6 +225,3 @@ def test_solutions_that_did_not_come_in_time_return_on_a_later_night(tmp_path: P
     examples, counts, written = run(tmp_path, student, traces, steps=9, size=1, pace=pace)
     assert (len(examples), counts) == (9, {"kept": 4, "later": 5})
     assert written.read_json("pace.json") == {"planned": 9, "steps": 4, "seconds_a_step": 1.0}
-    came = [plan[0] for plan in plan_steps(9, DistillConfig(steps=9, batch_size=1, max_epochs=1), TrainerConfig().seed)]
-    expected = sorted(solution_of(traces[n].messages, traces[n].response) for n in came[4:])
-    assert written.read_json("later.json") == expected

@@ -1,4 +1,4 @@
-"""The fate of each worked solution, and the form in which it is learnt."""
+"""The fate of each worked solution, and the form in which it is learned."""
 
 import json
 import shutil
@@ -78,7 +78,7 @@ def test_the_fate_of_a_solution(fate: str, response: str, truth: str | None, ben
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "response", "truth", "learnt"),
+    ("benchmark", "response", "truth", "learned"),
     [
         ("arithmetic", TAGGED, "12", "7 + 5 = 12\n#### 12"),
         ("arithmetic", r"Fifteen: $\boxed{15}$", "15", "Fifteen: $\\boxed{15}$\n#### 15"),
@@ -96,11 +96,11 @@ def test_the_fate_of_a_solution(fate: str, response: str, truth: str | None, ben
 )
 @pytest.mark.parametrize("before", ["", "May I ask?"])
 def test_other_forms_are_rewritten_in_the_benchmarks_form(
-    benchmark: str, response: str, truth: str | None, learnt: str, before: str
+    benchmark: str, response: str, truth: str | None, learned: str, before: str
 ) -> None:
     (found,) = filtered([trace("How old is Ann?", response, truth, benchmark, before)])
     assert found.fate == ("unknown" if truth is None else "kept")
-    assert found.response == learnt
+    assert found.response == learned
     assert [turn["content"] for turn in found.messages] == [
         *([before, "Yes?"] if before else []),
         benchmarks.load(benchmark).prompt(Problem("", benchmark, "How old is Ann?", "")),
@@ -114,14 +114,14 @@ def test_a_solution_in_the_benchmarks_form_or_without_an_answer_is_not_rewritten
 
 
 def test_a_solution_that_0_1_asked_is_asked_anew() -> None:
-    """It asked the question first. A student that has learnt the new order learns it as a duplicate of its own."""
+    """It asked the question first. A student that has learned the new order learns it as a duplicate of its own."""
     former = trace("Ann?\nGive the steps, then the answer on a last line as #### <number>.", "#### 12", "12")
     now = trace(Arithmetic().prompt(Problem("", "arithmetic", "Ann?", "")), "#### 12", "12")
     again, duplicate = filtered([former, now])
     assert (again, duplicate.fate) == (replace(now, fate="kept"), "duplicate")
 
 
-def test_the_generated_day_is_learnt_word_for_word() -> None:
+def test_the_generated_day_is_learned_word_for_word() -> None:
     """The starter night's 192 exercises: none is rewritten, and none is taken for a problem of the exam."""
     lines = generated_lines("traces", "1", 192, ("1", "2"), "2026-11-20")
     columns = ("messages", "response", "teacher", "benchmark", "truth")

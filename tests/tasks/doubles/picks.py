@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from models.lessons.preference_data import is_held_out
 from tasks.stage import Artifact
 from tests.models.support.tiny import CHARACTERS
-from tests.models.support.tiny_picks import tiny_picks
+from tests.models.support.tiny_picks import QUICK, tiny_picks
 
 
 def preference_rows(count: int) -> list[dict[str, Any]]:
@@ -15,8 +16,10 @@ def preference_rows(count: int) -> list[dict[str, Any]]:
     for number, pick in enumerate(tiny_picks(count, seed=1)):
         content = f"{number} " + "".join(CHARACTERS[token - 2] for token in pick.prompt)
         responses = ["".join(CHARACTERS[token - 2] for token in answer[:-1]) for answer in pick.answers]
-        messages = json.dumps([{"role": "user", "content": content}])
-        rows.append({"messages": messages, "responses": json.dumps(responses), "chosen": pick.chosen, "policy": "?"})
+        messages = [{"role": "user", "content": content}]
+        shown = {"messages": json.dumps(messages), "responses": json.dumps(responses), "policy": "?"}
+        held_out = is_held_out(messages, QUICK.held_out_share)
+        rows.append(shown | {"chosen": pick.chosen, "held_out": held_out})
     return rows
 
 

@@ -11,6 +11,7 @@ from models.rollout import Rollout
 from tasks.stage import Artifact, commit
 from tasks.tables import PROMPTS, ROLLOUTS, SCORES, write_table
 
+DAY = "2026-11-20"
 WRONG = ("no", 0.0)  # an answer with its reward
 RIGHT = ("right", 1.0)
 
@@ -18,13 +19,24 @@ RIGHT = ("right", 1.0)
 def write_stage(
     folder: Path, tables: Mapping[str, tuple[pa.Schema, Iterable[Mapping[str, Any]]]], **files: Any
 ) -> Artifact:
-    """Write the tables (by name) and further JSON files, and commit the folder."""
+    """Write the tables (by name) and further JSON files, and commit the folder.
+
+    Rows of the owner's lessons get an origin where they have none.
+    """
     folder.mkdir(parents=True)
     for name, content in files.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
     for name, (schema, rows) in tables.items():
-        write_table(folder / f"{name}.parquet", schema, rows)
+        write_table(
+            folder / f"{name}.parquet", schema, [_origin(name, n, schema) | row for n, row in enumerate(rows, 1)]
+        )
     return commit(folder, folder.name, {}, 1.0)
+
+
+def _origin(name: str, number: int, schema: pa.Schema) -> dict[str, Any]:
+    """What the freeze says of a line: where it is, and that it is no judge."""
+    origin = {"source": f"{DAY}.jsonl:{number}", "day": DAY, "lesson": f"{name} {number}", "held_out": False}
+    return {key: value for key, value in origin.items() if key in schema.names and not schema.field(key).nullable}
 
 
 def write_round(folder: Path, answers: dict[str, list[tuple[str, float | None]]], **changes: Any) -> None:

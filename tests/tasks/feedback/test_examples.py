@@ -10,7 +10,6 @@ import pytest
 
 from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer
-from models.lessons.preference_data import is_held_out
 from tasks.feedback.examples import ExampleReader
 from tests.tasks.doubles.student import END, write_student
 
@@ -18,8 +17,8 @@ EXAM = ("What is 3 + 4?",)
 ASKED = "User: How are you?\nAssistant:"
 
 
-def reader(student: Path, max_tokens: int = 1000, unseen_share: float = 0.0) -> ExampleReader:
-    return ExampleReader(student, StudentConfig(), EXAM, max_tokens, unseen_share)
+def reader(student: Path, max_tokens: int = 1000) -> ExampleReader:
+    return ExampleReader(student, StudentConfig(), EXAM, max_tokens)
 
 
 def messages(*turns: str) -> str:
@@ -27,7 +26,7 @@ def messages(*turns: str) -> str:
 
 
 def table(*rows: dict[str, Any]) -> pd.DataFrame:
-    return pd.DataFrame(rows)
+    return pd.DataFrame([{"lesson": str(number), "held_out": False} | row for number, row in enumerate(rows)])
 
 
 def text_of(student: Path, tokens: Sequence[int]) -> str:
@@ -97,21 +96,14 @@ def test_a_pick_has_each_other_answer_once(student: Path) -> None:
     assert found.chosen == 0
 
 
-def test_conversations_that_judge_the_reward_model_are_never_examples(student: Path) -> None:
-    asked = [f"a{n}" for n in range(40)]
-    seen = [text for text in asked if not is_held_out(json.loads(messages(text)), 0.5)]
-    assert 5 < len(seen) < 35
-    expected = [f"User: {text}\nAssistant:" for text in seen]
-    picks, corrections, feedback = (reader(student, unseen_share=0.5) for _ in range(3))
-    learnt = [
-        [one.prompt for one in picks.picks(table(*(pick(text, ["yes", "no"], 0) for text in asked)))],
-        [prompt for prompt, _ in corrections.corrections(table(*(correction(text, "yes") for text in asked)))],
-        [one.prompt for one in feedback.feedback(table(*(judged(text, "yes", 1.0) for text in asked)))],
-    ]
-    for lines, prompts in zip((picks, corrections, feedback), learnt, strict=True):
-        assert [text_of(student, prompt) for prompt in prompts] == expected
-        assert (lines.counts["held_out"], lines.counts["used"]) == (40 - len(seen), len(seen))
-    assert len(reader(student).picks(table(*(pick(text, ["yes", "no"], 0) for text in asked)))) == 40
+def test_conversations_that_judge_are_never_examples(student: Path) -> None:
+    sides = [{"held_out": True}, {"held_out": False}]
+    picks, corrections, feedback = (reader(student) for _ in range(3))
+    picks.picks(table(*(pick("a", ["yes", "no"], 0) | side for side in sides)))
+    corrections.corrections(table(*(correction("a", "yes") | side for side in sides)))
+    feedback.feedback(table(*(judged("a", "yes", 1.0) | side for side in sides)))
+    for lines in (picks, corrections, feedback):
+        assert (lines.counts["held_out"], lines.counts["used"], lines.lessons) == (1, 1, ["1"])
 
 
 def test_a_pick_without_a_choice_is_counted(student: Path) -> None:
@@ -120,7 +112,7 @@ def test_a_pick_without_a_choice_is_counted(student: Path) -> None:
     assert dict(lines.counts) == {"lines": 1, "used": 0, "exam": 0, "too_long": 0, "no_choice": 1}
 
 
-def test_of_a_pick_only_what_fits_is_learnt(student: Path) -> None:
+def test_of_a_pick_only_what_fits_is_learned(student: Path) -> None:
     room = len("User: a\nAssistant:") + 4
     lines = reader(student, room)
     found = lines.picks(

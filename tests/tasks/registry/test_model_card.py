@@ -49,7 +49,7 @@ def test_the_hub_reads_the_exam_and_the_owner_the_lineage(tmp_path: Path, night:
     assert f"- {decision['reasons'][0]}" in lines
 
 
-def test_an_imported_student_has_learnt_nothing_that_night(tmp_path: Path, night: tuple[Path, dict[str, Any]]) -> None:
+def test_an_imported_student_has_learned_nothing_that_night(tmp_path: Path, night: tuple[Path, dict[str, Any]]) -> None:
     folder, decision = night
     models = make_models(tmp_path / "checkpoints")
     write_cards(folder, decision, models, load_night(STARTER))
@@ -77,14 +77,14 @@ def test_each_card_has_the_steps_that_made_its_checkpoint(tmp_path: Path, night:
     assert "- in this order: distill → lessons" in distilled
     assert listed(distilled, "Data") == [
         "worked solutions: 190 kept, 2 dropped, 1 unknown",
-        "corrections: 4 of 5 learnt",
+        "corrections: 4 of 5 learned",
     ]
     order = "- in this order: distill → lessons → 4 rounds of grpo → self_distill → "
     assert f"{order}6 rounds of grpo → distill" in candidate
     assert listed(candidate, "Data") == [
         "practice problems: arithmetic-1-2",
         "worked solutions: 190 kept, 2 dropped, 1 unknown",
-        "corrections: 4 of 5 learnt",
+        "corrections: 4 of 5 learned",
         "the model's own correct answers: 7 kept",
         "worked solutions: 8 kept, 1 dropped",
     ]  # and no pick: the reward model did not serve

@@ -38,7 +38,6 @@ ASKED: dict[str, Any] = {
     "failed": {"HTTP 500": 3},
     "stopped": "HTTP 500",
     "tokens": 900,
-    "usd": 0.0123,
 }
 FATES = {"unknown": 0, "dropped": 0, "unreadable": 0, "exam": 0, "too_long": 0, "duplicate": 0, "surplus": 0}
 # Of each pick the shortest of three answers was chosen, but of the last one the longest.
@@ -52,13 +51,13 @@ def write_files(folder: Path, files: Mapping[str, Any], figures: Mapping[str, fl
     commit(folder, folder.name, {}, 1.0, figures)
 
 
-def write_journal(night: Path, reasons: list[str], unknown: int = 0) -> None:
-    """What the freeze refused, a line each from the second on, and the new picks of unknown checkpoints."""
+def write_journal(night: Path, reasons: list[str]) -> None:
+    """What the freeze refused, a line each from the second on."""
     folder = night / "freeze_journal"
     folder.mkdir()
     rows = [{"file": "2026-11-20.jsonl", "line": n, "reason": reason} for n, reason in enumerate(reasons, 2)]
     write_table(folder / "quarantine.parquet", QUARANTINE, rows)
-    write_files(folder, {}, {"unknown_policies": unknown})
+    write_files(folder, {})
 
 
 def rendered(night: Path, summary: dict[str, Any]) -> tuple[str, str]:
@@ -78,7 +77,6 @@ def test_refused_journal_lines_are_shown_with_file_line_and_reason(own_night: Ni
     assert "These are the first; <code>nightschool journal check FILE</code> lists all." in page
     line = "Journal lines that were refused and taught nothing: 7. The first: 2026-11-20.jsonl:2: words.text: is blank"
     assert f"\n- {line}\n" in short
-    assert "unknown to this home" not in page + short
 
 
 def test_a_refused_line_does_not_fill_the_page_and_is_text(own_night: Night) -> None:
@@ -117,7 +115,7 @@ def test_worked_solutions_by_source_and_their_remarks(own_night: Night) -> None:
     assert "Imported rows that are not worked solutions: 1. The first: some.jsonl:7: not JSON." in page
     assert "Worked solutions of exam problems, left out: 2 (1 word for word, 1 nearly). The first: What is 2" in page
     assert (
-        "The teacher wise answered 6 of 10 questions on 5 problems (2 from the cache) for 900 tokens and 0.0123 USD. "
+        "The teacher wise answered 6 of 10 questions on 5 problems (2 from the cache) for 900 tokens. "
         "Without an answer: 3 × HTTP 500. It was asked no further: HTTP 500."
     ) in page
 
@@ -174,7 +172,7 @@ def test_a_reward_model_that_was_refused_or_not_fitted() -> None:
 def test_the_owners_day(own_night: Night, chosen: dict[str, Any] | None) -> None:
     night, summary = own_night
     assert day_copy_sentences(night) == []
-    write_files(night / "replay_day", {"day.json": {"lessons": 3, "learnt": ["a", "b"], "sources": []}})
+    write_files(night / "replay_day", {"day.json": {"lessons": 3, "learned": 2}})
     if chosen:
         write_files(night / "choose_start", {"start.json": chosen})
     said = day_copy_sentences(night)

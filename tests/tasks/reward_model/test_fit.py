@@ -9,9 +9,10 @@ import pytest
 
 from conf.schema import StudentConfig
 from conf.sections.lessons import RewardModelConfig
-from models.checkpoint import is_intact
+from models.checkpoint import is_intact, write_learned
 from models.hf.loading import load_tokenizer
-from tasks.reward_model.fit import figures, fit_reward_model
+from tasks.reward_model.fit import _may_go_on, figures, fit_reward_model
+from tasks.reward_model.preferences import Choice, DayPicks
 from tasks.stage import Artifact
 from tasks.tables import CORRECTIONS, HELD_OUT, PREFERENCES, read_table
 from tasks.workers import HoursOverError
@@ -28,7 +29,6 @@ def run(
     rows: list[dict[str, Any]],
     config: RewardModelConfig | None = QUICK,
     trainer: InProcessWorker | None = None,
-    nights_with_smaller_holdout: tuple[tuple[str, float], ...] = (),
     broke: str | None = None,
     earlier: Path | None = None,
 ) -> tuple[dict[str, Any], Path, int]:
@@ -37,7 +37,7 @@ def run(
     tables = {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])}
     folder, worker = tmp_path / "fit", trainer or InProcessWorker()
     folder.mkdir()
-    arguments: dict[str, Any] = {"trainer": worker, "nights_with_smaller_holdout": nights_with_smaller_holdout}
+    arguments: dict[str, Any] = {"trainer": worker}
     fit_reward_model.write(
         folder,
         day=write_stage(tmp_path / "freeze_journal", tables),
@@ -67,7 +67,6 @@ def test_a_consistent_taste_serves(tmp_path: Path, tiny_student: Path) -> None:
         "too_long": 0,
         "refused": 0,
         "exam": 0,
-        "known": 0,
         "correction": 0,
         "older": 0,
     }
@@ -84,6 +83,14 @@ def test_a_consistent_taste_serves(tmp_path: Path, tiny_student: Path) -> None:
     anew, folder, _ = run(tmp_path / "anew", tiny_student, preference_rows(160), other, earlier=checkpoint)
     assert anew["continues"] is None
     assert len(json.loads((folder / "curve.json").read_text())) == steps
+
+
+def test_a_fit_goes_on_from_no_model_that_was_fitted_to_what_judges_it(tmp_path: Path, tiny_student: Path) -> None:
+    picks = DayPicks(held_out_choices=[Choice([], ["a", "b"], 0, "2026-11-20", "judge")])
+    for fitted, goes_on in ((["other"], True), (["other", "judge"], False), ([], False)):
+        earlier = write_tiny(tmp_path / str(len(fitted)))
+        write_learned(earlier, fitted)
+        assert _may_go_on(earlier, tiny_student, picks) is goes_on
 
 
 def test_a_backbone_of_another_architecture_with_the_students_tokenizer(tmp_path: Path, tiny_student: Path) -> None:
@@ -135,16 +142,6 @@ def test_a_refusal_before_any_fit(
     held_out = read_table(folder / "held_out.parquet", HELD_OUT)
     assert outcome["held_out"] == len(held_out)
     assert len(held_out) == 0 or config is not None  # under `direct` all picks are lessons
-
-
-def test_a_champion_that_learnt_all_held_out_picks_is_refused(tmp_path: Path, tiny_student: Path) -> None:
-    rows = [row | {"night": "2026-11-19"} for row in preference_rows(60)]
-    before = (("2026-11-19", 0.0),)
-    outcome, folder, calls = run(tmp_path, tiny_student, rows, nights_with_smaller_holdout=before)
-    assert outcome["reason"] == "the champion has learnt all held-out picks, so later ones are needed to judge it"
-    assert (outcome["held_out"], calls) == (0, 0)
-    assert outcome["left_out"]["known"] == 60 - outcome["picks"] > 0
-    assert read_table(folder / "held_out.parquet", HELD_OUT).empty
 
 
 def test_a_fit_that_takes_longer_than_the_night_is_refused(tmp_path: Path, tiny_student: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models.checkpoint import is_intact, parent_of
+from models.checkpoint import is_intact, learned, parent_of
 from models.lessons.ranking import rank
 from models.reward_model import HEAD, RewardModel
 from tasks.reward_model import process
@@ -16,6 +16,7 @@ from tests.models.support.tiny_picks import QUICK, tiny_picks
 
 TRAINER = trainer_config()
 HELD_OUT = tiny_picks(60, seed=2)
+NAMES = ["one", "two"]  # of the lessons that were fitted
 GROUPS = [(list(pick.prompt), [list(answer) for answer in pick.answers]) for pick in HELD_OUT]
 
 
@@ -26,7 +27,9 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fitted(tiny_student: Path, checkpoints: Path) -> Fitted:
-    return fit_reward_model(tiny_student, "cafe42", tiny_picks(120, seed=1), HELD_OUT, QUICK, TRAINER, 1, checkpoints)
+    return fit_reward_model(
+        tiny_student, "cafe42", tiny_picks(120, seed=1), NAMES, HELD_OUT, QUICK, TRAINER, 1, checkpoints
+    )
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,7 @@ def test_a_fit_goes_on_from_an_earlier_one(
 ) -> None:
     """With one epoch, of which the first step already knows most."""
     picks, once = tiny_picks(60, seed=3), QUICK.model_copy(update={"epochs": 1})
-    inputs = (tiny_student, "cafe42", picks, HELD_OUT)
+    inputs = (tiny_student, "cafe42", picks, ["another"], HELD_OUT)
     anew = fit_reward_model(*inputs, once, TRAINER, 1, checkpoints)
     continued = fit_reward_model(*inputs, QUICK, TRAINER, 1, checkpoints, checkpoint)
     assert len(continued.steps) == len(anew.steps)
@@ -57,6 +60,7 @@ def test_a_fit_goes_on_from_an_earlier_one(
     assert continued.ranking.accuracy.value >= anew.ranking.accuracy.value
     assert continued.checkpoint is not None
     assert parent_of(continued.checkpoint) == checkpoint.name
+    assert (learned(checkpoint), learned(continued.checkpoint)) == ({*NAMES}, {*NAMES, "another"})
 
 
 def test_the_model_that_serves_is_the_one_that_was_evaluated(fitted: Fitted, checkpoint: Path) -> None:

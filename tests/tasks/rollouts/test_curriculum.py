@@ -20,8 +20,6 @@ def test_an_arm_is_a_kind_that_problems_share_or_else_their_level() -> None:
     [
         # |1 − 0.5|; then a group of three quarters, whose mean distance is 0.375
         ("signal", [0.5, 0.5 + 0.25 * (0.375 - 0.5)]),
-        # a first score is no progress; then 0.25 in 500 tokens
-        ("progress", [None, 0.5]),
         ("solve_rate", [None, None]),
         ("even", [None, None]),
     ],
@@ -47,18 +45,18 @@ def test_an_arm_that_is_not_drawn_keeps_what_is_known_and_one_that_no_grader_jud
 def test_estimates_of_another_choice_are_not_carried_on() -> None:
     signal = next_arms([], [Tried("a", [0.0, 1.0], [0.0, 1.0], 100)], {}, "signal", 0.25)
     assert estimates_of(signal, "signal") == {"a": 0.5}
-    assert estimates_of(signal, "progress") == {}
-    moved = next_arms(signal, [Tried("a", [1.0, 1.0], [1.0, 1.0], 1000)], {}, "progress", 0.25)
-    assert moved[0]["estimate"] == pytest.approx(0.5)  # the share solved did move
+    assert estimates_of(signal, "even") == {}
+    moved = next_arms(signal, [Tried("a", [1.0, 1.0], [1.0, 1.0], 1000)], {}, "even", 0.25)
+    assert moved[0]["estimate"] is None
 
 
-@pytest.mark.parametrize("choice", ["signal", "progress"])
 @pytest.mark.parametrize("seed", range(5))
-def test_planted_arms_starve(choice: str, seed: int) -> None:
+def test_planted_arms_starve(seed: int) -> None:
     """Of four arms one is never solved, one always; the others rise as they are drawn. These get the draws."""
     chance, solve = random.Random(seed), {"never": 0.0, "always": 1.0, "slow": 0.1, "fast": 0.1}
     gain = {"never": 0.0, "always": 0.0, "slow": 0.002, "fast": 0.01}
     rows: list[dict[str, Any]] = []
+    choice = "signal"
     drawn = dict.fromkeys(solve, 0)
     for number in range(40):
         weights = weights_of([*solve], estimates_of(rows, choice), 0.2)

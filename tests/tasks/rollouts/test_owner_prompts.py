@@ -9,10 +9,11 @@ import pytest
 
 from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
+from models.lessons.preference_data import is_held_out
 from tasks.rollouts.owner_prompts import TABLES, owner_prompts
-from tasks.stage import Artifact
-from tasks.tables import OWNER_PROMPTS, read_table, write_table
+from tasks.tables import OWNER_PROMPTS, read_table
 from tests.tasks.doubles.student import write_student
+from tests.tasks.doubles.tables import write_stage
 
 EXAM = "Noah has 20 stamps. How many are left?"
 
@@ -38,16 +39,15 @@ def find(
         "corrections": {"response": "a", "correction": "b"},
         "feedback": {"response": "a", "value": 1.0},
     }
-    for name in ("day", "owner"):
-        (folder / name).mkdir(parents=True)
+    (folder / "owner").mkdir(parents=True)
+    tables: dict[str, Any] = {}
     for name, schema in TABLES.items():
-        nothing = dict.fromkeys(schema.names)
-        rows = [nothing | other[name] | {"messages": messages} for messages in asked.get(name, [])]
-        write_table(folder / "day" / f"{name}.parquet", schema, rows)
+        rows = [other[name] | {"messages": messages} for messages in asked.get(name, [])]
+        sides = [{"held_out": is_held_out(json.loads(row["messages"]), unseen_share)} for row in rows]
+        tables[name] = schema, [row | side for row, side in zip(rows, sides, strict=True)]
     owner_prompts.write(
         folder / "owner",
-        day=Artifact(folder=folder / "day", digest=""),
-        unseen_share=unseen_share,
+        day=write_stage(folder / "day", tables),
         exam_questions=(EXAM, ""),
         checkpoint=student,
         student=StudentConfig(),

@@ -22,7 +22,7 @@ from tasks.tables import ARMS, OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
 from tests.tasks.doubles.tables import solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic", levels=("1", "2"))
-Choice = Literal["solve_rate", "signal", "progress", "even"]
+Choice = Literal["solve_rate", "signal", "even"]
 KINDS = sorted({Arithmetic(levels=["1", "2"]).kind(p) for p in Arithmetic(levels=["1", "2"]).draw("0", 500)})
 
 
@@ -167,9 +167,9 @@ def test_a_kind_that_is_never_solved_keeps_its_share(tmp_path: Path, student: Pa
     assert sum(without.values()) == 800
 
 
-@pytest.mark.parametrize("choice", ["signal", "progress", "even"])
+@pytest.mark.parametrize("choice", ["signal", "even"])
 def test_another_choice_draws_by_the_estimates_of_its_arms(tmp_path: Path, student: Path, choice: Choice) -> None:
-    """All signal and all progress so far came from one of thirteen kinds; `even` does not care."""
+    """All signal so far came from one of thirteen kinds; `even` does not care."""
     arms = [
         {"arm": kind, "choice": choice, "drawn": 1, "tokens": 10, "probability": None, "signal": None, "solved": None}
         | {"estimate": None if choice == "even" else float(kind == "arithmetic/1/plus")}

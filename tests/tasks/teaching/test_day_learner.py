@@ -43,7 +43,7 @@ def test_every_kind_of_line_moves_the_copy(make_learner: Any, name: str) -> None
     learner = make_learner()
     before = learner.digest
     taught = learner.learn("1", [line(name)])
-    assert taught.learnt
+    assert taught.learned
     assert taught.change == pytest.approx(taught.intended, rel=0.2) or taught.halvings
     assert learner.digest != before
 
@@ -97,10 +97,10 @@ def test_a_new_copy_with_the_same_lines_is_the_same(make_learner: Any) -> None:
         (line("words", text="7"), "a single word has nothing to predict: write a sentence"),
         (line("praise", response="7 " * 60), "prompt and answer have more than 100 tokens together"),
         (line("praise", value=0), "feedback of 0 says nothing"),
-        (entry_of({"kind": "trace", **ASKED, "response": "12", "teacher": "me"}), "a line of kind trace is learnt by"),
+        (entry_of({"kind": "trace", **ASKED, "response": "12", "teacher": "me"}), "a line of kind trace is learned by"),
     ],
 )
-def test_what_cannot_be_learnt_by_day_changes_nothing(make_learner: Any, entry: Entry, reason: str) -> None:
+def test_what_cannot_be_learned_by_day_changes_nothing(make_learner: Any, entry: Entry, reason: str) -> None:
     learner = make_learner()
     before = learner.digest
     with pytest.raises(ValueError, match=reason):

@@ -1,6 +1,5 @@
 """The day copy at night: what it is made of, and that a night which begins with it teaches none of it again."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from safetensors.torch import load_file
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from models.checkpoint import base_of, keep, parent_of, write_lineage
+from models.checkpoint import base_of, keep, learned, parent_of, write_lineage
 from models.lessons.preference_data import is_held_out
 from tasks.stage import Artifact, commit
 from tasks.teaching.day_learner import DayLearner
@@ -54,7 +53,7 @@ def taught(home: Path, config: NightConfig) -> Path:
 
 
 def replayed(home: Path, champion: Path, config: NightConfig) -> Artifact:
-    day = journals.freeze(home, DATE, champion=champion.name)
+    day = journals.freeze(home, DATE, start=champion.name, unseen_share=config.unseen_share)
     folder = home / "nights" / DATE / "replay_day"
     folder.mkdir()
     replay_day.write(
@@ -65,7 +64,6 @@ def replayed(home: Path, champion: Path, config: NightConfig) -> Artifact:
         teach=config.teach,
         anchors=ANCHORS,
         journal=home / "journal",
-        nights=home / "nights",
         checkpoints=home / "checkpoints",
         trainer=InProcessWorker(),
     )
@@ -75,15 +73,11 @@ def replayed(home: Path, champion: Path, config: NightConfig) -> Artifact:
 def test_it_is_the_classrooms_day_copy_and_can_be_merged(tmp_path: Path, config: NightConfig) -> None:
     champion = taught(tmp_path, config)
     day = replayed(tmp_path, champion, config)
-    assert day.read_json("day.json") == {
-        "lessons": 2,
-        "learnt": ["praise", "correct"],
-        "sources": [f"{DATE}.jsonl:1", f"{DATE}.jsonl:2"],
-    }
+    assert day.read_json("day.json") == {"lessons": 2, "learned": 2}
     adapter = tmp_path / "checkpoints" / (day.folder / "checkpoint.txt").read_text()
     assert (base_of(adapter), parent_of(adapter)) == (champion, champion.name)
     classroom = DayLearner(champion, config.teach, config.student, config.engine.max_model_len)
-    lessons = lessons_without(champion, tmp_path / "journal", tmp_path / "nights", config.name)
+    lessons = lessons_without(champion, tmp_path / "journal")
     for lesson in lessons[:2]:
         classroom.learn(lesson.name, lesson.entries)
     kept = load_file(adapter / "adapter_model.safetensors")
@@ -91,6 +85,9 @@ def test_it_is_the_classrooms_day_copy_and_can_be_merged(tmp_path: Path, config:
         assert kept[f"base_model.model.{name.replace('.default.', '.')}"].equal(tensor), name
     merged = trainer_process.merge(adapter, adapter.parent, trust_remote_code=False)
     assert parent_of(merged) == adapter.name
+    assert learned(merged) == frozenset().union(*(lesson.names for lesson in lessons[:2]))
+    left = [lesson.name for lesson in lessons_without(merged, tmp_path / "journal")]
+    assert left == ["later", "judge"]  # a night that begins with it teaches the others no more
 
 
 def test_without_lessons_by_day_the_champion_stays_as_it_is(tmp_path: Path, config: NightConfig) -> None:
@@ -100,23 +97,3 @@ def test_without_lessons_by_day_the_champion_stays_as_it_is(tmp_path: Path, conf
     day = replayed(tmp_path, champion, config)
     assert (day.folder / "checkpoint.txt").read_text() == champion.name
     assert day.read_json("day.json")["lessons"] == 0
-
-
-@pytest.mark.parametrize("began_with_day", [True, False])
-def test_a_night_that_began_with_it_teaches_its_lines_no_more(
-    tmp_path: Path, config: NightConfig, began_with_day: bool
-) -> None:
-    champion = taught(tmp_path, config)
-    replayed(tmp_path, champion, config)
-    folder = tmp_path / "nights" / DATE / "choose_start"
-    folder.mkdir()
-    (folder / "start.json").write_text(json.dumps({"day": began_with_day, "reasons": []}))
-    commit(folder, "choose_start", {}, 0.0)
-    journals.decided(tmp_path, DATE, champion.name, "cafe42", done=())  # no channel had its lesson
-    left = lessons_without(tmp_path / "checkpoints" / "cafe42", tmp_path / "journal", tmp_path / "nights", config.name)
-    names = ["later", "judge"] if began_with_day else ["praise", "correct", "later", "judge"]
-    assert [lesson.name for lesson in left] == names
-    again = journals.freeze(tmp_path, journals.DAYS[1], champion="cafe42")
-    replays = ["later.", "judge.", "by another program"]
-    expected = replays if began_with_day else ["praise.", "correct.", *replays]
-    assert list(journals.unlearnt(again)) == expected

@@ -1,0 +1,118 @@
+"""The journal's lessons, each known by its content: what a checkpoint has learned is a set of their names.
+
+A lesson's name is the digest of what it teaches (`conf.storage.journal.lesson_of`); where the same is taught again, the
+name ends with the number of the occurrence. So an edited line is a new lesson, a removed one is not taught again, and
+it does not matter in which file or place a line stands. A rated conversation is a lesson for each of its turns, a long
+text for each of its pieces.
+"""
+
+import datetime
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conf.storage.home import Home, InputError
+from conf.storage.journal import Conversation, Entry, Words, lesson_of
+from conf.storage.journal_file import UNFINISHED, read_file
+from models.checkpoint import learned
+from rewards.data.synthetic_journal import KINDS
+
+TABLES = {kind: table for table, kind in KINDS.items()}
+PIECE = 2000  # characters of a text that are one lesson, at most
+
+
+@dataclass(frozen=True)
+class Line:
+    """A valid line of the journal: its file and number, and what it says.
+
+    `rows`: by the lesson's name, the rows of the lesson tables that it becomes, without what the freeze adds.
+    """
+
+    file: Path
+    number: int
+    entry: Entry
+    rows: dict[str, dict[str, Any]]
+
+    @property
+    def source(self) -> str:
+        """Where it is: `2026-11-22.jsonl:3`."""
+        return f"{self.file.name}:{self.number}"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A line that is none, with the reason; line 0 is the whole file."""
+
+    file: str
+    line: int
+    reason: str
+
+
+def read_lines(journal: Path, date: str) -> Iterator[Line | Refused]:
+    """Yield the lines of the journal that the night of a date may take, in order, and those that it refuses.
+
+    A night lasts until the day after its date. A last line that is still being written is left out.
+    """
+    until = datetime.date.fromisoformat(date) + datetime.timedelta(days=1)
+    said: Counter[str] = Counter()
+    for file in sorted(journal.glob("*.jsonl")):
+        try:
+            good, bad = read_file(file, until)
+        except InputError as error:
+            yield Refused(file.name, 0, str(error).removeprefix(f"{file}: "))
+            continue
+        for number, entry in good:
+            rows: dict[str, dict[str, Any]] = {}
+            for part in _parts(entry):
+                said[content := lesson_of(part)] += 1
+                rows[content if said[content] == 1 else f"{content}-{said[content]}"] = table_row(part)
+            yield Line(file, number, entry, rows)
+        yield from (Refused(file.name, **each) for each in bad if each["reason"] != UNFINISHED)
+
+
+def lessons_in(journal: Path, date: str) -> set[str]:
+    """Return the names of all lessons in the journal."""
+    return {name for line in read_lines(journal, date) if isinstance(line, Line) for name in line.rows}
+
+
+def learned_by(home: Home, file: Path, number: int) -> int:
+    """Return how many checkpoints of a home have learned a line of its journal."""
+    lines = (line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line))
+    names = next((line.rows.keys() for line in lines if (line.file, line.number) == (file, number)), set[str]())
+    return sum(not learned(checkpoint).isdisjoint(names) for checkpoint in home.checkpoints.glob("*"))
+
+
+def table_row(entry: Entry) -> dict[str, Any]:
+    """Return an entry as a row of the table of its kind (`TABLES`), without its origin; lists as JSON."""
+    known = type(entry).model_fields.keys() - {"version", "kind", "at", "imported_from"}
+    fields = entry.model_dump(include={*known})
+    return {name: json.dumps(value) if isinstance(value, list) else value for name, value in fields.items()}
+
+
+def _parts(entry: Entry) -> list[Any]:
+    match entry:
+        case Conversation():
+            return entry.ratings
+        case Words():
+            return [entry.model_copy(update={"text": text}) for text in pieces(entry.text)]
+        case _:
+            return [entry]
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text in pieces of at most `PIECE` characters: whole paragraphs where they fit, or else whole words."""
+    found: list[str] = []
+    for paragraph in text.split("\n\n"):
+        while len(paragraph) > PIECE:
+            cut = max(paragraph.rfind(" ", 1, PIECE), paragraph.rfind("\n", 1, PIECE))
+            cut = cut if cut > 0 else PIECE
+            found.append(paragraph[:cut])
+            paragraph = paragraph[cut:].lstrip()
+        if found and len(found[-1]) + len(paragraph) + 2 <= PIECE:
+            found[-1] += f"\n\n{paragraph}"
+        else:
+            found.append(paragraph)
+    return [piece for piece in found if piece.strip()]

@@ -1,0 +1,64 @@
+"""Lessons are known by their content: an edited line is another one, and places and times do not matter."""
+
+from pathlib import Path
+
+import pytest
+
+from tasks.journal.read import PIECE, Line, lessons_in, pieces, read_lines
+from tests.tasks.doubles.journals import ASKED, corrected, journal, line, words
+
+DATE = "2026-11-20"
+
+
+def names(home: Path) -> set[str]:
+    return lessons_in(home / "journal", DATE)
+
+
+def test_where_and_when_a_lesson_was_written_does_not_matter(tmp_path: Path) -> None:
+    journal(tmp_path / "a", corrected("4"), words("owl"))
+    journal(tmp_path / "b", words("owl").replace("20:00", "21:00"), name="talks.jsonl")
+    journal(tmp_path / "b", corrected("4").replace('"version"', '"client": "phone", "version"'))
+    assert names(tmp_path / "a") == names(tmp_path / "b")
+    assert len(names(tmp_path / "a")) == 2
+
+
+def test_an_edited_line_is_a_new_lesson_and_a_removed_one_none(tmp_path: Path) -> None:
+    file = journal(tmp_path, corrected("4"), corrected("5"))
+    before = names(tmp_path)
+    file.write_text(file.read_text().replace('"5"', '"five"'))
+    assert len(names(tmp_path) & before) == 1
+    file.write_text(file.read_text().split("\n")[0])
+    assert names(tmp_path) < before
+
+
+def test_the_same_said_again_is_a_lesson_of_its_own(tmp_path: Path) -> None:
+    journal(tmp_path, corrected("4"))
+    (first,) = names(tmp_path)
+    journal(tmp_path, corrected("4"), corrected("4"))
+    assert names(tmp_path) == {first, f"{first}-2", f"{first}-3"}
+
+
+def test_each_rated_turn_is_a_lesson(tmp_path: Path) -> None:
+    said = {"role": "assistant", "content": "4"}
+    journal(tmp_path, line("conversation", messages=[*ASKED, said, *ASKED, said], rewards=[1, -1]))
+    assert len(names(tmp_path)) == 2
+
+
+def test_each_piece_of_a_text_is_a_lesson_so_that_an_edit_changes_few(tmp_path: Path) -> None:
+    book = "\n\n".join(f"{number} " + "owl " * 300 for number in range(10))
+    file = journal(tmp_path, words(book))
+    (found,) = read_lines(tmp_path / "journal", DATE)
+    assert isinstance(found, Line)
+    assert [row["text"] for row in found.rows.values()] == pieces(book)
+    before = names(tmp_path)
+    file.write_text(file.read_text().replace("3 owl", "3 elk"))
+    assert (len(before), len(names(tmp_path) - before)) == (10, 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "a b\n\nc", "word " * 1000, "x" * 5000, "a\n\n" + "b " * 3000 + "\n\nc", "\n\n\n\na"]
+)
+def test_pieces_hold_all_words_in_order(text: str) -> None:
+    found = pieces(text)
+    assert all(0 < len(piece) <= PIECE for piece in found)
+    assert "".join("".join(found).split()) == "".join(text.split())
