@@ -23,7 +23,10 @@ WRITTEN = 0.4  # of the tokens that an answer may have (docs/performance.md: 20 
 READ, TRAIN = 2, 6  # FLOP of a token, times the parameters: forward; forward and backward
 # Share of the products' speed that is reached, by the nights on two cores of an EPYC Zen 3 (fp32, 140 GFLOP/s): a round
 # of 256 answers sampled in 28 s, one of 384 in 42; a step of 24 worked solutions in 11.8 s.
-SAMPLING, TRAINING = 0.56, 0.9
+SAMPLING, TRAINING = 0.6, 0.95
+# Seconds that no product takes, seen where products are fast (2.7 TFLOP/s with AMX): of a token sampled, of a token
+# trained on, and of an optimizer step.
+SAMPLED_TOKEN, TRAINED_TOKEN, STEP = 0.0005, 0.001, 0.3
 WITH_SIGNAL = 0.7  # share of a round's tokens that are trained on: groups without a signal are left out
 FIXED = 90.0  # seconds: enrolment, imports, the engine's start, decision and report
 FIRST_LOOK, MODELS = 100, 2  # problems of the exam's first look, and the models that answer them
@@ -79,19 +82,19 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
     """Return what a night of single answers takes with a student of so many parameters.
 
     A token costs 2 FLOP a parameter to read or write, and 6 to train on (Kaplan et al. 2020, arXiv 2001.08361, table
-    1); a group's prompt counts once.
+    1), and what does not depend on the speed of products; a group's prompt counts once.
     """
-    read = READ * parameters / (SAMPLING * flops_per_second)
-    train = TRAIN * parameters / (TRAINING * flops_per_second)
+    read = READ * parameters / (SAMPLING * flops_per_second) + SAMPLED_TOKEN
+    train = TRAIN * parameters / (TRAINING * flops_per_second) + TRAINED_TOKEN
     written = WRITTEN * config.grpo.max_completion_tokens
     group, trained_on = config.grpo.group_size, config.grpo.train_on or config.grpo.group_size
     sampled, trained = (config.grpo.prompts_per_round * (PROMPT + size * written) for size in (group, trained_on))
     lesson = config.distill.steps if any(step.kind == "distill" for step in config.steps) else 0
     return Estimate(
         sampling=sampled * read,
-        update=WITH_SIGNAL * trained * train,
+        update=config.grpo.steps_per_round * STEP + WITH_SIGNAL * trained * train,
         answer=(PROMPT + WRITTEN * config.exam.max_completion_tokens) * read,
-        step=config.distill.batch_size * (PROMPT + written) * train,
+        step=STEP + config.distill.batch_size * (PROMPT + written) * train,
         steps=lesson,
         fixed=FIXED,
         quizzed=QUIZZES * config.lessons.quiz_problems,
