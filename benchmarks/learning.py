@@ -3,9 +3,10 @@
     python -m benchmarks.learning [--minutes 2.5] [--seeds 1 2 3] [--variants …] [--plot FILE.png]
 
 All begin with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
-a fixed part of the exam (levels 1 and 2, which training never draws). It is measured afterwards, as is that of the mean
-of the last four checkpoints' weights; neither this nor the start of engine and trainer counts as learning time. Each
-finished run is a file under --out and is not run again. Prints a line of JSON for each run, then a Markdown table.
+a fixed part of the exam (levels 1 and 2, which training never draws). It is measured afterwards, at the quarters of the
+time, as is that of the mean of the last four checkpoints' weights; neither this nor the start of engine and trainer
+counts as learning time. Each finished run is a file under --out and is not run again. Prints a line of JSON for each
+run, then a Markdown table.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from typing import Any
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import STARTER, starter
-from benchmarks.nights.learning_runs import NIGHTS, TRL, accuracies, averaged, distilled, learn
+from benchmarks.nights.learning_runs import NIGHTS, TRL, Point, accuracies, averaged, distilled, learn
 from conf.storage.durable import write_atomically
 from flows import environment
 
@@ -33,7 +34,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=2.5, help="of learning, per run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--variants", nargs="+", default=VARIANTS, choices=VARIANTS)
-    parser.add_argument("--problems", type=int, default=100, help="exam problems per checkpoint")
+    parser.add_argument("--problems", type=int, default=868, help="exam problems per checkpoint")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--plot", type=Path, help="write the picture to this file")
@@ -61,11 +62,20 @@ def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(dir=options.out) as work:
             points = learn(variant, student, seed, options.minutes * 60, Path(work).resolve())
             mean = averaged(points, Path(work).resolve() / "mean")
-            *solved, average = accuracies([*(checkpoint for _, checkpoint in points), mean], options.problems)
-        curve = [[seconds, share] for (seconds, _), share in zip(points, solved, strict=True)]
+            asked = at_quarters(points)
+            *solved, average = accuracies([*(checkpoint for _, checkpoint in asked), mean], options.problems)
+        curve = [[seconds, share] for (seconds, _), share in zip(asked, solved, strict=True)]
         result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve, "average": average}
+        result["steps"] = len(points) - 1
         write_atomically(file, json.dumps(result))
     return json.loads(file.read_text())
+
+
+def at_quarters(points: Sequence[Point]) -> list[Point]:
+    """Return the first point, the last, and those nearest to the quarters between."""
+    end = points[-1][0]
+    nearest = {min(points, key=lambda point: abs(point[0] - end * quarter / 4)) for quarter in range(5)}
+    return sorted(nearest)
 
 
 def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
@@ -86,9 +96,9 @@ def table(runs: Sequence[Mapping[str, Any]], minutes: float) -> str:
     ]
     for variant, curves in by_variant(runs).items():
         means = " | ".join(f"{statistics.mean(at(curve, seconds) for curve in curves):.3f}" for seconds in times)
-        ends = ", ".join(f"{at(curve, times[-1]):.2f}" for curve in curves)
-        steps = statistics.mean(sum(0 < seconds <= times[-1] for seconds, _ in curve) for curve in curves)
-        averages = ", ".join(f"{one['average']:.2f}" for one in runs if one["variant"] == variant)
+        ends = ", ".join(f"{at(curve, times[-1]):.3f}" for curve in curves)
+        steps = statistics.mean(one["steps"] for one in runs if one["variant"] == variant)
+        averages = ", ".join(f"{one['average']:.3f}" for one in runs if one["variant"] == variant)
         lines.append(f"| {variant} | {means} | {ends} | {averages} | {steps:.1f} |")
     return "\n".join(lines)
 

@@ -89,7 +89,8 @@ class Rounds:
                     break
                 if not is_committed(night.round_folder(number)):
                     self.allowance.require(number, is_quizzed(night.config, number))
-                night.run_nested(block.kind, round_path(number), partial(self._round, number))
+                served = [self.learned.reward_model] if self.learned else []
+                night.run_nested(block.kind, round_path(number), partial(self._round, number), self.policy, served)
                 if self.monitor.ends_learning(self._superseded(), self.retention.state(number - 1)):
                     self.over = True
                     break
@@ -100,8 +101,8 @@ class Rounds:
             self._keep_committed_rounds(error)
         return self._merge() if night.config.merges and self.policy != base else self.policy
 
-    def _round(self, number: int) -> None:
-        """Sample groups of answers, turn their scores into advantages, and update the policy."""
+    def _round(self, number: int) -> Path:
+        """Sample groups of answers, turn their scores into advantages, and update the policy. Returns it."""
         night, folder = self.night, self.night.round_folder(number)
         uninterrupted = not folder.exists()
         if not is_committed(folder) and self.policy not in self.verified:
@@ -113,16 +114,15 @@ class Rounds:
         inputs = self._update_inputs(passes)
         path = f"{round_path(number)}/checkpoint"
         if (known := checkpoint.committed(night.folder, path, **inputs)) is not None:
-            night.run_in_background(checkpoint, path, **inputs)
             figures = known.read_json("metrics.json")
-            self._advance(night.checkpoint(known))
+            self._advance(night.checkpoint(known), night.run_in_background(checkpoint, path, **inputs))
             self.tracking.log_round(number, figures)
             self._seconds_since_last_round()
         else:
             self.saver.finish()
             resources = self._update_resources(number)
             updated = self._update(number, passes, resources)
-            self._advance(updated.checkpoint)
+            self._advance(updated.checkpoint, updated)
             proposals = self.sampler.own_problems[-1] if self.block.kind == "self_play" else None
             figures = round_metrics(passes, updated.metrics, proposals)
             seconds = self._seconds_since_last_round()
@@ -136,6 +136,7 @@ class Rounds:
         if is_quizzed(night.config, number):
             self._quiz(number)
         self._rank_picks(number)
+        return self.policy
 
     def _update_inputs(self, passes: Sequence[Pass]) -> dict[str, Any]:
         """What the update's outcome depends on."""
@@ -176,6 +177,7 @@ class Rounds:
         saved = self.night.run_in_background(
             checkpoint,
             path,
+            after=[updated],
             **inputs,
             updated=updated,
             state=self.retention.state(number),
@@ -184,8 +186,9 @@ class Rounds:
         )
         self.tracking.log_round(number, saved.read_json("metrics.json"))
 
-    def _advance(self, policy: Path) -> None:
+    def _advance(self, policy: Path, result: Artifact | Updated) -> None:
         self.policy = policy
+        self.night.edges.add(result, policy)
         self.retention.policies.append(policy)
         self.verified.add(policy)
 

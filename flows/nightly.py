@@ -1,58 +1,51 @@
 """The whole night: journal → lessons → rounds → exam → decision → promotion → report."""
 
 import datetime
-import json
 import logging
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mlflow.exceptions import MlflowException
 from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
+from conf.sections.benchmark import ExamPart
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_is_full, full_disk
-from conf.storage.home import SHORT_REPORT, Home, NightError
+from conf.storage.home import SHORT_REPORT, Home
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
-from flows.evaluation.run import Exam, first_student, log_exams
+from flows.evaluation.decision import decide_night
+from flows.evaluation.run import first_student
+from flows.finish import finish
 from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE, Division, divide
 from flows.run.context import Night, first_start, freeze_config, is_begun, prepare_home
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
-from flows.run.history import resume_command
-from flows.run.levels import level_news, with_next_level
+from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
 from flows.run.speed import forecast, round_expected
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, teacher_of
 from flows.training.judge import learned_reward, log_judge
 from flows.training.recipe import Recipe
-from flows.training.reward_model import log_rankings, rank_held_out
+from flows.training.reward_model import rank_held_out
 from flows.training.start import start_of
 from flows.training.validation import Quizzes
-from flows.web.links import links_of, prefect_link
+from flows.web.links import prefect_link
 from models.checkpoint import parent_of
-from tasks.cluster import cluster
+from rewards.verifier import Problem
 from tasks.evaluation.answering import count_stored, exam_problems
-from tasks.evaluation.decide import decide
-from tasks.evaluation.sequential import successor_alpha
-from tasks.evaluation.taste import compare_taste
 from tasks.monitoring.notify import post_report
-from tasks.registry.mlflow_registry import Registry
-from tasks.registry.model_card import write_cards
-from tasks.registry.promote import OUTCOME, promote, show_who_serves
-from tasks.registry.prune import prune
-from tasks.registry.push import push
-from tasks.report.report import report, summarise, write_report
+from tasks.registry.mlflow_registry import Registry, Version
 from tasks.stage import Artifact
 from tasks.tracking import HOME_TAG, Tracking, home_mark
 
@@ -136,165 +129,100 @@ def run_night(night: Night) -> dict[str, Any]:
 
 
 def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
-    """Run the stages of `tasks/plan.py`, from the champion to the report."""
-    config = night.config
+    """Run the stages of a night, from the champion to the report."""
+    opening = _open(night, tracking)
+    division = _divide_hours(night, opening)
+    distilled, candidate, rounds = _study(night, tracking, opening, division)
+    students = {
+        "champion": opening.champion,
+        "start": opening.student,
+        "distilled": distilled,
+        "candidate": candidate,
+    }
+    day = opening.day
+    picks = {**day.champion_picks, **rank_held_out(night, day.reward_model, "candidate", candidate)}
+    night.trainer.close()
+    first = first_student(night, opening.versions, opening.champion)
+    taken = opening.quizzes.of({"start": opening.student, "end": candidate})
+    severe = rounds.monitor.severe
+    decision, exams = decide_night(night, students, first, division, picks, taken, opening.unpromoted, severe)
+    examined = ("champion", "distilled", "candidate") if night.config.exam.after_lessons else ("champion", "candidate")
+    return finish(night, tracking, decision, {role: students[role] for role in examined}, exams, rounds)
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """What a night begins with.
+
+    `start`: by `start_from: latest` or `champion`, which `unpromoted` nights in a row made. `student`: the same, or the
+    day copy. `before`: its quiz. `journal`: the frozen day. `exam`: its problems, by part. `versions`: the registry's.
+    """
+
+    champion: Path
+    versions: Sequence[Version]
+    start: Path
+    unpromoted: int
+    student: Path
+    journal: Artifact
+    day: OwnersDay
+    exam: Mapping[ExamPart, Sequence[Problem]]
+    teacher: Path | None
+    quizzes: Quizzes
+    before: Artifact | None
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All problems of the exam."""
+        return [problem for chosen in self.exam.values() for problem in chosen]
+
+
+def _open(night: Night, tracking: Tracking) -> _Opening:
+    """Choose the student, freeze the journal, and ask the first quiz."""
+    config, registry = night.config, Registry(tracking.client, night.config.name)
     with alias_lock(night.home):
-        Registry(tracking.client, config.name).finish_alias_move()
+        registry.finish_alias_move()
     champion = champion_of(night, tracking)
-    versions = Registry(tracking.client, config.name).versions()
+    versions = registry.versions()
     start, unpromoted = start_of(night, champion)
     journal = frozen_day(night, start)
     exam = {part: exam_problems(part, config.sandbox) for part in config.exam.parts}
-    problems = [problem for chosen in exam.values() for problem in chosen]
-    asked_in_exam = tuple(problem.question for problem in problems)
+    asked_in_exam = tuple(problem.question for chosen in exam.values() for problem in chosen)
     log_datasets(tracking, config, exam)
     teacher = teacher_of(night, champion)
-
     quizzes = Quizzes(night, asked_in_exam)
     day = OwnersDay(night, champion, quizzes, journal, tracking, asked_in_exam)
     student = start if config.start_from != "day" else day.student()
     before = quizzes.ask("start", student)
     night.rest_engine()
-    stored = count_stored(config, champion, exam[config.exam.target], night.home.exams)
-    sizes = len(exam[config.exam.target]), stored
-    division = divide(night.hours, config, night.folder, *sizes, before, lambda: round_expected(night.home, config))
-    night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
+    return _Opening(champion, versions, start, unpromoted, student, journal, day, exam, teacher, quizzes, before)
 
-    recipe = Recipe(night, student, parent_of(start) is not None, journal, asked_in_exam, quizzes, division)
+
+def _divide_hours(night: Night, opening: _Opening) -> Division:
+    """Divide the night's hours between lessons, rounds and exam."""
+    config, target = night.config, opening.exam[night.config.exam.target]
+    stored = count_stored(config, opening.champion, target, night.home.exams)
+    sizes = len(target), stored
+    expected = partial(round_expected, night.home, config)
+    division = divide(night.hours, config, night.folder, *sizes, opening.before, expected)
+    night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
+    return division
+
+
+def _study(night: Night, tracking: Tracking, opening: _Opening, division: Division) -> tuple[Path, Path, Rounds]:
+    """Run the lessons and the rounds. Returns the student before the first round, the candidate, and the rounds."""
+    config, journal, quizzes = night.config, opening.journal, opening.quizzes
+    trained = parent_of(opening.start) is not None
+    recipe = Recipe(night, opening.student, trained, journal, quizzes.exam_questions, quizzes, division)
     distilled = recipe.before_rounds()
     night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
-    reward_model = day.reward_model
+    reward_model = opening.day.reward_model
     night.limit_workers(before_end=-LATE)
-    learned = learned_reward(night, journal, reward_model, champion, distilled, problems)
+    learned = learned_reward(night, journal, reward_model, opening.champion, distilled, opening.problems)
     log_judge(tracking, night.folder)
-    registered = {version.digest for version in versions}
-    rounds = Rounds(night, problems, tracking, registered, division, before, learned, teacher)
-    candidate = recipe.run(rounds, distilled)
-
-    students = {"champion": champion, "start": student, "distilled": distilled, "candidate": candidate}
-    picks = {**day.champion_picks, **rank_held_out(night, reward_model, "candidate", candidate)}
-    night.trainer.close()
-    first = first_student(night, versions, champion)
-    taken = quizzes.of({"start": student, "end": candidate})
-    decision, exams = _decide(night, students, first, division, picks, taken, unpromoted, rounds.monitor.severe)
-    examined = ("champion", "distilled", "candidate") if config.exam.after_lessons else ("champion", "candidate")
-    models = {role: students[role] for role in examined}
-    return _finish(night, tracking, decision, models, exams, rounds)
-
-
-def _decide(
-    night: Night,
-    students: Mapping[str, Path],
-    first: Path | None,
-    division: Division,
-    picks: Mapping[str, Artifact],
-    quizzes: Mapping[str, Artifact],
-    unpromoted: int,
-    severe: tuple[str, ...],
-) -> tuple[Artifact, Mapping[str, Artifact]]:
-    """Examine the candidate and decide. Returns the decision, and the exams by role.
-
-    `students`: champion, start, distilled and candidate. `first`: the first student, where it is another than the
-    champion. `picks`: rankings of the held-out picks by champion and candidate. `unpromoted`: nights in a row that made
-    the start. `severe`: alarms.
-    """
-    config, champion, candidate = night.config, students["champion"], students["candidate"]
-    alpha = successor_alpha(config.exam.alpha, unpromoted)
-    taste = compare_taste(picks.get("champion"), picks.get("candidate"), alpha / 2)
-    alpha /= 1 if taste is None else 2  # with enough held-out picks, they and the exam have half of it each
-    exam = Exam(night, champion, first, division, alpha)
-    examined = exam.sit(candidate, picks_passed=taste is not None and taste.p_value <= alpha)
-    whole = ("distilled", "candidate") if config.exam.after_lessons else ()
-    decision = night.run(
-        decide,
-        "decide",
-        looks=examined.looks,
-        planned=division.looks,
-        exams=examined.exams,
-        whole={role: exam.sit_whole(role, students[role]) for role in whole},
-        quizzes=quizzes,
-        digests={role: student.name for role, student in students.items()},
-        exam=config.exam,
-        alpha=alpha,
-        seed=config.seed,
-        unpromoted=unpromoted,
-        champion_picks=picks.get("champion"),
-        candidate_picks=picks.get("candidate"),
-        severe=severe,
-        news=level_news(config, night.home, night.date),
-    )
-    return decision, examined.exams
-
-
-def _finish(
-    night: Night,
-    tracking: Tracking,
-    decision: Artifact,
-    models: Mapping[str, Path],
-    exams: Mapping[str, Artifact],
-    rounds: Rounds,
-) -> dict[str, Any]:
-    """Promote and write the report: from then on the night is finished, and what only it needed is removed.
-
-    Raises NightError where MLflow does not answer, after a report that says how to finish the night.
-    """
-    config, monitor, links = night.config, rounds.monitor, links_of(tracking)
-    number = len(rounds.retention.policies)
-    try:
-        outcome = _promote(night, decision, models, tracking)
-        log_exams(tracking, exams)
-        tracking.log(cluster.figures(night.folder), 0)
-        log_rankings(tracking, night.folder, models)
-        rounds.retention.remove(keep=set(models.values()))
-        shutil.rmtree(night.folder / "state", ignore_errors=True)
-        night.close()  # before the night counts as finished: to end the children takes seconds
-        summary = night.call(report, "report", night.folder, outcome, number, monitor.finish(), links, tracking)
-    except MlflowException as error:
-        if disk_is_full(error):
-            raise
-        raise _unfinished(night, decision, number, monitor.alarms.sentences, links) from error
-    try:
-        night.call(prune, "prune", night.home, config.keep_nights, Registry(tracking.client, config.name))
-    except MlflowException as error:  # the night is finished, and the next one makes room
-        logging.getLogger("nightschool").warning("nothing was pruned: %s", error)
-    return summary
-
-
-def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
-    """Promote the candidate, if so decided. Returns the decision as it was carried out."""
-    config = night.config
-    write_cards(night.folder, decision.read_json("decision.json"), models, config)
-    outcome = night.call(promote, "promote", decision, models, night.home, tracking, config.name)
-    show_who_serves(Registry(tracking.client, config.name))
-    if outcome["promote"] and (repo := config.tracking.hub_repo):
-        failure = night.call(push, "push", models["candidate"], repo, f"{config.name}, the night {night.date}")
-        if failure:
-            night.note(failure)
-    return outcome
-
-
-def _unfinished(
-    night: Night, decision: Artifact, rounds: int, alarms: Sequence[str], links: Mapping[str, str]
-) -> NightError:
-    """Write the report and return the error that ends a night to which MLflow does not answer any more.
-
-    The command in the error does what is left to do, and nothing else.
-    """
-    outcome = night.folder / OUTCOME
-    if outcome.exists():
-        found = json.loads(outcome.read_text())
-        left, stands = "the night's last figures and this report may be missing in it", "its decision is carried out"
-    else:
-        found = decision.read_json("decision.json") | {"promote": False}
-        left, stands = "the promotion is not finished", "its decision stands"
-    sentence = (
-        f"MLflow does not answer, so that {left}. The night is safe, and {stands}; once MLflow is back, finish it "
-        f"with: {resume_command(night.folder)}"
-    )
-    write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)
-    if variable := night.config.morning.webhook_variable:
-        post_report(variable, (night.folder / SHORT_REPORT).read_text())
-    return NightError(sentence)
+    registered = {version.digest for version in opening.versions}
+    arguments = (registered, division, opening.before, learned, opening.teacher)
+    rounds = Rounds(night, opening.problems, tracking, *arguments)
+    return distilled, recipe.run(rounds, distilled), rounds
 
 
 def final_state(summary: dict[str, Any]) -> Any:

@@ -57,3 +57,23 @@ def committed_rounds(night: Path) -> list[Path]:
 def passes(folder: Path) -> list[Path]:
     """Return a round's folder and those of its refills, each with prompts, rollouts and scores."""
     return [folder, *sorted(folder.glob("refill-*"))]
+
+
+def quiz_of_block(merge: str) -> str:
+    """Return the name of the quiz after a block of rounds, by the path of its merge: `rounds-2` for `merge-2`."""
+    return merge.replace("merge", "rounds")
+
+
+def check_path(lesson: str) -> str:
+    """Return the path of a lesson's check: whether it made the student worse."""
+    return f"{lesson}_check"
+
+
+def rehearsal_path(lesson: str) -> str:
+    """Return the path of a lesson's rehearsal: `rehearsal-2` for `distill-2`."""
+    return lesson.replace("distill", "rehearsal")
+
+
+def teacher_path(lesson: str) -> str:
+    """Return the path of the stage that asks a teacher for a lesson: `ask_teacher-2` for `distill-2`."""
+    return lesson.replace("distill", "ask_teacher")

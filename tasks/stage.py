@@ -77,12 +77,13 @@ class Stage:
     def __call__(self, night: Path, path: str, /, *, wait_for: Sequence[Any] = (), **arguments: Any) -> Artifact:
         """Run the stage, or return what it committed before.
 
-        `wait_for`: results of other tasks, which Prefect draws edges from. The folder is the truth: Prefect's own
-        record of the result may be that of an earlier run.
+        Prefect draws an edge from each artifact among the arguments, and from each result in `wait_for`. The folder is
+        the truth: Prefect's own record of the result may be that of an earlier run.
         """
         known = self.committed(night, path, **arguments)
         call = _Call(night / path, self._inputs(arguments), arguments)
-        result = self._task.with_options(refresh_cache=known is None)(run_name(path), call, wait_for=wait_for)
+        taken = {name: found for name, value in arguments.items() if (found := artifacts_in(value))}
+        result = self._task.with_options(refresh_cache=known is None)(run_name(path), call, taken, wait_for=wait_for)
         return result if known in (None, result) else known
 
     def committed(self, night: Path, path: str, /, **arguments: Any) -> Artifact | None:
@@ -92,7 +93,7 @@ class Stage:
     def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
         return {name: _digest(value) for name, value in arguments.items() if name not in self.resources}
 
-    def _run(self, label: str, call: "_Call") -> Artifact:
+    def _run(self, label: str, call: "_Call", taken: Mapping[str, Sequence[Artifact]]) -> Artifact:
         if known := committed(call.folder, call.inputs):
             return known
         uncommit(call.folder)
@@ -108,6 +109,15 @@ class _Call:
 
     def __init__(self, folder: Path, inputs: dict[str, str], arguments: Mapping[str, Any]) -> None:
         self.folder, self.inputs, self.arguments = folder, inputs, arguments
+
+
+def artifacts_in(value: Any) -> list[Artifact]:
+    """Return the artifacts in a stage's argument, also within lists, tuples and mappings."""
+    if isinstance(value, Artifact):
+        return [value]
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return [artifact for item in value for artifact in artifacts_in(item)] if isinstance(value, list | tuple) else []
 
 
 def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:

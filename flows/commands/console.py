@@ -8,12 +8,11 @@ from typing import Any, Self
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from conf.schema import NightConfig
-from tasks.layout import run_name
-from tasks.plan import plan_night
+from flows.run.speed import minutes_left
 from tasks.report.markdown import moved_meanwhile, to_do
 from tasks.report.text import percent
 from tasks.rollouts.verdicts import describe
@@ -23,7 +22,7 @@ out = Console()
 
 
 class NightProgress(logging.Handler):
-    """A log handler that shows the night's stages: a progress bar on a terminal, else one line a stage."""
+    """A log handler that shows the night's stages: on a terminal beside a bar of the night's hours, else one a line."""
 
     def __init__(self, config: NightConfig) -> None:
         super().__init__(logging.INFO)
@@ -32,14 +31,13 @@ class NightProgress(logging.Handler):
             SpinnerColumn(),
             TextColumn("{task.description:32}"),
             BarColumn(),
-            TaskProgressColumn(),
             TimeElapsedColumn(),
             console=err,
             transient=True,
             disable=not err.is_terminal,
         )
-        self.stages = [run_name(stage.path) for stage in plan_night(config).timeline]  # a round is one of them
-        self.bar = self.progress.add_task("starting Prefect's server", total=len(self.stages))
+        minutes = minutes_left(config)  # None: the bar only shows that something runs
+        self.bar = self.progress.add_task("starting Prefect's server", total=minutes and 60 * minutes)
 
     def __enter__(self) -> Self:
         self.progress.start()
@@ -57,8 +55,7 @@ class NightProgress(logging.Handler):
         if what is None:
             return
         if seconds is None:
-            at = next((at for at, stage in enumerate(self.stages) if f"{what} ·".startswith(f"{stage} ·")), 0)
-            self.progress.update(self.bar, description=what, completed=max(at, self.progress.tasks[self.bar].completed))
+            self.progress.update(self.bar, description=what, completed=time.monotonic() - self.started)
             return
         if not err.is_terminal:
             minutes, rest = divmod(int(time.monotonic() - self.started), 60)

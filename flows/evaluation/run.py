@@ -57,7 +57,7 @@ class Exam:
             if looks and not self._fits(looks, problems):
                 self.night.note(f"The exam ended after {self.division.looks[len(looks) - 1]} problems: time ran out.")
                 break
-            looks.append(self._look(len(looks) + 1, problems, candidate))
+            looks.append(self._look(looks, problems, candidate))
             if looks[-1].read_json(LOOK)["verdict"] != "undecided":
                 break
         last = looks[-1].read_json(LOOK)
@@ -65,16 +65,16 @@ class Exam:
         models = {"champion": self.champion, "candidate": candidate}
         english = self.night.config.exam.english_margin is not None and (passed or last["difference"] > 0)
         exams = {
-            role: self._evaluate(f"evaluate/{role}", model, last["problems"], guards=passed, english=english)
+            role: self._evaluate(role, model, last["problems"], looks, guards=passed, english=english)
             for role, model in models.items()
         }
         if passed and self.first is not None and (self.night.config.exam.guards or english):
-            exams["first"] = self._evaluate("evaluate/first", self.first, 0, guards=True, english=english)
+            exams["first"] = self._evaluate("first", self.first, 0, looks, guards=True, english=english)
         return Examined(tuple(looks), exams)
 
     def sit_whole(self, role: str, checkpoint: Path) -> Artifact:
         """Examine a checkpoint on all problems of the target, for a benchmark; see `exam.after_lessons`."""
-        return self._evaluate(f"evaluate/whole-{role}", checkpoint, None)
+        return self._evaluate(f"whole-{role}", checkpoint, None)
 
     @cached_property
     def _common(self) -> dict[str, Any]:
@@ -90,10 +90,11 @@ class Exam:
             "order": f"{config.seed} {self.night.date}",
         }
 
-    def _look(self, number: int, problems: int, candidate: Path) -> Artifact:
+    def _look(self, earlier: Sequence[Artifact], problems: int, candidate: Path) -> Artifact:
         return self.night.run(
             look,
-            _path(number),
+            _path(len(earlier) + 1),
+            after=earlier,
             part=self.night.config.exam.target,
             problems=problems,
             looks=self.division.looks,
@@ -104,13 +105,27 @@ class Exam:
         )
 
     def _evaluate(
-        self, path: str, checkpoint: Path, first: int | None, *, guards: bool = False, english: bool = False
+        self,
+        role: str,
+        checkpoint: Path,
+        first: int | None,
+        looks: Sequence[Artifact] = (),
+        *,
+        guards: bool = False,
+        english: bool = False,
     ) -> Artifact:
         exam = self.night.config.exam
         target: tuple[ExamPart, ...] = (exam.target,)
         parts = (*target, *(exam.guards if guards else ()))
         return self.night.run(
-            evaluate, path, parts=parts, checkpoint=checkpoint, first=first, english=english, **self._common
+            evaluate,
+            f"evaluate/{role}",
+            after=looks,
+            parts=parts,
+            checkpoint=checkpoint,
+            first=first,
+            english=english,
+            **self._common,
         )
 
     def _fits(self, looks: Sequence[Artifact], problems: int) -> bool:

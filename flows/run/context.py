@@ -4,12 +4,11 @@ import json
 import logging
 import shutil
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from prefect import Task
 
@@ -19,6 +18,7 @@ from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import LAYOUT, Home, InputError, inside
 from flows.orchestration.nested import run_nested
 from flows.run.budget import LATE, Hours
+from flows.run.edges import Edges
 from flows.run.history import last_finished, usual_seconds
 from flows.run.progress import note_progress
 from models.checkpoint import verify
@@ -27,14 +27,12 @@ from tasks import incidents
 from tasks.cluster.cluster import Cluster
 from tasks.journal.carry_over import carry_over
 from tasks.layout import round_path
-from tasks.plan import Plan, plan_night
 from tasks.registry.promote import DRY_RUN
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.training import trainer_process
 from tasks.workers import Worker, WorkerDiedError
 
-P = ParamSpec("P")
 R = TypeVar("R")
 STARTED = "started.json"  # in the night's folder
 CHANGED = "the night cannot go on from files that changed; begin it anew with --fresh"
@@ -43,24 +41,22 @@ log = logging.getLogger("nightschool")
 
 @dataclass
 class Night:
-    """A night under way: its plan, its hours, its child processes, and the results of its stages so far."""
+    """A night under way: its hours, its child processes, and its results so far."""
 
     home: Home
     date: str
     config: NightConfig
     since: float | None = None  # when it first began, in seconds since the epoch; None: now
-    plan: Plan = field(init=False)
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
     closing: ExitStack = field(default_factory=ExitStack, init=False)  # what else ends with the night
-    results: dict[str, dict[str, Any]] = field(init=False)  # of stages, as Prefect knows them; by nested run, or ""
+    edges: Edges = field(default_factory=Edges, init=False)
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
         usual = usual_seconds(last_finished(self.home.nights, self.config.name))
-        self.plan, self.results = plan_night(self.config), defaultdict(dict)
         devices, address = self.config.devices, self.config.cluster.address
         engine = engine_environment() | on_gpu(devices.engine)
         kept: Any = ("engine", engine, logs / "engine.log", self.note)
@@ -83,36 +79,42 @@ class Night:
         """Return the checkpoint that a stage noted."""
         return inside(self.home.checkpoints, (artifact.folder / "checkpoint.txt").read_text())
 
-    def run(self, stage: Stage, path: str, **arguments: Any) -> Artifact:
-        """Run a stage of the plan, or return what it committed before."""
+    def run(self, stage: Stage, path: str, *, after: Sequence[Any] = (), **arguments: Any) -> Artifact:
+        """Run a stage, or return what it committed before. `after`: results that it follows, besides its arguments."""
         started = time.perf_counter()
         self.announce(run_name(path), None)
-        artifact = self.run_in_background(stage, path, **arguments)
+        artifact = self.run_in_background(stage, path, after=after, **arguments)
         self.announce(run_name(path), time.perf_counter() - started)
         return artifact
 
-    def run_in_background(self, stage: Stage, path: str, **arguments: Any) -> Artifact:
+    def run_in_background(self, stage: Stage, path: str, *, after: Sequence[Any] = (), **arguments: Any) -> Artifact:
         """Run a stage concurrently with others, without progress messages."""
-        artifact = stage(self.folder, path, wait_for=self._upstream(path), **arguments)
-        self._record(path, artifact)
-        return artifact
+        upstream = self.edges.upstream(arguments.values(), after)
+        return self.edges.add(stage(self.folder, path, wait_for=upstream, **arguments))
 
-    def call(self, task: Task[P, R], path: str, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a Prefect task of the plan that commits no folder."""
+    def call(self, task: Task[..., R], path: str, *arguments: Any, after: Sequence[Any] = ()) -> R:
+        """Run a Prefect task that commits no folder."""
         call: Any = task.with_options(task_run_name=run_name(path))
-        result = call(*args, **kwargs, wait_for=self._upstream(path))
-        self._record(path, result)
-        return result
+        return self.edges.add(call(*arguments, wait_for=self.edges.upstream(arguments, after)))
 
-    def run_nested(self, name: str, path: str, body: Callable[[], None]) -> None:
-        """Run several stages of the plan as a nested flow run."""
-        if (run := run_nested(name, run_name(path), body, self._upstream(path))) is not None:
-            self._record(path, run)
+    def run_nested(
+        self, name: str, path: str, body: Callable[[], Path], checkpoint: Path, after: Sequence[Any] = ()
+    ) -> Path:
+        """Run several stages, which go on from a checkpoint, as a nested flow run. Returns the body's checkpoint."""
+        made: list[Path] = []
+        upstream = self.edges.upstream([checkpoint], after)
+        with self.edges.nested():
+            run = run_nested(name, run_name(path), lambda: made.append(body()), upstream)
+        if run is not None:
+            self.edges.add(run, made[-1])
+        return made[-1]
 
     def make_checkpoint(self, stage: Stage, path: str, **arguments: Any) -> Path:
         """Run a stage that makes a checkpoint. Raises NightError where that changed since it was made."""
         known = committed(self.folder / path) is not None
-        checkpoint = self.checkpoint(self.run(stage, path, **arguments))
+        made = self.run(stage, path, **arguments)
+        checkpoint = self.checkpoint(made)
+        self.edges.add(made, checkpoint)
         if known:
             verify(checkpoint, CHANGED)
         return checkpoint
@@ -173,20 +175,6 @@ class Night:
         self.engine.end(grace)
         self.trainer.end(grace)
         self.closing.close()
-
-    def _upstream(self, path: str) -> list[Any]:
-        run, name = self._nested(path)
-        plan = self.plan.nested[run] if run else self.plan
-        return plan.upstream(name, self.results[run])
-
-    def _record(self, path: str, result: Any) -> None:
-        run, name = self._nested(path)
-        self.results[run][name] = result
-
-    def _nested(self, path: str) -> tuple[str, str]:
-        """The nested run that a stage is part of ("": of none), and its path there."""
-        run, _, name = path.partition("/")
-        return (run, name) if name and run in self.plan.nested else ("", path)
 
 
 def prepare_home(home: Home) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 from conf.sections.stages import Step
 from flows.run.context import Night
 from flows.training.validation import Quizzes
-from tasks.layout import run_name
-from tasks.plan import check_path
+from tasks.layout import check_path, run_name
 from tasks.training.take_back import OUTCOME, judge_lesson, sentence
 
 
@@ -25,4 +24,6 @@ def accept_lesson(night: Night, quizzes: Quizzes, step: Step, before: Path, afte
     verdict = night.run(judge_lesson, path, **inputs)
     if known is None and (what := sentence(run_name(step.path), verdict.read_json(OUTCOME))):
         night.note(what)
-    return night.checkpoint(verdict)
+    kept = night.checkpoint(verdict)
+    night.edges.add(verdict, kept)
+    return kept

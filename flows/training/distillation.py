@@ -19,7 +19,7 @@ from tasks.distillation.query_teacher import ask_teacher
 from tasks.distillation.reference_solutions import reference_solutions
 from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.self_distill import own_answers
-from tasks.plan import rehearsal_path, teacher_path
+from tasks.layout import rehearsal_path, teacher_path
 from tasks.reward_model.preferences import openings_held_out
 from tasks.stage import Artifact, committed, run_name
 from tasks.tables import TRACES, read_table

@@ -16,7 +16,7 @@ from flows.training.validation import Quizzes
 from models.lessons.pace import Pace
 from tasks.incidents import end_early, ended_early
 from tasks.journal.freeze import read_counts
-from tasks.plan import quiz_of_block
+from tasks.layout import quiz_of_block
 from tasks.stage import MANIFEST, Artifact, committed, run_name
 from tasks.workers import HoursOverError
 
@@ -62,7 +62,7 @@ class Recipe:
             if step.is_block:
                 before, checkpoint = checkpoint, rounds.run(step, checkpoint)
                 if checkpoint != before:
-                    self.quizzes.ask_if_possible(quiz_of_block(step), checkpoint)
+                    self.quizzes.ask_if_possible(quiz_of_block(step.path), checkpoint)
             elif early or self._fits(step, rounds):
                 self.night.rest_engine()
                 try:
@@ -89,13 +89,10 @@ class Recipe:
         return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.path, pace=pace)
 
     def _teach_feedback(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
-        learned: list[Path] = []
+        def lessons() -> Path:
+            return learn_feedback(self.night, self.journal, checkpoint, self.exam_questions, pace)
 
-        def lessons() -> None:
-            learned.append(learn_feedback(self.night, self.journal, checkpoint, self.exam_questions, pace))
-
-        self.night.run_nested("feedback", step.path, lessons)
-        return learned[0]
+        return self.night.run_nested("feedback", step.path, lessons, checkpoint)
 
     def _teaches(self, step: Step) -> bool:
         """Whether a step may have something to learn: `lessons` has not on a day without the owner's feedback."""

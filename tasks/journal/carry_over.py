@@ -19,7 +19,7 @@ from models.checkpoint import learned, write_learned
 from models.lessons.preference_data import is_held_out
 from tasks.incidents import ended_early
 from tasks.journal.read import Line, read_lines
-from tasks.plan import check_path
+from tasks.layout import check_path
 from tasks.stage import committed
 from tasks.teaching.keys import LESSON
 

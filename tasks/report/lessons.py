@@ -11,8 +11,7 @@ from models.lessons.pace import read_steps
 from tasks.distillation.distill import PACE
 from tasks.distillation.trace_filter import FATES
 from tasks.incidents import ended_early
-from tasks.layout import rounds
-from tasks.plan import check_path, quiz_of_block
+from tasks.layout import check_path, quiz_of_block, rounds
 from tasks.report.queries import quiz_results, read_json
 from tasks.tables import PROPOSALS, table_rows
 
@@ -60,7 +59,7 @@ def lessons_of(night: Path) -> list[Lesson]:
     quizzes = {name: quiz["accuracy"] for name, quiz in quiz_results(night).items()}
     before, early = quizzes.get("start"), ended_early(night)
     for step in load_night(night / "config.yaml").steps[: early.steps if early else None]:
-        after = quizzes.get(quiz_of_block(step) if step.is_block else step.path)
+        after = quizzes.get(quiz_of_block(step.path) if step.is_block else step.path)
         before = quizzes.get(f"{step.path}-before", before)
         quiz = None if before is None or after is None else (before, after)
         if step.kind == "lessons":

@@ -21,7 +21,7 @@ from prefect import flow
 from conf.load import STARTER, load_night
 from conf.storage.durable import DiskFullError
 from conf.storage.home import SUMMARY, Home, NightError
-from flows import nightly
+from flows import finish, nightly
 from flows.run.child import end_child
 from flows.run.context import Night
 from flows.training.monitor import Monitor
@@ -73,12 +73,12 @@ class Ending:
         exams = {name: Artifact(folder=self.folder / "evaluate" / name, digest="") for name in self.models}
         retention = SimpleNamespace(policies=[None] * 3, remove=lambda keep: None)
         rounds: Any = SimpleNamespace(retention=retention, monitor=Monitor(night, tracking))
-        return nightly._finish(night, tracking, decision, self.models, exams, rounds)
+        return finish.finish(night, tracking, decision, self.models, exams, rounds)
 
     def interrupted(self, dies: Callable[[], None], before: str) -> str:
         """Run the rest with an MLflow that dies before a function is called. Returns the night's error."""
         owner, name = before.split(".")
-        place: Any = {"nightly": nightly, "Tracking": Tracking}[owner]
+        place: Any = {"finish": finish, "Tracking": Tracking}[owner]
         real = getattr(place, name)
 
         def dying(*arguments: Any, **named: Any) -> Any:
@@ -147,7 +147,7 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()
 
-        left = ending.interrupted(killed, before="nightly._promote")
+        left = ending.interrupted(killed, before="finish._promote")
     assert left == (
         "MLflow does not answer, so that the promotion is not finished. The night is safe, and its decision stands; "
         f"once MLflow is back, finish it with: {ending.resume_command}"
@@ -179,7 +179,7 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
 
 @pytest.mark.usefixtures("prefect_server")
 @pytest.mark.full
-@pytest.mark.parametrize("moment", ["nightly.log_exams", "Tracking.close_run"])
+@pytest.mark.parametrize("moment", ["finish.log_exams", "Tracking.close_run"])
 def test_an_mlflow_that_dies_after_the_promotion_costs_no_report(ending: Ending, moment: str) -> None:
     database, whole = ending.home.database_file, b""
 
@@ -218,6 +218,6 @@ def test_a_full_disk_under_mlflow_is_reported_as_one(ending: Ending, monkeypatch
     def full(*_: Any) -> None:
         raise MlflowException("(sqlite3.OperationalError) database or disk is full")
 
-    monkeypatch.setattr(nightly, "log_exams", full)
+    monkeypatch.setattr(finish, "log_exams", full)
     with pytest.raises(DiskFullError, match="make room, and the same command goes on"):
         ending.run()

@@ -1,0 +1,103 @@
+"""The end of a night: promotion, report, and what is removed."""
+
+import json
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlflow.exceptions import MlflowException
+
+from conf.storage.durable import disk_is_full
+from conf.storage.home import SHORT_REPORT, NightError
+from flows.evaluation.run import log_exams
+from flows.grpo import Rounds
+from flows.run.context import Night
+from flows.run.history import resume_command
+from flows.training.reward_model import log_rankings
+from flows.web.links import links_of
+from tasks.cluster import cluster
+from tasks.monitoring.notify import post_report
+from tasks.registry.mlflow_registry import Registry
+from tasks.registry.model_card import write_cards
+from tasks.registry.promote import OUTCOME, promote, show_who_serves
+from tasks.registry.prune import prune
+from tasks.registry.push import push
+from tasks.report.report import report, summarise, write_report
+from tasks.stage import Artifact
+from tasks.tracking import Tracking
+
+
+def finish(
+    night: Night,
+    tracking: Tracking,
+    decision: Artifact,
+    models: Mapping[str, Path],
+    exams: Mapping[str, Artifact],
+    rounds: Rounds,
+) -> dict[str, Any]:
+    """Promote and write the report: from then on the night is finished, and what only it needed is removed.
+
+    Raises NightError where MLflow does not answer, after a report that says how to finish the night.
+    """
+    config, monitor, links = night.config, rounds.monitor, links_of(tracking)
+    number = len(rounds.retention.policies)
+    try:
+        outcome = _promote(night, decision, models, tracking)
+        log_exams(tracking, exams)
+        tracking.log(cluster.figures(night.folder), 0)
+        log_rankings(tracking, night.folder, models)
+        rounds.retention.remove(keep=set(models.values()))
+        shutil.rmtree(night.folder / "state", ignore_errors=True)
+        night.close()  # before the night counts as finished: to end the children takes seconds
+        arguments = (night.folder, outcome, number, monitor.finish(), links, tracking)
+        summary = night.call(report, "report", *arguments, after=night.edges.last)
+    except MlflowException as error:
+        if disk_is_full(error):
+            raise
+        raise _unfinished(night, decision, number, monitor.alarms.sentences, links) from error
+    try:
+        registry = Registry(tracking.client, config.name)
+        night.call(prune, "prune", night.home, config.keep_nights, registry, after=[summary])
+    except MlflowException as error:  # the night is finished, and the next one makes room
+        logging.getLogger("nightschool").warning("nothing was pruned: %s", error)
+    return summary
+
+
+def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
+    """Promote the candidate, if so decided. Returns the decision as it was carried out."""
+    config = night.config
+    write_cards(night.folder, decision.read_json("decision.json"), models, config)
+    outcome = night.call(promote, "promote", decision, models, night.home, tracking, config.name)
+    show_who_serves(Registry(tracking.client, config.name))
+    if outcome["promote"] and (repo := config.tracking.hub_repo):
+        title = f"{config.name}, the night {night.date}"
+        failure = night.call(push, "push", models["candidate"], repo, title, after=[outcome])
+        if failure:
+            night.note(failure)
+    return outcome
+
+
+def _unfinished(
+    night: Night, decision: Artifact, rounds: int, alarms: Sequence[str], links: Mapping[str, str]
+) -> NightError:
+    """Write the report and return the error that ends a night to which MLflow does not answer any more.
+
+    The command in the error does what is left to do, and nothing else.
+    """
+    outcome = night.folder / OUTCOME
+    if outcome.exists():
+        found = json.loads(outcome.read_text())
+        left, stands = "the night's last figures and this report may be missing in it", "its decision is carried out"
+    else:
+        found = decision.read_json("decision.json") | {"promote": False}
+        left, stands = "the promotion is not finished", "its decision stands"
+    sentence = (
+        f"MLflow does not answer, so that {left}. The night is safe, and {stands}; once MLflow is back, finish it "
+        f"with: {resume_command(night.folder)}"
+    )
+    write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)
+    if variable := night.config.morning.webhook_variable:
+        post_report(variable, (night.folder / SHORT_REPORT).read_text())
+    return NightError(sentence)
