@@ -79,7 +79,7 @@ class Shared(Generic[A, R]):
 class Cluster(Worker):
     """An engine's process on this machine, which shares its work with those of a Ray cluster's nodes.
 
-    A node helps only where all that an answer depends on is the same as here: versions, source and device. What a lost
+    A node helps only where all that an answer depends on is the same as here: versions, graders and device. What a lost
     node had begun is done by others; this machine alone can do it all. `folder`: the night's. The rest: as `Worker`.
     """
 
