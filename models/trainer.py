@@ -22,6 +22,7 @@ from models.engine.sync_probe import Probe, take_probe, write_probe
 from models.grpo import grpo_loss, loss_denominator
 from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model, load_tokenizer
+from models.hf.merging import prove_merge
 from models.lessons.preference_data import EpisodeExample, Example
 from models.optim.lanes import Lanes, add
 from models.optim.master_weights import MasterWeights
@@ -236,7 +237,7 @@ class Trainer:
         else:
             merged = lora.merged_weights(self.model, self._generator("merged"))
             self.model.save_pretrained(checkpoint, state_dict=merged)
-            lora.prove_merge(checkpoint, self._probe(), self.config.trust_remote_code)
+            prove_merge(checkpoint, self._probe(), self.config.trust_remote_code)
 
     def save_adapter(self, folder: Path) -> None:
         """Write the adapters alone, as peft does, with the sync probe."""

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from prefect import flow
 from prefect.runtime import deployment
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from flows.commands.evaluate import check_rows
 from flows.evaluation.models import EvaluatedModel, engine_for, resolve_model
+from flows.evaluation.rows import check_rows, write_rows
 from flows.run.preflight import check_exam
 from models.engine.environment import engine_environment
 from tasks.evaluation.evaluate import evaluate
@@ -84,22 +83,6 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
         )
     finally:
         engine.close()
-
-
-def write_rows(file: Path, exams: Mapping[str, Path]) -> None:
-    """Write every answer of `evaluate` stages, by the models' names, to a file in the format of its suffix."""
-    tables = [
-        read_table(folder / f"{name}.parquet", EVALUATIONS).assign(checkpoint=model, sampled=name == "samples")
-        for model, folder in exams.items()
-        for name in ("evaluations", "samples")
-    ]
-    table = pd.concat([rows for rows in tables if len(rows)] or tables[:1], ignore_index=True)
-    if file.suffix == ".parquet":
-        table.to_parquet(file, index=False)
-    elif file.suffix == ".csv":
-        table.to_csv(file, index=False)
-    else:
-        table.to_json(file, orient="records", lines=True, force_ascii=False)
 
 
 def lines_of(outcome: Outcome) -> list[str]:
