@@ -19,10 +19,11 @@ from conf.storage.journal import Entry, Preference, entry_of
 from conf.storage.journal_file import retract, write
 from conf.storage.locks import running_night
 from flows.teaching.answers import Event, Question, Questions, sample
-from flows.teaching.book import Book, Outcome
+from flows.teaching.book import Book
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
 from flows.teaching.entries import Kind, any_pick, conversation, entries_of, implied
+from models.lessons.outcome import LessonOutcome
 from tasks.teaching.keys import LESSON, LIVE, SESSION
 from tasks.teaching.lessons import Lesson
 from tasks.workers import WorkerDiedError, WorkerEndedError
@@ -157,7 +158,7 @@ class Classroom:
                     await asyncio.to_thread(day.learn, lesson)
         self._publish()
         self._in_background(self._renew(day))
-        later = Outcome(why=self.why or "the learner ended, see teach.log; the night learns it")
+        later = LessonOutcome(why=self.why or "the learner ended, see teach.log; the night learns it")
         outcome = day.book.outcomes.setdefault(name, later)
         self.on_lesson(day.champion.name, day.book.figures(name))
         where = f"{written.file}:{written.line}"
