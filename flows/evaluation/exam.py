@@ -24,13 +24,13 @@ from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers import Worker
 
-Outcome = dict[str, dict[str, Any]]
+Figures = dict[str, dict[str, Any]]
 
 
 @flow(name="exam", flow_run_name="exam of {checkpoint}", description="Evaluate one checkpoint.")
 def exam(
     checkpoint: str, config: NightConfig | None = None, against: str | None = None, rows: Path | None = None
-) -> Outcome:
+) -> Figures:
     """Return by part of the exam the accuracy with its 95 % interval and n, and the other fields of `ExamFigures`.
 
     `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against` each part also has the other
@@ -85,7 +85,7 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
         engine.close()
 
 
-def lines_of(outcome: Outcome) -> list[str]:
+def lines_of(outcome: Figures) -> list[str]:
     """Return the outcome for people: a line a part, and two more for a comparison."""
     lines = []
     for part, figures in outcome.items():
@@ -109,7 +109,7 @@ def _interval(figures: Mapping[str, Any]) -> str:
     return f"{figures['accuracy']:.3f}  [{figures['low']:.3f}, {figures['high']:.3f}]  n = {figures['n']}"
 
 
-def _figures(artifact: Artifact) -> Outcome:
+def _figures(artifact: Artifact) -> Figures:
     """Return the figures by part as JSON takes them, with the accuracy's interval at the top level."""
     by_part = {part: dataclasses.asdict(figures) for part, figures in exam_figures(artifact.folder).items()}
     return {part: figures.pop("accuracy") | figures for part, figures in by_part.items()}

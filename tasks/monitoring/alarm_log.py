@@ -39,7 +39,7 @@ class AlarmLog:
         self.alarms |= {_key(alarm): alarm for alarm in (*later, *new)}
         write_atomically(self.file, json.dumps([asdict(alarm) for alarm in self.alarms.values()], indent=1))
         for alarm in new:
-            log.log(logging.ERROR if alarm.severe else logging.WARNING, "%s", line_of(alarm))
+            log.log(logging.ERROR if alarm.severe else logging.WARNING, "%s", alarm_line(alarm))
         for alarm in new:
             if self.command:
                 run_alarm_command(self.command, alarm, self.night.name, self.night / "logs" / "alarms-command.log")
@@ -49,7 +49,7 @@ class AlarmLog:
         """Show all alarms so far, if any, as an artifact of this flow run and as tags of MLflow's run."""
         if not self.alarms:
             return
-        lines = [f"- {plain_line(line_of(alarm))}" for alarm in self._in_order()]
+        lines = [f"- {plain_line(alarm_line(alarm))}" for alarm in self._in_order()]
         text = f"# Alarms of the night {self.night.name}\n\n" + "\n".join(lines) + "\n"
         show_text(ARTIFACT, text, f"{len(lines)} in the night {self.night.name}")
         sentences = {f"alarm.{alarm.name}": alarm.sentence for alarm in reversed(self._in_order())}
@@ -72,7 +72,7 @@ class AlarmLog:
         return not alarm.severe and (alarm.round or 0) > (self.alarms[_key(alarm)].round or 0)
 
 
-def line_of(alarm: Alarm) -> str:
+def alarm_line(alarm: Alarm) -> str:
     """Return an alarm in one line."""
     return f"{'severe alarm' if alarm.severe else 'alarm'} {alarm.name}: {alarm.sentence}"
 
