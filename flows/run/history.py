@@ -11,6 +11,7 @@ from typing import Any
 
 from conf.load import config_of, identity
 from conf.schema import NightConfig
+from conf.storage.durable import read_json
 from conf.storage.home import SUMMARY, Home, InputError
 from tasks.layout import MANIFEST, committed_rounds, run_name
 from tasks.report.text import percent
@@ -101,8 +102,7 @@ def _entry(folder: Path, running: str | None) -> dict[str, Any]:
         before, after = (_solved(summary["accuracy"][policy]) for policy in ("champion", "candidate"))
         state, detail, alarms = summary["decision"], f"{summary['target']}: {before} → {after}", summary["alarms"]
     else:
-        alarm_file = folder / "alarms.json"
-        alarms = [alarm["sentence"] for alarm in json.loads(alarm_file.read_text())] if alarm_file.exists() else []
+        alarms = [alarm["sentence"] for alarm in read_json(folder / "alarms.json", [])]
         state, detail = "running", f"last committed: {_last_committed(folder)}"
         if folder.name != running:
             state, detail = "interrupted", f"{detail}; resume with: {resume_command(folder)}"

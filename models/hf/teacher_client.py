@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conf.sections.lessons import EndpointConfig
-from conf.storage.durable import make_folder, write_atomically
+from conf.storage.durable import make_folder, read_json, write_atomically
 
 CONCURRENT_REQUESTS = 4
 MAX_FAILURES = 3  # in a row, after which the teacher is left alone
@@ -91,7 +91,7 @@ def ask(
 
 def answered_before(question: Question, config: EndpointConfig, cache: Path, night: str) -> bool:
     """Return whether another night has an answer to this question in the cache."""
-    answer = _read_json(_answer_file(question, config, cache))
+    answer = read_json(_answer_file(question, config, cache))
     return answer is not None and answer["night"] != night
 
 
@@ -101,7 +101,7 @@ class _Client:
     ) -> None:
         self.questions, self.config, self.cache, self.night, self.socket = questions, config, cache, night, socket
         self.usage_file = cache / f"{night}.spent"
-        self.spent = Usage(*(_read_json(self.usage_file) or ()))  # by earlier calls
+        self.spent = Usage(*(read_json(self.usage_file) or ()))  # by earlier calls
         self.replies = Replies([None] * len(questions))
         self.failures = 0  # in a row
 
@@ -138,7 +138,7 @@ class _Client:
         question = self.questions[index]
         file = _answer_file(question, self.config, self.cache)
         async with slots:
-            if (known := _read_json(file)) is not None:
+            if (known := read_json(file)) is not None:
                 self.replies.cached += 1
                 self.replies.answers[index] = known["answer"]
                 return
@@ -213,7 +213,3 @@ def _text(reply: Any) -> str:
 def _answer_file(question: Question, config: EndpointConfig, cache: Path) -> Path:
     parts = [config.model, question.turns, question.temperature, config.max_tokens, question.number]
     return cache / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}.json"
-
-
-def _read_json(file: Path) -> Any:
-    return json.loads(file.read_text()) if file.exists() else None

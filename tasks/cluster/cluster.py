@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from conf.storage.durable import write_atomically
+from conf.storage.durable import read_json, write_atomically
 from tasks.cluster.connection import connect
 from tasks.cluster.node import Node
 from tasks.cluster.remote import RemoteWorker
@@ -189,8 +189,7 @@ def start_actor(node: Mapping[str, Any]) -> Any:
 
 def read_machines(folder: Path) -> dict[str, dict[str, float]]:
     """Return what each machine did in a night: `shards` of prompts or programs, and the `seconds` they took."""
-    file = folder / FILE
-    return json.loads(file.read_text()) if file.exists() else {}
+    return read_json(folder / FILE, {})
 
 
 def add_machines(file: Path, done: Sequence[tuple[str, float]]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from conf.storage.durable import write_atomically
+from conf.storage.durable import read_json, write_atomically
 from tasks.monitoring.alarms import Alarm
 from tasks.monitoring.notify import run_alarm_command
 from tasks.monitoring.prefect_artifacts import show_text
@@ -24,8 +24,7 @@ class AlarmLog:
     def __init__(self, night: Path, tracking: Tracking, command: Sequence[str] | None) -> None:
         self.night, self.tracking, self.command = night, tracking, command
         self.file = night / "alarms.json"
-        raised = json.loads(self.file.read_text()) if self.file.exists() else []
-        self.alarms = {_key(alarm): alarm for alarm in (Alarm(**fields) for fields in raised)}
+        self.alarms = {_key(alarm): alarm for alarm in (Alarm(**fields) for fields in read_json(self.file, []))}
 
     def record(self, found: Sequence[Alarm]) -> None:
         """Raise the alarms that are new. A known one only gets its sentence on later rounds, unless it is severe.
