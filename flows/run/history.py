@@ -68,7 +68,7 @@ def usual_seconds(night: Path | None) -> dict[str, float]:
     for file in night.rglob(MANIFEST):
         manifest = json.loads(file.read_text())
         usual[manifest["stage"]] = max(seconds_of(manifest), usual.get(manifest["stage"], 0.0))
-    if updates := [figures["seconds_update"] for figures in round_metrics(night) if "seconds_update" in figures]:
+    if updates := [figures["seconds_update"] for figures in read_round_metrics(night) if "seconds_update" in figures]:
         usual["update"] = max(updates)
     return usual
 
@@ -86,14 +86,14 @@ def last_report(home: Home, date: str | None, name: str = "report.html") -> Path
     return reports[-1]
 
 
-def round_metrics(folder: Path) -> list[dict[str, float]]:
+def read_round_metrics(folder: Path) -> list[dict[str, float]]:
     """Return the metrics of all committed rounds of a night, in order."""
     return [json.loads((path / "checkpoint" / "metrics.json").read_text()) for path in committed_rounds(folder)]
 
 
 def round_seconds(folder: Path) -> list[float]:
     """Return the seconds of a night's rounds that were not interrupted, in order."""
-    return [figures["seconds_round"] for figures in round_metrics(folder) if "seconds_round" in figures]
+    return [figures["seconds_round"] for figures in read_round_metrics(folder) if "seconds_round" in figures]
 
 
 def _entry(folder: Path, running: str | None) -> dict[str, Any]:
