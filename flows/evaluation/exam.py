@@ -16,9 +16,10 @@ from flows.evaluation.models import EvaluatedModel, engine_for, resolve_model
 from flows.evaluation.rows import check_rows, write_rows
 from flows.run.preflight import check_exam
 from models.engine.environment import engine_environment
+from tasks.evaluation.comparison import compare
 from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import exam_figures
-from tasks.evaluation.statistics import compare, probability, signed
+from tasks.evaluation.statistics import probability, signed
 from tasks.monitoring.prefect_artifacts import show_text
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table

@@ -14,7 +14,8 @@ from conf.schema import EngineConfig, StudentConfig
 from conf.storage.durable import read_json
 from models.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
-from tasks.evaluation.statistics import Decision, signed
+from tasks.evaluation.judgement import Decision
+from tasks.evaluation.statistics import signed
 from tasks.evaluation.stored_answers import key, store, versions
 from tasks.rollouts import engine_process
 from tasks.rollouts.proven import call_proven
