@@ -37,8 +37,8 @@ def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correcti
     """
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(answer, correction, strict=False)))
     weights = [-_from(same, len(answer)), _from(same, len(correction))]
-    whole = [-torch.ones(len(answer)), torch.ones(len(correction))]
-    return _learn(day, prompt, [answer, correction], weights, RATE, literal=whole)
+    every = [-torch.ones(len(answer)), torch.ones(len(correction))]
+    return _learn(day, prompt, [answer, correction], weights, RATE, literal=every)
 
 
 def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens], chosen: int) -> LessonOutcome:

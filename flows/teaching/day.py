@@ -48,7 +48,7 @@ class Day:
         self._offered = ""  # the digest of the adapter that the engine has
 
     def make(self, goes_on: Callable[[int], bool]) -> bool:
-        """Learn all lessons anew; return whether all were. `goes_on`: told the number of each, says whether to."""
+        """Learn all lessons anew; return whether all were. `goes_on`: of a lesson's number, whether to learn it too."""
         known, self._made = anchors(self.home, self.engine), False
         self.digest = self._call(learner_process.start, self.champion, self.config, known)
         for number, lesson in enumerate(self.book.lessons.values(), 1):

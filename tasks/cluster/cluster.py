@@ -100,7 +100,7 @@ class Cluster(Worker):
         shared = Shared(job, items)
         for identity, node in list(self._nodes.items()):
             run = contextvars.copy_context().run  # the stage's name goes along: calls are timed by it
-            threading.Thread(target=run, args=(self._help, identity, node, shared), daemon=True).start()
+            threading.Thread(target=run, args=(self._work_on, identity, node, shared), daemon=True).start()
         try:
             while (number := shared.wait(self._check)) is not None:
                 shared.do(number, HERE, self)
@@ -121,7 +121,7 @@ class Cluster(Worker):
         if time.time() >= self.until:
             raise HoursOverError("the night's hours were over before the other machines were done")
 
-    def _help(self, identity: str, node: RemoteWorker, shared: Shared[Any, Any]) -> None:
+    def _work_on(self, identity: str, node: RemoteWorker, shared: Shared[Any, Any]) -> None:
         """Let a node do items until none is left or it fails; then the night does without it."""
         while (number := shared.take()) is not None:
             try:

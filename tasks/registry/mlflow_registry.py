@@ -215,8 +215,8 @@ class Registry:
         On this machine the parts are links to the checkpoint's folder; to another store they are uploaded. A database's
         own client cannot resolve `models:/m-…` (MLflow 3.17 asks the global one), and a server takes nothing else.
         """
-        whole = role != REWARD_MODEL and not is_adapter(checkpoint)  # MLflow cannot load an adapter without its base
-        flavors = {"transformers": _flavor(checkpoint)} if whole else {}
+        loadable = role != REWARD_MODEL and not is_adapter(checkpoint)  # an adapter is nothing without its base
+        flavors = {"transformers": _flavor(checkpoint)} if loadable else {}
         flavor = Model(flavors=flavors, model_id=model_id)
         if is_local_uri(location):
             folder = Path(local_file_uri_to_path(location))
